@@ -20,15 +20,15 @@ var (
 	small = sets.New(
 		"hello", "now", "uuidv4", "randInt", "all", "any", "empty", "has", "mustHas", "hasKey", "contains", "hasPrefix",
 		"hasSuffix", "deepEqual", "kindOf", "kindIs", "typeOf", "typeIs", "typeIsLike", "atoi", "isAbs", "osIsAbs",
-		"regexMatch", "mustRegexMatch", "semverCompare", "toDate", "mustToDate", "ago", "duration", "durationRound",
+		"semverCompare", "toDate", "mustToDate", "ago", "duration", "durationRound",
 		"unixEpoch", "adler32sum", "sha1sum", "sha256sum", "sha512sum", "fail",
 		"not", "len", "eq", "ne", "lt", "le", "gt", "ge")
 
 	// partial are functions whose result is part of an argument.
 	partial = sets.New(
-		"default", "coalesce", "ternary", "dig", "get", "set", "unset", "first", "mustFirst", "last", "mustLast", "trunc",
-		"substr", "trim", "trimAll", "trimall", "trimPrefix", "trimSuffix", "base", "dir", "ext",
-		"required", "index", "and", "or", "regexFind", "mustRegexFind")
+		"default", "coalesce", "ternary", "dig", "get", "set", "unset", "first", "mustFirst", "last", "mustLast",
+		"trunc", "substr", "trim", "trimPrefix", "trimSuffix", "base", "dir", "ext",
+		"required", "index", "and", "or")
 
 	// slow are functions that compute for long.
 	slow = sets.New(
@@ -36,8 +36,7 @@ var (
 		"genSignedCertWithKey", "buildCustomCert", "derivePassword", "bcrypt", "htpasswd")
 
 	// wide are functions that make a list of many small parts of a string.
-	wide = sets.New(
-		"split", "splitn", "splitList", "regexFindAll", "mustRegexFindAll", "regexSplit", "mustRegexSplit")
+	wide = sets.New("split", "splitn", "splitList")
 
 	// foreign are functions of Sprig that read the environment or the network, and those that have other
 	// implementations.
@@ -73,6 +72,10 @@ func (g *Guard) bounded() template.FuncMap {
 		switch {
 		case slow.Has(name):
 			functions[name] = g.reflected(function, g.clockBefore)
+		case regexOnce.Has(name):
+			functions[name] = g.reflected(function, g.regexBefore(false))
+		case regexAll.Has(name):
+			functions[name] = g.reflected(function, g.regexAllBefore)
 		case wide.Has(name):
 			functions[name] = g.reflected(function, g.wideBefore)
 		case !small.Has(name) && !partial.Has(name):
@@ -205,7 +208,11 @@ func sizeOfResult(v reflect.Value) int {
 	case reflect.String:
 		return v.Len()
 	case reflect.Slice:
-		return v.Len() * sizeOfElement
+		bytes := v.Len() * sizeOfElement
+		for i := 0; v.Type().Elem().Kind() == reflect.String && i < v.Len(); i++ {
+			bytes += v.Index(i).Len()
+		}
+		return bytes
 	case reflect.Map:
 		return v.Len() * sizeOfEntry
 	default:
@@ -224,6 +231,13 @@ func (g *Guard) wideBefore(args []reflect.Value) error {
 		}
 	}
 	return nil
+}
+
+func (g *Guard) regexAllBefore(args []reflect.Value) error {
+	if err := g.wideBefore(args); err != nil {
+		return err
+	}
+	return g.regexBefore(true)(args)
 }
 
 // argumentsBefore checks the arguments of any type of a function that may write them as text: it does not if it returns

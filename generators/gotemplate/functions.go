@@ -49,8 +49,8 @@ func Functions(ctx context.Context) template.FuncMap {
 	}
 	maps.Copy(functions, template.FuncMap{
 		"required":          required,
-		"bitwiseShiftLeft":  func(by, x any) (uint64, error) { return shift(by, x, func(n, x uint64) uint64 { return x << n }) },
-		"bitwiseShiftRight": func(by, x any) (uint64, error) { return shift(by, x, func(n, x uint64) uint64 { return x >> n }) },
+		"bitwiseShiftLeft":  shift(func(n, x uint64) uint64 { return x << n }),
+		"bitwiseShiftRight": shift(func(n, x uint64) uint64 { return x >> n }),
 		"bitwiseAnd":        bitwise(math.MaxUint64, func(a, b uint64) uint64 { return a & b }),
 		"bitwiseOr":         bitwise(0, func(a, b uint64) uint64 { return a | b }),
 		"bitwiseXor":        bitwise(0, func(a, b uint64) uint64 { return a ^ b }),
@@ -166,16 +166,18 @@ func whole(v any) (uint64, error) {
 	}
 }
 
-func shift(by, x any, f func(n, x uint64) uint64) (uint64, error) {
-	n, err := whole(by)
-	if err != nil {
-		return 0, err
+func shift(f func(n, x uint64) uint64) any {
+	return func(by, x any) (uint64, error) {
+		n, err := whole(by)
+		if err != nil {
+			return 0, err
+		}
+		number, err := whole(x)
+		if err != nil {
+			return 0, err
+		}
+		return f(n, number), nil
 	}
-	number, err := whole(x)
-	if err != nil {
-		return 0, err
-	}
-	return f(n, number), nil
 }
 
 func bitwise(result uint64, f func(a, b uint64) uint64) any {

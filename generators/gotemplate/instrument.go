@@ -19,7 +19,7 @@ const (
 // Instrument returns the text of a template as it is to be executed with [Guard.Functions]. It has the same output, and
 // its actions are in the same lines as far as possible. The error is that of the parser, with name and line.
 //
-// Empty delimiters are {{ and }}. Others consist of ASCII characters that have no meaning in actions, such as [[ and ]].
+// Empty delimiters are {{ and }}. Others consist of ASCII characters without a meaning in actions, such as [[ and ]].
 func Instrument(name, text, leftDelimiter, rightDelimiter string) (_ string, err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -22,8 +22,9 @@ func (g *Guard) replaced() template.FuncMap {
 		},
 		"printf": g.printf,
 
-		"repeat": g.textOf(functions, "repeat", func(n int, s string) error { return g.reserve(n, len(s)) }),
-		"indent": g.textOf(functions, "indent", g.reserveIndent), "nindent": g.textOf(functions, "nindent", g.reserveIndent),
+		"repeat":   g.textOf(functions, "repeat", func(n int, s string) error { return g.reserve(n, len(s)) }),
+		"indent":   g.textOf(functions, "indent", g.reserveIndent),
+		"nindent":  g.textOf(functions, "nindent", g.reserveIndent),
 		"wrap":     g.textOf(functions, "wrap", func(_ int, s string) error { return g.reserve(2*len(s), 1) }),
 		"wrapWith": g.wrapWith(call[func(int, string, string) string](functions, "wrapWith")),
 		"replace":  g.replace(call[func(string, string, string) string](functions, "replace")),
@@ -53,6 +54,12 @@ func (g *Guard) replaced() template.FuncMap {
 		}
 		return g.string(s)
 	}
+	for _, name := range []string{"deepCopy", "mustDeepCopy"} {
+		replaced[name] = g.copied(functions[name])
+	}
+	for _, name := range []string{"trimAll", "trimall"} {
+		replaced[name] = g.trim(call[func(string, string) string](functions, name))
+	}
 	g.replaceRegex(replaced)
 	g.replaceMerge(functions, replaced)
 	return replaced
@@ -75,7 +82,8 @@ func (g *Guard) reserveIndent(n int, s string) error {
 
 func (g *Guard) random(f func(int) string) any {
 	return func(n int) (string, error) {
-		return checked(g, g.reserve(n, 4), func() string { return f(n) })
+		// Random characters take long.
+		return checked(g, g.reserve(n, 256), func() string { return f(n) })
 	}
 }
 
@@ -86,6 +94,13 @@ var widths = regexp.MustCompile(`[0-9]{3,}|\*`)
 
 func (g *Guard) printf(format string, v ...any) (string, error) {
 	err := g.measureAll(v)
+	if err == nil && strings.Contains(format, "[") {
+		// Each verb may name the same argument.
+		var bytes int
+		if bytes, err = g.measure(reflect.ValueOf(v)); err == nil {
+			err = g.reserve(strings.Count(format, "%"), bytes)
+		}
+	}
 	if strings.ContainsAny(format, "*0123456789") {
 		total := 0
 		for _, width := range widths.FindAllString(format, -1) {
@@ -101,6 +116,28 @@ func (g *Guard) printf(format string, v ...any) (string, error) {
 		}
 	}
 	return checked(g, err, func() string { return fmt.Sprintf(format, v...) })
+}
+
+// copied counts all of a value that is copied.
+func (g *Guard) copied(function any) any {
+	return g.reflected(function, func(args []reflect.Value) error {
+		bytes, err := g.measure(args[0])
+		if err != nil {
+			return err
+		}
+		return g.charge(bytes)
+	})
+}
+
+// trim bounds a function that looks for each character of a text in another one.
+func (g *Guard) trim(f func(characters, s string) string) any {
+	return func(characters, s string) (string, error) {
+		const steps = 1 << 30
+		if len(characters) > 0 && len(s) > steps/len(characters) {
+			return "", g.tooLarge()
+		}
+		return f(characters, s), g.charge(0)
+	}
 }
 
 func (g *Guard) wrapWith(f func(int, string, string) string) any {
@@ -202,7 +239,7 @@ func (g *Guard) dict(f func(...any) map[string]any) any {
 func (g *Guard) uniq(list any) ([]any, error) {
 	v := reflect.ValueOf(list)
 	if v.Kind() != reflect.Slice && v.Kind() != reflect.Array {
-		return nil, fmt.Errorf("Cannot find uniq on type %s", v.Kind())
+		return nil, fmt.Errorf("cannot find uniq on type %s", v.Kind())
 	}
 	found := []any{}
 	for i := range v.Len() {
@@ -249,23 +286,19 @@ func (g *Guard) replaceRegex(functions template.FuncMap) {
 
 // reserveMatches reserves the text with which all matches are replaced. Each $ in it may stand for the match.
 func (g *Guard) reserveMatches(expression, s, with string) error {
-	references := int64(strings.Count(with, "$"))
-	if int64(len(s)+1)*int64(len(with)) < g.left()/2 && int64(len(s))*references < g.left()/2 {
-		return nil
-	}
-	compiled, err := regexp.Compile(expression)
-	if err != nil {
-		// The function says it better.
-		return nil
-	}
-	matches, matched := 0, 0
-	compiled.ReplaceAllStringFunc(s, func(match string) string {
-		matches++
-		matched += len(match)
-		return ""
-	})
-	if err := g.reserve(matches, len(with)); err != nil {
+	if err := g.reserveRegex(expression, s, true); err != nil {
 		return err
 	}
-	return g.reserve(matched, int(references))
+	references := strings.Count(with, "$")
+	if most := float64(len(s)+1) * float64(len(with)+references); most < float64(g.left()) {
+		return nil
+	}
+	count, bytes, err := g.matches(expression, s)
+	if err != nil {
+		return err
+	}
+	if err := g.reserve(count, len(with)); err != nil {
+		return err
+	}
+	return g.reserve(bytes, references)
 }

@@ -30,7 +30,8 @@ var (
 // it gets stay as they are. No output means no parameters.
 //
 // A nil folder is the file system of the operator. The file is read once, here. A symbolic link must not lead out of
-// folder, or out of the folder of the file if folder is nil. The template has no clients, so it cannot look up anything.
+// folder, or out of the folder of the file if folder is nil. The template has no clients, so it cannot look up
+// anything.
 func NewParameterTransformer(folder fs.FS, path string, options Options) (component.ParameterTransformer, error) {
 	text, err := readFile(folder, path)
 	if err != nil {
