@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -175,6 +176,7 @@ const (
 	keyReconcilerName     contextKey = "reconciler name"
 	keyLocalClient        contextKey = "local client"
 	keyClient             contextKey = "client"
+	keyDiscovery          contextKey = "discovery client"
 	keyComponent          contextKey = "component"
 	keyComponentName      contextKey = "component name"
 	keyComponentNamespace contextKey = "component namespace"
@@ -207,6 +209,11 @@ func (c Context) WithLocalClient(local client.Client) Context {
 // WithClient adds the client for the cluster that the component is deployed to.
 func (c Context) WithClient(target client.Client) Context {
 	return c.with(keyClient, target)
+}
+
+// WithDiscovery adds the discovery client for the cluster that the component is deployed to.
+func (c Context) WithDiscovery(target discovery.DiscoveryInterface) Context {
+	return c.with(keyDiscovery, target)
 }
 
 // WithComponent adds the component's resource.
@@ -249,6 +256,12 @@ func LocalClientFromContext(ctx context.Context) (client.Client, error) {
 // none. It acts with the identity of the component.
 func ClientFromContext(ctx context.Context) (client.Client, error) {
 	return fromContext[client.Client](ctx, keyClient)
+}
+
+// DiscoveryFromContext returns the discovery client for the cluster that the component is deployed to, or an error if
+// ctx contains none. It acts with the identity of the component, and makes a request each time.
+func DiscoveryFromContext(ctx context.Context) (discovery.DiscoveryInterface, error) {
+	return fromContext[discovery.DiscoveryInterface](ctx, keyDiscovery)
 }
 
 // ComponentFromContext returns the component's resource, or an error if ctx contains none. It must not be changed.

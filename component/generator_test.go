@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -266,6 +267,7 @@ var getters = map[string]func(ctx context.Context) (any, error){
 	"reconciler name":     func(ctx context.Context) (any, error) { return component.ReconcilerNameFromContext(ctx) },
 	"local client":        func(ctx context.Context) (any, error) { return component.LocalClientFromContext(ctx) },
 	"client":              func(ctx context.Context) (any, error) { return component.ClientFromContext(ctx) },
+	"discovery client":    func(ctx context.Context) (any, error) { return component.DiscoveryFromContext(ctx) },
 	"component":           func(ctx context.Context) (any, error) { return component.ComponentFromContext(ctx) },
 	"component name":      func(ctx context.Context) (any, error) { return component.ComponentNameFromContext(ctx) },
 	"component namespace": func(ctx context.Context) (any, error) { return component.ComponentNamespaceFromContext(ctx) },
@@ -275,11 +277,13 @@ var getters = map[string]func(ctx context.Context) (any, error){
 
 func TestContext(t *testing.T) {
 	local, target, resource := &namedClient{name: "local"}, &namedClient{name: "target"}, configMap("garden")
+	discoverer := &discovery.DiscoveryClient{LegacyPrefix: "/api"}
 	base := context.WithValue(context.Background(), ctxKey{}, "kept")
 	full := component.NewContext(base).
 		WithReconcilerName("platform.example.com").
 		WithLocalClient(local).
 		WithClient(target).
+		WithDiscovery(discoverer).
 		WithComponent(resource).
 		WithComponentName("garden").
 		WithComponentNamespace("").
@@ -287,7 +291,8 @@ func TestContext(t *testing.T) {
 		WithComponentRevision(0)
 	want := map[string]any{
 		"reconciler name": "platform.example.com", "local client": client.Client(local), "client": client.Client(target),
-		"component": client.Object(resource), "component name": "garden", "component namespace": "", "component digest": "abc",
+		"discovery client": discovery.DiscoveryInterface(discoverer),
+		"component":        client.Object(resource), "component name": "garden", "component namespace": "", "component digest": "abc",
 		"component revision": int64(0),
 	}
 	derived, cancel := context.WithCancel(full)
@@ -299,7 +304,8 @@ func TestContext(t *testing.T) {
 		if _, err := get(base); err == nil || err.Error() != what+" not found in context" {
 			t.Errorf("%s: error %v from an empty context", what, err)
 		}
-		if _, err := get(component.NewContext(base).WithClient(nil).WithLocalClient(nil).WithComponent(nil)); err == nil {
+		if _, err := get(component.NewContext(base).WithClient(nil).WithDiscovery(nil).WithLocalClient(nil).
+			WithComponent(nil)); err == nil {
 			t.Errorf("%s: nil counts as known", what)
 		}
 	}

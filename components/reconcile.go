@@ -272,7 +272,7 @@ func (j *job[T]) computeRevision(ctx context.Context, parameters component.Unstr
 func (j *job[T]) generationContext(ctx context.Context) context.Context {
 	generation := component.NewContext(ctx).WithReconcilerName(j.Prefix).WithLocalClient(j.config.Client)
 	if j.deployment != nil {
-		generation = generation.WithClient(j.deployment.client)
+		generation = generation.WithClient(j.deployment.client).WithDiscovery(j.deployment.discovery)
 	}
 	return generation.
 		WithComponent(j.resource).

@@ -11,8 +11,10 @@ package kustomize
 
 import (
 	"context"
+	"fmt"
 	"io/fs"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/component"
@@ -29,14 +31,23 @@ type Options struct {
 	// Decrypt is called with the content and the path of each file when the generator is made. Optional.
 	Decrypt func(content []byte, path string) ([]byte, error)
 	// Bases are folders outside the folder of the kustomization, relative to it, such as ../base, that it may refer to.
-	// Default: none. A remote base is an error.
+	// Their files may be templates too, with the same options. A base must not contain the kustomization, nor another
+	// base. Default: none. A remote base is an error.
 	Bases []string
 	// Limits bound the templates of each build.
 	Limits gotemplate.Limits
 }
 
-// Generator is a [component.Generator] for a kustomization. It is safe for concurrent use.
-type Generator struct{}
+// Generator is a [component.Generator] for a kustomization. It is safe for concurrent use. The zero value generates
+// nothing but errors.
+type Generator struct {
+	// folders are that of the kustomization, and its bases.
+	folders []*folder
+	// dynamic says that there are templates. Otherwise all builds have the same result, which is in static.
+	dynamic bool
+	static  staticObjects
+	inputs  inputs
+}
 
 var (
 	_ component.Generator     = (*Generator)(nil)
@@ -47,71 +58,69 @@ var (
 // NewGenerator reads a kustomization and parses its templates. path is a folder in folder; an empty path stands for
 // folder itself. Nothing outside folder is read, also not through symbolic links. If folder is nil, path is on the disk
 // of the operator. A folder without a kustomization file is one of plain manifests.
-func NewGenerator(folder fs.FS, path string, options Options) (*Generator, error) { panic("contract") }
+//
+// Later changes of the files have no effect. The error names the file that is wrong.
+func NewGenerator(folder fs.FS, path string, options Options) (*Generator, error) {
+	from := source{files: folder}
+	g, err := newGenerator(from, path, options)
+	if err != nil {
+		return nil, fmt.Errorf("kustomization %s: %w", orDot(path), err)
+	}
+	return g, nil
+}
 
 // Generate builds the kustomization. Templates see the parameters. The context must contain what a reconciler adds, see
 // [component.Context].
+//
+// One build runs at a time in the process, because kustomize needs that; files are read, and templates are executed,
+// outside of it. A build of another generator is waited for as long as the context is not done. kustomize cannot be
+// stopped while it works on a file, but stops at the next file.
 func (g *Generator) Generate(
 	ctx context.Context, namespace, name string, parameters component.Unstructurable,
 ) ([]client.Object, error) {
-	panic("contract")
+	if g == nil || len(g.folders) == 0 {
+		return nil, errNotMade
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if !g.dynamic {
+		return g.static.get(func() ([]*unstructured.Unstructured, error) {
+			return build(ctx, g.tree(), g.folders[0].dir)
+		})
+	}
+	values := map[string]any{}
+	if parameters != nil {
+		values = parameters.ToUnstructured()
+	}
+	t := g.tree()
+	err := g.inputs.record(ctx, namespace, name, func(ctx context.Context) error {
+		functions := functionsFor(ctx, namespace, name)
+		for _, f := range g.folders {
+			if err := f.render(ctx, values, functions, t.files); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	objects, err := build(ctx, t, g.folders[0].dir)
+	if err != nil {
+		return nil, err
+	}
+	return toObjects(objects), nil
 }
 
 // Deterministic is true.
 func (g *Generator) Deterministic() bool { return true }
 
-// Inputs identifies what the cluster serves, and what the last build for the component has looked up.
+// Inputs identifies what the cluster serves, if a template can use that, and what the last build for the component has
+// looked up. It makes a request for each lookup, and none if there are none.
 func (g *Generator) Inputs(ctx context.Context, namespace, name string) (string, error) {
-	panic("contract")
+	if g == nil || !g.dynamic {
+		return "", nil
+	}
+	return g.inputs.identity(ctx, namespace, name)
 }
-
-// ObjectTransformer changes objects as a kustomization with these fields would. The zero value changes nothing.
-type ObjectTransformer struct {
-	// Patches are strategic merge patches or JSON patches. A patch without a target applies to the object that it names.
-	Patches []Patch `json:"patches,omitempty"`
-	// Images replaces names, tags and digests of images.
-	Images []Image `json:"images,omitempty"`
-	// Labels are set on all objects, not on their selectors.
-	Labels map[string]string `json:"labels,omitempty"`
-	// Annotations are set on all objects.
-	Annotations map[string]string `json:"annotations,omitempty"`
-	// Namespace is set on all objects with a namespace, and on the subjects of role bindings. Default: unchanged.
-	Namespace string `json:"namespace,omitempty"`
-}
-
-// Patch is a patch of a kustomization.
-type Patch struct {
-	// Patch is the patch, as YAML or JSON.
-	Patch string `json:"patch"`
-	// Target selects the objects. Optional for a strategic merge patch.
-	Target *Target `json:"target,omitempty"`
-}
-
-// Target selects objects. An empty field selects all. Name and Namespace are regular expressions.
-type Target struct {
-	Group              string `json:"group,omitempty"`
-	Version            string `json:"version,omitempty"`
-	Kind               string `json:"kind,omitempty"`
-	Name               string `json:"name,omitempty"`
-	Namespace          string `json:"namespace,omitempty"`
-	LabelSelector      string `json:"labelSelector,omitempty"`
-	AnnotationSelector string `json:"annotationSelector,omitempty"`
-}
-
-// Image replaces parts of the images that have a name.
-type Image struct {
-	Name    string `json:"name"`
-	NewName string `json:"newName,omitempty"`
-	NewTag  string `json:"newTag,omitempty"`
-	Digest  string `json:"digest,omitempty"`
-}
-
-var _ component.ObjectTransformer = (*ObjectTransformer)(nil)
-
-// TransformObjects implements [component.ObjectTransformer].
-func (t *ObjectTransformer) TransformObjects(_, _ string, objects []client.Object) ([]client.Object, error) {
-	panic("contract")
-}
-
-// Deterministic is true.
-func (t *ObjectTransformer) Deterministic() bool { return true }
