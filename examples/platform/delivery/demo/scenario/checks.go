@@ -3,6 +3,7 @@ package scenario
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -145,6 +146,18 @@ func say(in *demo.Fixture, obj client.Object, pairs ...string) demo.Condition {
 		}
 		return nil
 	}
+}
+
+// upgraded holds when the monitor has another revision than the first, and the chart was told which.
+func (s *scenario) upgraded(ctx context.Context) error {
+	found := theMonitor()
+	if err := s.Client.Get(ctx, client.ObjectKeyFromObject(found), found); err != nil {
+		return err
+	}
+	if found.Status.Revision < 2 {
+		return fmt.Errorf("it has revision %d", found.Status.Revision)
+	}
+	return say(s.Fixture, settings(), "revision", strconv.FormatInt(found.Status.Revision, 10))(ctx)
 }
 
 // finished holds when the Job has run to its end.
