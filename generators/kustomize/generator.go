@@ -173,4 +173,3 @@ func copyOfComponent(ctx context.Context) (any, error) {
 func deepCopy(values map[string]any) map[string]any {
 	return component.UnstructurableMap(values).ToUnstructured()
 }
-

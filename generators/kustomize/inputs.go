@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -32,24 +33,23 @@ type inputs struct {
 	unknown atomic.Int64
 }
 
-// note looks for names of functions in templates. What is only computed, such as in tpl, counts as mentioned if the
-// template can call tpl.
+// callsTpl matches calls of a function that executes texts, which may be known only then.
+var callsTpl = regexp.MustCompile(`\btpl\s`)
+
+// note looks for names of functions in the files of a folder with templates. It looks at all of them, because a template
+// may execute the text of another file.
 func (i *inputs) note(f *folder) {
-	for name := range f.outputs {
-		i.mention(string(f.visible[strings.TrimPrefix(f.dir+"/"+name, "/")]))
+	if f.set == nil {
+		return
 	}
 	for _, content := range f.visible {
-		// A template can be defined in a file that is no output of its own, or be a value of tpl.
-		i.mention(string(content))
+		text := string(content)
+		computed := callsTpl.MatchString(text)
+		i.discovers = i.discovers || computed ||
+			strings.Contains(text, "kubernetesVersion") || strings.Contains(text, "apiResources")
+		i.looksUp = i.looksUp || computed || strings.Contains(text, "ookup")
+		i.resource = i.resource || computed || strings.Contains(text, "component")
 	}
-}
-
-func (i *inputs) mention(text string) {
-	computed := strings.Contains(text, "tpl")
-	i.discovers = i.discovers || computed ||
-		strings.Contains(text, "kubernetesVersion") || strings.Contains(text, "apiResources")
-	i.looksUp = i.looksUp || computed || strings.Contains(text, "ookup")
-	i.resource = i.resource || computed || strings.Contains(text, "component")
 }
 
 func (i *inputs) lookups() *lru.Cache {

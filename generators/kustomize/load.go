@@ -62,7 +62,7 @@ func (s source) read(dir string, decrypt func([]byte, string) ([]byte, error)) (
 		if err != nil || content == nil {
 			return err
 		}
-		if from != s.files {
+		if s.files == nil {
 			name = path.Join(dir, name)
 		}
 		if decrypt != nil {
