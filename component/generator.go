@@ -71,13 +71,28 @@ func IsDeterministic(v any) bool {
 // InputReporter is implemented by a [Deterministic] generator whose output depends on more than [Deterministic] lists,
 // such as on the kinds that a cluster serves, or on objects that it looks up.
 type InputReporter interface {
-	// Inputs returns an identity of what else the output depends on. The reconciler calls it in each request, and calls
-	// the generator again if the identity is another one than before. The identity stays in memory. ctx is as for
-	// Generate. An error counts as one of Generate.
+	// Inputs returns an identity of what else the output depends on. The reconciler calls it once in each request that
+	// rolls out, and calls the generator again if the identity is another one than before. That starts no other
+	// revision. The identity stays in memory. ctx is as for Generate. An error counts as one of Generate.
 	//
 	// A request that finds everything as it was calls nothing else of the generator, so Inputs should make no request if
 	// it can do without.
 	Inputs(ctx context.Context, namespace, name string) (string, error)
+}
+
+// ReportsInputs reports whether v is an [InputReporter] or, for a [TransformableGenerator], whether the wrapped
+// generator or a transformer is one.
+func ReportsInputs(v any) bool {
+	reports := false
+	if g, ok := v.(*TransformableGenerator); ok && g != nil {
+		_ = g.each(func(part any) error { // never fails
+			reports = reports || ReportsInputs(part)
+			return nil
+		})
+		return reports
+	}
+	_, reports = v.(InputReporter)
+	return reports
 }
 
 // SchemeExtender is implemented by a [Generator] whose objects have Go types that the operator's scheme may not know.

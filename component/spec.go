@@ -1,13 +1,9 @@
 package component
 
 import (
-	"errors"
-	"fmt"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // The structs in this file are parts of a spec. Embed the ones that users need, with `json:",inline"`.
@@ -63,8 +59,9 @@ type ClientSpec struct {
 //
 // +kubebuilder:object:generate=true
 type KubeConfigSpec struct {
-	// SecretRef refers to the Secret with the kubeconfig, in the namespace of the resource.
-	SecretRef SecretKeyReference `json:"secretRef"`
+	// SecretRef refers to the Secret with the kubeconfig, in the namespace of the resource. The reconciler reads it
+	// as itself, and not with the identity of the component.
+	SecretRef SecretKeyReference `json:"secretRef" reference:"-"`
 	// AbandonOnDeletion gives up the deployed objects when the resource is deleted and the Secret with the kubeconfig
 	// does not exist. By default, the deletion then waits until the Secret exists again.
 	// +optional
@@ -82,56 +79,6 @@ func (s *ClientSpec) GetKubeConfigSecret() *SecretKeyReference {
 // AbandonsOnDeletion implements [AbandonmentConfiguration].
 func (s *ClientSpec) AbandonsOnDeletion() bool {
 	return orEmpty(orEmpty(s).KubeConfig).AbandonOnDeletion
-}
-
-// SecretKeyReference refers to a value in a Secret.
-//
-// +kubebuilder:object:generate=true
-type SecretKeyReference struct {
-	// Name of the Secret.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	Name string `json:"name"`
-	// Key of the value. Default: the first of value, value.yaml and value.yml that the Secret has.
-	// +optional
-	// +kubebuilder:validation:MaxLength=253
-	Key string `json:"key,omitempty"`
-}
-
-var fallbackKeys = []string{"value", "value.yaml", "value.yml"}
-
-// Value returns the value that r refers to in the data of the Secret. An error names the keys that could have had it,
-// and nothing of the data.
-func (r *SecretKeyReference) Value(data map[string][]byte) ([]byte, error) {
-	if r == nil {
-		return nil, errors.New("there is no reference to a Secret")
-	}
-	if r.Key != "" {
-		if value, ok := data[r.Key]; ok {
-			return value, nil
-		}
-		return nil, fmt.Errorf("the Secret %q has no key %q", r.Name, r.Key)
-	}
-	for _, key := range fallbackKeys {
-		if value, ok := data[key]; ok {
-			return value, nil
-		}
-	}
-	return nil, fmt.Errorf("the Secret %q has none of the keys %s", r.Name, strings.Join(fallbackKeys, ", "))
-}
-
-// Validate returns an error if no Secret or key can have this name.
-func (r *SecretKeyReference) Validate() error {
-	if r == nil {
-		return nil
-	}
-	if len(validation.IsDNS1123Subdomain(r.Name)) > 0 {
-		return fmt.Errorf("name: is not a name of a Secret: %s", quote(r.Name))
-	}
-	if r.Key != "" && len(validation.IsConfigMapKey(r.Key)) > 0 {
-		return fmt.Errorf("key: is not a key of a Secret: %s", quote(r.Key))
-	}
-	return nil
 }
 
 // ImpersonationSpec lets users configure the service account that a component is deployed with.

@@ -47,14 +47,14 @@ func TestSecretKeyReferenceValue(t *testing.T) {
 		"last fallback":     {&component.SecretKeyReference{Name: "far"}, []string{"value.yml"}, "of value.yml", ""},
 		"no fallback there": {&component.SecretKeyReference{Name: "far"}, []string{"config"}, "", `the Secret "far" has none of the keys value, value.yaml, value.yml`},
 		"no data":           {&component.SecretKeyReference{Name: "far"}, nil, "", `the Secret "far" has none of the keys value, value.yaml, value.yml`},
-		"no reference":      {nil, []string{"value"}, "", "there is no reference to a Secret"},
+		"no reference":      {nil, []string{"value"}, "", "there is no reference"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			data := map[string][]byte{}
 			for _, key := range tc.keys {
 				data[key] = []byte("of " + key)
 			}
-			got, err := tc.reference.Value(data)
+			got, err := tc.reference.ValueIn(data)
 			if string(got) != tc.want || errorText(err) != tc.err {
 				t.Errorf("got %q, %v", got, err)
 			}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,6 +17,7 @@ import (
 var (
 	_ Generator            = (*TransformableGenerator)(nil)
 	_ Deterministic        = (*TransformableGenerator)(nil)
+	_ InputReporter        = (*TransformableGenerator)(nil)
 	_ SchemeExtender       = (*TransformableGenerator)(nil)
 	_ validation.Validator = (*TransformableGenerator)(nil)
 )
@@ -137,6 +140,26 @@ func (g *TransformableGenerator) Deterministic() bool {
 		return nil
 	})
 	return deterministic
+}
+
+// Inputs joins what the wrapped generator and the transformers report that are InputReporters. It is empty if none is.
+// The error of a transformer names its index.
+func (g *TransformableGenerator) Inputs(ctx context.Context, namespace, name string) (string, error) {
+	if err := g.check(); err != nil {
+		return "", err
+	}
+	var inputs []string
+	err := g.each(func(part any) error {
+		reporter, ok := part.(InputReporter)
+		if !ok {
+			return nil
+		}
+		input, err := reporter.Inputs(ctx, namespace, name)
+		// Quoted, no two lists look the same.
+		inputs = append(inputs, strconv.Quote(input))
+		return err
+	})
+	return strings.Join(inputs, ","), err
 }
 
 // AddToScheme calls AddToScheme of the wrapped generator, if it is a [SchemeExtender].

@@ -311,7 +311,7 @@ func (j *job[T]) identity(ctx context.Context) (clusters.Identity, error) {
 		}
 		return identity, fmt.Errorf("unable to read the Secret %s of the kubeconfig: %w", key, err)
 	}
-	kubeconfig, err := reference.Value(secret.Data)
+	kubeconfig, err := reference.ValueIn(secret.Data)
 	if err != nil {
 		return identity, j.missing(fmt.Errorf("the Secret %s has no kubeconfig: %w", key, err))
 	}

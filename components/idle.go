@@ -22,6 +22,8 @@ import (
 type generatorInput struct {
 	namespace, name, digest string
 	revision, generation    int64
+	// reported is what the generator reports as a further input.
+	reported string
 }
 
 // taskInput is what a task of the engine is made from, besides what is generated.
@@ -33,24 +35,35 @@ type taskInput struct {
 }
 
 // inputs returns what the request is about. known is false if the configuration has no digest.
-func (j *job[T]) inputs() (input taskInput, known bool) {
+func (j *job[T]) inputs(ctx context.Context) (input taskInput, known bool, err error) {
 	configuration := j.configuration
 	// It says where the component is deployed. What is remembered is forgotten when that changes.
 	configuration.KubeConfig = nil
 	sum, known := digest.Of(&configuration)
-	return taskInput{configuration: sum, supervision: j.supervision, generatorInput: generatorInput{
+	input = taskInput{configuration: sum, supervision: j.supervision, generatorInput: generatorInput{
 		namespace:  cmp.Or(strings.TrimSpace(j.configuration.Namespace), j.resource.GetNamespace()),
 		name:       cmp.Or(strings.TrimSpace(j.configuration.Name), j.resource.GetName()),
 		digest:     j.digest,
 		revision:   j.status.Revision,
 		generation: j.resource.GetGeneration(),
-	}}, known
+	}}
+	if !component.ReportsInputs(j.Generator) {
+		return input, known, nil
+	}
+	reporter := j.Generator.(component.InputReporter)
+	if input.reported, err = reporter.Inputs(j.generationContext(ctx), input.namespace, input.name); err != nil {
+		err = fmt.Errorf("unable to generate the objects: %w", err)
+	}
+	return input, known, err
 }
 
 // rollOut has the engine roll out what is desired. It does not if the last request left nothing to do and nothing has
 // changed since.
 func (j *job[T]) rollOut(ctx context.Context, parameters component.Unstructurable) error {
-	input, known := j.inputs()
+	input, known, err := j.inputs(ctx)
+	if err != nil {
+		return err
+	}
 	machine := j.engine()
 	var resting *engine.Report
 	if known && !j.dryRun && j.state.taskInput == input {
