@@ -49,7 +49,8 @@ demo: $(if $(filter true,$(USE_EXISTING_CLUSTER)),,controlplane) ## Show running
 TESTFLAGS = -ldflags=-w -p 4 -parallel 8 -timeout $(TIMEOUT) $(if $(RACE),-race) $(if $(RUN),-run '$(RUN)')
 
 # The folders of the test files of the main module that have a text in them.
-packages-with = $(addprefix ./,$(sort $(dir $(shell git grep -l $(1) -- '*_test.go' ':!simulation'))))
+main-module   = '*_test.go' $(patsubst %,':!%',$(filter-out .,$(MODULES)))
+packages-with = $(addprefix ./,$(sort $(dir $(shell git grep -l $(1) -- $(main-module)))))
 
 # With the race detector, the packages of simulations whose code runs beside itself. "make simulate" runs all of them,
 # which would take it too long.
@@ -86,7 +87,7 @@ e2e: controlplane cluster ## Run operators on a cluster with real controllers an
 
 .PHONY: allocations
 allocations: ## Run the tests that show less with the race detector: those that count allocations or try many cases.
-	$(GO) test $(TESTFLAGS) -run "^($$(hack/norace))$$" $(call packages-with,-E 'AllocsPerRun|raceDetector')
+	$(GO) test $(TESTFLAGS) -run "^($$(hack/norace $(main-module)))$$" $(call packages-with,-E 'AllocsPerRun|raceDetector')
 
 .PHONY: compiler
 compiler:
