@@ -11,9 +11,15 @@
 package helm
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"io/fs"
+	"slices"
 
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/v2"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/component"
@@ -57,7 +63,11 @@ const (
 
 // Generator is a [component.Generator] for a chart. It is safe for concurrent use. All components that it serves share
 // one parsed copy of the chart.
-type Generator struct{}
+type Generator struct {
+	*parsed
+	options Options
+	memory  *memory
+}
 
 var (
 	_ component.Generator     = (*Generator)(nil)
@@ -69,20 +79,127 @@ var (
 // empty path stands for folder itself. Nothing outside folder is read, also not through symbolic links. If folder is
 // nil, path is on the disk of the operator, and the folder of the chart is the limit.
 //
+// A file that .helmignore names is left out. A symbolic link is an error, except on the disk of the operator, where it
+// may lead to what is in the folder of the chart. A schema of the values that refers to another file is an error.
+//
 // The error names the file that is wrong.
-func NewGenerator(folder fs.FS, path string, options Options) (*Generator, error) { panic("contract") }
+func NewGenerator(folder fs.FS, path string, options Options) (*Generator, error) {
+	options.Definitions = cmp.Or(options.Definitions, DefinitionsManaged)
+	switch options.Definitions {
+	case DefinitionsManaged, DefinitionsInstalled, DefinitionsSkipped:
+	default:
+		return nil, fmt.Errorf("option Definitions: %q is not a policy", options.Definitions)
+	}
+	p, err := load(folder, path)
+	if err != nil {
+		return nil, fmt.Errorf("unable to load chart %q: %w", path, err)
+	}
+	if options.Definitions == DefinitionsInstalled && len(p.definitions) > 0 {
+		p.looksUp = true
+	}
+	options.DropHooks = slices.Clone(options.DropHooks)
+	return &Generator{parsed: p, options: options, memory: newMemory()}, nil
+}
 
 // Generate renders the chart. The context must contain what a reconciler adds, see [component.Context].
+//
+// The parameters win over the values of the chart, as with Helm: maps are merged, other values are replaced, and null
+// removes a value. .Release.Service is Helm, and Capabilities are those of the cluster that the component is deployed
+// to. Templates can call the functions of Helm, and further ones of package gotemplate that look up objects.
+//
+// The error names the chart, and the template or the value that is wrong. It has no values.
 func (g *Generator) Generate(
 	ctx context.Context, namespace, name string, parameters component.Unstructurable,
 ) ([]client.Object, error) {
-	panic("contract")
+	objects, err := g.generate(ctx, namespace, name, parameters)
+	if err != nil {
+		return nil, fmt.Errorf("chart %s: %w", g.chart.Name(), err)
+	}
+	return objects, nil
+}
+
+func (g *Generator) generate(
+	ctx context.Context, namespace, name string, parameters component.Unstructurable,
+) (_ []client.Object, err error) {
+	defer recoverInto(&err)
+	prefix, err := component.ReconcilerNameFromContext(ctx)
+	if err != nil {
+		return nil, err
+	}
+	revision, err := component.ComponentRevisionFromContext(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	r := release{prefix: prefix, install: revision <= 1}
+	lookups := &gotemplate.Lookups{}
+	ctx = gotemplate.WithLookups(ctx, lookups)
+	if g.looksUp {
+		// What has failed may succeed when it finds something else.
+		defer g.memory.remember(keyOf(ctx, namespace, name), lookups)
+	}
+	chart := clone(g.chart)
+	files, err := g.render(ctx, chart, parameters.ToUnstructured(), common.ReleaseOptions{
+		Name: name, Namespace: namespace, Revision: int(max(revision, 1)), IsInstall: r.install, IsUpgrade: !r.install,
+	}, g.options.Limits)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := parseFiles(files)
+	if err != nil {
+		return nil, err
+	}
+	return g.finish(ctx, chart, objects, r, lookups)
+}
+
+// finish adds the definitions, and translates annotations of Helm.
+func (g *Generator) finish(
+	ctx context.Context, chart *v2.Chart, objects []*unstructured.Unstructured, r release, lookups *gotemplate.Lookups,
+) ([]client.Object, error) {
+	var installed []*unstructured.Unstructured
+	switch g.options.Definitions {
+	case DefinitionsManaged:
+		objects = append(definitionsOf(chart, g.definitions), objects...)
+	case DefinitionsInstalled:
+		installed = definitionsOf(chart, g.definitions)
+		if err := installDefinitions(ctx, installed, lookups); err != nil {
+			return nil, err
+		}
+	}
+	objects, err := translate(objects, r, &g.options)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]client.Object, 0, len(installed)+len(objects))
+	for _, object := range slices.Concat(installed, objects) {
+		all = append(all, object)
+	}
+	return all, nil
 }
 
 // Deterministic is true.
 func (g *Generator) Deterministic() bool { return true }
 
-// Inputs identifies what the cluster serves, and what the last rendering for the component has looked up.
+// Inputs identifies what the cluster serves, and what the last rendering for the component has looked up. It is empty,
+// and makes no request, if no template mentions Capabilities, lookup or tpl, and the chart needs no version of
+// Kubernetes. What a template looks up costs one request for each object or list. What the cluster serves is read every
+// 10 minutes.
 func (g *Generator) Inputs(ctx context.Context, namespace, name string) (string, error) {
-	panic("contract")
+	var served, found string
+	if g.discovers {
+		answer, err := gotemplate.Discover(ctx)
+		if err != nil {
+			return "", fmt.Errorf("chart %s: %w", g.chart.Name(), err)
+		}
+		served = answer.Identity()
+	}
+	if g.looksUp {
+		var err error
+		if found, err = g.memory.identity(ctx, keyOf(ctx, namespace, name)); err != nil {
+			return "", fmt.Errorf("chart %s: %w", g.chart.Name(), err)
+		}
+	}
+	return served + found, nil
 }

@@ -1,0 +1,1 @@
+{{- define "functions.name" -}}{{ .Chart.Name }}-{{ .Release.Name }}{{- end -}}

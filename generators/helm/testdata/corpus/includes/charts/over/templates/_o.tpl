@@ -1,0 +1,1 @@
+{{ define "includes.override" }}child{{ end }}

@@ -1,0 +1,1 @@
+{{- define "umbrella.shared" }}{{ .Chart.Name }} sees {{ .Values.global.region }}{{ end -}}
