@@ -156,6 +156,9 @@ func (s ReferenceSource) loadObject(
 
 // open returns the content of an object.
 func (s ReferenceSource) open(ctx context.Context, resource client.Object, to target) (*Referenced, error) {
+	if to.kind != kindConfigMap && to.kind != kindSecret {
+		return nil, fmt.Errorf("kind: is neither ConfigMap nor Secret: %s", quote(to.kind))
+	}
 	if err := validateReference(to.kind, to.name, to.key); err != nil {
 		return nil, err
 	}

@@ -52,7 +52,8 @@ type ValuesReference struct {
 	// +kubebuilder:validation:MaxLength=253
 	Key string `json:"key,omitempty"`
 	// TargetPath is where the values belong, as names separated by points, such as "auth.password". A point in a name is
-	// written as "\.". The value is then taken as a text. By default, the value is a map of parameters in YAML.
+	// written as "\.". The value is then taken as a text. By default, the value is a map of parameters in YAML, of which
+	// the first document counts.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	TargetPath string `json:"targetPath,omitempty"`
@@ -89,6 +90,9 @@ func (r *ValuesReference) Values() (map[string]any, error) {
 	})
 	if err != nil || thrown != nil {
 		return nil, fmt.Errorf("the key %q of the %s %q is not a map in YAML", r.key(), r.Kind, r.Name)
+	}
+	if values == nil {
+		values = map[string]any{}
 	}
 	return values, nil
 }

@@ -65,6 +65,12 @@ import (
 // component is ready again when the output was the same for a minute, or for as long as the last delay. Another input
 // is rolled out at once.
 //
+// References in the spec, such as a [component.SecretKeyReference], are loaded before the hooks and the generator are
+// called, with the identity of the component, and tracked, see [component.Reference]. The generator finds them in the
+// resource in its context. Values that the spec refers to are merged under the parameters, see
+// [component.ValuesConfiguration]. Another content starts another revision. Without what is referred to, the component
+// stays as it is. A deletion does not wait for it.
+//
 // Annotations of an object say how it is dealt with, see [component.Settings]. The resource says so for all objects,
 // see [component.ConfigurationOf].
 //
@@ -153,6 +159,8 @@ type ComponentReconciler[Type client.Object] struct {
 	source      eventSource
 	states      reconcilers.ResourceState[*resourceState]
 	initOnce    sync.Once
+	// refers is true if the spec may have references.
+	refers bool
 	// statusByDefault is true if the author did not define Status.
 	statusByDefault bool
 
@@ -184,6 +192,8 @@ func (r *ComponentReconciler[T]) init() {
 		if r.Status == nil {
 			r.Status, r.statusByDefault = defaultStatus[T], true
 		}
+		t := reflect.TypeFor[T]()
+		r.refers = t.Kind() == reflect.Interface || component.HasReferences(*new(T))
 		if !isNil(r.Generator) {
 			r.generatorScheme, r.generatorErr = manifest.SchemeOf(r.Generator)
 		}
@@ -213,6 +223,9 @@ func (r *ComponentReconciler[T]) SetupWithManager(
 		if err := reconcilers.WatchTracked(ctx, bldr, &corev1.Secret{}); err != nil {
 			return err
 		}
+	}
+	if err := watchReferenced(ctx, bldr, sample); err != nil {
+		return err
 	}
 	r.source.onStop(r.deployments.stop)
 	bldr.WatchesRawSource(&r.source)
@@ -284,6 +297,7 @@ func (r *ComponentReconciler[T]) Describe() reconcilers.Description {
 	r.init()
 	uses := []reconcilers.Access{{Verbs: []string{"patch"}}}
 	uses = append(uses, r.Inventory.uses()...)
+	uses = append(uses, usesOfReferences(*new(T))...)
 	for _, dependent := range r.Dependents {
 		uses = append(uses, reconcilers.Access{Object: dependent, Verbs: slices.Clone(dependentVerbs)})
 	}

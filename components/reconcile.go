@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -78,9 +79,11 @@ type job[T client.Object] struct {
 	now           time.Time
 	dryRun        bool
 
-	digest string
-	report *engine.Report
-	facts  facts
+	// references are the identities of what the spec refers to.
+	references map[string]string
+	digest     string
+	report     *engine.Report
+	facts      facts
 	// supervisor is nil if there is none, and for a resource that is being deleted.
 	supervisor  reconcilers.Supervisor
 	supervision reconcilers.Supervision
@@ -214,6 +217,11 @@ func (j *job[T]) deployOrRemove(ctx context.Context) error {
 			return err
 		}
 	}
+	if j.refers {
+		if err := j.loadReferences(ctx); err != nil {
+			return err
+		}
+	}
 	if err := j.hooks(ctx, "post-read", j.Hooks.PostRead); err != nil {
 		return err
 	}
@@ -237,6 +245,11 @@ func (j *job[T]) deploy(ctx context.Context) error {
 	if err := j.computeRevision(ctx, parameters); err != nil {
 		return err
 	}
+	if j.refers {
+		if parameters, err = j.withValues(parameters); err != nil {
+			return err
+		}
+	}
 	if err := j.hooks(ctx, "pre-reconcile", j.Hooks.PreReconcile); err != nil {
 		return err
 	}
@@ -248,12 +261,9 @@ func (j *job[T]) deploy(ctx context.Context) error {
 
 // computeRevision computes the digest of what is rolled out, and counts the revisions.
 func (j *job[T]) computeRevision(ctx context.Context, parameters component.Unstructurable) error {
-	var references map[string]string
-	if j.References != nil {
-		var err error
-		if references, err = j.References(ctx, j.resource); err != nil {
-			return fmt.Errorf("unable to find the references: %w", err)
-		}
+	references, err := j.identities(ctx)
+	if err != nil {
+		return err
 	}
 	spec, annotations := parameters.ToUnstructured(), j.resource.GetAnnotations()
 	digest, err := component.ComponentDigest(spec, annotations, j.Prefix, references)
@@ -267,6 +277,23 @@ func (j *job[T]) computeRevision(ctx context.Context, parameters component.Unstr
 		j.status.LastProcessingDigest = digest
 	}
 	return nil
+}
+
+// identities are those of what the component refers to.
+func (j *job[T]) identities(ctx context.Context) (map[string]string, error) {
+	if j.References == nil {
+		return j.references, nil
+	}
+	identities, err := j.References(ctx, j.resource)
+	if err != nil {
+		return nil, fmt.Errorf("unable to find the references: %w", err)
+	}
+	if len(j.references) == 0 {
+		return identities, nil
+	}
+	all := maps.Clone(j.references)
+	maps.Copy(all, identities)
+	return all, nil
 }
 
 func (j *job[T]) generationContext(ctx context.Context) context.Context {

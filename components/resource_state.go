@@ -29,6 +29,8 @@ type resourceState struct {
 	// variation is what is known of a generator that returns other objects for the same input.
 	variation variation
 
+	references referenceMemory
+
 	// deployment is where the component is deployed; release ends its interest there.
 	deployment *deployment
 	release    func()
