@@ -110,7 +110,11 @@ func (s *scenario) orderAgent(ctx context.Context) error {
 	}
 	ordered.Spec.ServiceAccountName = serviceAccount
 	ordered.Spec.Values = v1alpha1.Values{"monitor": "https://" + monitor + "-store.example.com"}
-	return s.Create(ctx, secret, ordered)
+	// It goes with the namespace: without it, the agent could not be deleted.
+	if err := s.Client.Create(ctx, secret); err != nil {
+		return err
+	}
+	return s.Create(ctx, ordered)
 }
 
 // prepareRemote does what the owner of the second cluster does: it has a namespace and a service account for what
@@ -165,8 +169,9 @@ func kubeconfigOf(config *rest.Config) ([]byte, error) {
 	})
 }
 
-// remoteRequests returns how many requests to the second cluster the metrics of controller-runtime have counted.
-func (s *scenario) remoteRequests() (requests int, err error) {
+// remoteRequests returns how many requests to the second cluster the metrics of controller-runtime have counted. The
+// operator must have been refused one, which shows that its requests are counted, and not just those of the scenario.
+func (s *scenario) remoteRequests() (requests float64, err error) {
 	if s.remote == nil {
 		return 0, nil
 	}
@@ -178,20 +183,24 @@ func (s *scenario) remoteRequests() (requests int, err error) {
 	if err != nil {
 		return 0, err
 	}
+	refused := false
 	for _, family := range families {
 		if family.GetName() != "rest_client_requests_total" {
 			continue
 		}
 		for _, metric := range family.GetMetric() {
+			labels := map[string]string{}
 			for _, label := range metric.GetLabel() {
-				if label.GetName() == "host" && label.GetValue() == address.Host {
-					requests += int(metric.GetCounter().GetValue())
-				}
+				labels[label.GetName()] = label.GetValue()
+			}
+			if labels["host"] == address.Host {
+				requests += metric.GetCounter().GetValue()
+				refused = refused || labels["code"] == "403"
 			}
 		}
 	}
-	if requests == 0 {
-		return 0, errors.New("no request to the second cluster was counted")
+	if !refused {
+		return 0, errors.New("the metrics have no request of the operator to the second cluster")
 	}
 	return requests, nil
 }

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"os"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	batchv1 "k8s.io/api/batch/v1"
@@ -14,6 +16,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/examples/platform/delivery/api/v1alpha1"
 	"github.com/espalier-dev/espalier/examples/platform/delivery/demo/scenario"
@@ -69,6 +72,69 @@ func TestScenarioWithoutSecondCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	demotest.Play(t, scenario.Open, options, objects, func(*demo.Scenario) {})
+}
+
+// TestScenarioFails plays it with an operator or a cluster that is not as it should be: it stops where that shows.
+func TestScenarioFails(t *testing.T) {
+	options := newOptions(t)
+	second, err := client.New(options.Second.Config(), client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	withoutSecond := options
+	withoutSecond.Second = nil
+	for name, tc := range map[string]struct {
+		options demo.Options
+		// sabotage is done before the step of that title.
+		step     string
+		sabotage func(ctx context.Context, s *demo.Scenario) error
+		want     string
+	}{
+		"the operator is gone": {
+			options:  withoutSecond,
+			step:     "The Job of that hook succeeds",
+			sabotage: func(_ context.Context, s *demo.Scenario) error { return s.Operator.Stop() },
+			want:     "the operator does not run",
+		},
+		"the account may do everything": {
+			options: options,
+			step:    "An agent is ordered: a kustomization for another cluster, as a service account there",
+			sabotage: func(ctx context.Context, _ *demo.Scenario) error {
+				binding := &rbacv1.ClusterRoleBinding{
+					RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+					Subjects: []rbacv1.Subject{
+						{Kind: rbacv1.ServiceAccountKind, Namespace: "demo-delivery", Name: "courier"},
+					},
+				}
+				binding.Name = "everything"
+				return second.Create(ctx, binding)
+			},
+			want: "the condition says who lacks which permission",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := scenario.Open(t.Context(), tc.options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			i := slices.IndexFunc(s.Steps, func(step demo.Step) bool { return step.Title == tc.step })
+			if i < 0 {
+				t.Fatalf("there is no step %q", tc.step)
+			}
+			do := s.Steps[i].Do
+			s.Steps[i].Do = func(ctx context.Context) error {
+				s.Patience = 3 * time.Second
+				return errors.Join(tc.sabotage(ctx, s), do(ctx))
+			}
+			if err := s.Play(t.Context()); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("the error is %v", err)
+			}
+			if err := s.Close(context.WithoutCancel(t.Context())); err != nil {
+				t.Error(err)
+			}
+			objects.AreGone(t, options.Admin)
+		})
+	}
 }
 
 func newOptions(t *testing.T) demo.Options {

@@ -136,7 +136,7 @@ func (s *scenario) idle(resources ...client.Object) demo.Step {
 			}
 			now, err := s.remoteRequests()
 			if err == nil && now != requested {
-				err = fmt.Errorf("%d requests in the second cluster", now-requested)
+				err = fmt.Errorf("%g requests to the second cluster", now-requested)
 			}
 			return err
 		}}},
