@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 
+	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/stash"
 
@@ -64,7 +65,7 @@ func (r *Read[Type, ObjectType]) SetupWithManager(
 	if err := checkStatus(ctx, "Reads", r.name, r.condition); err != nil {
 		return err
 	}
-	return reconcilers.WatchTracked(ctx, bldr, empty[ObjectType]())
+	return reconcilers.WatchTracked(ctx, bldr, gotype.Empty[ObjectType]())
 }
 
 // Validate checks that the functions are set, and that an object of the type can be made.
@@ -74,7 +75,7 @@ func (r *Read[Type, ObjectType]) Validate(context.Context) error {
 		return fmt.Errorf("Reads %q must have a stasher", r.name)
 	case r.key == nil:
 		return fmt.Errorf("Reads %q must have a function that returns the name of the object", r.name)
-	case client.Object(empty[ObjectType]()) == nil:
+	case client.Object(gotype.Empty[ObjectType]()) == nil:
 		return fmt.Errorf("Reads %q must have a stasher of a pointer to a struct, not of %s",
 			r.name, reflect.TypeFor[ObjectType]())
 	}
@@ -100,7 +101,7 @@ func (r *Read[Type, ObjectType]) Reconcile(ctx context.Context, resource Type) (
 		r.report(ctx, resource, metav1.ConditionTrue, ReasonNotDesired, "")
 		return none, nil
 	}
-	object := empty[ObjectType]()
+	object := gotype.Empty[ObjectType]()
 	switch err := config.TrackAndGet(ctx, key, object); {
 	case apierrs.IsNotFound(err):
 		message := fmt.Sprintf("%s %s does not exist", kindName[ObjectType](), key)
@@ -137,6 +138,6 @@ func (r *Read[Type, ObjectType]) Describe() reconcilers.Description {
 		Name:       r.name,
 		Detail:     kindName[ObjectType](),
 		Conditions: conditions(r.condition),
-		Uses:       []reconcilers.Access{{Object: empty[ObjectType](), Verbs: []string{"get", "list", "watch"}}},
+		Uses:       []reconcilers.Access{{Object: gotype.Empty[ObjectType](), Verbs: []string{"get", "list", "watch"}}},
 	}
 }

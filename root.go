@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/reconcilers"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -49,24 +50,10 @@ func Steps[Type client.Object](nodes ...reconcilers.SubReconciler[Type]) reconci
 
 // kindName returns the name of the Go type, which is the kind by convention.
 func kindName[T client.Object]() string {
-	t := reflect.TypeFor[T]()
-	if t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	return t.Name()
+	return gotype.Name(reflect.TypeFor[T]())
 }
 
 // fieldManager returns the name under which the controller of the type applies objects.
 func fieldManager[T client.Object]() string {
 	return strings.ToLower(kindName[T]()) + "-controller"
-}
-
-// empty returns an empty object of a Go type, or nil if none can be made.
-func empty[T client.Object]() T {
-	var none T
-	t := reflect.TypeFor[T]()
-	if t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
-		return none
-	}
-	return reflect.New(t.Elem()).Interface().(T)
 }

@@ -33,7 +33,8 @@ type AbandonmentConfiguration interface {
 	// component is gone. If it is false, the deletion waits until the Secret exists again.
 	//
 	// It counts only if the Secret, or the key in it, does not exist. The deletion waits for a cluster that does not
-	// answer, or that rejects the kubeconfig. It never deletes anything in another cluster instead.
+	// answer, or that rejects the kubeconfig, unless the resource has the annotation [AnnotationAbandon]. It never deletes
+	// anything in another cluster instead.
 	AbandonsOnDeletion() bool
 }
 
@@ -41,9 +42,11 @@ type AbandonmentConfiguration interface {
 // cluster with a kubeconfig of its own.
 type ImpersonationConfiguration interface {
 	// GetImpersonationUser returns a user. If it is empty, the reconciler deploys as the user it is configured with. In
-	// "system:serviceaccount::<name>" the namespace of the resource is filled in.
+	// "system:serviceaccount::<name>" the namespace of the resource is filled in. Another user of Kubernetes itself, whose
+	// name begins with "system:", is an error.
 	GetImpersonationUser() string
-	// GetImpersonationGroups returns groups of the user. Groups without a user are an error.
+	// GetImpersonationGroups returns groups of the user, in any order. Groups without a user are an error, and so is the
+	// group system:masters. With groups, the API server gives none of its own to a service account.
 	GetImpersonationGroups() []string
 }
 

@@ -176,11 +176,8 @@ func readImpersonation(from []any, c *Configuration) error {
 	}
 	c.User, c.Groups = impersonation.GetImpersonationUser(), slices.Clone(impersonation.GetImpersonationGroups())
 	account, ok := strings.CutPrefix(c.User, serviceAccountWithoutNamespace)
-	if !ok {
-		if c.User == "" && len(c.Groups) > 0 {
-			return errors.New("impersonation: there are groups, but no user")
-		}
-		return nil
+	if err := checkImpersonation(c.User, c.Groups); err != nil || !ok {
+		return err
 	}
 	// A name with a colon in it could otherwise pass for an account in another namespace.
 	if len(validation.IsDNS1123Subdomain(account)) > 0 {
@@ -191,6 +188,21 @@ func readImpersonation(from []any, c *Configuration) error {
 		return fmt.Errorf("serviceAccountName: the resource is in no namespace in which %s could be", quote(account))
 	}
 	c.User = "system:serviceaccount:" + namespace + ":" + account
+	return nil
+}
+
+// checkImpersonation refuses users and groups that a resource must not ask for.
+func checkImpersonation(user string, groups []string) error {
+	switch {
+	case user == "" && len(groups) > 0:
+		return errors.New("impersonation: there are groups, but no user")
+	case slices.Contains(groups, ""):
+		return errors.New("impersonation: a group has no name")
+	case slices.Contains(groups, "system:masters"):
+		return errors.New("impersonation: the group system:masters is refused: it may do anything, whatever the roles are")
+	case strings.HasPrefix(user, "system:") && !strings.HasPrefix(user, "system:serviceaccount:"):
+		return fmt.Errorf("impersonation: the user %s of Kubernetes itself is refused, unless Configure sets it", quote(user))
+	}
 	return nil
 }
 

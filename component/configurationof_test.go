@@ -191,6 +191,29 @@ func TestConfigurationOfResource(t *testing.T) {
 	}
 }
 
+// A resource cannot ask for an identity that no role limits.
+func TestImpersonationThatIsRefused(t *testing.T) {
+	const masters = "impersonation: the group system:masters is refused: it may do anything, whatever the roles are"
+	for name, test := range map[string]struct {
+		user   string
+		groups []string
+		want   string
+	}{
+		"administrators":              {"jane", []string{"gardeners", "system:masters"}, masters},
+		"a service account with them": {"system:serviceaccount::jane", []string{"system:masters"}, masters},
+		"a controller":                {"system:kube-controller-manager", nil, "impersonation: the user \"system:kube-controller-manager\" of Kubernetes itself is refused, unless Configure sets it"},
+		"an administrator":            {"system:admin", nil, "impersonation: the user \"system:admin\" of Kubernetes itself is refused, unless Configure sets it"},
+		"a group without a name":      {"jane", []string{""}, "impersonation: a group has no name"},
+		"a service account":           {"system:serviceaccount:other:jane", nil, ""},
+		"other groups":                {"jane", []string{"b", "a"}, ""},
+	} {
+		_, err := component.ConfigurationOf(&wilful{garden: *gardenOf(t, `{}`), user: test.user, groups: test.groups})
+		if errorText(err) != test.want {
+			t.Errorf("%s: got %q, want %q", name, errorText(err), test.want)
+		}
+	}
+}
+
 type panicking struct{ garden }
 
 func (p *panicking) IsSuspended() bool         { panic("a secret") }

@@ -13,7 +13,7 @@ import (
 // changes if and only if one of the following changes:
 //
 //   - spec, as JSON. The order of fields and of map entries does not count.
-//   - annotations under prefix, except for those that reconcilers write. Labels, other annotations and the status do
+//   - annotations under prefix, except for those that reconcilers write, and for the one that abandons. Labels, other annotations and the status do
 //     not count.
 //   - references. They identify the state of each thing that the component refers to, under a name that the caller
 //     chooses, such as its path in the spec.
@@ -67,7 +67,7 @@ func ownAnnotations(annotations map[string]string, prefix string) map[string]str
 	own := map[string]string{}
 	for key, value := range annotations {
 		name, ok := strings.CutPrefix(key, prefix+"/")
-		if ok && name != AnnotationOwnerID && name != AnnotationDigest {
+		if ok && name != AnnotationOwnerID && name != AnnotationDigest && name != AnnotationAbandon {
 			own[name] = value
 		}
 	}

@@ -267,6 +267,18 @@ const (
 	AnnotationIfAbsent = "if-absent"
 )
 
+// AnnotationAbandon is an annotation under the prefix of the component, on the resource whose component is being deleted.
+// It gives up the objects of the component where they cannot be deleted: their kubeconfig does not exist or cannot be
+// used, their cluster does not answer or rejects the credentials, or the user of the component lacks a permission there.
+// The objects stay as they are, and the resource goes. An event says how many were given up, and in which cluster.
+//
+// Its value is the UID of the resource. So no manifest can have it by accident, and a resource that is created again
+// does not have it. It can be set while the resource is being deleted, and has no effect before. It has no effect either
+// as long as the objects can be deleted.
+//
+//	shop.example.com/abandon: 6c1d5f2e-53d8-4d8a-9f3b-0a5a0f1d2c3b
+const AnnotationAbandon = "abandon"
+
 // The component itself writes the following keys, under its own prefix. In a manifest they are ignored.
 const (
 	// LabelOwnerID is the label with a digest of the component that owns the object. Objects can be selected by it.

@@ -13,6 +13,8 @@ import (
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/internal/component/manifest"
+	"github.com/espalier-dev/espalier/internal/gotype"
+	"github.com/espalier-dev/espalier/internal/statusfield"
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/validation"
 
@@ -142,6 +144,25 @@ type ComponentReconciler[Type client.Object] struct {
 	// Parallel is how many requests are made at the same time for one component. Default: 16.
 	Parallel int
 
+	// DefaultServiceAccount is the service account, in the namespace of the resource, that a component is deployed with
+	// whose resource names no user. A component with a kubeconfig is deployed with the user of the kubeconfig all the
+	// same. A resource without a namespace must name a user; it is an error otherwise. Default: the user that the
+	// operator is configured with.
+	DefaultServiceAccount string
+
+	// ClusterID identifies the cluster of the resources. It is part of the owner of objects in clusters that are
+	// reached with a kubeconfig. Two operators in different clusters that deploy to the same cluster thus never take
+	// over each other's objects, even if the resources have the same kind, namespace and name. Do not change it later:
+	// objects with the old one count as objects of another owner. When the resources move to another cluster, such as
+	// one restored from a backup, set it to what it was in the first. It has at most 63 letters, digits, dashes, dots
+	// and underscores. Default: the UID of the Namespace kube-system, which the operator must be allowed to get. It is
+	// read once, and only if there is a component with a kubeconfig.
+	ClusterID string
+
+	// RequestTimeout is how long a request to a cluster with a kubeconfig may take. Watches have no limit. Default: 30
+	// seconds.
+	RequestTimeout time.Duration
+
 	// FenceMargin is how long the deletion of a CustomResourceDefinition waits at least, once the API server has proven
 	// that it refuses new instances, and before it looks for instances of others for the last time. It covers two
 	// things. Where there are several API servers, those that the proof did not meet may see the definition later; the
@@ -237,11 +258,7 @@ func sampleOf[T client.Object](ctx context.Context) T {
 	if sample, ok := reconcilers.RetrieveResourceType(ctx).(T); ok {
 		return sample
 	}
-	var sample T
-	if t := reflect.TypeFor[T](); t.Kind() == reflect.Pointer {
-		sample, _ = reflect.New(t.Elem()).Interface().(T)
-	}
-	return sample
+	return gotype.Empty[T]()
 }
 
 // maxPrefix leaves room for the keys that follow it, and for a field manager made of it.
@@ -279,6 +296,9 @@ func (r *ComponentReconciler[T]) check() error {
 	if r.generatorErr != nil {
 		return fmt.Errorf("ComponentReconciler %q must have a Generator that can register its types: %w",
 			r.Name, r.generatorErr)
+	}
+	if err := r.checkIdentity(); err != nil {
+		return err
 	}
 	if err := r.Inventory.validate(); err != nil {
 		return fmt.Errorf("ComponentReconciler %q must have a valid Inventory: %w", r.Name, err)
@@ -324,7 +344,7 @@ func defaultParameters[T client.Object](_ context.Context, resource T) (componen
 		spec, _ := content.UnstructuredContent()["spec"].(map[string]any)
 		return component.UnstructurableMap(runtime.DeepCopyJSON(spec)), nil
 	}
-	spec, ok := fieldOf(resource, "Spec")
+	spec, ok := statusfield.StructOf(resource, "Spec")
 	if !ok {
 		return nil, fmt.Errorf("%s has no field Spec, so Parameters must be defined: %w", typeOf(resource), errNoSpec)
 	}
@@ -349,38 +369,7 @@ func defaultStatus[T client.Object](resource T) *apis.ComponentStatus {
 	if stated, ok := any(resource).(statusGetter); ok {
 		return stated.GetStatus()
 	}
-	status, ok := fieldOf(resource, "Status")
-	if !ok {
-		return nil
-	}
-	if found, ok := status.Addr().Interface().(*apis.ComponentStatus); ok {
-		return found
-	}
-	embedded := status.FieldByName(reflect.TypeFor[apis.ComponentStatus]().Name())
-	if !embedded.IsValid() || !embedded.CanAddr() {
-		return nil
-	}
-	found, _ := embedded.Addr().Interface().(*apis.ComponentStatus)
-	return found
-}
-
-// fieldOf returns a field that is a struct, or a pointer to one that is not nil, of what resource points to.
-func fieldOf(resource any, name string) (reflect.Value, bool) {
-	value := reflect.ValueOf(resource)
-	if value.Kind() != reflect.Pointer || value.IsNil() || value.Elem().Kind() != reflect.Struct {
-		return reflect.Value{}, false
-	}
-	field := value.Elem().FieldByName(name)
-	if field.IsValid() && field.Kind() == reflect.Pointer {
-		if field.IsNil() {
-			return reflect.Value{}, false
-		}
-		field = field.Elem()
-	}
-	if !field.IsValid() || field.Kind() != reflect.Struct || !field.CanInterface() {
-		return reflect.Value{}, false
-	}
-	return field, true
+	return statusfield.PartOf[apis.ComponentStatus](resource)
 }
 
 // typeOf names the type of the resource: by its kind if it has one, else by its Go type.
@@ -388,9 +377,5 @@ func typeOf(resource client.Object) string {
 	if kind := resource.GetObjectKind().GroupVersionKind().Kind; kind != "" {
 		return kind
 	}
-	t := reflect.TypeOf(resource)
-	if t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	return t.Name()
+	return gotype.Name(reflect.TypeOf(resource))
 }

@@ -1,7 +1,6 @@
 package components
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -14,12 +13,10 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/apis"
-	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/internal/component/clusters"
 	"github.com/espalier-dev/espalier/internal/component/observe"
 	"github.com/espalier-dev/espalier/internal/component/readiness"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,13 +38,15 @@ type deployment struct {
 	observer observe.Observer
 	// target identifies the API server. It is empty for the cluster of the operator.
 	target string
+	// reachability is nil for the cluster of the operator.
+	reachability *clusters.Reachability
 	// unwatched is true if no watch wakes the components. They are then requeued after a delay.
 	unwatched bool
 	// inMemory is true if the client may be one in memory, without a REST mapper that knows kinds. The scheme then says
 	// which kinds there are.
 	inMemory bool
 	// users are the components that are deployed here, by the UIDs of their resources; nil if it is not shared.
-	users map[types.UID]bool
+	users map[types.UID]types.NamespacedName
 	// stop ends the watches of a shared deployment.
 	stop func()
 }
@@ -57,6 +56,8 @@ type deployments struct {
 	mu    sync.Mutex
 	pools map[cluster.Cluster]*clusters.Pool
 	by    map[deploymentKey]*deployment
+	// ids are those of the clusters of the operator that were asked for.
+	ids map[cluster.Cluster]string
 }
 
 type deploymentKey struct {
@@ -65,10 +66,14 @@ type deploymentKey struct {
 	id string
 }
 
-// selectCluster finds the cluster that the component is deployed to, with the identity to use there.
+// selectCluster finds the cluster that the component is deployed to, with the identity to use there. It fails if that
+// cluster does not answer.
 func (j *job[T]) selectCluster(ctx context.Context) error {
 	deployment, err := j.deploymentFor(ctx)
 	if err != nil {
+		return err
+	}
+	if err := j.identifyOwner(ctx, deployment.target != ""); err != nil {
 		return err
 	}
 	if !j.dryRun && j.state.deployment != deployment {
@@ -76,6 +81,9 @@ func (j *job[T]) selectCluster(ctx context.Context) error {
 	}
 	j.deployment = deployment
 	if j.store, err = j.inventoryStore(); err != nil {
+		return err
+	}
+	if err := deployment.reachability.Check(ctx); err != nil {
 		return err
 	}
 	return j.verifyTarget(ctx)
@@ -139,26 +147,26 @@ func (j *job[T]) deploymentFor(ctx context.Context) (*deployment, error) {
 		if !own {
 			return nil, permanent(errNoCluster)
 		}
-		direct := j.direct(j.config.Client, j.config.Discovery, nil, "")
+		direct := j.direct(j.config.Client, j.config.Discovery)
 		direct.inMemory = true
 		return direct, nil
 	}
-	reached, err := j.deployments.poolFor(j.config.Cluster()).Get(ctx, identity)
+	reached, err := j.deployments.poolFor(j.config.Cluster(), j.RequestTimeout).Get(ctx, identity)
 	if err != nil {
-		return nil, fmt.Errorf("unable to reach the cluster of the component: %w", err)
+		return nil, &unusableError{fmt.Errorf("unable to reach %s: %w", j.clusterName(), err)}
 	}
 	target := ""
 	if len(identity.KubeConfig) > 0 {
 		target = targetOf(reached)
 	}
 	if j.dryRun || !j.source.running() {
-		return j.direct(reached.Client, reached.Discovery(), reached.FreshClient, target), nil
+		return j.unshared(reached, target), nil
 	}
 	key := deploymentKey{j.config.Cluster(), reached.ID}
-	return j.deployments.get(key, j.resource.GetUID(), func() (*deployment, error) {
+	return j.deployments.get(key, j.owner, func() (*deployment, error) {
 		if !j.source.running() {
 			// The controller stopped meanwhile, so the watches would never be stopped.
-			return j.direct(reached.Client, reached.Discovery(), reached.FreshClient, target), nil
+			return j.unshared(reached, target), nil
 		}
 		return j.watching(reached, target)
 	})
@@ -171,17 +179,20 @@ func targetOf(reached *clusters.Cluster) string {
 }
 
 // direct is a deployment without watches, for a controller that was not set up, and for tests.
-func (j *job[T]) direct(
-	c client.Client, d discovery.DiscoveryInterface, fresh func() (client.Client, error), target string,
-) *deployment {
+func (j *job[T]) direct(c client.Client, d discovery.DiscoveryInterface) *deployment {
 	return &deployment{
 		client:    c,
 		discovery: d,
-		fresh:     fresh,
 		observer:  observe.NewDirect(c, j.Prefix, j.FieldManager, readiness.Of),
-		target:    target,
 		unwatched: true,
 	}
+}
+
+// unshared is a direct deployment to a cluster of the pool.
+func (j *job[T]) unshared(reached *clusters.Cluster, target string) *deployment {
+	direct := j.direct(reached.Client, reached.Discovery())
+	direct.fresh, direct.target, direct.reachability = reached.FreshClient, target, reached.Reachability
+	return direct
 }
 
 // watching is a deployment whose watches wake the resources.
@@ -199,18 +210,35 @@ func (j *job[T]) watching(reached *clusters.Cluster, target string) (*deployment
 	if err != nil {
 		return nil, err
 	}
-	return &deployment{
-		client:    reached.Client,
-		discovery: reached.Discovery(),
-		fresh:     reached.FreshClient,
-		observer:  watching,
-		target:    target,
-		stop:      watching.Stop,
-		users:     map[types.UID]bool{},
-	}, nil
+	made := &deployment{
+		client:       reached.Client,
+		discovery:    reached.Discovery(),
+		fresh:        reached.FreshClient,
+		observer:     watching,
+		target:       target,
+		reachability: reached.Reachability,
+		users:        map[types.UID]types.NamespacedName{},
+	}
+	silence := reached.Reachability.Listen(func() {
+		for _, user := range j.deployments.usersOf(made) {
+			j.source.wake(user, true)
+		}
+	})
+	made.stop = func() {
+		silence()
+		watching.Stop()
+	}
+	return made, nil
 }
 
-func (d *deployments) poolFor(home cluster.Cluster) *clusters.Pool {
+// usersOf returns the resources to wake when a cluster stops answering, or answers again.
+func (d *deployments) usersOf(of *deployment) []types.NamespacedName {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Collect(maps.Values(of.users))
+}
+
+func (d *deployments) poolFor(home cluster.Cluster, timeout time.Duration) *clusters.Pool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	pool, ok := d.pools[home]
@@ -218,19 +246,21 @@ func (d *deployments) poolFor(home cluster.Cluster) *clusters.Pool {
 		if d.pools == nil {
 			d.pools = map[cluster.Cluster]*clusters.Pool{}
 		}
-		pool = &clusters.Pool{Home: home.GetConfig()}
+		pool = &clusters.Pool{Home: home.GetConfig(), Timeout: timeout}
 		d.pools[home] = pool
 	}
 	return pool
 }
 
-// get returns the deployment for key, which the component of that UID uses from here on, and so cannot be stopped by
-// another that leaves it.
-func (d *deployments) get(key deploymentKey, user types.UID, empty func() (*deployment, error)) (*deployment, error) {
+// get returns the deployment for key, which the component uses from here on, and so cannot be stopped by another that
+// leaves it.
+func (d *deployments) get(
+	key deploymentKey, user observe.Component, empty func() (*deployment, error),
+) (*deployment, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if known, ok := d.by[key]; ok {
-		known.users[user] = true
+		known.users[user.UID] = user.Watcher
 		return known, nil
 	}
 	if d.by == nil {
@@ -240,7 +270,7 @@ func (d *deployments) get(key deploymentKey, user types.UID, empty func() (*depl
 	if err != nil || made.users == nil {
 		return made, err
 	}
-	made.users[user] = true
+	made.users[user.UID] = user.Watcher
 	d.by[key] = made
 	return made, nil
 }
@@ -290,49 +320,6 @@ func (d *deployments) stop() {
 	for _, deployment := range running {
 		deployment.stop()
 	}
-}
-
-// identity is where and as whom the component is deployed.
-func (j *job[T]) identity(ctx context.Context) (clusters.Identity, error) {
-	identity := clusters.Identity{
-		KubeConfig: j.configuration.KubeConfig,
-		User:       j.configuration.User,
-		Groups:     slices.Clone(j.configuration.Groups),
-	}
-	reference := j.configuration.KubeConfigSecret
-	if len(identity.KubeConfig) > 0 || reference == nil {
-		return identity, nil
-	}
-	secret := &corev1.Secret{}
-	key := types.NamespacedName{Namespace: j.resource.GetNamespace(), Name: reference.Name}
-	if err := j.config.TrackAndGet(ctx, key, secret); err != nil {
-		if apierrs.IsNotFound(err) {
-			return identity, j.missing(fmt.Errorf("the Secret %s of the kubeconfig is not there", key))
-		}
-		return identity, fmt.Errorf("unable to read the Secret %s of the kubeconfig: %w", key, err)
-	}
-	kubeconfig, err := reference.ValueIn(secret.Data)
-	if err != nil {
-		return identity, j.missing(fmt.Errorf("the Secret %s has no kubeconfig: %w", key, err))
-	}
-	if len(bytes.TrimSpace(kubeconfig)) == 0 {
-		// Without one, the component would be deployed to the cluster of the operator.
-		return identity, j.missing(fmt.Errorf("the kubeconfig in the Secret %s is empty", key))
-	}
-	identity.KubeConfig = kubeconfig
-	return identity, nil
-}
-
-// missingReferenceDelay is when a missing kubeconfig is looked for again, if no event of its Secret comes before.
-const missingReferenceDelay = 10 * time.Second
-
-// missing is the error for a kubeconfig that is not there.
-func (j *job[T]) missing(err error) error {
-	if j.facts.deleting && j.configuration.AbandonOnDeletion {
-		return fmt.Errorf("%w: %w", errAbandoned, err)
-	}
-	delay := missingReferenceDelay
-	return component.NewRetriableError(err, &delay)
 }
 
 // namespaced asks the cluster whether a kind is namespaced.

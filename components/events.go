@@ -33,7 +33,7 @@ const eventWindow = 5 * time.Minute
 // number of objects.
 func (j *job[T]) recordEvents(ctx context.Context, reasonBefore string, c condition) {
 	eventType := corev1.EventTypeNormal
-	if c.state == apis.ComponentError {
+	if c.state == apis.ComponentError || c.reason == ReasonAbandoned {
 		eventType = corev1.EventTypeWarning
 	}
 	if j.report != nil {

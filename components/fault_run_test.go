@@ -154,7 +154,7 @@ func (r *faultRun) identify(a *resources.Assembly) {
 
 func ownerIDOf(a *resources.Assembly) string {
 	kind := resources.GroupVersion.WithKind("Assembly").GroupKind()
-	return engine.OwnerID(engine.OwnerText(kind, types.NamespacedName{Namespace: a.Namespace, Name: a.Name}, a.UID))
+	return engine.OwnerID(engine.OwnerText(kind, types.NamespacedName{Namespace: a.Namespace, Name: a.Name}, "", a.UID))
 }
 
 // beforeWrite remembers how old an answer must be not to show what is written.

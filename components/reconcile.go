@@ -10,6 +10,7 @@ import (
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/internal/component/clusters"
 	"github.com/espalier-dev/espalier/internal/component/engine"
 	"github.com/espalier-dev/espalier/internal/component/execute"
 	"github.com/espalier-dev/espalier/internal/component/foreign"
@@ -75,6 +76,8 @@ type job[T client.Object] struct {
 	configuration component.Configuration
 	state         *resourceState
 	deployment    *deployment
+	// formerOwnerID is the owner label that the component wrote before its owner had a cluster; empty in its own.
+	formerOwnerID string
 	store         inventory.Store
 	now           time.Time
 	dryRun        bool
@@ -107,7 +110,7 @@ func (r *ComponentReconciler[T]) begin(ctx context.Context, resource T) (*job[T]
 	// The kind is empty if the scheme does not know it.
 	kind, _ := config.GroupVersionKindFor(resource)
 	now := rtime.RetrieveNow(ctx)
-	text := engine.OwnerText(kind.GroupKind(), client.ObjectKeyFromObject(resource), resource.GetUID())
+	text := engine.OwnerText(kind.GroupKind(), client.ObjectKeyFromObject(resource), "", resource.GetUID())
 	owner := observe.Component{UID: resource.GetUID(), OwnerID: engine.OwnerID(text), Owner: text, Now: now}
 	// Events bring back the resource of the root, although the node may see it as another type.
 	if owner.Watcher = reconcilers.RetrieveRequest(ctx).NamespacedName; owner.Watcher.Name == "" {
@@ -152,6 +155,7 @@ func (j *job[T]) run(ctx context.Context) (reconcilers.Result, error) {
 		return reconcilers.Result{}, nil
 	}
 	var retriable *component.RetriableError
+	_, j.facts.unreachable = errors.AsType[*clusters.UnreachableError](err)
 	if j.facts.err = err; errors.As(err, &retriable) {
 		j.facts.retriable, j.retryAfter = true, retriable.RetryAfter()
 	}
@@ -206,6 +210,9 @@ func (j *job[T]) deployOrRemove(ctx context.Context) error {
 		}
 	}
 	j.configuration = configuration
+	if err := j.impersonate(); err != nil {
+		return err
+	}
 	if j.facts.suspended = j.configuration.Suspended && !j.facts.deleting; j.facts.suspended {
 		return nil
 	}
@@ -225,15 +232,18 @@ func (j *job[T]) deployOrRemove(ctx context.Context) error {
 	if err := j.hooks(ctx, "post-read", j.Hooks.PostRead); err != nil {
 		return err
 	}
-	switch err := j.selectCluster(ctx); {
-	case errors.Is(err, errAbandoned) && !j.dryRun:
-		return j.abandon(ctx)
+	err = j.selectCluster(ctx)
+	switch {
 	case err != nil:
-		return err
 	case j.facts.leaving():
-		return j.remove(ctx)
+		err = j.remove(ctx)
+	default:
+		err = j.deploy(ctx)
 	}
-	return j.deploy(ctx)
+	if err != nil && j.facts.deleting {
+		return j.abandonAfter(ctx, j.explain(err))
+	}
+	return j.explain(err)
 }
 
 // deploy rolls the component out.
@@ -339,14 +349,15 @@ func (j *job[T]) engine() *engine.Engine {
 		Observer: j.deployment.observer,
 		Store:    j.store,
 		Guard: &foreign.Guard{
-			Client:       j.deployment.client,
-			Discovery:    j.deployment.discovery,
-			OwnerLabel:   j.Prefix + "/" + component.LabelOwnerID,
-			OwnerID:      owner.OwnerID,
-			FieldManager: j.FieldManager,
-			Fresh:        j.deployment.fresh,
-			Margin:       j.FenceMargin,
-			Memory:       &j.state.namespaces,
+			Client:        j.deployment.client,
+			Discovery:     j.deployment.discovery,
+			OwnerLabel:    j.Prefix + "/" + component.LabelOwnerID,
+			OwnerID:       owner.OwnerID,
+			FormerOwnerID: j.formerOwnerID,
+			FieldManager:  j.FieldManager,
+			Fresh:         j.deployment.fresh,
+			Margin:        j.FenceMargin,
+			Memory:        &j.state.namespaces,
 		},
 		Memory:       &j.state.engine,
 		Component:    owner,

@@ -84,7 +84,7 @@ func (j *job[T]) localClient(ctx context.Context) (client.Client, client.Reader,
 		return nil, nil, permanent(errNoCluster)
 	}
 	identity := clusters.Identity{User: j.configuration.User, Groups: j.configuration.Groups}
-	reached, err := j.deployments.poolFor(j.config.Cluster()).Get(ctx, identity)
+	reached, err := j.deployments.poolFor(j.config.Cluster(), j.RequestTimeout).Get(ctx, identity)
 	if err != nil {
 		return nil, nil, fmt.Errorf("unable to reach the cluster of the resource: %w", err)
 	}

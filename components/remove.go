@@ -2,13 +2,10 @@ package components
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/espalier-dev/espalier/internal/component/engine"
 	"github.com/espalier-dev/espalier/reconcilers"
-
-	corev1 "k8s.io/api/core/v1"
 )
 
 // remove deletes the component, or its objects if it is withdrawn.
@@ -30,27 +27,6 @@ func (j *job[T]) remove(ctx context.Context) error {
 		j.facts.withdrawn = err == nil
 		return err
 	}
-	return j.finish(ctx)
-}
-
-// errAbandoned means that the objects of a component are given up, as the resource asks.
-var errAbandoned = errors.New("the cluster of the component is not known any more")
-
-// abandon lets the resource go although its objects may still exist: their cluster cannot be reached any more.
-func (j *job[T]) abandon(ctx context.Context) error {
-	store, err := j.inventoryStore()
-	if err != nil {
-		return err
-	}
-	if _, err := store.Load(ctx); err != nil {
-		return fmt.Errorf("unable to load the inventory: %w", err)
-	}
-	if _, err := store.Save(ctx, nil); err != nil {
-		return fmt.Errorf("unable to give up the inventory: %w", err)
-	}
-	j.store = store
-	j.recordEvent(ctx, event{corev1.EventTypeWarning, "Abandoned",
-		"The objects are given up, since the kubeconfig of their cluster is not there any more"})
 	return j.finish(ctx)
 }
 

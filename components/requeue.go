@@ -40,6 +40,8 @@ func (j *job[T]) delay(c condition) time.Duration {
 			return *j.retryAfter
 		}
 		return j.configuration.Retry
+	case s.abandoning != "":
+		return time.Millisecond
 	case s.done && (len(j.report.Failures) > 0 || j.report.Waits):
 		// Auxiliary objects could not be written, or nothing shows when they are as desired.
 		longest := max(j.configuration.Requeue, time.Second)

@@ -39,6 +39,9 @@ type resourceState struct {
 	reason string
 	tries  int
 
+	// abandoning is how many requests were about to give up the objects.
+	abandoning int
+
 	// unkept is how many requests in a row recorded objects and did not find the records kept.
 	unkept int
 

@@ -25,6 +25,10 @@ type Options[Type client.Object] struct {
 	Dependents   []client.Object
 	Parallel     int
 	FenceMargin  time.Duration
+
+	DefaultServiceAccount string
+	ClusterID             string
+	RequestTimeout        time.Duration
 }
 
 // NewComponentRoot returns a root for resources that are one component each: a [reconcilers.ResourceReconciler] whose
@@ -54,6 +58,10 @@ func NewComponentRoot[Type client.Object](
 			Dependents:   options.Dependents,
 			Parallel:     options.Parallel,
 			FenceMargin:  options.FenceMargin,
+
+			DefaultServiceAccount: options.DefaultServiceAccount,
+			ClusterID:             options.ClusterID,
+			RequestTimeout:        options.RequestTimeout,
 		},
 	}
 }

@@ -35,6 +35,8 @@ const (
 	ReasonDeletionRetrying   = "DeletionRetrying"
 	ReasonDeletionBlocked    = "DeletionBlocked"
 	ReasonDeletionProcessing = "DeletionProcessing"
+	ReasonUnreachable        = "ClusterUnreachable"
+	ReasonAbandoned          = "Abandoned"
 )
 
 // facts are what a request found out about a component.
@@ -60,6 +62,10 @@ type facts struct {
 	overdue bool
 	// retriable is true if err says when to try again.
 	retriable bool
+	// unreachable is true if the cluster of the objects does not answer.
+	unreachable bool
+	// abandoning says which objects are given up with the next request.
+	abandoning string
 	// progress says what is waited for.
 	progress string
 	err      error
@@ -82,6 +88,8 @@ func conditionOf(s facts) condition {
 		return condition{apis.ComponentPending, ReasonSuspended, "Reconciliation is suspended"}
 	case s.err != nil:
 		return errorCondition(s)
+	case s.abandoning != "":
+		return condition{apis.ComponentDeletionPending, ReasonAbandoned, s.abandoning}
 	case s.withdrawn:
 		return condition{apis.ComponentPending, ReasonDisabled, "The component is disabled, and its objects are gone"}
 	case s.leaving() && s.blocked:
@@ -115,6 +123,10 @@ func conditionOf(s facts) condition {
 func errorCondition(s facts) condition {
 	text := message.Capitalize(execute.Summary(s.err, maxMessage))
 	switch {
+	case s.unreachable && s.leaving():
+		return condition{apis.ComponentDeletionPending, ReasonUnreachable, text}
+	case s.unreachable:
+		return condition{apis.ComponentPending, ReasonUnreachable, text}
 	case s.retriable && s.leaving():
 		return condition{apis.ComponentDeletionPending, ReasonDeletionRetrying, text}
 	case s.retriable && s.overdue:

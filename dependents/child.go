@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/reconcilers"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -66,7 +67,7 @@ func (d *Dependent[T, CT]) init() {
 		}
 		manager := &reconcilers.ApplyingObjectManager[CT]{
 			Name: d.name, Type: d.object, TrackDesired: d.has(unowned),
-			FieldManager: strings.ToLower(kindName(reflect.TypeFor[T]())) + "-controller",
+			FieldManager: strings.ToLower(gotype.Name(reflect.TypeFor[T]())) + "-controller",
 		}
 		c.ChildObjectManager = manager
 		if d.has(createOnly) {
@@ -114,7 +115,7 @@ func (d *Dependent[T, CT]) reconcileChild(
 		kind := gvk.GroupKind()
 		d.owner.Store(&kind)
 		p.owner = ownerDigest(kind, resource)
-		if !isNil(p.desired) {
+		if !gotype.IsNil(p.desired) {
 			labels := maps.Clone(p.desired.GetLabels())
 			if labels == nil {
 				labels = map[string]string{}
@@ -141,10 +142,10 @@ type creator[CT client.Object] struct {
 
 // Manage creates and deletes, see [reconcilers.ObjectManager].
 func (c *creator[CT]) Manage(ctx context.Context, resource client.Object, actual, desired CT) (CT, error) {
-	if isNil(desired) {
+	if gotype.IsNil(desired) {
 		return c.ApplyingObjectManager.Manage(ctx, resource, actual, desired)
 	}
-	exists := !isNil(actual) && !actual.GetCreationTimestamp().Time.IsZero()
+	exists := !gotype.IsNil(actual) && !actual.GetCreationTimestamp().Time.IsZero()
 	marked := exists && actual.GetAnnotations()[SuspendedAnnotation] != ""
 	suspends := reconcilers.SupervisionOf(ctx, resource) == reconcilers.Suspend
 	switch {
@@ -172,9 +173,4 @@ func runs(ctx context.Context, live client.Object) (bool, error) {
 	rested := live.DeepCopyObject().(client.Object)
 	remove, err := reconcilers.SupervisorOf(ctx).Suspend(rested)
 	return remove || !equality.Semantic.DeepEqual(rested, live), err
-}
-
-func isNil(object any) bool {
-	v := reflect.ValueOf(object)
-	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }

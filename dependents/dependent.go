@@ -2,12 +2,12 @@ package dependents
 
 import (
 	"context"
-	"fmt"
 	"reflect"
 	"sync"
 	"sync/atomic"
 
 	"github.com/espalier-dev/espalier/feature"
+	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/reconcilers"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -46,14 +46,14 @@ func Of[T, CT client.Object](
 	name string, desired func(ctx context.Context, resource T) (CT, error),
 ) *Dependent[T, CT] {
 	return &Dependent[T, CT]{
-		plan: plan{name: name, kind: kindName(reflect.TypeFor[CT]())}, desired: desired, object: empty[CT](),
+		plan: plan{name: name, kind: gotype.Name(reflect.TypeFor[CT]())}, desired: desired, object: gotype.Empty[CT](),
 	}
 }
 
 // Type gives an object of the type. It is required for unstructured objects, and has to carry their kind.
 func (d *Dependent[T, CT]) Type(object CT) *Dependent[T, CT] {
 	d.object = object
-	if isNil(object) {
+	if gotype.IsNil(object) {
 		return d
 	}
 	if kind := object.GetObjectKind().GroupVersionKind().Kind; kind != "" {
@@ -161,7 +161,7 @@ func (d *Dependent[T, CT]) check() error {
 		return d.errorf("must have a name")
 	case d.desired == nil && !d.has(absent):
 		return d.errorf("must have a function that returns what is desired")
-	case isNil(d.object):
+	case gotype.IsNil(d.object):
 		return d.errorf("must have a Type since none can be made of %s", reflect.TypeFor[CT]())
 	}
 	return nil
@@ -199,29 +199,4 @@ func (d *Dependent[T, CT]) description() reconcilers.Description {
 	}
 	description.Kind, description.Detail = "Dependent", d.describe()
 	return description
-}
-
-// empty returns an empty object of a Go type, or nil if none can be made.
-func empty[CT client.Object]() CT {
-	var none CT
-	if t := reflect.TypeFor[CT](); t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Struct {
-		return reflect.New(t.Elem()).Interface().(CT)
-	}
-	return none
-}
-
-// kindName returns the name of a Go type, which is the kind by convention.
-func kindName(t reflect.Type) string {
-	if t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	return t.Name()
-}
-
-// nameOf names an object for messages.
-func nameOf(kind string, object client.Object) string {
-	if object.GetNamespace() == "" {
-		return fmt.Sprintf("%s %s", kind, object.GetName())
-	}
-	return fmt.Sprintf("%s %s/%s", kind, object.GetNamespace(), object.GetName())
 }

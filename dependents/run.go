@@ -12,6 +12,8 @@ import (
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/feature"
 	"github.com/espalier-dev/espalier/health"
+	"github.com/espalier-dev/espalier/internal/gotype"
+	"github.com/espalier-dev/espalier/internal/objectname"
 	"github.com/espalier-dev/espalier/reconcilers"
 
 	"github.com/go-logr/logr"
@@ -108,23 +110,23 @@ func (d *Dependent[T, CT]) existsInSuspension(ctx context.Context, resource T) (
 	}
 	p := &pass[CT]{keep: true}
 	_, err := d.reconcileChild(reconcilers.WithSupervisor(ctx, nil), resource, p)
-	return !isNil(p.live), err
+	return !gotype.IsNil(p.live), err
 }
 
 // converge has the child make the object as it should be, and fills the cells.
 func (d *Dependent[T, CT]) converge(ctx context.Context, resource T, p *pass[CT]) outcome {
-	unwanted := isNil(p.desired) && !p.keep
+	unwanted := gotype.IsNil(p.desired) && !p.keep
 	result, err := d.reconcileChild(ctx, resource, p)
 	w, _ := reconcilers.SupervisorOf(ctx).(*witness)
 	switch {
 	case err != nil:
-		if w != nil && !isNil(p.desired) {
+		if w != nil && !gotype.IsNil(p.desired) {
 			w.object.Namespace, w.object.Name = p.desired.GetNamespace(), p.desired.GetName()
 		}
 		return outcome{err: err, result: result}
-	case unwanted || isNil(p.live):
+	case unwanted || gotype.IsNil(p.live):
 		o := outcome{settled: true, result: result}
-		if !isNil(p.live) && w != nil {
+		if !gotype.IsNil(p.live) && w != nil {
 			w.live(p.live)
 		}
 		return o
@@ -136,7 +138,7 @@ func (d *Dependent[T, CT]) converge(ctx context.Context, resource T, p *pass[CT]
 
 // read reads the object of the name of desired.
 func (d *Dependent[T, CT]) read(ctx context.Context, desired CT) outcome {
-	if isNil(desired) {
+	if gotype.IsNil(desired) {
 		return outcome{settled: true}
 	}
 	config, err := reconcilers.RetrieveConfig(ctx)
@@ -152,7 +154,7 @@ func (d *Dependent[T, CT]) read(ctx context.Context, desired CT) outcome {
 		if w, ok := reconcilers.SupervisorOf(ctx).(*witness); ok {
 			w.object.Namespace, w.object.Name = desired.GetNamespace(), desired.GetName()
 		}
-		return blocked("waiting for " + nameOf(d.kind, desired))
+		return blocked("waiting for " + objectname.WithKind(d.kind, desired))
 	case err != nil:
 		return outcome{err: reconcilers.Failed(reconcilers.Enter(ctx, d.name), desired, err)}
 	}
@@ -206,7 +208,7 @@ func (d *Dependent[T, CT]) release(ctx context.Context, resource T) (released bo
 		return false, err
 	}
 	desired, err := d.desired(ctx, resource)
-	if err != nil || isNil(desired) {
+	if err != nil || gotype.IsNil(desired) {
 		return true, err
 	}
 	config, err := reconcilers.RetrieveConfig(ctx)

@@ -3,7 +3,7 @@ package edit
 import (
 	"fmt"
 
-	"github.com/espalier-dev/espalier/internal/objectname"
+	"github.com/espalier-dev/espalier/internal/gotype"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -49,7 +49,7 @@ func editAnnotations(object metav1.Object, edit func(map[string]string) map[stri
 // checkMetadata returns an error for an object whose metadata cannot be edited. What an unstructured object has there
 // is otherwise lost if it is not text.
 func checkMetadata(object metav1.Object, field string) error {
-	if objectname.IsNil(object) {
+	if gotype.IsNil(object) {
 		return missing("object")
 	}
 	content, ok := object.(runtime.Unstructured)

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"reflect"
 
+	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/internal/jsonmerge"
 	"github.com/espalier-dev/espalier/internal/objectname"
 
@@ -27,7 +28,7 @@ import (
 // An error, also one of the function, names the object. The object is then as it was.
 func PodTemplate(object client.Object, edit func(pods *corev1.PodTemplateSpec) error) error {
 	switch {
-	case objectname.IsNil(object):
+	case gotype.IsNil(object):
 		return missing("object")
 	case edit == nil:
 		return named(object, errNoFunction)
@@ -55,7 +56,7 @@ func As[P interface {
 	client.Object
 }, T any](object client.Object, edit func(P) error) error {
 	switch {
-	case objectname.IsNil(object):
+	case gotype.IsNil(object):
 		return missing("object")
 	case edit == nil:
 		return named(object, errNoFunction)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/feature"
+	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/internal/statusfield"
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/suspension"
@@ -102,7 +103,7 @@ func (f *Feature[T]) SetupWithManager(
 	if err := checkStatusOf("Feature", f.Name, f.Status, sample); err != nil {
 		return err
 	}
-	if !isNil(sample) && !statusfield.CanHaveConditions(reflect.TypeOf(sample)) {
+	if !gotype.IsNil(sample) && !statusfield.CanHaveConditions(reflect.TypeOf(sample)) {
 		return fmt.Errorf("Feature %q reports the condition %s, so %T must have a status with Conditions of type "+
 			"[]metav1.Condition", f.Name, f.condition(), sample)
 	}
@@ -130,13 +131,13 @@ func (f *Feature[T]) watch(ctx context.Context, bldr *reconcilers.Builder) error
 // recordClaim and conditionClaim are what a feature has alone of all features of a tree.
 type (
 	recordClaim struct {
-		place place
+		place statusfield.Place
 		name  string
 	}
 	conditionClaim string
 )
 
-func (f *Feature[T]) claim(ctx context.Context, at place) error {
+func (f *Feature[T]) claim(ctx context.Context, at statusfield.Place) error {
 	if claimant, taken := reconcilers.Claim(ctx, recordClaim{at, f.Name}); taken {
 		return fmt.Errorf("Feature %q must have another Name than %s", f.Name, claimant)
 	}
@@ -170,7 +171,7 @@ func (f *Feature[T]) check() error {
 		return fmt.Errorf("Feature %q must define a Condition that is a qualified name, not %q", f.Name, f.condition())
 	case f.GracePeriod < 0:
 		return fmt.Errorf("Feature %q must define a GracePeriod that is not negative", f.Name)
-	case isNil(f.Reconciler):
+	case gotype.IsNil(f.Reconciler):
 		return fmt.Errorf("Feature %q must define Reconciler", f.Name)
 	}
 	for i, prerequisite := range f.Prerequisites {
@@ -208,9 +209,5 @@ func sampleOf[T client.Object](ctx context.Context) T {
 	if sample, ok := reconcilers.RetrieveResourceType(ctx).(T); ok {
 		return sample
 	}
-	var sample T
-	if t := reflect.TypeFor[T](); t.Kind() == reflect.Pointer {
-		sample, _ = reflect.New(t.Elem()).Interface().(T)
-	}
-	return sample
+	return gotype.Empty[T]()
 }

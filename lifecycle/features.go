@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/internal/message"
 	"github.com/espalier-dev/espalier/internal/statusfield"
 	"github.com/espalier-dev/espalier/reconcilers"
@@ -58,7 +59,7 @@ func (f *Features[T]) SetupWithManager(
 		return err
 	}
 	if f.Condition != "" {
-		if !isNil(sample) && !statusfield.CanHaveConditions(reflect.TypeOf(sample)) {
+		if !gotype.IsNil(sample) && !statusfield.CanHaveConditions(reflect.TypeOf(sample)) {
 			return fmt.Errorf("Features reports the condition %s, so %T must have a status with Conditions of type "+
 				"[]metav1.Condition", f.Condition, sample)
 		}
@@ -84,13 +85,13 @@ type withinKey struct{}
 
 // The claims on a place: by whoever keeps records there, and by a feature that is not below a Features.
 type (
-	placeClaim place
-	aloneClaim place
+	placeClaim statusfield.Place
+	aloneClaim statusfield.Place
 )
 
 // claimWhole claims all records at a place for a Features.
-func claimWhole(ctx context.Context, at place) error {
-	if at == (place{}) {
+func claimWhole(ctx context.Context, at statusfield.Place) error {
+	if at == (statusfield.Place{}) {
 		return nil
 	}
 	if claimant, taken := reconcilers.Claim(ctx, placeClaim(at)); taken {
@@ -101,8 +102,8 @@ func claimWhole(ctx context.Context, at place) error {
 }
 
 // claimAlone returns an error if a Features, which this feature is not below, has all records at the place.
-func claimAlone(ctx context.Context, name string, at place) error {
-	if within, ok := ctx.Value(withinKey{}).(place); at == (place{}) || ok && within == at {
+func claimAlone(ctx context.Context, name string, at statusfield.Place) error {
+	if within, ok := ctx.Value(withinKey{}).(statusfield.Place); at == (statusfield.Place{}) || ok && within == at {
 		return nil
 	}
 	_, taken := reconcilers.Claim(ctx, placeClaim(at))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/health"
+	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/internal/objectstatus"
 	"github.com/espalier-dev/espalier/reconcilers"
 
@@ -83,7 +84,7 @@ func DependsOnObject[Type client.Object](
 	}
 	uses := reconcilers.Access{Object: sample, Verbs: []string{"get", "list", "watch"}}
 	p := Prerequisite[Type]{Check: check, Uses: []reconcilers.Access{uses}}
-	if isNil(sample) || key == nil {
+	if gotype.IsNil(sample) || key == nil {
 		return Prerequisite[Type]{}
 	}
 	return p

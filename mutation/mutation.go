@@ -22,6 +22,7 @@ import (
 
 	"github.com/espalier-dev/espalier/edit"
 	"github.com/espalier-dev/espalier/feature"
+	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/internal/jsonmerge"
 	"github.com/espalier-dev/espalier/internal/objectname"
 
@@ -60,7 +61,7 @@ func ForPods[T client.Object](
 // error the result is the zero value.
 func Apply[T client.Object](baseline T, mutations ...Mutation[T]) (T, error) {
 	var none T
-	if objectname.IsNil(baseline) {
+	if gotype.IsNil(baseline) {
 		return none, errNoBaseline
 	}
 	enabled, err := enabledOf(mutations)

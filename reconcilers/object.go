@@ -6,7 +6,9 @@ import (
 	"reflect"
 
 	"github.com/espalier-dev/espalier/duck"
+	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/internal/jsonmerge"
+	"github.com/espalier-dev/espalier/internal/objectname"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -76,30 +78,15 @@ func typeName(obj any) string {
 			return kind
 		}
 	}
-	t := reflect.TypeOf(obj)
-	if t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	return t.Name()
+	return gotype.Name(reflect.TypeOf(obj))
 }
 
-// describeObject returns the kind of obj and, if they are known and not generated, its namespace and name. Error texts
-// use it, so it has nothing that changes from run to run.
+// describeObject names obj as [objectname.Of] does, for error texts. It returns no text for nil.
 func describeObject(obj client.Object) string {
 	if isNil(obj) {
 		return ""
 	}
-	name := obj.GetName()
-	if prefix := obj.GetGenerateName(); prefix != "" {
-		name = prefix + "*"
-	}
-	if name == "" {
-		return typeName(obj)
-	}
-	if namespace := obj.GetNamespace(); namespace != "" {
-		name = namespace + "/" + name
-	}
-	return typeName(obj) + " " + name
+	return objectname.Of(obj)
 }
 
 // lacksKind reports whether obj is unstructured and has no kind.

@@ -25,7 +25,7 @@ func WithOwnership[Type client.Object](obj Type, prefix string, owner client.Obj
 	if err != nil {
 		panic(err)
 	}
-	text := engine.OwnerText(kind.GroupKind(), client.ObjectKeyFromObject(owner), owner.GetUID())
+	text := engine.OwnerText(kind.GroupKind(), client.ObjectKeyFromObject(owner), "", owner.GetUID())
 	owned := objects.Copy(obj)
 	owned.SetLabels(with(owned.GetLabels(), prefix+"/"+component.LabelOwnerID, engine.OwnerID(text)))
 	owned.SetAnnotations(with(owned.GetAnnotations(), prefix+"/"+component.AnnotationOwnerID, text))

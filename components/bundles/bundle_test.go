@@ -45,7 +45,9 @@ func newBundle(t *testing.T, name string, change ...func(*values)) *bundle {
 	}
 	revisions := map[string][]*unstructured.Unstructured{}
 	for _, revision := range []int{1, 2} {
-		revisions[strconv.Itoa(revision)] = b.manifestsOf(revision)
+		v := b.values
+		v.Revision = revision
+		revisions[strconv.Itoa(revision)] = manifests(t, name, v)
 	}
 	generator := component.GeneratorFunc(
 		func(_ context.Context, _, _ string, parameters component.Unstructurable) ([]client.Object, error) {
@@ -64,11 +66,12 @@ func newBundle(t *testing.T, name string, change ...func(*values)) *bundle {
 	return b
 }
 
+// manifestsOf are the objects of a revision. Those of lists are among them.
 func (b *bundle) manifestsOf(revision int) []*unstructured.Unstructured {
 	b.Helper()
 	v := b.values
 	v.Revision = revision
-	return manifests(b.T, b.name, v)
+	return expanded(b.T, manifests(b.T, b.name, v))
 }
 
 // manifests are the objects of the present revision.
@@ -210,7 +213,7 @@ var damages = map[string]string{
 // damage changes a label of an object, and what is typical of its kind.
 func (b *bundle) damage(object *unstructured.Unstructured) error {
 	patch := `[{"op": "replace", "path": "/metadata/labels/part-of", "value": "damaged"}`
-	if more := damages[object.GetKind()]; more != "" {
+	if more := damages[object.GetKind()]; more != "" && object.Object["immutable"] == nil {
 		patch += "," + more
 	}
 	return b.Patch(b.Context(), object, client.RawPatch(types.JSONPatchType, []byte(patch+"]")),

@@ -50,12 +50,16 @@ func (v values) Fields() []string {
 	return names
 }
 
+// ServiceTypes are the types of Services that have an address in the cluster.
+func (v values) ServiceTypes() []string { return []string{"ClusterIP", "NodePort", "LoadBalancer"} }
+
 func (v values) Text() string { return strings.Repeat("A field. ", 106) }
 
-// manifests returns the objects of a bundle.
+// manifests returns the objects of a bundle as its file has them, with lists.
 func manifests(t testing.TB, bundle string, v values) []*unstructured.Unstructured {
 	t.Helper()
-	source, err := template.ParseFS(testdata, "testdata/"+bundle+".yaml")
+	file := bundle + ".yaml"
+	source, err := template.New(file).Funcs(template.FuncMap{"lower": strings.ToLower}).ParseFS(testdata, "testdata/"+file)
 	must(t, err)
 	var text bytes.Buffer
 	must(t, source.Execute(&text, v))
@@ -72,6 +76,30 @@ func manifests(t testing.TB, bundle string, v values) []*unstructured.Unstructur
 			objects = append(objects, object)
 		}
 	}
+}
+
+// expanded replaces lists by their objects. In the list of a kind, objects need not say their kind.
+func expanded(t testing.TB, objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+	t.Helper()
+	var all []*unstructured.Unstructured
+	for _, object := range objects {
+		kind, isList := strings.CutSuffix(object.GetKind(), "List")
+		if !isList {
+			all = append(all, object)
+			continue
+		}
+		items, _, err := unstructured.NestedSlice(object.Object, "items")
+		must(t, err)
+		for _, item := range items {
+			one := &unstructured.Unstructured{Object: item.(map[string]any)}
+			if one.GetKind() == "" {
+				one.SetAPIVersion(object.GetAPIVersion())
+				one.SetKind(kind)
+			}
+			all = append(all, expanded(t, []*unstructured.Unstructured{one})...)
+		}
+	}
+	return all
 }
 
 func base64Of(data []byte) string { return base64.StdEncoding.EncodeToString(data) }

@@ -22,6 +22,9 @@ func compareWithApply(
 			return err
 		}
 		want := manifest.DeepCopy()
+		// What was exported from a cluster is not applied with what the cluster has set.
+		want.Object["metadata"] = map[string]any{"name": want.GetName(), "namespace": want.GetNamespace(),
+			"labels": stringMap(want.GetLabels()), "annotations": stringMap(want.GetAnnotations())}
 		rename(want, twin)
 		configuration := client.ApplyConfigurationFromUnstructured(want)
 		if err := c.Apply(ctx, configuration, client.DryRunAll, client.FieldOwner("kubectl")); err != nil {
@@ -73,6 +76,12 @@ func normalized(object *unstructured.Unstructured) map[string]any {
 	case "Service":
 		unstructured.RemoveNestedField(content, "spec", "clusterIP")
 		unstructured.RemoveNestedField(content, "spec", "clusterIPs")
+		unstructured.RemoveNestedField(content, "spec", "healthCheckNodePort")
+		ports, _, _ := unstructured.NestedSlice(content, "spec", "ports")
+		for _, port := range ports {
+			delete(port.(map[string]any), "nodePort")
+		}
+		set(object, ports, "spec", "ports")
 	case "ClusterRole":
 		if content["aggregationRule"] != nil {
 			delete(content, "rules")

@@ -1,11 +1,13 @@
 package bundles_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -44,4 +46,35 @@ func TestDeletionOfManyTypes(t *testing.T) {
 	if took > types*margin/2 {
 		t.Errorf("it took %v", took)
 	}
+}
+
+// While instances of others block the deletion, a poll makes at most two requests for each type: one reads the
+// definition, and one looks for instances.
+func TestBlockedDeletionIsCheap(t *testing.T) {
+	t.Parallel()
+	home := plane.Namespace(t)
+	c := crdClient(t)
+	group := home + ".example.com"
+	var objects []client.Object
+	for _, kind := range []string{"Fir", "Pine", "Yew"} {
+		objects = append(objects, definition(group, strings.ToLower(kind)+"s", kind, "v1"))
+	}
+	assembly := resources.NewAssembly(home, "forest", objects...)
+	requests := startOperator(t, home, resources.AssemblyGenerator(), options{})
+	must(t, c.Create(t.Context(), assembly))
+	eventually(t, "it is not deployed", isReady(c, assembly))
+	theirs := instanceOf(objects[0].(*apiextensionsv1.CustomResourceDefinition), "theirs")
+	eventually(t, "an instance cannot be created", func(ctx context.Context) error { return c.Create(ctx, theirs) })
+	must(t, c.Delete(t.Context(), assembly))
+	eventually(t, "it is not blocked", says(c, assembly, "DeletionBlocked", "in use by Fir theirs"))
+	requests.Reset()
+	time.Sleep(10 * time.Second)
+	counts := requests.Counts()
+	polls := counts[controlplane.Request{Verb: "list", Path: "/apis/" + group + "/v1/firs"}]
+	t.Logf("%d requests in %d polls", requests.Total(), polls)
+	if n := requests.Total(); polls == 0 || n > 2*polls*len(objects) {
+		t.Errorf("%d requests in %d polls:\n%s", n, polls, requests)
+	}
+	must(t, c.Delete(t.Context(), theirs))
+	eventually(t, "it is not deleted", gone(c, append(objects, assembly)...))
 }

@@ -2,7 +2,10 @@
 package objectname
 
 import (
+	"cmp"
 	"reflect"
+
+	"github.com/espalier-dev/espalier/internal/gotype"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -10,13 +13,15 @@ import (
 // Of returns the kind of an object and, if they are known and not generated, its namespace and name, as in "Deployment
 // shop/web". The kind of a Go type is its name. The text has nothing that changes from run to run.
 func Of(object client.Object) string {
-	if IsNil(object) {
+	if gotype.IsNil(object) {
 		return "nil"
 	}
 	kind := object.GetObjectKind().GroupVersionKind().Kind
-	if kind == "" {
-		kind = reflect.Indirect(reflect.ValueOf(object)).Type().Name()
-	}
+	return WithKind(cmp.Or(kind, gotype.Name(reflect.TypeOf(object))), object)
+}
+
+// WithKind is [Of] for an object whose kind is known.
+func WithKind(kind string, object client.Object) string {
 	name := object.GetName()
 	if prefix := object.GetGenerateName(); prefix != "" {
 		name = prefix + "*"
@@ -29,13 +34,4 @@ func Of(object client.Object) string {
 	default:
 		return kind + " " + namespace + "/" + name
 	}
-}
-
-// IsNil reports whether there is no object: nil, or a nil pointer.
-func IsNil(object any) bool {
-	if object == nil {
-		return true
-	}
-	v := reflect.ValueOf(object)
-	return v.Kind() == reflect.Pointer && v.IsNil()
 }

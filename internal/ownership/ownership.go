@@ -101,16 +101,32 @@ func componentOf(annotations map[string]string, except string) string {
 	return found
 }
 
-// IsOwner reports whether a text has the form in which a component names its owner: kind, namespace, name and UID.
+// IsOwner reports whether a text has the form in which a component names its owner: kind, namespace, name and UID. In a
+// cluster that is reached with a kubeconfig, the cluster of the owner stands before the UID.
 func IsOwner(text string) bool {
 	parts := strings.Split(text, "/")
-	return len(parts) == 4 && parts[0] != "" && parts[2] != "" && parts[3] != ""
+	return (len(parts) == 4 || len(parts) == 5 && parts[3] != "") &&
+		parts[0] != "" && parts[2] != "" && parts[len(parts)-1] != ""
+}
+
+// IsWithoutCluster reports whether text is an owner in the form without a cluster, and owner is the same with one.
+func IsWithoutCluster(text, owner string) bool {
+	if strings.Count(owner, "/") != 4 {
+		return false
+	}
+	uid := strings.LastIndexByte(owner, '/')
+	cluster := strings.LastIndexByte(owner[:uid], '/')
+	return len(text) == len(owner)-(uid-cluster) &&
+		strings.HasPrefix(text, owner[:cluster]) && strings.HasSuffix(text, owner[uid:])
 }
 
 // Name names the owner that a component wrote, without the UID.
 func Name(owner string) string {
-	if parts := strings.Split(owner, "/"); len(parts) == 4 && parts[2] != "" {
+	switch parts := strings.Split(owner, "/"); {
+	case len(parts) == 4 && parts[2] != "":
 		return named(parts[0], parts[1], parts[2])
+	case len(parts) == 5 && parts[2] != "":
+		return named(parts[0], parts[1], parts[2]) + " of the cluster " + shown(parts[3])
 	}
 	return shown(owner)
 }

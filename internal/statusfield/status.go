@@ -1,5 +1,6 @@
 // Package statusfield reads and writes the status of resources of any Go type: the field Status, and in it Conditions
-// and ObservedGeneration, as Kubernetes types have them. An unstructured object has its member status.
+// and ObservedGeneration, as Kubernetes types have them. An unstructured object has its member status. It also finds
+// the structs in a status in which nodes keep what they know.
 package statusfield
 
 import (
@@ -252,4 +253,52 @@ func Describe(t reflect.Type, summarised bool) []string {
 		add("is missing field Conditions of type []metav1.Condition, condition timestamps will not be managed")
 	}
 	return remarks
+}
+
+// PartOf returns the Part that the field Status of a resource is, points to, or embeds; nil if there is none.
+func PartOf[Part any](resource client.Object) *Part {
+	status, ok := StructOf(resource, "Status")
+	if !ok {
+		return nil
+	}
+	if found, ok := status.Addr().Interface().(*Part); ok {
+		return found
+	}
+	embedded := fieldOf(status, reflect.TypeFor[Part]().Name())
+	if !embedded.IsValid() || !embedded.CanInterface() {
+		return nil
+	}
+	found, _ := embedded.Addr().Interface().(*Part)
+	return found
+}
+
+// StructOf returns an exported field that is a struct, or a pointer to one that is not nil, of what resource points to.
+func StructOf(resource client.Object, name string) (reflect.Value, bool) {
+	value := reflect.ValueOf(resource)
+	if value.Kind() != reflect.Pointer || value.IsNil() || value.Elem().Kind() != reflect.Struct {
+		return reflect.Value{}, false
+	}
+	field := fieldOf(value.Elem(), name)
+	if field.IsValid() && field.Kind() == reflect.Pointer {
+		// The element of a nil pointer is no valid value.
+		field = field.Elem()
+	}
+	if !field.IsValid() || field.Kind() != reflect.Struct || !field.CanInterface() {
+		return reflect.Value{}, false
+	}
+	return field, true
+}
+
+// fieldOf returns a field of a struct, also of one that is embedded. It returns no valid value if there is no such
+// field, or if the struct that has it is embedded as a nil pointer.
+func fieldOf(value reflect.Value, name string) reflect.Value {
+	field, ok := value.Type().FieldByName(name)
+	if !ok {
+		return reflect.Value{}
+	}
+	found, err := value.FieldByIndexErr(field.Index)
+	if err != nil {
+		return reflect.Value{}
+	}
+	return found
 }

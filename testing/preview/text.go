@@ -6,6 +6,7 @@ import (
 	"maps"
 	"strings"
 
+	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/internal/jsonmerge"
 	"github.com/espalier-dev/espalier/internal/kinds"
 	"github.com/espalier-dev/espalier/internal/objectname"
@@ -39,7 +40,7 @@ func Text(objects []client.Object, known *runtime.Scheme) (string, error) {
 var errNil = errors.New("there is no object")
 
 func documentOf(object client.Object, known *runtime.Scheme) (string, error) {
-	if objectname.IsNil(object) {
+	if gotype.IsNil(object) {
 		return "", errNil
 	}
 	kind, err := apiutil.GVKForObject(object, known)

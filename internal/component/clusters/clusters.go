@@ -2,9 +2,9 @@
 //
 // The life of a client: [Pool.Get] (clusters.go) looks the [Identity] up. The first time it reads the kubeconfig
 // (kubeconfig.go), adds impersonation and the time limit of requests (deadline.go), and makes the HTTP client, the REST
-// mapper and the client (connect.go). The mapper and the client can be reset together when a type turns out to be
-// served elsewhere (resettable.go). A later Get finds the same [Cluster], and drops clusters that were not asked for
-// during 15 minutes.
+// mapper and the client (connect.go). The transport knows whether the cluster answers (reachability.go). The mapper and
+// the client can be reset together when a type turns out to be served elsewhere (resettable.go). A later Get finds the
+// same [Cluster], and drops clusters that were not asked for during 15 minutes.
 package clusters
 
 import (
@@ -54,18 +54,27 @@ type Cluster struct {
 	// well where types are served. Its scheme has the types of client-go and CustomResourceDefinitions.
 	Client client.Client
 
+	// Reachability says whether the cluster answers. It is nil for the operator's own.
+	Reachability *Reachability
+
 	discovery discovery.DiscoveryInterface
+	// dropped is called when the pool drops the cluster.
+	dropped func()
 }
 
 // Discovery returns a client that asks the API server for what it serves, each time.
 func (c *Cluster) Discovery() discovery.DiscoveryInterface { return c.discovery }
 
 // Pool keeps one [Cluster] for each identity, until it was not asked for during 15 minutes. It is safe for concurrent
-// use, and has no goroutines. It must not be copied after first use.
+// use. It must not be copied after first use.
+//
+// It has no goroutines: clusters are dropped while Get is called, about once a minute. A pool that nobody asks keeps
+// what it has, and grows no more. The idle connections of a dropped cluster with a kubeconfig are closed. Connections
+// that are idle for 90 seconds are closed in any case, so nothing stays open in a pool that nobody asks.
 //
 // A request that takes longer than 30 seconds fails. If Home has a timeout of its own, that is the limit for the
 // operator's cluster. Watches have no limit. The rate of requests is not limited either, unless Home limits it for the
-// operator's cluster: the API server defends itself.
+// operator's cluster: the API server defends itself. All requests count in the metrics of controller-runtime.
 type Pool struct {
 	// Home is the config of the operator's own cluster. It must not be changed after first use. It is required for
 	// identities without a kubeconfig. Those with a kubeconfig take nothing from it but the user agent.
@@ -73,6 +82,8 @@ type Pool struct {
 	// Wrap goes around the transport to all clusters, to count requests for instance. It must not add credentials:
 	// those of one cluster would be sent to another. Optional.
 	Wrap func(http.RoundTripper) http.RoundTripper
+	// Timeout is how long a request to a cluster with a kubeconfig may take. Default: 30 seconds.
+	Timeout time.Duration
 
 	mu      sync.Mutex
 	pooled  map[string]*pooled
@@ -99,7 +110,12 @@ func (p *Pool) Get(ctx context.Context, identity Identity) (*Cluster, error) {
 		return nil, errors.New("groups can only be impersonated together with a user")
 	}
 	id := identity.id()
-	entry := p.entry(id, identity, rtime.RetrieveNow(ctx))
+	entry, dropped := p.entry(id, identity, rtime.RetrieveNow(ctx))
+	for _, e := range dropped {
+		if cluster, err := e.cluster(); err == nil {
+			cluster.dropped()
+		}
+	}
 	// The lock is not held, so that requests for other identities need not wait.
 	cluster, err := entry.cluster()
 	if err != nil {
@@ -113,17 +129,23 @@ func (p *Pool) Get(ctx context.Context, identity Identity) (*Cluster, error) {
 	return cluster, nil
 }
 
-// entry returns the entry of an identity, and drops entries that were not used for too long.
-func (p *Pool) entry(id string, identity Identity, now time.Time) *pooled {
+// entry returns the entry of an identity, and those that it drops since they were not used for too long.
+func (p *Pool) entry(id string, identity Identity, now time.Time) (entry *pooled, dropped []*pooled) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	expired := func(e *pooled) bool { return now.Sub(e.used) > maxIdle }
+	expired := func(_ string, e *pooled) bool {
+		if now.Sub(e.used) <= maxIdle {
+			return false
+		}
+		dropped = append(dropped, e)
+		return true
+	}
 	if now.Sub(p.evicted) >= evictEvery {
 		p.evicted = now
-		maps.DeleteFunc(p.pooled, func(_ string, e *pooled) bool { return expired(e) })
+		maps.DeleteFunc(p.pooled, expired)
 	}
 	e, ok := p.pooled[id]
-	if !ok || expired(e) {
+	if !ok || expired(id, e) {
 		if p.pooled == nil {
 			p.pooled = make(map[string]*pooled)
 		}
@@ -134,7 +156,7 @@ func (p *Pool) entry(id string, identity Identity, now time.Time) *pooled {
 	if now.After(e.used) {
 		e.used = now
 	}
-	return e
+	return e, dropped
 }
 
 // idKey keys the hash of an ID, so that a kubeconfig cannot be found by trying.

@@ -74,8 +74,7 @@ func TestEachIdentityHasItsCluster(t *testing.T) {
 	}
 }
 
-// TestConfigs: a cluster has no limit of requests that the operator does not have, and each request has a deadline
-// .
+// TestConfigs: a cluster has no limit of requests that the operator does not have, and each request has a deadline.
 func TestConfigs(t *testing.T) {
 	kubeconfig := kubeConfig(user{"token": "remote-token"}, cluster{"tls-server-name": "api"})
 	tests := map[string]struct {
@@ -116,7 +115,10 @@ func TestConfigs(t *testing.T) {
 			if got.WrapTransport == nil {
 				t.Error("requests have no deadline")
 			}
-			got.WrapTransport = nil
+			if remote := len(tc.identity.KubeConfig) > 0; remote != (got.Proxy != nil) {
+				t.Errorf("a transport of its own: want %t", remote)
+			}
+			got.WrapTransport, got.Proxy = nil, nil
 			if diff := cmp.Diff(tc.want, *got); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}

@@ -8,6 +8,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -15,7 +16,11 @@ import (
 
 // connect makes the cluster of an identity. It makes no request.
 func (p *Pool) connect(id string, identity Identity) (*Cluster, error) {
-	config, err := p.config(identity)
+	var reachability *Reachability
+	if len(identity.KubeConfig) > 0 {
+		reachability = &Reachability{}
+	}
+	config, err := p.config(identity, reachability)
 	if err != nil {
 		return nil, err
 	}
@@ -35,12 +40,20 @@ func (p *Pool) connect(id string, identity Identity) (*Cluster, error) {
 	if err := types.reset(); err != nil {
 		return nil, err
 	}
-	c := liveClient{types}
-	return &Cluster{ID: id, Config: config, HTTPClient: httpClient, Client: c, discovery: discoverer}, nil
+	made := &Cluster{
+		ID: id, Config: config, HTTPClient: httpClient, Client: liveClient{types}, Reachability: reachability,
+		discovery: discoverer, dropped: func() {},
+	}
+	if reachability != nil {
+		reachability.probe = discoverer.RESTClient()
+		// All users of the operator's own cluster share a transport, so that one is left alone.
+		made.dropped = func() { utilnet.CloseIdleConnectionsFor(httpClient.Transport) }
+	}
+	return made, nil
 }
 
-// config returns the configuration of the requests of an identity.
-func (p *Pool) config(identity Identity) (*rest.Config, error) {
+// config returns the configuration of the requests of an identity. The reachability is nil for the operator's cluster.
+func (p *Pool) config(identity Identity, reachability *Reachability) (*rest.Config, error) {
 	var config *rest.Config
 	switch {
 	case len(identity.KubeConfig) > 0:
@@ -51,6 +64,7 @@ func (p *Pool) config(identity Identity) (*rest.Config, error) {
 		if p.Home != nil {
 			config.UserAgent = p.Home.UserAgent
 		}
+		config.Timeout = p.Timeout
 	case p.Home != nil:
 		config = rest.CopyConfig(p.Home)
 	default:
@@ -70,6 +84,9 @@ func (p *Pool) config(identity Identity) (*rest.Config, error) {
 	config.Wrap(withDeadline(cmp.Or(max(config.Timeout, 0), requestTimeout)))
 	// A timeout of the config would end watches, too.
 	config.Timeout = 0
+	if reachability != nil {
+		config.Wrap(reachability.wrap)
+	}
 	if p.Wrap != nil {
 		config.Wrap(p.Wrap)
 	}

@@ -13,14 +13,35 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
+// maxKubeConfig is how large a kubeconfig may be, in bytes. No Secret holds more.
+const maxKubeConfig = 1 << 20
+
+// load reads a kubeconfig. Its errors quote nothing of it.
+func load(kubeconfig []byte) (parsed *clientcmdapi.Config, err error) {
+	defer func() {
+		if recover() != nil {
+			err = errUnreadable
+		}
+	}()
+	if len(kubeconfig) > maxKubeConfig {
+		return nil, fmt.Errorf("is larger than %d bytes", maxKubeConfig)
+	}
+	if parsed, err = clientcmd.Load(kubeconfig); err != nil {
+		// The cause may quote what it could not read.
+		return nil, errUnreadable
+	}
+	return parsed, nil
+}
+
+var errUnreadable = errors.New("cannot be parsed")
+
 // parse makes a config of the current context of a kubeconfig. It copies single fields, so that no other field has an
 // effect: the author of a kubeconfig must not be able to run programs next to the operator, or to read its files. An
 // error may name the fields that are used, but never shows their values.
 func parse(kubeconfig []byte) (*rest.Config, error) {
-	parsed, err := clientcmd.Load(kubeconfig)
+	parsed, err := load(kubeconfig)
 	if err != nil {
-		// The cause may quote what it could not read.
-		return nil, errors.New("cannot be parsed")
+		return nil, err
 	}
 	cluster, user, err := selected(parsed)
 	if err != nil {
@@ -29,18 +50,10 @@ func parse(kubeconfig []byte) (*rest.Config, error) {
 	if err := checkAllowed(cluster, user); err != nil {
 		return nil, err
 	}
-	server, err := address("cluster.server", cluster.Server, "https", "http")
+	server, err := serverOf(cluster, user)
 	if err != nil {
 		return nil, err
 	}
-	if server.User != nil {
-		return nil, errors.New("cluster.server must not contain credentials")
-	}
-	if server.Scheme == "http" && authenticates(user) {
-		return nil, errors.New("cluster.server must be an https URL, " +
-			"or the credentials of the user could be read on the way")
-	}
-	server.RawQuery, server.Fragment = "", ""
 	config := &rest.Config{
 		Host:               server.String(),
 		DisableCompression: cluster.DisableCompression,
@@ -63,6 +76,9 @@ func parse(kubeconfig []byte) (*rest.Config, error) {
 			KeyData:    user.ClientKeyData,
 		}
 	}
+	// With a proxy function, client-go makes a transport for this config alone. Others are kept in a cache of the process
+	// and shared by all configs that have the same certificates, so that their connections could not be closed.
+	config.Proxy = http.ProxyFromEnvironment
 	if cluster.ProxyURL != "" {
 		proxy, err := address("cluster.proxy-url", cluster.ProxyURL, "http", "https", "socks5")
 		if err != nil {
@@ -75,6 +91,27 @@ func parse(kubeconfig []byte) (*rest.Config, error) {
 		return nil, fmt.Errorf("the certificates or the key cannot be used: %w", err)
 	}
 	return config, nil
+}
+
+// serverOf returns the address of the API server, if the credentials of the user may be sent there.
+func serverOf(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) (*url.URL, error) {
+	server, err := address("cluster.server", cluster.Server, "https", "http")
+	if err != nil {
+		return nil, err
+	}
+	if server.User != nil {
+		return nil, errors.New("cluster.server must not contain credentials")
+	}
+	if server.Scheme == "http" && authenticates(user) {
+		return nil, errors.New("cluster.server must be an https URL, " +
+			"or the credentials of the user could be read on the way")
+	}
+	if (len(user.ClientCertificateData) > 0) != (len(user.ClientKeyData) > 0) {
+		// The API server would otherwise see somebody anonymous.
+		return nil, errors.New("user.client-certificate-data and user.client-key-data must be given together")
+	}
+	server.RawQuery, server.Fragment = "", ""
+	return server, nil
 }
 
 // selected returns the cluster and the user of the current context. A context without a user is anonymous.

@@ -1,6 +1,7 @@
 package clusters_test
 
 import (
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
@@ -66,9 +67,23 @@ func TestRefusedKubeConfigs(t *testing.T) {
 				"user.client-certificate would read a file of the operator, use client-certificate-data; " +
 				"user.client-key would read a file of the operator, use client-key-data; " +
 				"cluster.certificate-authority would read a file of the operator, use certificate-authority-data"},
-		"no YAML":            {[]byte("password: " + hidden + "\n- : :"), "kubeconfig: cannot be parsed"},
-		"wrong types":        {[]byte("kind: Config\napiVersion: v1\nclusters: " + hidden), "kubeconfig: cannot be parsed"},
-		"another kind":       {[]byte("kind: Secret\napiVersion: v1\ndata: {a: " + hidden + "}"), "kubeconfig: cannot be parsed"},
+		"no YAML":             {[]byte("password: " + hidden + "\n- : :"), "kubeconfig: cannot be parsed"},
+		"wrong types":         {[]byte("kind: Config\napiVersion: v1\nclusters: " + hidden), "kubeconfig: cannot be parsed"},
+		"another kind":        {[]byte("kind: Secret\napiVersion: v1\ndata: {a: " + hidden + "}"), "kubeconfig: cannot be parsed"},
+		"huge":                {append(kubeConfig(nil, nil), strings.Repeat("# "+hidden+"\n", 200_000)...), "kubeconfig: is larger than 1048576 bytes"},
+		"aliases without end": {aliasBomb(), "kubeconfig: cannot be parsed"},
+		"an alias of itself":  {[]byte("clusters: &a\n- name: " + hidden + "\n  cluster: *a"), "kubeconfig: cannot be parsed"},
+		"deep":                {[]byte("extensions: " + strings.Repeat("[", 100_000) + hidden), "kubeconfig: cannot be parsed"},
+		"another context has exec, the current one a file": {severalContexts(), "kubeconfig: is not allowed: user.tokenFile would read a file of the operator, use token"},
+		"exec and a token": {kubeConfig(user{"token": hidden, "exec": map[string]any{"apiVersion": "client.authentication.k8s.io/v1", "command": hidden}}, nil),
+			"kubeconfig: is not allowed: user.exec would run a program next to the operator, use token or client-certificate-data"},
+		"a password in clear": {kubeConfig(user{"username": "u", "password": hidden}, cluster{"server": "http://host"}),
+			"kubeconfig: cluster.server must be an https URL, or the credentials of the user could be read on the way"},
+		"a certificate without a key": {kubeConfig(user{"client-certificate-data": []byte(hidden)}, nil),
+			"kubeconfig: user.client-certificate-data and user.client-key-data must be given together"},
+		"a socket": {kubeConfig(nil, cluster{"server": "unix:///" + hidden}), url},
+		"a proxy that is a file": {kubeConfig(nil, cluster{"proxy-url": "file:///" + hidden}),
+			"kubeconfig: cluster.proxy-url must be a URL that begins with http:// or https:// or socks5://"},
 		"blank":              {[]byte(" \n"), "kubeconfig: has no current-context"},
 		"no current context": {contexts("", nil), "kubeconfig: has no current-context"},
 		"no such context":    {contexts("other"+hidden, nil), "kubeconfig: current-context is not the name of a context"},
@@ -102,6 +117,31 @@ func TestRefusedKubeConfigs(t *testing.T) {
 			}
 		})
 	}
+}
+
+// aliasBomb would become as long as all memory if its aliases were written out.
+func aliasBomb() []byte {
+	text := "a0: &a0 [" + hidden + "]\n"
+	for i := range 40 {
+		text += fmt.Sprintf("a%d: &a%d [%s*a%d]\n", i+1, i+1, strings.Repeat(fmt.Sprintf("*a%d,", i), 9), i)
+	}
+	return []byte(text)
+}
+
+// severalContexts has a user for each context.
+func severalContexts() []byte {
+	return encode(map[string]any{
+		"current-context": "second",
+		"contexts": []any{
+			map[string]any{"name": "first", "context": map[string]any{"cluster": "c", "user": "runs"}},
+			map[string]any{"name": "second", "context": map[string]any{"cluster": "c", "user": "reads"}},
+		},
+		"clusters": []any{map[string]any{"name": "c", "cluster": map[string]any{"server": "https://host"}}},
+		"users": []any{
+			map[string]any{"name": "runs", "user": map[string]any{"exec": map[string]any{"command": hidden}}},
+			map[string]any{"name": "reads", "user": map[string]any{"tokenFile": "/" + hidden}},
+		},
+	})
 }
 
 func TestAcceptedKubeConfigs(t *testing.T) {
@@ -147,12 +187,24 @@ func TestAcceptedKubeConfigs(t *testing.T) {
 	})
 }
 
-// FuzzL7KubeConfig has anything for a kubeconfig: there is no panic, and what comes of it neither runs a program nor
-// reads a file.
+// refusals have the words of all errors. Any other word would be one of the kubeconfig.
+const refusals = `kubeconfig cannot be parsed is larger than bytes has no current-context is not the name of a context
+	cluster user is not allowed exec would run a program next to the operator use token or client-certificate-data
+	auth-provider is not supported tokenFile would read a file client-certificate client-key client-key-data
+	certificate-authority certificate-authority-data server must be a URL that begins with https http must not contain
+	credentials an or the credentials of the user could be read on the way proxy-url socks5
+	the certificates or the key cannot be used unable to load root certificates unable to parse bytes as PEM block
+	must be given together the client already impersonates a user and cannot impersonate another one`
+
+// FuzzL7KubeConfig has anything for a kubeconfig: there is no panic, what comes of it neither runs a program nor reads
+// a file, and an error shows nothing of it. Errors about certificates have words of crypto/tls, and are left out.
 func FuzzL7KubeConfig(f *testing.F) {
 	f.Add([]byte("{}"))
 	f.Add(kubeConfig(user{"exec": map[string]any{"command": "x"}}, cluster{"certificate-authority": "/x"}))
 	f.Add(kubeConfig(user{"tokenFile": "/x", "client-key": "/x", "client-certificate": "/x"}, nil))
+	f.Add(aliasBomb())
+	f.Add(severalContexts())
+	f.Add(kubeConfig(user{"token": hidden}, cluster{"server": "http://" + hidden + "@host", "proxy-url": "socks5://" + hidden}))
 	f.Add([]byte("clusters: [null]\nusers: [{name: u}]\ncontexts: [{name: a, context: null}]\ncurrent-context: a"))
 	f.Fuzz(func(t *testing.T, kubeconfig []byte) {
 		if len(kubeconfig) == 0 {
@@ -160,6 +212,12 @@ func FuzzL7KubeConfig(f *testing.F) {
 		}
 		made, err := (&clusters.Pool{}).Get(t.Context(), clusters.Identity{KubeConfig: kubeconfig})
 		if err != nil {
+			for _, word := range strings.FieldsFunc(string(kubeconfig), func(r rune) bool { return r <= ' ' || strings.ContainsRune(`:"'.,/;`, r) }) {
+				about := strings.Contains(err.Error(), "cannot be used")
+				if len(word) > 5 && !about && strings.Contains(err.Error(), word) && !strings.Contains(refusals, word) {
+					t.Errorf("the error shows %q: %v", word, err)
+				}
+			}
 			return
 		}
 		config := made.Config

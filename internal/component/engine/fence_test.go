@@ -109,7 +109,7 @@ func newRig(t *testing.T, kind string, policy manifest.Options) *rig {
 			return c.Patch(ctx, o, p, opts...)
 		},
 	})
-	text := engine.OwnerText(schema.GroupKind{Group: prefix, Kind: "Platform"}, types.NamespacedName{Name: kind}, "uid")
+	text := engine.OwnerText(schema.GroupKind{Group: prefix, Kind: "Platform"}, types.NamespacedName{Name: kind}, "", "uid")
 	r.owner = observe.Component{Watcher: types.NamespacedName{Name: kind}, UID: "uid", OwnerID: engine.OwnerID(text), Owner: text}
 	plural := strings.ToLower(kind) + "s"
 	r.crd = &apiextensionsv1.CustomResourceDefinition{

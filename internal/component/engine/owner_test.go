@@ -12,7 +12,7 @@ import (
 
 func TestOwner(t *testing.T) {
 	kind := schema.GroupKind{Group: "platform.example.com", Kind: "Platform"}
-	text := engine.OwnerText(kind, types.NamespacedName{Namespace: "team", Name: "main"}, "1-2")
+	text := engine.OwnerText(kind, types.NamespacedName{Namespace: "team", Name: "main"}, "", "1-2")
 	if want := "Platform.platform.example.com/team/main/1-2"; text != want {
 		t.Errorf("the owner is %q, not %q", text, want)
 	}
@@ -21,15 +21,15 @@ func TestOwner(t *testing.T) {
 		t.Errorf("%q is no label value of 52 characters", id)
 	}
 	others := []string{
-		engine.OwnerText(kind, types.NamespacedName{Namespace: "team", Name: "main"}, "1-3"),
-		engine.OwnerText(schema.GroupKind{Group: kind.Group, Kind: "Stage"}, types.NamespacedName{Namespace: "team", Name: "main"}, "1-2"),
+		engine.OwnerText(kind, types.NamespacedName{Namespace: "team", Name: "main"}, "", "1-3"),
+		engine.OwnerText(schema.GroupKind{Group: kind.Group, Kind: "Stage"}, types.NamespacedName{Namespace: "team", Name: "main"}, "", "1-2"),
 	}
 	for _, other := range others {
 		if engine.OwnerID(other) == id {
 			t.Errorf("%q has the ID of %q", other, text)
 		}
 	}
-	if got := engine.OwnerText(schema.GroupKind{Kind: "ConfigMap"}, types.NamespacedName{Name: "main"}, "1"); got != "ConfigMap//main/1" {
+	if got := engine.OwnerText(schema.GroupKind{Kind: "ConfigMap"}, types.NamespacedName{Name: "main"}, "", "1"); got != "ConfigMap//main/1" {
 		t.Errorf("the owner without group and namespace is %q", got)
 	}
 }

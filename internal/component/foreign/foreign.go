@@ -127,6 +127,9 @@ type Guard struct {
 	Discovery discovery.DiscoveryInterface
 	// OwnerLabel and OwnerID select the objects of the component itself. They are part of the message of the fence.
 	OwnerLabel, OwnerID string
+	// FormerOwnerID is the label on objects of the component that were written before its owner had a cluster; empty
+	// if there are none.
+	FormerOwnerID string
 	// FieldManager is the field manager of the component. The fence is written as FieldManager with "-fence" appended.
 	FieldManager string
 	// Margin is the least time between the proof of a fence and the second check. It is longer if an API server took

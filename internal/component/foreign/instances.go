@@ -114,6 +114,25 @@ func rank(err error) int {
 	return 2
 }
 
+// others selects the objects that are not the component's own.
+func (g *Guard) others() (labels.Selector, error) {
+	operator, own := selection.NotEquals, []string{g.OwnerID}
+	if g.FormerOwnerID != "" {
+		operator, own = selection.NotIn, append(own, g.FormerOwnerID)
+	}
+	others, err := labels.NewRequirement(g.OwnerLabel, operator, own)
+	if err != nil {
+		return nil, fmt.Errorf("the owner label is not valid: %w", err)
+	}
+	return labels.NewSelector().Add(*others), nil
+}
+
+// owns reports whether an object is the component's own.
+func (g *Guard) owns(object client.Object) bool {
+	id := object.GetLabels()[g.OwnerLabel]
+	return id == g.OwnerID || id != "" && id == g.FormerOwnerID
+}
+
 // list lists what others have of one type.
 func (g *Guard) list(ctx context.Context, t served, limit int) found {
 	what := fmt.Sprintf("instances of %s could not be listed", t.Kind)
@@ -125,13 +144,13 @@ func (g *Guard) list(ctx context.Context, t served, limit int) found {
 		what = fmt.Sprintf("%s: %s and %s are of the same kind", what, t.resource, name)
 		return found{err: &unknownError{reason: what}}
 	}
-	others, err := labels.NewRequirement(g.OwnerLabel, selection.NotEquals, []string{g.OwnerID})
+	others, err := g.others()
 	if err != nil {
-		return found{err: fmt.Errorf("the owner label is not valid: %w", err)}
+		return found{err: err}
 	}
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(t.GroupVersion().WithKind(t.Kind + "List"))
-	selector := client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*others)}
+	selector := client.MatchingLabelsSelector{Selector: others}
 	if err := g.Client.List(ctx, list, selector, client.Limit(int64(limit))); err != nil {
 		return found{err: explain(err, what)}
 	}

@@ -17,7 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -63,11 +62,11 @@ func (g *Guard) followNamespace(ctx context.Context, name string, uid types.UID,
 // contents finds out which objects others have in a namespace. It only reads the objects that were named the last time
 // as long as they are there.
 func (g *Guard) contents(ctx context.Context, namespace client.Object) (plan.Use, error) {
-	others, err := labels.NewRequirement(g.OwnerLabel, selection.NotEquals, []string{g.OwnerID})
+	others, err := g.others()
 	if err != nil {
-		return plan.Use{}, fmt.Errorf("the owner label is not valid: %w", err)
+		return plan.Use{}, err
 	}
-	s := &namespaceScan{Guard: g, namespace: namespace.GetName(), others: labels.NewSelector().Add(*others)}
+	s := &namespaceScan{Guard: g, namespace: namespace.GetName(), others: others}
 	if known, ok := g.Memory.of(namespace.GetUID()); ok && s.isUnchanged(ctx, known.named) {
 		return known.use, nil
 	}
@@ -266,7 +265,7 @@ func (s *namespaceScan) isForeign(
 	ctx context.Context, kind schema.GroupKind, object *metav1.PartialObjectMetadata, depth int,
 ) (bool, error) {
 	switch {
-	case object.DeletionTimestamp != nil, object.Labels[s.OwnerLabel] == s.OwnerID,
+	case object.DeletionTimestamp != nil, s.owns(object),
 		inEveryNamespace[plan.Key{Group: kind.Group, Kind: kind.Kind, Name: object.Name}]:
 		return false, nil
 	}

@@ -165,6 +165,7 @@ func (s *snapshot) observed(c *Component) plan.Observed {
 		Terminating: s.terminating,
 		Ownership:   ownership,
 		Claim:       claim,
+		FormerMarks: s.marks.Former(c.Owner),
 		Digest:      s.digest,
 		Fenced:      s.fenced,
 

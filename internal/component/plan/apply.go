@@ -20,6 +20,7 @@ const (
 	reasonUnknown    = "it is not known what was written last"
 	reasonFields     = "it is not known whether the last write was complete"
 	reasonDrift      = "it was changed in the cluster"
+	reasonMarks      = "its marks do not name the cluster of their owner"
 	reasonContent    = "its content differs"
 	reasonReapply    = "it is to be rewritten periodically"
 	reasonPurge      = "its purge order is reached"
@@ -368,6 +369,8 @@ func (it *item) neededWrite(now time.Time) (write Action, reason string) {
 	switch {
 	case d.Digest == DigestOnce:
 		return "", ""
+	case o.FormerMarks:
+		return write, reasonMarks
 	case o.Content == ContentDifferent:
 		return write, reasonContent
 	case r.Fields == "":

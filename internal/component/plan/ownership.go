@@ -63,8 +63,9 @@ func (m *Marks) Equal(other *Marks) bool {
 // owner in clear text. The claim says it in words that follow "it", such as "belongs to Shop north/corner". It is empty
 // if the object is ours, and if nothing is known.
 //
-// Our label alone makes an object ours. An owner annotation that is ours but for the UID makes it a predecessor's.
-// Without our label, an owner annotation that names another component counts too.
+// Our label alone makes an object ours. So does an owner annotation that is ours but for our cluster, see [Marks.Former].
+// An owner annotation that is ours but for the UID makes it a predecessor's. Without our label, an owner annotation that
+// names another component counts too.
 func (m Marks) Ownership(id, owner string) (who Ownership, claim string) {
 	var others ownership.Marks
 	if m.Others != nil {
@@ -72,7 +73,7 @@ func (m Marks) Ownership(id, owner string) (who Ownership, claim string) {
 	}
 	former := isFormer(m.Owner, owner)
 	switch {
-	case m.Label != "" && m.Label == id:
+	case m.Label != "" && m.Label == id, m.Former(owner):
 		return Ours, ""
 	case m.Label != "" && !former, ownership.IsOwner(m.Owner) && !former && m.Owner != owner:
 		return Foreign, ownership.BelongsTo(m.Owner)
@@ -84,6 +85,12 @@ func (m Marks) Ownership(id, owner string) (who Ownership, claim string) {
 		return Predecessor, "belongs to a former " + ownership.Name(m.Owner)
 	}
 	return Unowned, others.Writers
+}
+
+// Former reports whether the marks are those that we wrote when owners had no cluster. They have our UID, so they are
+// nobody else's.
+func (m Marks) Former(owner string) bool {
+	return m.Label != "" && ownership.IsWithoutCluster(m.Owner, owner)
 }
 
 // isFormer reports whether two owners in clear text differ in the UID alone.

@@ -146,6 +146,8 @@ type Observed struct {
 	// Claim says in words that follow "it" whose the object is, or who wrote it. It is empty if the object is ours, and
 	// if nothing is known. See [Marks.Ownership].
 	Claim string
+	// FormerMarks reports whether the object has marks that we do not write any more, see [Marks.Former].
+	FormerMarks bool
 	// Digest is the digest of the desired object at our last write, as the annotation of the object has it.
 	Digest string
 	// Fields identifies the set of fields that we own. It is empty if it is not known.

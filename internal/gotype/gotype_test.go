@@ -1,0 +1,52 @@
+package gotype_test
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/espalier-dev/espalier/internal/gotype"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+func TestIsNil(t *testing.T) {
+	var object client.Object
+	var pointer *corev1.Pod
+	for name, test := range map[string]struct {
+		value any
+		want  bool
+	}{
+		"nil": {nil, true}, "an interface": {object, true}, "a pointer": {pointer, true}, "a pod": {&corev1.Pod{}, false},
+		"a list": {[]string(nil), false}, "a text": {"", false},
+	} {
+		if got := gotype.IsNil(test.value); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+func TestEmpty(t *testing.T) {
+	if pod := gotype.Empty[*corev1.Pod](); pod == nil || !reflect.DeepEqual(pod, &corev1.Pod{}) {
+		t.Errorf("a pointer: %v", pod)
+	}
+	if object := gotype.Empty[client.Object](); object != nil {
+		t.Errorf("an interface: %v", object)
+	}
+	if number := gotype.Empty[*int](); number != nil {
+		t.Errorf("a pointer to a number: %v", number)
+	}
+	if pod := gotype.Empty[corev1.Pod](); !reflect.DeepEqual(pod, corev1.Pod{}) {
+		t.Errorf("a struct: %v", pod)
+	}
+}
+
+func TestName(t *testing.T) {
+	for want, object := range map[string]reflect.Type{
+		"Pod": reflect.TypeFor[*corev1.Pod](), "ConfigMap": reflect.TypeFor[corev1.ConfigMap](), "": reflect.TypeFor[**int](),
+	} {
+		if got := gotype.Name(object); got != want {
+			t.Errorf("got %q, not %q", got, want)
+		}
+	}
+}
