@@ -84,7 +84,10 @@ type InputReporter interface {
 // generator or a transformer is one.
 func ReportsInputs(v any) bool {
 	reports := false
-	if g, ok := v.(*TransformableGenerator); ok && g != nil {
+	if g, ok := v.(*TransformableGenerator); ok {
+		if g == nil {
+			return false
+		}
 		_ = g.each(func(part any) error { // never fails
 			reports = reports || ReportsInputs(part)
 			return nil

@@ -23,6 +23,9 @@ import (
 //
 // References are found in exported fields, in structs, pointers, slices, arrays and values of maps, but not in
 // interfaces. A field with the tag `reference:"-"` is left out with all that it contains.
+//
+// Give a field that keeps what was loaded the tag `json:"-"`, also if it is not exported: a converter of Kubernetes
+// does not tell these apart.
 type Reference interface {
 	// Load loads what the reference refers to, and keeps it in the receiver. It is called once in each request. local
 	// is the client for the cluster of the resource, with the identity of the component. Load decides itself what is
@@ -44,7 +47,8 @@ type ConfigMapReference struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 
-	loaded *loaded
+	// The tag is for converters that look at fields that are not exported.
+	loaded *loaded `json:"-"`
 }
 
 // Data returns a copy of the field data of the ConfigMap. It is an error if the reference was not loaded.
@@ -76,7 +80,8 @@ type ConfigMapKeyReference struct {
 	// +kubebuilder:validation:MaxLength=253
 	Key string `json:"key,omitempty"`
 
-	loaded *loaded
+	// The tag is for converters that look at fields that are not exported.
+	loaded *loaded `json:"-"`
 }
 
 // Value returns the value. It is an error if the reference was not loaded.
@@ -102,7 +107,8 @@ type SecretReference struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 
-	loaded *loaded
+	// The tag is for converters that look at fields that are not exported.
+	loaded *loaded `json:"-"`
 }
 
 // Data returns a copy of the data of the Secret. It is an error if the reference was not loaded.
@@ -138,7 +144,8 @@ type SecretKeyReference struct {
 	// +kubebuilder:validation:MaxLength=253
 	Key string `json:"key,omitempty"`
 
-	loaded *loaded
+	// The tag is for converters that look at fields that are not exported.
+	loaded *loaded `json:"-"`
 }
 
 // Value returns a copy of the value. It is an error if the reference was not loaded.

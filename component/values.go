@@ -58,7 +58,8 @@ type ValuesReference struct {
 	// +kubebuilder:validation:MaxLength=1024
 	TargetPath string `json:"targetPath,omitempty"`
 
-	loaded *loaded
+	// The tag is for converters that look at fields that are not exported.
+	loaded *loaded `json:"-"`
 }
 
 // Equal reports whether both references say the same. What was loaded does not count.

@@ -24,7 +24,7 @@ import (
 )
 
 var plane = controlplanetest.Shared{Options: controlplane.Options{
-	CRDs: []*apiextensionsv1.CustomResourceDefinition{resources.CRD(), resources.AssemblyCRD()},
+	CRDs: []*apiextensionsv1.CustomResourceDefinition{resources.CRD(), resources.AssemblyCRD(), referrerCRD()},
 }}
 
 func TestMain(m *testing.M) {
