@@ -72,7 +72,7 @@ func Discover(ctx context.Context) (*Served, error) {
 	if entry.answer != nil && now.Before(entry.until) {
 		return entry.answer, nil
 	}
-	answer, partial, err := discover(from, entry.answer)
+	answer, partial, err := discover(ctx, discovery.ToDiscoveryInterfaceWithContext(from), entry.answer)
 	if err != nil {
 		return nil, err
 	}
@@ -104,12 +104,14 @@ func entryOf(from discovery.DiscoveryInterface, now time.Time) *servedEntry {
 	return entry
 }
 
-func discover(from discovery.DiscoveryInterface, before *Served) (_ *Served, partial bool, err error) {
-	info, err := from.ServerVersion()
+func discover(
+	ctx context.Context, from discovery.DiscoveryInterfaceWithContext, before *Served,
+) (_ *Served, partial bool, err error) {
+	info, err := from.ServerVersionWithContext(ctx)
 	if err != nil {
 		return nil, false, fmt.Errorf("unable to read the version of the API server: %w", err)
 	}
-	_, resources, err := from.ServerGroupsAndResources()
+	_, resources, err := from.ServerGroupsAndResourcesWithContext(ctx)
 	var failed *discovery.ErrGroupDiscoveryFailed
 	if partial = errors.As(err, &failed); err != nil && !partial {
 		return nil, false, fmt.Errorf("unable to read what the API server serves: %w", err)

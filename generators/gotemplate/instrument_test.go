@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"strings"
 	"testing"
 	"text/template"
@@ -175,6 +176,11 @@ func TestInstrumentedTemplatesHaveTheSameOutput(t *testing.T) {
 	}
 }
 
+var (
+	lineOf  = regexp.MustCompile(`file:\d+`)
+	address = regexp.MustCompile(`0x[0-9a-f]+`)
+)
+
 func compare(t *testing.T, left, right, text string) {
 	t.Helper()
 	want, wantErr := plain(left, right, text, instrumentData())
@@ -184,7 +190,13 @@ func compare(t *testing.T, left, right, text string) {
 		t.Errorf("%q: %v", text, gotErr)
 	case (wantErr == nil) != (gotErr == nil):
 		t.Errorf("%q: want error %v, got %v", text, wantErr, gotErr)
-	case wantErr == nil && want != got:
+	case wantErr != nil:
+		want, got := lineOf.FindString(wantErr.Error()), lineOf.FindString(gotErr.Error())
+		// An instrumented template may call functions that do not exist, as those of a Set may.
+		if want != got && !strings.Contains(wantErr.Error(), "not defined") {
+			t.Errorf("%q: want line %q, got %q: %v, %v", text, want, got, wantErr, gotErr)
+		}
+	case address.ReplaceAllString(want, "") != address.ReplaceAllString(got, ""):
 		instrumented, _ := Instrument("file", text, left, right)
 		t.Errorf("%q:\nwant %q\ngot  %q\nof %q", text, want, got, instrumented)
 	}

@@ -2,7 +2,6 @@ package gotemplate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -87,14 +86,16 @@ func (s *Set) Execute(ctx context.Context, name string, data any, functions temp
 	if err != nil {
 		return "", err
 	}
-	all := Functions(ctx)
+	limited, cancel := context.WithTimeout(ctx, e.guard.limits.Time)
+	defer cancel()
+	all := Functions(limited)
 	maps.Copy(all, e.guard.Functions())
 	maps.Copy(all, functions)
 	templates.Funcs(all)
 	e.bind(templates, functions)
 	output, err := e.run(templates.Lookup(name), data)
-	if limit := e.guard.Err(); limit != nil && !errors.Is(err, limit) {
-		err = errors.Join(limit, err)
+	if limit := e.guard.Err(); limit != nil {
+		return "", limit
 	}
 	if err != nil {
 		return "", WithoutValues(err)
@@ -151,8 +152,12 @@ func (e *execution) run(t *template.Template, data any) (_ string, err error) {
 	return strings.ReplaceAll(output.String(), noValue, ""), nil
 }
 
+// maxError is how long the text of an error may be. Templates that include each other make it long.
+const maxError = 2048
+
 // WithoutValues returns an error of the execution of a template, without the values that some errors of the template
-// engine and of functions show. They could be data of Secrets. What the error wraps stays the same.
+// engine and of functions show. They could be data of Secrets. The middle of a long text is left out. What the error
+// wraps stays the same.
 func WithoutValues(err error) error {
 	if err == nil {
 		return nil
@@ -162,6 +167,9 @@ func WithoutValues(err error) error {
 		if at := strings.Index(text, before); at >= 0 {
 			text = text[:at+len(before)] + "a value"
 		}
+	}
+	if len(text) > maxError {
+		text = strings.ToValidUTF8(text[:maxError/2]+" ... "+text[len(text)-maxError/2:], "")
 	}
 	if text == err.Error() {
 		return err
