@@ -32,16 +32,20 @@ type Options struct {
 	// [DefinitionsManaged].
 	Definitions DefinitionsPolicy
 
-	// DropHooks lists kinds of hooks that are left out. A hook of a kind that a component cannot run is an error unless
-	// it is listed here: pre-delete, post-delete, pre-rollback, post-rollback. Tests are always left out. Default: none.
+	// DropHooks lists kinds of hooks that are left out, such as pre-delete. A component runs no hooks when it is
+	// deleted, so pre-delete and post-delete are an error unless they are listed here. The kinds test, test-success,
+	// pre-rollback and post-rollback are always left out: a component never runs them. An object with further kinds
+	// stays for these. Default: none.
 	DropHooks []string
 
-	// DropHookFailed ignores the delete policy hook-failed, which is an error otherwise: a hook that failed stays for
-	// inspection, until the component changes.
+	// DropHookFailed ignores the delete policy hook-failed, which is an error otherwise: a hook that failed stays. If it
+	// is one of an upgrade, the next revision recreates it.
 	DropHookFailed bool
 
 	// TakeOver takes over the objects of a Helm release of the same name that is there already, without recreating
-	// them, and deletes them with the component from then on. By default, they are refused.
+	// them, and deletes them with the component from then on. Objects of others are taken over too. A hook of the
+	// installation that is there is not run again; one that is gone runs, unless DropHooks lists its kind. By default,
+	// objects that exist are refused.
 	TakeOver bool
 
 	// Limits bound each rendering.
@@ -89,6 +93,9 @@ func NewGenerator(folder fs.FS, path string, options Options) (*Generator, error
 	case DefinitionsManaged, DefinitionsInstalled, DefinitionsSkipped:
 	default:
 		return nil, fmt.Errorf("option Definitions: %q is not a policy", options.Definitions)
+	}
+	if err := checkDropHooks(&options); err != nil {
+		return nil, err
 	}
 	p, err := load(folder, path)
 	if err != nil {

@@ -23,9 +23,9 @@ type release struct {
 
 // translate adds to each object the annotations of a component that say what the annotations of Helm ask for: hooks
 // become waves, and helm.sh/resource-policy a delete policy. The annotations of Helm stay. An annotation of a component
-// that the chart has set stays as it is. It returns the objects that remain, in the same order; they are changed in
-// place. It is pure: no client, no clock. The error joins the problems of all objects, and names the object and the
-// annotation of each.
+// that the chart has set stays as it is. What a list has counts for its items too. It returns the objects that remain,
+// in the same order; they are changed in place. It is pure: no client, no clock. The error joins the problems of all
+// objects, and names the object and the annotation of each.
 //
 // A hook that runs before others is applied in the waves -201 to -1, and one that runs after them in the waves 1 to
 // 201, by weight. A hook of an installation is written once; one of an upgrade is recreated by each revision:
@@ -37,14 +37,15 @@ type release struct {
 //	none, and it installs     the object is left out
 //	none, and it upgrades     as for an installation: the object stays as it is
 //	never any                 the object is left out: tests, rollbacks, and kinds that are dropped
-func translate(objects []*unstructured.Unstructured, r release, options *Options) ([]*unstructured.Unstructured, error) {
+func translate(
+	objects []*unstructured.Unstructured, r release, options *Options,
+) ([]*unstructured.Unstructured, error) {
 	remaining := make([]*unstructured.Unstructured, 0, len(objects))
 	var errs []error
 	for _, object := range objects {
-		stays, err := translateObject(object, r, options)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", nameOf(object), err))
-		} else if stays {
+		stays, err := translateObject(object, nil, r, options)
+		errs = append(errs, err)
+		if stays {
 			remaining = append(remaining, object)
 		}
 	}
@@ -54,11 +55,22 @@ func translate(objects []*unstructured.Unstructured, r release, options *Options
 	return remaining, nil
 }
 
-// translateObject reports whether the object remains.
-func translateObject(object *unstructured.Unstructured, r release, options *Options) (stays bool, err error) {
-	a, err := readAnnotations(object, r.prefix)
+// translateObject reports whether the object remains. inherited are annotations of Helm that count if the object does
+// not have them.
+func translateObject(
+	object *unstructured.Unstructured, inherited map[string]string, r release, options *Options,
+) (stays bool, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("%s: %w", nameOf(object), err)
+		}
+	}()
+	a, err := readAnnotations(object, inherited, r.prefix)
 	if err != nil {
 		return false, err
+	}
+	if items, ok := itemsOf(object); ok {
+		return true, translateItems(object, items, a.ofHelm(), r, options)
 	}
 	if text, ok := a.texts[v1.HookAnnotation]; ok {
 		h, err := a.readHook(text, options)
@@ -77,6 +89,34 @@ func translateObject(object *unstructured.Unstructured, r release, options *Opti
 	}
 	a.write(object)
 	return true, nil
+}
+
+// itemsOf returns the items of a list, which a component takes for objects of their own.
+func itemsOf(object *unstructured.Unstructured) ([]any, bool) {
+	items, ok := object.Object["items"].([]any)
+	return items, ok && strings.HasSuffix(object.GetKind(), "List") && object.GetName() == ""
+}
+
+// translateItems translates the items of a list. What is no object is left to the component, which refuses it.
+func translateItems(
+	list *unstructured.Unstructured, items []any, inherited map[string]string, r release, options *Options,
+) error {
+	remaining := make([]any, 0, len(items))
+	var errs []error
+	for i, item := range items {
+		stays := true
+		if content, ok := item.(map[string]any); ok {
+			var err error
+			if stays, err = translateObject(&unstructured.Unstructured{Object: content}, inherited, r, options); err != nil {
+				errs = append(errs, fmt.Errorf("items[%d]: %w", i, err))
+			}
+		}
+		if stays {
+			remaining = append(remaining, item)
+		}
+	}
+	list.Object["items"] = remaining
+	return errors.Join(errs...)
 }
 
 // hook is what the annotations of a hook say.
@@ -109,7 +149,7 @@ func checkDropHooks(options *Options) error {
 	known := slices.Concat(installKinds, upgradeKinds, deleteKinds, rollbackKinds, testKinds)
 	for i, kind := range options.DropHooks {
 		if !slices.Contains(known, v1.HookEvent(kind)) {
-			return fmt.Errorf("DropHooks[%d]: %s is not a kind of hook; kinds are %s", i, quote(kind), words(known))
+			return fmt.Errorf("option DropHooks[%d]: %s is not a kind of hook; kinds are %s", i, quote(kind), words(known))
 		}
 	}
 	return nil

@@ -251,6 +251,40 @@ func TestTranslateCreatesAnnotations(t *testing.T) {
 	}
 }
 
+// The items of a list are translated. The annotations of Helm that the list has count for them too.
+func TestTranslateLists(t *testing.T) {
+	t.Parallel()
+	list := func(set map[string]any, items ...any) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "List", "items": items, "metadata": map[string]any{"annotations": set},
+		}}
+	}
+	item := func(pairs ...string) any { return annotated(pairs...).Object }
+	got, err := translate([]*unstructured.Unstructured{
+		list(map[string]any{"helm.sh/hook": "post-install", "helm.sh/hook-weight": "1"},
+			item(), item("helm.sh/hook", "test"), item("helm.sh/hook-weight", "2"), "no object"),
+	}, release{prefix: testPrefix}, &Options{TakeOver: true})
+	if err != nil || len(got) != 1 {
+		t.Fatal(got, err)
+	}
+	items := got[0].Object["items"].([]any)
+	if len(items) != 3 || items[2] != "no object" {
+		t.Fatalf("the list has %v", items)
+	}
+	for i, order := range []string{"102", "103"} {
+		annotations := (&unstructured.Unstructured{Object: items[i].(map[string]any)}).GetAnnotations()
+		if annotations[testPrefix+"/apply-order"] != order || annotations[testPrefix+"/adoption-policy"] != "always" {
+			t.Errorf("item %d has %v", i, annotations)
+		}
+	}
+	_, err = translate([]*unstructured.Unstructured{list(nil, item(), item("helm.sh/hook", "x"))},
+		release{prefix: testPrefix}, &Options{})
+	const want = `List: items[1]: Job db/migrate: annotation helm.sh/hook: "x" is not a kind of hook`
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v", err)
+	}
+}
+
 // Each problem of each object is named.
 func TestTranslateJoinsErrors(t *testing.T) {
 	t.Parallel()
@@ -265,7 +299,7 @@ func TestTranslateJoinsErrors(t *testing.T) {
 
 func TestDropHooksAreChecked(t *testing.T) {
 	t.Parallel()
-	const want = `DropHooks[1]: "pre-remove" is not a kind of hook; kinds are pre-install, post-install, ` +
+	const want = `option DropHooks[1]: "pre-remove" is not a kind of hook; kinds are pre-install, post-install, ` +
 		`pre-upgrade, post-upgrade, pre-delete, post-delete, pre-rollback, post-rollback, test, test-success`
 	if err := checkDropHooks(&Options{DropHooks: []string{"pre-delete", "pre-remove"}}); err == nil || err.Error() != want {
 		t.Errorf("got %v", err)

@@ -39,6 +39,9 @@ func load(folder fs.FS, name string) (p *parsed, err error) {
 		return nil, err
 	}
 	chart, err := loader.LoadFiles(files)
+	if _, ok := err.(v2.ValidationError); ok {
+		return nil, fmt.Errorf("file Chart.yaml: %w", err)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -30,8 +30,11 @@ type annotations struct {
 
 // readAnnotations refuses annotations that are not texts, and those of a component that are not valid. An annotation
 // without a value is an empty text, as for Helm.
-func readAnnotations(object *unstructured.Unstructured, prefix string) (*annotations, error) {
+func readAnnotations(
+	object *unstructured.Unstructured, inherited map[string]string, prefix string,
+) (*annotations, error) {
 	a := &annotations{prefix: prefix, texts: map[string]string{}, container: isContainer(object)}
+	maps.Copy(a.texts, inherited)
 	metadata, err := mapOf(object.Object["metadata"], "metadata")
 	if err != nil {
 		return nil, err
@@ -49,6 +52,13 @@ func readAnnotations(object *unstructured.Unstructured, prefix string) (*annotat
 	}
 	a.settings, err = component.ReadSettings(prefix, a.texts)
 	return a, err
+}
+
+// ofHelm returns the annotations of Helm.
+func (a *annotations) ofHelm() map[string]string {
+	texts := maps.Clone(a.texts)
+	maps.DeleteFunc(texts, func(key, _ string) bool { return !strings.HasPrefix(key, "helm.sh/") })
+	return texts
 }
 
 // mapOf returns value as a map. No value is an empty one.

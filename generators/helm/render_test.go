@@ -101,16 +101,16 @@ func TestSubcharts(t *testing.T) {
 			}).in("two"))}, "two: {one: {x: deep}}", []string{"one deep ", "two default "},
 		},
 		"condition": {
-			one.and(files{"Chart.yaml": depending("- {name: one, version: 1.x, condition: one.on}\n")}),
-			"one: {on: false}", nil,
+			one.and(files{"Chart.yaml": depending("- {name: one, version: 1.x, condition: one.enabled}\n")}),
+			"one: {enabled: false}", nil,
 		},
 		"tags": {
 			one.and(files{"Chart.yaml": depending("- {name: one, version: 1.x, tags: [extra]}\n")}),
 			"tags: {extra: false}", nil,
 		},
 		"a condition wins over tags": {
-			one.and(files{"Chart.yaml": depending("- {name: one, version: 1.x, tags: [extra], condition: one.on}\n")}),
-			"{tags: {extra: false}, one: {on: true}}", []string{"one default "},
+			one.and(files{"Chart.yaml": depending("- {name: one, version: 1.x, tags: [extra], condition: one.enabled}\n")}),
+			"{tags: {extra: false}, one: {enabled: true}}", []string{"one default "},
 		},
 		"alias": {
 			one.and(files{"Chart.yaml": depending(
@@ -120,9 +120,9 @@ func TestSubcharts(t *testing.T) {
 		"requirements.yaml": {
 			one.and(files{
 				"Chart.yaml":        "apiVersion: v1\nname: demo\nversion: 1.0.0\n",
-				"requirements.yaml": "dependencies:\n- {name: one, version: 1.x, condition: one.on}\n",
+				"requirements.yaml": "dependencies:\n- {name: one, version: 1.x, condition: one.enabled}\n",
 			}),
-			"one: {on: false}", nil,
+			"one: {enabled: false}", nil,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -183,7 +183,7 @@ func TestOrderOfInstallation(t *testing.T) {
 	}
 	generator := load(t, files{
 		"templates/a.yaml": "---\n" + object("Zebra", "z") + "---\n\n--- \n# nothing\n---\n" + object("Service", "s2") +
-			"---\n" + object("Service", "s1") + "---\n" + object("Ape", "a") + "--- # next\n" + object("Namespace", "n"),
+			"---\n" + object("Service", "s1") + "---\n" + object("Ape", "a") + "--- # next\n" + object("Namespace", "ns"),
 		"templates/b.yaml":   object("Service", "s0") + "---\n" + object("ConfigMap", "c"),
 		"templates/c.yaml":   "{{ if false }}" + object("ConfigMap", "never") + "{{ end }}",
 		"templates/.d.yaml":  object("ConfigMap", "hidden"),
@@ -193,7 +193,7 @@ func TestOrderOfInstallation(t *testing.T) {
 	for _, object := range generate(t, generator, newCluster(), "{}") {
 		got = append(got, object.GetName())
 	}
-	if diff := cmp.Diff([]string{"n", "c", "d", "s2", "s1", "s0", "a", "z"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"ns", "c", "d", "s2", "s1", "s0", "a", "z"}, got); diff != "" {
 		t.Error(diff)
 	}
 }
