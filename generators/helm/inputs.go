@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"sync/atomic"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/lru"
 
 	"github.com/espalier-dev/espalier/component"
@@ -51,5 +52,10 @@ func (m *memory) identity(ctx context.Context, key componentKey) (string, error)
 	if !ok {
 		return "unknown " + strconv.FormatInt(m.unknown.Add(1), 10), nil
 	}
-	return known.(*gotemplate.Lookups).Identity(ctx)
+	identity, err := known.(*gotemplate.Lookups).Identity(ctx)
+	if meta.IsNoMatchError(err) {
+		// A template may look up a kind that does not exist. There may be another answer when it does.
+		return "no match", nil
+	}
+	return identity, err
 }

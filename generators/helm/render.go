@@ -174,9 +174,14 @@ func invalidValues(err error) error {
 }
 
 var (
-	quoted   = regexp.MustCompile(`(cannot parse template|tpl function execution for) "(?:[^"\\]|\\.)*(?:"|$)`)
+	// inner is where a text that tpl executes fails, with parts of the text; untold is the same without a reason.
+	inner    = regexp.MustCompile(`(?s)error during tpl function execution for ".*>:\s+`)
+	untold   = regexp.MustCompile(`(?s)error during tpl function execution for ".*`)
+	unparsed = regexp.MustCompile(`(?s)(cannot parse template|error calling espalierGuardText:)\s.*`)
 	iterated = regexp.MustCompile(`(?s)(can't iterate over) .*`)
-	calling  = regexp.MustCompile(`error calling (\w+): `)
+	calling  = regexp.MustCompile(`error calling (\w+):\s`)
+	// guarded is how a template that is instrumented calls tpl.
+	guarded = regexp.MustCompile(`espalierGuardText( "[^"]*"){0,2}`)
 )
 
 // spoken are functions whose errors have no values, or only those that the chart wants to be seen.
@@ -188,7 +193,10 @@ var spoken = map[string]bool{
 
 // withoutValues returns the text of an error of the SDK on one line, without values that functions have got.
 func withoutValues(text string) string {
-	text = quoted.ReplaceAllString(text, "$1 a value")
+	text = inner.ReplaceAllString(text, "in its text: ")
+	text = untold.ReplaceAllString(text, "its text cannot be executed")
+	text = unparsed.ReplaceAllString(text, "error calling tpl: the text is not a template")
+	text = guarded.ReplaceAllString(text, "tpl")
 	text = iterated.ReplaceAllString(text, "$1 a value")
 	for _, match := range calling.FindAllStringSubmatchIndex(text, -1) {
 		if !spoken[text[match[2]:match[3]]] {
@@ -196,7 +204,7 @@ func withoutValues(text string) string {
 			break
 		}
 	}
-	lines := strings.Split(text, "\n")
+	lines := strings.Split(strings.TrimPrefix(text, "template: "), "\n")
 	for i := range lines {
 		lines[i] = strings.TrimSpace(lines[i])
 	}

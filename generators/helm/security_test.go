@@ -64,13 +64,18 @@ func TestErrorsOfRenderingHaveNoValues(t *testing.T) {
 		"values of a sub-chart": {
 			simple.and(sub("one").in("charts/one")), "one: s3cret", "chart demo: values of chart one: it must be a map",
 		},
-		"required": {main(`{{ required "name is needed" .Values.name }}`), "{}", "name is needed"},
-		"fail":     {main(`{{ fail "not so" }}`), "{}", "demo/templates/main.yaml:6:"},
-		"missing":  {main(`{{ include "b" . }}`), "{}", `no template "b"`},
-		"nil":      {main(`{{ .Values.a.b }}`), "{}", "nil pointer evaluating interface {}.b"},
-		"function": {main(`{{ mustToDate "2006" .Values.s }}`), "s: s3cret", "mustToDate: it does not accept its arguments"},
-		"JSON":     {main(`{{ mustFromJson .Values.s }}`), "s: s3cret", "mustFromJson: it does not accept its arguments"},
-		"tpl":      {main(`{{ tpl .Values.s . }}`), "s: 's3cret {{'", "demo/templates/main.yaml:6:"},
+		"required":     {main(`{{ required "name is needed" .Values.name }}`), "{}", "name is needed"},
+		"fail":         {main(`{{ fail "not so" }}`), "{}", "demo/templates/main.yaml:6:"},
+		"missing":      {main(`{{ include "b" . }}`), "{}", `no template "b"`},
+		"nil":          {main(`{{ .Values.a.b }}`), "{}", "nil pointer evaluating interface {}.b"},
+		"function":     {main(`{{ mustToDate "2006" .Values.s }}`), "s: s3cret", "mustToDate: it does not accept its arguments"},
+		"JSON":         {main(`{{ mustFromJson .Values.s }}`), "s: s3cret", "mustFromJson: it does not accept its arguments"},
+		"token in tpl": {main(`{{ tpl .Values.s . }}`), "s: '{{ \"a\" | s3cret }}'", "the text is not a template"},
+		"field in tpl": {main(`{{ tpl .Values.s . }}`), "s: '{{ if }} s3cret'", "the text is not a template"},
+		"function in tpl": {
+			main(`{{ tpl .Values.s . }}`), "s: '{{ mustToDate \"2006\" \"s3cret\" }}'", "mustToDate: it does not accept",
+		},
+		"tpl": {main(`{{ tpl .Values.s . }}`), "s: 's3cret {{'", "demo/templates/main.yaml:6:"},
 		"tpl that fails": {
 			main(`{{ include "a" . }}`), "text: 's3cret: \" template: {{ fail \"no\" }}'", "demo/templates/main.yaml:6:",
 		},
@@ -243,6 +248,9 @@ func TestLookupOfUnknownKind(t *testing.T) {
 	generator := load(t, main("v1", "Nothing"), helm.Options{})
 	if got := dataOf(t, generate(t, generator, noMatch, "{}"))["got"]; got != "{}" {
 		t.Errorf("want nothing of a kind that v1 does not have, got %v", got)
+	}
+	if first := inputs(t, generator, noMatch); first != inputs(t, generator, noMatch) {
+		t.Error("want the same inputs while the kind does not exist")
 	}
 	fails(t, main("example.com/v1", "Nothing"), noMatch, "{}")
 }
