@@ -56,8 +56,8 @@ func recovered(f func() error) (err error) {
 	return f()
 }
 
-// build runs kustomize on a folder of a tree. The tree may be changed. ctx is looked at whenever kustomize reads a file;
-// between two files, a build cannot be stopped.
+// build runs kustomize on a folder of a tree. The tree may be changed. ctx is looked at whenever kustomize reads a
+// file; between two files, a build cannot be stopped.
 func build(ctx context.Context, t tree, dir string) ([]*unstructured.Unstructured, error) {
 	if !t.isKustomization(dir) && !t.list(dir) {
 		return nil, nil

@@ -87,7 +87,7 @@ func byKrusty(t testing.TB, dir string) []map[string]any {
 	return all
 }
 
-func contents(objects []client.Object) []map[string]any {
+func contentsOf(objects []client.Object) []map[string]any {
 	var all []map[string]any
 	for _, object := range objects {
 		all = append(all, object.(*unstructured.Unstructured).Object)
@@ -122,7 +122,7 @@ func TestCorpus(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if diff := cmp.Diff(want, contents(got)); diff != "" {
+				if diff := cmp.Diff(want, contentsOf(got)); diff != "" {
 					t.Errorf("it differs from what kustomize builds (-kustomize +ours):\n%s", diff)
 				}
 				for _, object := range got {

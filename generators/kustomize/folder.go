@@ -1,6 +1,7 @@
 package kustomize
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,10 +40,7 @@ func newFolder(dir string, content files, options Options) (*folder, config, err
 		return nil, config{}, fmt.Errorf("%s: %w", path.Join(dir, ignoreFile), err)
 	}
 	options = settings.apply(options)
-	left := options.LeftDelimiter
-	if left == "" {
-		left = "{{"
-	}
+	left, right := cmp.Or(options.LeftDelimiter, "{{"), cmp.Or(options.RightDelimiter, "}}")
 	f := &folder{dir: dir, values: settings.values, visible: maps.Clone(content), plain: files{},
 		outputs: map[string]string{}}
 	templates := map[string]string{}
@@ -60,6 +58,8 @@ func newFolder(dir string, content files, options Options) (*folder, config, err
 		}
 	}
 	if len(f.outputs) > 0 {
+		templates[driver] = left + "range " + functionOutputs + right +
+			left + functionEmit + " . (include . (" + functionValues + "))" + right + left + "end" + right
 		delimiters := gotemplate.Options{
 			LeftDelimiter: options.LeftDelimiter, RightDelimiter: options.RightDelimiter, Limits: options.Limits,
 		}
@@ -110,22 +110,34 @@ func (f *folder) include(field string, references []string, all files) error {
 	return nil
 }
 
+// The driver is a template that executes all others. So the limits are for all of them together, and the set is
+// prepared once.
+const (
+	driver          = "(folder)"
+	functionOutputs = "folderOutputs"
+	functionEmit    = "folderEmit"
+	functionValues  = "folderValues"
+)
+
 // render adds the files of the folder to those of a build.
-func (f *folder) render(ctx context.Context, parameters map[string]any, functions template.FuncMap, into files) error {
+func (f *folder) render(
+	ctx context.Context, parameters map[string]any, functions template.FuncMap, into files,
+) error {
 	maps.Copy(into, f.plain)
 	if len(f.outputs) == 0 {
 		return nil
 	}
 	all := maps.Clone(functions)
 	maps.Copy(all, f.functions())
-	for _, name := range slices.Sorted(maps.Keys(f.outputs)) {
-		// A template may change its values.
-		data := merge(deepCopy(f.values), deepCopy(parameters))
-		text, err := f.set.Execute(ctx, name, data, all)
-		if err != nil {
-			return fmt.Errorf("folder %s: %w", orDot(f.dir), err)
-		}
+	all[functionOutputs] = func() []string { return slices.Sorted(maps.Keys(f.outputs)) }
+	all[functionEmit] = func(name, text string) string {
 		into[f.outputs[name]] = []byte(text)
+		return ""
+	}
+	// A template may change its values, but not those of the next one.
+	all[functionValues] = func() map[string]any { return merge(deepCopy(f.values), deepCopy(parameters)) }
+	if _, err := f.set.Execute(ctx, driver, nil, all); err != nil {
+		return fmt.Errorf("folder %s: %w", orDot(f.dir), err)
 	}
 	return nil
 }
@@ -160,7 +172,8 @@ func (f *folder) functions() template.FuncMap {
 	}
 }
 
-// list returns the paths of the visible files that match a pattern.
+// list returns the paths of the visible files that match a pattern. A file outside the folder matches only a pattern
+// that starts with .. too.
 func (f *folder) list(pattern string) ([]string, error) {
 	if !doublestar.ValidatePattern(pattern) {
 		return nil, errors.New("listFiles: the pattern is malformed")
@@ -168,7 +181,8 @@ func (f *folder) list(pattern string) ([]string, error) {
 	found := []string{}
 	for name := range f.visible {
 		inner := f.relative(name)
-		if doublestar.MatchUnvalidated(pattern, inner) {
+		outside := strings.HasPrefix(inner, "../") && !strings.HasPrefix(pattern, "../")
+		if !outside && doublestar.MatchUnvalidated(pattern, inner) {
 			found = append(found, inner)
 		}
 	}

@@ -7,8 +7,9 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// ignoreRules are the lines of [ignoreFile], which has the syntax of .gitignore. The small libraries for that syntax take
-// a ? literally, or do not anchor a pattern with a slash, so only the matching of one pattern is left to a library.
+// ignoreRules are the lines of [ignoreFile], which has the syntax of .gitignore. The small libraries for that syntax
+// take a ? literally, or do not anchor a pattern with a slash. So only the matching of one pattern is left to a
+// library.
 type ignoreRules []ignoreRule
 
 type ignoreRule struct {

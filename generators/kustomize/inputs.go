@@ -36,8 +36,8 @@ type inputs struct {
 // callsTpl matches calls of a function that executes texts, which may be known only then.
 var callsTpl = regexp.MustCompile(`\btpl\s`)
 
-// note looks for names of functions in the files of a folder with templates. It looks at all of them, because a template
-// may execute the text of another file.
+// note looks for names of functions in the files of a folder with templates. It looks at all of them, because a
+// template may execute the text of another file.
 func (i *inputs) note(f *folder) {
 	if f.set == nil {
 		return

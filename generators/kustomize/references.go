@@ -127,6 +127,7 @@ func references(k *types.Kustomization) []reference {
 	add("generators", k.Generators, true, true)
 	add("transformers", k.Transformers, true, true)
 	add("validators", k.Validators, true, true)
+	//lint:ignore SA1019 kustomize still reads it
 	for i, patch := range k.PatchesStrategicMerge {
 		found = append(found, reference{fmt.Sprintf("patchesStrategicMerge[%d]", i), string(patch), true, false})
 	}
@@ -138,6 +139,7 @@ func references(k *types.Kustomization) []reference {
 	for i, patch := range k.Patches {
 		one("patches", i, "path", patch.Path)
 	}
+	//lint:ignore SA1019 kustomize still reads it
 	for i, patch := range k.PatchesJson6902 {
 		one("patchesJson6902", i, "path", patch.Path)
 	}
@@ -220,7 +222,8 @@ func (t tree) checkPlugins(dir, value string, depth int) error {
 }
 
 // remotePrefix matches what kustomize gives to git or to an HTTP client, and anything else with a scheme.
-var remotePrefix = regexp.MustCompile(`(?i)^\s*(git::|[a-z][a-z0-9+.-]*://|(https?|ssh|file|git):|github\.com[/:]|[a-z][a-z0-9-]*@)`)
+var remotePrefix = regexp.MustCompile(
+	`(?i)^\s*(git::|[a-z][a-z0-9+.-]*://|(https?|ssh|file|git):|github\.com[/:]|[a-z][a-z0-9-]*@)`)
 
 func isRemote(value string) bool {
 	if remotePrefix.MatchString(value) || strings.Contains(value, "?ref=") || strings.Contains(value, "?version=") {

@@ -5,11 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	//lint:ignore SA1019 nothing else applies one patch after the other
 	"sigs.k8s.io/kustomize/api/builtins"
 	"sigs.k8s.io/kustomize/api/konfig"
 	"sigs.k8s.io/kustomize/api/krusty"
@@ -24,22 +25,28 @@ import (
 )
 
 // ObjectTransformer changes objects as a kustomization with these fields would. The zero value changes nothing.
+//
+// +kubebuilder:object:generate=true
 type ObjectTransformer struct {
-	// Patches are strategic merge patches or JSON patches. A patch without a target applies to the object that it names.
+	// Patches are strategic merge patches or JSON patches. A patch without a target applies to the object that it
+	// names. A patch sees what the patches before it did.
 	Patches []Patch `json:"patches,omitempty"`
 	// Images replaces names, tags and digests of images.
 	Images []Image `json:"images,omitempty"`
-	// Labels are set on all objects, not on their selectors.
+	// Labels are set on all objects, not on their selectors, nor on templates of pods.
 	Labels map[string]string `json:"labels,omitempty"`
-	// Annotations are set on all objects.
+	// Annotations are set on all objects, not on templates of pods.
 	Annotations map[string]string `json:"annotations,omitempty"`
-	// Namespace is set on all objects with a namespace, and on the subjects of role bindings. Default: unchanged.
+	// Namespace is set on all objects with a namespace, and on the subject default of role bindings. A Namespace gets
+	// it as its name. An object of a type that is not built in counts as one with a namespace. Default: unchanged.
 	Namespace string `json:"namespace,omitempty"`
 }
 
 var _ component.ObjectTransformer = (*ObjectTransformer)(nil)
 
 // Patch is a patch of a kustomization.
+//
+// +kubebuilder:object:generate=true
 type Patch struct {
 	// Patch is the patch, as YAML or JSON.
 	Patch string `json:"patch"`
@@ -48,6 +55,8 @@ type Patch struct {
 }
 
 // Target selects objects. An empty field selects all. Name and Namespace are regular expressions.
+//
+// +kubebuilder:object:generate=true
 type Target struct {
 	Group              string `json:"group,omitempty"`
 	Version            string `json:"version,omitempty"`
@@ -59,6 +68,8 @@ type Target struct {
 }
 
 // Image replaces parts of the images that have a name.
+//
+// +kubebuilder:object:generate=true
 type Image struct {
 	Name    string `json:"name"`
 	NewName string `json:"newName,omitempty"`
@@ -66,9 +77,9 @@ type Image struct {
 	Digest  string `json:"digest,omitempty"`
 }
 
-// TransformObjects implements [component.ObjectTransformer]. It returns new objects, in the given order, unless there is
-// nothing to change. A nil transformer changes nothing. An object must have apiVersion, kind and name; a typed object
-// without them is an error, because there is no scheme.
+// TransformObjects implements [component.ObjectTransformer]. It returns new objects, in the given order, unless there
+// is nothing to change. A nil transformer changes nothing. An object must have apiVersion, kind and name; a typed
+// object without them is an error, because there is no scheme.
 //
 // An error names the field, with the index of a patch. A patch that matches no object is an error.
 func (t *ObjectTransformer) TransformObjects(_, _ string, objects []client.Object) ([]client.Object, error) {
@@ -86,7 +97,11 @@ func (t *ObjectTransformer) TransformObjects(_, _ string, objects []client.Objec
 			return err
 		}
 		for i := range t.Patches {
-			if err := t.Patches[i].apply(all); err != nil {
+			err := recovered(func() (err error) {
+				all, err = t.Patches[i].apply(all)
+				return err
+			})
+			if err != nil {
 				return fmt.Errorf("patches[%d]: %w", i, err)
 			}
 		}
@@ -137,8 +152,8 @@ func isNil(object client.Object) bool {
 	if object == nil {
 		return true
 	}
-	content, isUnstructured := object.(runtime.Unstructured)
-	return isUnstructured && (content == (*unstructured.Unstructured)(nil))
+	value := reflect.ValueOf(object)
+	return value.Kind() == reflect.Pointer && value.IsNil()
 }
 
 func describe(object client.Object) string {
@@ -178,36 +193,49 @@ var (
 	errNoMatch = errors.New("no object matches")
 )
 
-func (p *Patch) apply(all resmap.ResMap) error {
+// apply changes the objects, and returns those that the patch does not delete.
+func (p *Patch) apply(all resmap.ResMap) (resmap.ResMap, error) {
 	if strings.TrimSpace(p.Patch) == "" {
-		return errNoPatch
+		return nil, errNoPatch
 	}
 	if err := checkDocuments([]byte(p.Patch)); err != nil {
-		return fmt.Errorf("patch: %w", err)
+		return nil, fmt.Errorf("patch: %w", err)
 	}
-	plugin := &builtins.PatchTransformerPlugin{}
 	fields := map[string]any{"patch": p.Patch}
 	if p.Target != nil {
 		selector := p.Target.selector()
 		matching, err := all.Select(selector)
-		if err != nil {
-			return fmt.Errorf("target: %w", err)
+		if err == nil && len(matching) == 0 {
+			err = errNoMatch
 		}
-		if len(matching) == 0 {
-			return fmt.Errorf("target: %w", errNoMatch)
+		if err != nil {
+			return nil, fmt.Errorf("target: %w", err)
 		}
 		fields["target"] = selector
 	}
 	config, err := yaml.Marshal(fields)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	helpers := resmap.NewPluginHelpers(
-		nil, nil, resmap.NewFactory(provider.NewDefaultDepProvider().GetResourceFactory()), types.DisabledPluginConfig())
-	if err := recovered(func() error { return plugin.Config(helpers, config) }); err != nil {
-		return fmt.Errorf("patch: %w", err)
+	plugin := &builtins.PatchTransformerPlugin{}
+	factory := resmap.NewFactory(provider.NewDefaultDepProvider().GetResourceFactory())
+	helpers := resmap.NewPluginHelpers(nil, nil, factory, types.DisabledPluginConfig())
+	if err := plugin.Config(helpers, config); err != nil {
+		return nil, fmt.Errorf("patch: %w", err)
 	}
-	return recovered(func() error { return plugin.Transform(all) })
+	if err := plugin.Transform(all); err != nil {
+		return nil, err
+	}
+	left := resmap.New()
+	for _, resource := range all.Resources() {
+		if resource.IsNilOrEmpty() {
+			continue
+		}
+		if err := left.Append(resource); err != nil {
+			return nil, err
+		}
+	}
+	return left, nil
 }
 
 func (t *Target) selector() types.Selector {

@@ -104,8 +104,8 @@ func (t tree) sourcesOf(dir string, sources types.KvPairSources) []string {
 	return found
 }
 
-// secretsOf returns the values in documents about Secrets, also of documents in texts. If a text about Secrets cannot be
-// parsed, all of its lines count.
+// secretsOf returns the values in documents about Secrets, also of documents in texts. If a text about Secrets cannot
+// be parsed, all of its lines count.
 func secretsOf(content []byte, depth int) []string {
 	if depth > maxNested || !bytes.Contains(content, []byte("Secret")) {
 		return nil
