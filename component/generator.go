@@ -75,8 +75,8 @@ type InputReporter interface {
 	// rolls out, and calls the generator again if the identity is another one than before. That starts no other
 	// revision. The identity stays in memory. ctx is as for Generate. An error counts as one of Generate.
 	//
-	// A request that finds everything as it was calls nothing else of the generator, so Inputs should make no request if
-	// it can do without.
+	// A request that finds everything as it was calls nothing else of the generator, so Inputs should make no request
+	// if it can do without.
 	Inputs(ctx context.Context, namespace, name string) (string, error)
 }
 

@@ -1,7 +1,7 @@
 package component
 
-// MergeMaps returns base with over merged over it, and leaves both as they are. The result shares nothing with them, and
-// is never nil.
+// MergeMaps returns base with over merged over it, and leaves both as they are. The result shares nothing with them,
+// and is never nil.
 //
 // Two maps under the same key are merged in the same way. Any other value of over, such as a list or a text, replaces
 // the value of base, also where one of them is a map and the other is not. A null deletes the key. Nulls in lists stay.
@@ -42,8 +42,8 @@ func merge(base, over map[string]any, nulls nulls) map[string]any {
 }
 
 // Defaults returns a transformer that merges the parameters over values, as [MergeMaps] does: values has what is used
-// where the user gives nothing. A null of the user removes a default. A null where there is no default stays, so that it
-// can remove a default of a chart. Defaults copies values. The transformer is [Deterministic].
+// where the user gives nothing. A null of the user removes a default. A null where there is no default stays, so that
+// it can remove a default of a chart. Defaults copies values. The transformer is [Deterministic].
 func Defaults(values map[string]any) ParameterTransformer {
 	values = copyMap(values)
 	return parameterMerge(func(parameters map[string]any) map[string]any {

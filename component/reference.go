@@ -66,8 +66,8 @@ func (r *ConfigMapReference) Data() (map[string]string, error) {
 // Equal reports whether both references refer to the same. What was loaded does not count.
 func (r ConfigMapReference) Equal(other ConfigMapReference) bool { return r.Name == other.Name }
 
-// ConfigMapKeyReference refers to a value in a ConfigMap in the namespace of the resource. A reference without a name is
-// not loaded.
+// ConfigMapKeyReference refers to a value in a ConfigMap in the namespace of the resource. A reference without a name
+// is not loaded.
 //
 // +kubebuilder:object:generate=true
 type ConfigMapKeyReference struct {

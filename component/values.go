@@ -13,14 +13,15 @@ import (
 // ConfigMaps and Secrets. [ValuesFromSpec] implements it.
 type ValuesConfiguration interface {
 	// GetValuesFrom returns where the parameters come from. They are merged in this order, and the parameters that the
-	// reconciler finds otherwise are merged over them. The references must be part of the spec, so that they are loaded.
+	// reconciler finds otherwise are merged over them. The references must be part of the spec, so that they are
+	// loaded.
 	GetValuesFrom() []ValuesReference
 }
 
 var _ ValuesConfiguration = (*ValuesFromSpec)(nil)
 
-// ValuesFromSpec lets users give parameters of the generator in ConfigMaps and Secrets. It is a part of a spec: embed it
-// with `json:",inline"`.
+// ValuesFromSpec lets users give parameters of the generator in ConfigMaps and Secrets. It is a part of a spec: embed
+// it with `json:",inline"`.
 //
 // +kubebuilder:object:generate=true
 type ValuesFromSpec struct {
@@ -51,9 +52,9 @@ type ValuesReference struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Key string `json:"key,omitempty"`
-	// TargetPath is where the values belong, as names separated by points, such as "auth.password". A point in a name is
-	// written as "\.". The value is then taken as a text. By default, the value is a map of parameters in YAML, of which
-	// the first document counts.
+	// TargetPath is where the values belong, as names separated by points, such as "auth.password". A point in a name
+	// is written as "\.". The value is then taken as a text. By default, the value is a map of parameters in YAML, of
+	// which the first document counts.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	TargetPath string `json:"targetPath,omitempty"`

@@ -61,7 +61,46 @@ func objectsOf(ctx context.Context, namespace, name string, parameters component
 	return []client.Object{settings, server}, nil
 }
 
-func (s *Shop) DeepCopyObject() runtime.Object { copied := *s; return &copied }
+type Gallery struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   GallerySpec          `json:"spec,omitempty"`
+	Status apis.ComponentStatus `json:"status,omitempty"`
+}
+
+type GallerySpec struct {
+	component.ImpersonationSpec `json:",inline"`
+	component.ValuesFromSpec    `json:",inline"`
+
+	Password component.SecretKeyReference            `json:"password"`
+	Pictures map[string]component.ConfigMapReference `json:"pictures,omitempty"`
+	Title    string                                  `json:"title,omitempty"`
+}
+
+func galleryOf(ctx context.Context, namespace, name string, parameters component.Unstructurable) ([]client.Object, error) {
+	resource, err := component.ComponentFromContext(ctx)
+	if err != nil {
+		return nil, err
+	}
+	password, err := resource.(*Gallery).Spec.Password.Value()
+	if err != nil {
+		return nil, err
+	}
+	login := &corev1.Secret{Data: map[string][]byte{"password": password}}
+	login.Name = name
+	return []client.Object{login}, nil
+}
+
+func galleryGenerator(region string) component.Generator {
+	return component.NewGenerator(component.GeneratorFunc(galleryOf)).
+		WithParameterTransformer(component.Defaults(map[string]any{"title": "Gallery"})).
+		WithParameterTransformer(component.Overrides(map[string]any{"tls": map[string]any{"enabled": true}})).
+		WithObjectTransformer(component.Substitute(map[string]string{"REGION": region}, nil))
+}
+
+func (s *Shop) DeepCopyObject() runtime.Object    { copied := *s; return &copied }
+func (g *Gallery) DeepCopyObject() runtime.Object { copied := *g; return &copied }
 
 func page(t *testing.T) string {
 	t.Helper()
@@ -93,6 +132,13 @@ func TestDocumentedCode(t *testing.T) {
 	root := NewShopReconciler(reconcilers.Config{Client: mgr.GetClient()})
 	if err := root.SetupWithManager(t.Context(), mgr); err != nil {
 		t.Error(err)
+	}
+	// The page says that the place of a reference does not matter, and where values are.
+	if _, ok := component.Lookup[component.ValuesConfiguration](&Gallery{}); !ok || !component.HasReferences(&Gallery{}) {
+		t.Error("the spec has no references")
+	}
+	if _, err := galleryGenerator("eu").Generate(t.Context(), "", "", component.UnstructurableMap{}); err == nil {
+		t.Error("it generates without a resource")
 	}
 }
 

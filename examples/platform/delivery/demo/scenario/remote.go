@@ -40,10 +40,10 @@ func (s *scenario) delivery() []demo.Step {
 				return errors.Join(s.prepareRemote(ctx), s.orderAgent(ctx))
 			},
 			Checks: []demo.Check{
-				{Text: "what the account may create is there, and not in the cluster of the agent", Holds: demo.All(
-					s.remote.Exist(agentAccount(), agentSettings()), s.Gone(agentAccount(), agentSettings()))},
 				{Text: "the condition says who lacks which permission", Show: s.message,
 					Holds: s.reports(agentStatus, metav1.ConditionFalse, "Error", missing...)},
+				{Text: "what the account may create is there, and not in the cluster of the agent", Holds: demo.All(
+					s.remote.Exist(agentAccount(), agentSettings()), s.Gone(agentAccount(), agentSettings()))},
 			},
 		},
 		{
