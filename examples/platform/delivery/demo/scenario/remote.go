@@ -69,7 +69,7 @@ func (s *scenario) outage() []demo.Step {
 			},
 			Checks: []demo.Check{
 				{Text: "the condition says so", Show: s.message,
-					Holds: s.reports(agentStatus, metav1.ConditionFalse, "Error", "connection refused")},
+					Holds: s.reports(agentStatus, metav1.ConditionUnknown, "ClusterUnreachable", kubeconfigSecret)},
 				{Text: "the monitor is Ready all the same", Holds: s.isReady(monitorStatus)},
 			},
 		},
