@@ -70,13 +70,19 @@ func (j *job[T]) impersonate() error {
 	if j.DefaultServiceAccount == "" || c.User != "" || len(c.Groups) > 0 || j.remote() {
 		return nil
 	}
-	namespace := j.resource.GetNamespace()
-	if namespace == "" {
+	if c.User = j.defaultUser(); c.User == "" {
 		return fmt.Errorf("the resource is in no namespace in which the default service account %q could be, "+
 			"and names no user to deploy it", j.DefaultServiceAccount)
 	}
-	c.User = "system:serviceaccount:" + namespace + ":" + j.DefaultServiceAccount
 	return nil
+}
+
+// defaultUser is the default service account, in the namespace of the resource; empty if there is none.
+func (j *job[T]) defaultUser() string {
+	if j.DefaultServiceAccount == "" || j.resource.GetNamespace() == "" {
+		return ""
+	}
+	return "system:serviceaccount:" + j.resource.GetNamespace() + ":" + j.DefaultServiceAccount
 }
 
 // systemMasters is a group that no role limits.

@@ -54,7 +54,7 @@ func (j *job[T]) loadReferences(ctx context.Context) error {
 		return err
 	}
 	memory := &j.state.references
-	if user := fmt.Sprintf("%q %q", j.configuration.User, j.configuration.Groups); memory.user != user {
+	if user := fmt.Sprintf("%q", append([]string{j.configuration.User}, j.configuration.Groups...)); memory.user != user {
 		*memory = referenceMemory{user: user}
 	}
 	before := memory.read
@@ -74,7 +74,12 @@ func (j *job[T]) loadReferences(ctx context.Context) error {
 // localClient returns a client for the cluster of the resource with the identity of the component, and one that reads
 // past the cache.
 func (j *job[T]) localClient(ctx context.Context) (client.Client, client.Reader, error) {
-	if j.configuration.User == "" && len(j.configuration.Groups) == 0 {
+	identity := clusters.Identity{User: j.configuration.User, Groups: j.configuration.Groups}
+	if identity.User == "" && len(identity.Groups) == 0 {
+		// A kubeconfig says who the component is elsewhere, and not here.
+		identity.User = j.defaultUser()
+	}
+	if identity.User == "" && len(identity.Groups) == 0 {
 		if j.config.APIReader == nil {
 			return j.config.Client, j.config.Client, nil
 		}
@@ -83,7 +88,6 @@ func (j *job[T]) localClient(ctx context.Context) (client.Client, client.Reader,
 	if j.config.Cluster() == nil {
 		return nil, nil, permanent(errNoCluster)
 	}
-	identity := clusters.Identity{User: j.configuration.User, Groups: j.configuration.Groups}
 	reached, err := j.deployments.poolFor(j.config.Cluster(), j.RequestTimeout).Get(ctx, identity)
 	if err != nil {
 		return nil, nil, fmt.Errorf("unable to reach the cluster of the resource: %w", err)
@@ -92,8 +96,7 @@ func (j *job[T]) localClient(ctx context.Context) (client.Client, client.Reader,
 }
 
 // referenced returns the content of a ConfigMap or Secret, and tracks the object. The operator watches the metadata of
-// such objects. The content is read with the identity of the component, when the object is missing or has changed
-// since.
+// such objects. The content is read with the identity of the component, when the object is missing or has changed since.
 func (j *job[T]) referenced(
 	ctx context.Context, reader client.Reader, object client.Object, before map[referencedObject]referencedContent,
 ) (*component.Referenced, error) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"os"
@@ -122,6 +123,11 @@ type takeOverWorld struct {
 // startTakeOver starts an operator that deploys the chart, and stops it when the test ends.
 func startTakeOver(t *testing.T, namespace string, options helm.Options) *takeOverWorld {
 	t.Helper()
+	return startChart(t, namespace, os.DirFS(takeOverChart), options)
+}
+
+func startChart(t *testing.T, namespace string, folder fs.FS, options helm.Options) *takeOverWorld {
+	t.Helper()
 	mgr, err := ctrl.NewManager(plane.Config(t), ctrl.Options{
 		Scheme:     resources.NewScheme(),
 		Metrics:    metricsserver.Options{BindAddress: "0"},
@@ -131,7 +137,7 @@ func startTakeOver(t *testing.T, namespace string, options helm.Options) *takeOv
 	if err != nil {
 		t.Fatal(err)
 	}
-	chart, err := helm.NewGenerator(os.DirFS(takeOverChart), "", options)
+	chart, err := helm.NewGenerator(folder, "", options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,9 +182,9 @@ func (w *takeOverWorld) valuesObject(text string) client.Object {
 	}}
 }
 
-func (w *takeOverWorld) deploy() {
+func (w *takeOverWorld) deploy(values string) {
 	w.Helper()
-	w.assembly = resources.NewAssembly(w.namespace, "shop", w.valuesObject(""))
+	w.assembly = resources.NewAssembly(w.namespace, "shop", w.valuesObject(values))
 	w.assembly.Spec.UpdatePolicy = apis.UpdateApplyOverride
 	if err := w.client.Create(w.Context(), w.assembly); err != nil {
 		w.Fatal(err)
@@ -261,7 +267,7 @@ func TestTakeOver(t *testing.T) {
 			installRelease(t, namespace, serverSide)
 			w := startTakeOver(t, namespace, helm.Options{TakeOver: true})
 			installed := w.uids()
-			w.deploy()
+			w.deploy("")
 			w.ready()
 			if changed := recreated(installed, w.uids()); len(changed) > 0 {
 				t.Errorf("taking over has recreated %q", changed)
@@ -272,10 +278,10 @@ func TestTakeOver(t *testing.T) {
 	}
 }
 
-// upgrade changes values. The hook of upgrades runs, and nothing else is recreated.
-func (w *takeOverWorld) upgrade(installed map[string]types.UID) {
+// change replaces the values.
+func (w *takeOverWorld) change(values string) {
 	w.Helper()
-	w.assembly.SetObjects(w.valuesObject("image: example.com/web:2\nsettings: {color: blue, shape: null}\n"))
+	w.assembly.SetObjects(w.valuesObject(values))
 	w.eventually("the component does not change", func(ctx context.Context) error {
 		spec := w.assembly.Spec
 		if err := w.client.Get(ctx, client.ObjectKeyFromObject(w.assembly), w.assembly); err != nil {
@@ -284,6 +290,12 @@ func (w *takeOverWorld) upgrade(installed map[string]types.UID) {
 		w.assembly.Spec = spec
 		return w.client.Update(ctx, w.assembly)
 	})
+}
+
+// upgrade changes values. The hook of upgrades runs, and nothing else is recreated.
+func (w *takeOverWorld) upgrade(installed map[string]types.UID) {
+	w.Helper()
+	w.change("image: example.com/web:2\nsettings: {color: blue, shape: null}\n")
 	w.ready()
 	config, err := w.read(w.Context(), "v1 ConfigMap shop")
 	if err != nil {
@@ -334,7 +346,7 @@ func TestReleaseIsRefused(t *testing.T) {
 	// A hook has no mark of its release, and the condition names what is first in the way.
 	w := startTakeOver(t, namespace, helm.Options{DropHooks: []string{"pre-install"}})
 	installed := w.versions()
-	w.deploy()
+	w.deploy("")
 	w.eventually("the condition does not name the release", func(ctx context.Context) error {
 		if err := w.client.Get(ctx, client.ObjectKeyFromObject(w.assembly), w.assembly); err != nil {
 			return err

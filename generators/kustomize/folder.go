@@ -43,7 +43,7 @@ func newFolder(dir string, content files, options Options) (*folder, config, err
 	left, right := cmp.Or(options.LeftDelimiter, "{{"), cmp.Or(options.RightDelimiter, "}}")
 	f := &folder{dir: dir, values: settings.values, visible: maps.Clone(content), plain: files{},
 		outputs: map[string]string{}}
-	templates := map[string]string{}
+	templates, taken := map[string]string{}, map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(content)) {
 		inner := relative(name, dir)
 		if inner == configFile || inner == ignoreFile || rules.match(inner) {
@@ -53,7 +53,8 @@ func newFolder(dir string, content files, options Options) (*folder, config, err
 		if isTemplate {
 			templates[inner] = string(content[name])
 		}
-		if err := f.place(name, output, isTemplate && strings.Contains(templates[inner], left)); err != nil {
+		err := f.place(name, output, isTemplate && strings.Contains(templates[inner], left), taken)
+		if err != nil {
 			return nil, config{}, err
 		}
 	}
@@ -71,20 +72,17 @@ func newFolder(dir string, content files, options Options) (*folder, config, err
 }
 
 // place decides where a file goes in the build. A template without actions is a plain file.
-func (f *folder) place(name, output string, executed bool) error {
+func (f *folder) place(name, output string, executed bool, taken map[string]bool) error {
 	if !isWithin(output, f.dir) || strings.HasSuffix(output, "/") || output == f.dir {
 		return fmt.Errorf("%s: without the suffix of templates, it has no name", name)
 	}
-	_, twice := f.plain[output]
-	for other, taken := range f.outputs {
-		twice = twice || taken == output && other != name
-	}
-	switch {
-	case twice:
+	if taken[output] {
 		return fmt.Errorf("%s: there is another file or template for %s", name, output)
-	case executed:
+	}
+	taken[output] = true
+	if executed {
 		f.outputs[relative(name, f.dir)] = output
-	default:
+	} else {
 		f.plain[output] = f.visible[name]
 	}
 	return nil
@@ -113,7 +111,7 @@ func (f *folder) include(field string, references []string, all files) error {
 // The driver is a template that executes all others. So the limits are for all of them together, and the set is
 // prepared once.
 const (
-	driver          = "(folder)"
+	driver          = "/folder"
 	functionOutputs = "folderOutputs"
 	functionEmit    = "folderEmit"
 	functionValues  = "folderValues"

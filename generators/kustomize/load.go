@@ -66,8 +66,12 @@ func (s source) read(dir string, decrypt func([]byte, string) ([]byte, error)) (
 			name = path.Join(dir, name)
 		}
 		if decrypt != nil {
-			if content, err = decrypt(content, name); err != nil {
-				return fmt.Errorf("decrypting %s: %w", name, err)
+			shown := name
+			if s.files == nil {
+				shown = "/" + name
+			}
+			if content, err = decrypt(content, shown); err != nil {
+				return fmt.Errorf("decrypting %s: %w", shown, err)
 			}
 		}
 		read[name] = content
