@@ -42,6 +42,7 @@ help: ## Print this list.
 demo: $(if $(filter true,$(USE_EXISTING_CLUSTER)),,controlplane) ## Show running operators on a real API server, step by step (ARGS=-v prints more).
 	$(GO) run ./examples/tenant/demo $(ARGS)
 	$(GO) run ./examples/platform/demo $(ARGS)
+	$(GO) -C examples/platform/delivery run ./demo $(ARGS)
 
 # Linking takes less time without debugging information. Tests on an API server wait for it most of the time, so more of them
 # run at a time than there are processors, and so do packages.
@@ -141,6 +142,7 @@ generate: $(TOOLS)/built ## Generate deep copies, the pages in docs, and what go
 	$(TOOLS)/controller-gen object paths=./...
 	cd generators/kustomize && $(TOOLS)/controller-gen object paths=./...
 	PATH="$(TOOLS):$$PATH" $(GO) generate ./...
+	PATH="$(TOOLS):$$PATH" $(GO) -C examples/platform/delivery generate ./...
 	$(GO) -C hack/tools run ./docs $(CURDIR)
 
 .PHONY: controlplane

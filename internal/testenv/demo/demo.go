@@ -29,6 +29,8 @@ type Demo struct {
 	Title string
 	// Users are the names of the users as whom the operator connects.
 	Users []string
+	// Second asks for a second control plane, which has no controllers. There is none next to an existing cluster.
+	Second bool
 	// Open makes a cluster ready for the scenario. If it returns an error, nothing is left behind.
 	Open func(ctx context.Context, options Options) (*Scenario, error)
 }
@@ -78,6 +80,13 @@ func (d Demo) Run(ctx context.Context, logger logr.Logger, out io.Writer) (err e
 		return err
 	}
 	options.Logger, options.Out = logger, out
+	if d.Second && !plane.Existing() {
+		options.Second, err = controlplane.Start(ctx, controlplane.Options{})
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, options.Second.Stop()) }()
+	}
 	scenario, err := d.Open(ctx, options)
 	if err != nil {
 		return err

@@ -65,6 +65,8 @@ type Options struct {
 	// Controllers reports that the controllers of a whole cluster run. Steps that play the part of one are left out
 	// then.
 	Controllers bool
+	// Second is another control plane. Nil if there is none; steps that need it are left out then.
+	Second *controlplane.Environment
 	// Logger is the operator's. Default: none.
 	Logger logr.Logger
 	// Out is where the scenario is printed. Default: nowhere.

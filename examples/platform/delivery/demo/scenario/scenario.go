@@ -1,0 +1,158 @@
+// Package scenario shows what the operator that delivers software does, step by step, on real clusters, and checks it.
+// The steps are data, so that a test can play the same scenario under worse conditions.
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/examples/platform/delivery/api/v1alpha1"
+	"github.com/espalier-dev/espalier/examples/platform/delivery/config"
+	"github.com/espalier-dev/espalier/examples/platform/delivery/controller"
+	"github.com/espalier-dev/espalier/internal/testenv/demo"
+	"github.com/espalier-dev/espalier/reconcilers"
+)
+
+// OperatorUser is the name of the user that the operator is.
+const OperatorUser = "delivery-operator"
+
+// scenario is the clusters, the operator once it runs, and what the steps know of them.
+type scenario struct {
+	demo.Scenario
+	// remote is the second cluster, as its administrator sees it. Nil if there is none.
+	remote *demo.Fixture
+	trees  string
+	// said is what the condition said when a check last read it.
+	said string
+	// renderings counts the calls of the generators.
+	renderings atomic.Int64
+}
+
+// Open installs the definitions, the roles of the operator, and the namespace that it delivers to. Nothing that is
+// there already is changed: it is an error.
+func Open(ctx context.Context, options demo.Options) (*demo.Scenario, error) {
+	scheme, err := controller.NewScheme()
+	if err != nil {
+		return nil, err
+	}
+	s := &scenario{Scenario: demo.Scenario{Options: options}}
+	if options.Second != nil {
+		admin, err := client.New(options.Second.Config(), client.Options{Scheme: scheme})
+		if err != nil {
+			return nil, fmt.Errorf("unable to connect to the second cluster: %w", err)
+		}
+		s.remote = &demo.Fixture{Client: admin}
+	}
+	s.CleanUp = s.removeOrphans
+	if err := s.Open(ctx, scheme, s.install); err != nil {
+		return nil, err
+	}
+	s.Steps = s.steps()
+	return &s.Scenario, nil
+}
+
+func (s *scenario) install(ctx context.Context) error {
+	definition := theType()
+	// The operator would leave what is there alone, and the monitor would never become ready.
+	err := s.Client.Get(ctx, client.ObjectKeyFromObject(definition), definition)
+	if err == nil {
+		err = demo.AlreadyThere(fmt.Errorf("%s already exists", definition.GetName()))
+	}
+	if !demo.IsGone(err) {
+		return err
+	}
+	definitions, err := config.CRDs()
+	if err != nil {
+		return err
+	}
+	for _, crd := range definitions {
+		if err := s.Create(ctx, crd); err != nil {
+			return fmt.Errorf("unable to install the operator: %w", err)
+		}
+	}
+	roles, err := config.Roles()
+	if err != nil {
+		return err
+	}
+	for _, role := range roles {
+		if err := s.Grant(ctx, role, OperatorUser); err != nil {
+			return fmt.Errorf("unable to install the operator: %w", err)
+		}
+	}
+	if err := s.Create(ctx, demo.Named[corev1.Namespace]("", namespace)); err != nil {
+		return err
+	}
+	return demo.Eventually(ctx, demo.Patience, demo.All(
+		s.May(OperatorUser, "list", v1alpha1.GroupVersion.Group, "monitors", demo.Everywhere),
+		s.May(OperatorUser, "list", v1alpha1.GroupVersion.Group, "agents", demo.Everywhere),
+		s.May(OperatorUser, "list", "", "secrets", demo.Everywhere),
+		func(ctx context.Context) error { return s.Client.List(ctx, &v1alpha1.MonitorList{}) },
+		func(ctx context.Context) error { return s.Client.List(ctx, &v1alpha1.AgentList{}) },
+	))
+}
+
+// removeOrphans deletes the type of a monitor whose operator could not. What is in the namespace goes with it.
+func (s *scenario) removeOrphans(ctx context.Context) error {
+	definition := theType()
+	err := s.Client.Get(ctx, client.ObjectKeyFromObject(definition), definition)
+	switch {
+	case demo.IsGone(err):
+		return nil
+	case err != nil:
+		return err
+	case definition.GetLabels()[controller.MonitorPrefix+"/"+component.LabelOwnerID] == "":
+		return nil
+	}
+	return s.Delete(ctx, definition)
+}
+
+// startOperator sets up the operator, as main.go of the example does, and lets it run.
+func (s *scenario) startOperator(ctx context.Context) error {
+	config, _ := s.Operator.Connect(s.Users[OperatorUser])
+	mgr, err := manager.New(config, demo.ManagerOptions(s.Client.Scheme(), s.Logger))
+	if err != nil {
+		return fmt.Errorf("unable to make the manager: %w", err)
+	}
+	chart, err := controller.Chart()
+	if err != nil {
+		return err
+	}
+	kustomization, err := controller.Kustomization()
+	if err != nil {
+		return err
+	}
+	const period = 10 * time.Hour
+	monitors := controller.NewMonitor(
+		reconcilers.NewConfig(mgr, &v1alpha1.Monitor{}, period), counted{chart, &s.renderings})
+	agents := controller.NewAgent(
+		reconcilers.NewConfig(mgr, &v1alpha1.Agent{}, period), counted{kustomization, &s.renderings})
+	monitors.AfterReconcile, agents.AfterReconcile = s.Operator.Count, s.Operator.Count
+	s.trees = monitors.Describe().String() + agents.Describe().String()
+	if err := errors.Join(monitors.SetupWithManager(ctx, mgr), agents.SetupWithManager(ctx, mgr)); err != nil {
+		return fmt.Errorf("unable to set up the operator: %w", err)
+	}
+	s.Operator.Start(ctx, mgr)
+	return nil
+}
+
+// counted is a generator whose calls are counted. It says of its inputs what the generator does.
+type counted struct {
+	controller.Generator
+	calls *atomic.Int64
+}
+
+// Generate counts, and calls the generator.
+func (c counted) Generate(
+	ctx context.Context, namespace, name string, parameters component.Unstructurable,
+) ([]client.Object, error) {
+	c.calls.Add(1)
+	return c.Generator.Generate(ctx, namespace, name, parameters)
+}
