@@ -22,6 +22,7 @@ import (
 	"strings"
 	"testing"
 	"text/template/parse"
+	"time"
 
 	"github.com/Masterminds/sprig/v3"
 	"github.com/google/go-cmp/cmp"
@@ -284,7 +285,9 @@ func TestSameAsHelm(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			folder := corpusChart(t, name)
-			generator, loadErr := NewGenerator(os.DirFS(folder), "", Options{})
+			// Keys take long to generate with the race detector.
+			limits := gotemplate.Limits{Time: 5 * time.Minute}
+			generator, loadErr := NewGenerator(os.DirFS(folder), "", Options{Limits: limits})
 			for testCase, text := range corpusCases(t, name) {
 				for _, upgrade := range []bool{false, true} {
 					what := corpusCase{name, testCase, upgrade}
