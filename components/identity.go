@@ -34,7 +34,7 @@ func (j *job[T]) identity(ctx context.Context) (clusters.Identity, error) {
 	}
 	secret := &corev1.Secret{}
 	key := types.NamespacedName{Namespace: j.resource.GetNamespace(), Name: reference.Name}
-	if err := j.config.TrackAndGet(ctx, key, secret); err != nil {
+	if err := j.trackAndGet(ctx, key, secret); err != nil {
 		if apierrs.IsNotFound(err) {
 			return identity, j.missing(fmt.Errorf("the Secret %s of the kubeconfig is not there", key))
 		}

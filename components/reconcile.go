@@ -88,7 +88,7 @@ type job[T client.Object] struct {
 	// revision is the one that digest has. It counts once something was generated for it.
 	revision int64
 	report   *engine.Report
-	facts      facts
+	facts    facts
 	// supervisor is nil if there is none, and for a resource that is being deleted.
 	supervisor  reconcilers.Supervisor
 	supervision reconcilers.Supervision
@@ -314,7 +314,11 @@ func (j *job[T]) identities(ctx context.Context) (map[string]string, error) {
 }
 
 func (j *job[T]) generationContext(ctx context.Context) context.Context {
-	generation := component.NewContext(ctx).WithReconcilerName(j.Prefix).WithLocalClient(j.config.Client)
+	generation := component.NewContext(ctx).WithReconcilerName(j.Prefix)
+	if local, _, err := j.localClient(ctx); err == nil {
+		// Without it, the operator's own client must not take its place.
+		generation = generation.WithLocalClient(local)
+	}
 	if j.deployment != nil {
 		generation = generation.WithClient(j.deployment.client).WithDiscovery(j.deployment.discovery)
 	}

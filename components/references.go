@@ -54,7 +54,9 @@ func (j *job[T]) loadReferences(ctx context.Context) error {
 		return err
 	}
 	memory := &j.state.references
-	if user := fmt.Sprintf("%q", append([]string{j.configuration.User}, j.configuration.Groups...)); memory.user != user {
+	identity := j.localIdentity()
+	user := fmt.Sprintf("%q", append([]string{identity.User}, identity.Groups...))
+	if memory.user != user {
 		*memory = referenceMemory{user: user}
 	}
 	before := memory.read
@@ -71,14 +73,20 @@ func (j *job[T]) loadReferences(ctx context.Context) error {
 	return nil
 }
 
-// localClient returns a client for the cluster of the resource with the identity of the component, and one that reads
-// past the cache.
-func (j *job[T]) localClient(ctx context.Context) (client.Client, client.Reader, error) {
+// localIdentity is who the component is in the cluster of the resource; empty for the operator.
+func (j *job[T]) localIdentity() clusters.Identity {
 	identity := clusters.Identity{User: j.configuration.User, Groups: j.configuration.Groups}
 	if identity.User == "" && len(identity.Groups) == 0 {
 		// A kubeconfig says who the component is elsewhere, and not here.
 		identity.User = j.defaultUser()
 	}
+	return identity
+}
+
+// localClient returns a client for the cluster of the resource with the identity of the component, and one that reads
+// past the cache.
+func (j *job[T]) localClient(ctx context.Context) (client.Client, client.Reader, error) {
+	identity := j.localIdentity()
 	if identity.User == "" && len(identity.Groups) == 0 {
 		if j.config.APIReader == nil {
 			return j.config.Client, j.config.Client, nil
@@ -110,7 +118,7 @@ func (j *job[T]) referenced(
 	}
 	metadata := &metav1.PartialObjectMetadata{}
 	metadata.SetGroupVersionKind(kind)
-	err = j.config.TrackAndGet(ctx, client.ObjectKeyFromObject(object), metadata)
+	err = j.trackAndGet(ctx, client.ObjectKeyFromObject(object), metadata)
 	if client.IgnoreNotFound(err) != nil {
 		return nil, err
 	}
@@ -129,6 +137,29 @@ func (j *job[T]) referenced(
 	}
 	j.state.references.read[key] = known
 	return known.content, nil
+}
+
+// trackAndGet reads an object of a type that the node watches, and tracks it.
+func (j *job[T]) trackAndGet(ctx context.Context, key types.NamespacedName, object client.Object) error {
+	config := j.config
+	if home := config.Cluster(); home != nil && home.GetCache() != nil {
+		// The manager may be told that its client reads Secrets past the cache. That would be a request each time.
+		config.Client = cachedClient{config.Client, home.GetCache()}
+	}
+	return config.TrackAndGet(ctx, key, object)
+}
+
+// cachedClient reads single objects from a cache, whatever the client does.
+type cachedClient struct {
+	client.Client
+
+	cache client.Reader
+}
+
+func (c cachedClient) Get(
+	ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption,
+) error {
+	return c.cache.Get(ctx, key, object, options...)
 }
 
 // withValues merges the parameters over the values that the spec refers to.
