@@ -139,12 +139,15 @@ func (j *job[T]) referenced(
 	return known.content, nil
 }
 
-// trackAndGet reads an object of a type that the node watches, and tracks it.
+// trackAndGet reads an object of a type that the node watches, and tracks it, but for a plan.
 func (j *job[T]) trackAndGet(ctx context.Context, key types.NamespacedName, object client.Object) error {
 	config := j.config
 	if home := config.Cluster(); home != nil && home.GetCache() != nil {
 		// The manager may be told that its client reads Secrets past the cache. That would be a request each time.
 		config.Client = cachedClient{config.Client, home.GetCache()}
+	}
+	if j.dryRun {
+		return config.Get(ctx, key, object)
 	}
 	return config.TrackAndGet(ctx, key, object)
 }

@@ -329,3 +329,13 @@ func TestReferencesAreDescribed(t *testing.T) {
 		}
 	}
 }
+
+// A plan may be made outside of a request. It tracks nothing.
+func TestPlanWithReferences(t *testing.T) {
+	r, config, secret := referrerToAll()
+	o := newReferringRoot(r, config, secret)
+	plan, err := o.node.Plan(reconcilers.StashConfig(t.Context(), o.root.Config), o.referrer(t))
+	if err != nil || !strings.Contains(plan.String(), "referrer-result") {
+		t.Errorf("the plan is %v, %v", plan, err)
+	}
+}
