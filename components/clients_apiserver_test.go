@@ -131,9 +131,40 @@ func startWith(t *testing.T, namespace string, generator component.Generator, op
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
 	})
 	options.Config = reconcilers.NewConfig(mgr, &resources.Assembly{}, time.Hour)
-	if err := components.NewComponentRoot(componentPrefix, generator, options).SetupWithManager(t.Context(), mgr); err != nil {
+	root := components.NewComponentRoot(componentPrefix, generator, options)
+	if err := root.SetupWithManager(t.Context(), mgr); err != nil {
 		t.Fatalf("set-up failed: %v", err)
 	}
 	startManager(t, mgr)
 	return &operator{requests: requests}
+}
+
+// A cluster that a component could not be deployed to is forgotten when the component is deployed elsewhere.
+func TestClustersThatNobodyUsesAreForgotten(t *testing.T) {
+	t.Parallel()
+	c, namespace := live(t), plane.Namespace(t)
+	mgr := newManager(t, plane.Config(t), ctrl.Options{Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}}})
+	options := assemblyOptions{Config: reconcilers.NewConfig(mgr, &resources.Assembly{}, time.Hour)}
+	reader := &systemReader{Reader: options.Config.APIReader}
+	reader.forbidden.Store(true)
+	options.Config.APIReader = reader
+	root := components.NewComponentRoot(componentPrefix, resources.AssemblyGenerator(), options)
+	if err := root.SetupWithManager(t.Context(), mgr); err != nil {
+		t.Fatal(err)
+	}
+	startManager(t, mgr)
+	assembly := remotely(resources.NewAssembly(namespace, "all", partOf(namespace, "part", "0")))
+	create(t, c, kubeconfigSecret(t, namespace, plane.Config(t)), assembly)
+	says(t, c, assembly, components.ReasonError, "the operator needs the permission to get namespaces")
+	eventually(t, "it cannot be changed", func(ctx context.Context) error {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(assembly), assembly); err != nil {
+			return err
+		}
+		assembly.Spec.KubeConfig = nil
+		return c.Update(ctx, assembly)
+	})
+	isReady(t, c, assembly)
+	if n := components.CountDeployments(root.Reconciler.(assemblyNode)); n != 1 {
+		t.Errorf("%d clusters are kept", n)
+	}
 }
