@@ -104,7 +104,8 @@ func (j *job[T]) localClient(ctx context.Context) (client.Client, client.Reader,
 }
 
 // referenced returns the content of a ConfigMap or Secret, and tracks the object. The operator watches the metadata of
-// such objects. The content is read with the identity of the component, when the object is missing or has changed since.
+// such objects. The content is read with the identity of the component, when the object is missing or has changed
+// since.
 func (j *job[T]) referenced(
 	ctx context.Context, reader client.Reader, object client.Object, before map[referencedObject]referencedContent,
 ) (*component.Referenced, error) {
