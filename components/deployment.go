@@ -84,8 +84,10 @@ func (j *job[T]) selectCluster(ctx context.Context) error {
 	if j.store, err = j.inventoryStore(); err != nil {
 		return err
 	}
-	if err := deployment.reachability.Check(ctx); err != nil {
-		return err
+	if deployment.reachability != nil {
+		if err := deployment.reachability.Check(ctx); err != nil {
+			return err
+		}
 	}
 	return j.verifyTarget(ctx)
 }

@@ -243,10 +243,13 @@ func (j *job[T]) deployOrRemove(ctx context.Context) error {
 	default:
 		err = j.deploy(ctx)
 	}
-	if err != nil && j.facts.deleting {
-		return j.abandonAfter(ctx, j.explain(err))
+	if err == nil {
+		return nil
 	}
-	return j.explain(err)
+	if err = j.explain(err); j.facts.deleting {
+		return j.abandonAfter(ctx, err)
+	}
+	return err
 }
 
 // deploy rolls the component out.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/espalier-dev/espalier/component"
-	"github.com/espalier-dev/espalier/internal/component/clusters"
 	"github.com/espalier-dev/espalier/reconcilers"
 
 	corev1 "k8s.io/api/core/v1"
@@ -71,36 +70,6 @@ func (j *job[T]) loadReferences(ctx context.Context) error {
 		return fmt.Errorf("unable to load what the spec refers to: %w", err)
 	}
 	return nil
-}
-
-// localIdentity is who the component is in the cluster of the resource; empty for the operator.
-func (j *job[T]) localIdentity() clusters.Identity {
-	identity := clusters.Identity{User: j.configuration.User, Groups: j.configuration.Groups}
-	if identity.User == "" && len(identity.Groups) == 0 {
-		// A kubeconfig says who the component is elsewhere, and not here.
-		identity.User = j.defaultUser()
-	}
-	return identity
-}
-
-// localClient returns a client for the cluster of the resource with the identity of the component, and one that reads
-// past the cache.
-func (j *job[T]) localClient(ctx context.Context) (client.Client, client.Reader, error) {
-	identity := j.localIdentity()
-	if identity.User == "" && len(identity.Groups) == 0 {
-		if j.config.APIReader == nil {
-			return j.config.Client, j.config.Client, nil
-		}
-		return j.config.Client, j.config.APIReader, nil
-	}
-	if j.config.Cluster() == nil {
-		return nil, nil, permanent(errNoCluster)
-	}
-	reached, err := j.deployments.poolFor(j.config.Cluster(), j.RequestTimeout).Get(ctx, identity)
-	if err != nil {
-		return nil, nil, fmt.Errorf("unable to reach the cluster of the resource: %w", err)
-	}
-	return reached.Client, reached.Client, nil
 }
 
 // referenced returns the content of a ConfigMap or Secret, and tracks the object. The operator watches the metadata of
