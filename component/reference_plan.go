@@ -163,7 +163,10 @@ func (w *referenceWalk) walk(v reflect.Value, fallback string) {
 		return
 	}
 	if refers {
-		w.visit(w.text, v.Addr().Interface(), fallback)
+		// A reference of a type that is not exported may be embedded.
+		if v.CanInterface() {
+			w.visit(w.text, v.Addr().Interface(), fallback)
+		}
 		return
 	}
 	switch v.Kind() {

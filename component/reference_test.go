@@ -549,3 +549,23 @@ func ExampleReferenceSource() {
 	// 11 <nil>
 	// spec.password: the Secret "login" has no key "pin"
 }
+
+// anotherReference has the methods of ownReference, so that a struct with both has none of them.
+type anotherReference struct{}
+
+func (*anotherReference) Load(context.Context, client.Client, client.Object) error { return nil }
+func (*anotherReference) Identity() string                                         { return "" }
+
+// A field that is not exported cannot be loaded, also if it is embedded.
+func TestEmbeddedReferencesThatAreNotExported(t *testing.T) {
+	resource := resourceOf(struct {
+		ownReference
+		anotherReference
+		Other secretRef `json:"other"`
+	}{Other: secretRef{Name: "missing"}})
+	source := component.ReferenceSource{Client: fake.NewFakeClient()}
+	_, err := source.Load(t.Context(), resource)
+	if err == nil || !strings.HasPrefix(err.Error(), "spec.other: ") || resource.Spec.loads != 0 {
+		t.Errorf("%d loads, %v", resource.Spec.loads, err)
+	}
+}

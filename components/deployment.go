@@ -73,18 +73,21 @@ func (j *job[T]) selectCluster(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := j.identifyOwner(ctx, deployment.target != ""); err != nil {
-		return err
-	}
+	// The component counts as a user of the deployment, so this comes before anything that may fail.
 	if !j.dryRun && j.state.deployment != deployment {
 		j.state.moveTo(&j.deployments, deployment, j.owner)
+	}
+	if err := j.identifyOwner(ctx, deployment.target != ""); err != nil {
+		return err
 	}
 	j.deployment = deployment
 	if j.store, err = j.inventoryStore(); err != nil {
 		return err
 	}
-	if err := deployment.reachability.Check(ctx); err != nil {
-		return err
+	if deployment.reachability != nil {
+		if err := deployment.reachability.Check(ctx); err != nil {
+			return err
+		}
 	}
 	return j.verifyTarget(ctx)
 }

@@ -27,6 +27,13 @@ func CountObserves[T client.Object](
 	}
 }
 
+// CountDeployments returns how many clusters the node keeps, with the identities to use there.
+func CountDeployments[T client.Object](node *ComponentReconciler[T]) int {
+	node.deployments.mu.Lock()
+	defer node.deployments.mu.Unlock()
+	return len(node.deployments.by)
+}
+
 type countingObserver struct {
 	observe.Observer
 	observes *atomic.Int64

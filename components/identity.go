@@ -34,7 +34,7 @@ func (j *job[T]) identity(ctx context.Context) (clusters.Identity, error) {
 	}
 	secret := &corev1.Secret{}
 	key := types.NamespacedName{Namespace: j.resource.GetNamespace(), Name: reference.Name}
-	if err := j.config.TrackAndGet(ctx, key, secret); err != nil {
+	if err := j.trackAndGet(ctx, key, secret); err != nil {
 		if apierrs.IsNotFound(err) {
 			return identity, j.missing(fmt.Errorf("the Secret %s of the kubeconfig is not there", key))
 		}
@@ -84,6 +84,36 @@ func (j *job[T]) defaultUser() string {
 		return ""
 	}
 	return "system:serviceaccount:" + j.resource.GetNamespace() + ":" + j.DefaultServiceAccount
+}
+
+// localIdentity is who the component is in the cluster of the resource; empty for the operator.
+func (j *job[T]) localIdentity() clusters.Identity {
+	identity := clusters.Identity{User: j.configuration.User, Groups: j.configuration.Groups}
+	if identity.User == "" && len(identity.Groups) == 0 {
+		// A kubeconfig says who the component is elsewhere, and not here.
+		identity.User = j.defaultUser()
+	}
+	return identity
+}
+
+// localClient returns a client for the cluster of the resource with the identity of the component, and one that reads
+// past the cache.
+func (j *job[T]) localClient(ctx context.Context) (client.Client, client.Reader, error) {
+	identity := j.localIdentity()
+	if identity.User == "" && len(identity.Groups) == 0 {
+		if j.config.APIReader == nil {
+			return j.config.Client, j.config.Client, nil
+		}
+		return j.config.Client, j.config.APIReader, nil
+	}
+	if j.config.Cluster() == nil {
+		return nil, nil, permanent(errNoCluster)
+	}
+	reached, err := j.deployments.poolFor(j.config.Cluster(), j.RequestTimeout).Get(ctx, identity)
+	if err != nil {
+		return nil, nil, fmt.Errorf("unable to reach the cluster of the resource: %w", err)
+	}
+	return reached.Client, reached.Client, nil
 }
 
 // systemMasters is a group that no role limits.

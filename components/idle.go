@@ -44,7 +44,7 @@ func (j *job[T]) inputs(ctx context.Context) (input taskInput, known bool, err e
 		namespace:  cmp.Or(strings.TrimSpace(j.configuration.Namespace), j.resource.GetNamespace()),
 		name:       cmp.Or(strings.TrimSpace(j.configuration.Name), j.resource.GetName()),
 		digest:     j.digest,
-		revision:   j.status.Revision,
+		revision:   j.revision,
 		generation: j.resource.GetGeneration(),
 	}}
 	if !component.ReportsInputs(j.Generator) {
@@ -77,6 +77,7 @@ func (j *job[T]) rollOut(ctx context.Context, parameters component.Unstructurabl
 	if err != nil {
 		return err
 	}
+	j.keepRevision()
 	j.facts.varies = j.state.variation.message
 	if known {
 		j.state.taskInput = input

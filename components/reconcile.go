@@ -85,8 +85,10 @@ type job[T client.Object] struct {
 	// references are the identities of what the spec refers to.
 	references map[string]string
 	digest     string
-	report     *engine.Report
-	facts      facts
+	// revision is the one that digest has. It counts once something was generated for it.
+	revision int64
+	report   *engine.Report
+	facts    facts
 	// supervisor is nil if there is none, and for a resource that is being deleted.
 	supervisor  reconcilers.Supervisor
 	supervision reconcilers.Supervision
@@ -124,6 +126,7 @@ func (r *ComponentReconciler[T]) begin(ctx context.Context, resource T) (*job[T]
 		owner:               owner,
 		status:              status,
 		before:              *status,
+		revision:            status.Revision,
 		state:               r.states.Of(ctx, resource, newResourceState),
 		now:                 now,
 		facts: facts{
@@ -240,10 +243,13 @@ func (j *job[T]) deployOrRemove(ctx context.Context) error {
 	default:
 		err = j.deploy(ctx)
 	}
-	if err != nil && j.facts.deleting {
-		return j.abandonAfter(ctx, j.explain(err))
+	if err == nil {
+		return nil
 	}
-	return j.explain(err)
+	if err = j.explain(err); j.facts.deleting {
+		return j.abandonAfter(ctx, err)
+	}
+	return err
 }
 
 // deploy rolls the component out.
@@ -269,7 +275,7 @@ func (j *job[T]) deploy(ctx context.Context) error {
 	return j.hooks(ctx, "post-reconcile", j.Hooks.PostReconcile)
 }
 
-// computeRevision computes the digest of what is rolled out, and counts the revisions.
+// computeRevision computes the digest of what is rolled out, and which revision that is.
 func (j *job[T]) computeRevision(ctx context.Context, parameters component.Unstructurable) error {
 	references, err := j.identities(ctx)
 	if err != nil {
@@ -283,10 +289,14 @@ func (j *job[T]) computeRevision(ctx context.Context, parameters component.Unstr
 	j.digest = digest
 	j.facts.changed = j.status.ProcessingDigest != "" && j.status.ProcessingDigest != digest
 	if j.status.LastProcessingDigest != digest {
-		j.status.Revision++
-		j.status.LastProcessingDigest = digest
+		j.revision = j.status.Revision + 1
 	}
 	return nil
+}
+
+// keepRevision counts the revision. What the generator refuses never was one.
+func (j *job[T]) keepRevision() {
+	j.status.Revision, j.status.LastProcessingDigest = j.revision, j.digest
 }
 
 // identities are those of what the component refers to.
@@ -307,7 +317,11 @@ func (j *job[T]) identities(ctx context.Context) (map[string]string, error) {
 }
 
 func (j *job[T]) generationContext(ctx context.Context) context.Context {
-	generation := component.NewContext(ctx).WithReconcilerName(j.Prefix).WithLocalClient(j.config.Client)
+	generation := component.NewContext(ctx).WithReconcilerName(j.Prefix)
+	if local, _, err := j.localClient(ctx); err == nil {
+		// Without it, the operator's own client must not take its place.
+		generation = generation.WithLocalClient(local)
+	}
 	if j.deployment != nil {
 		generation = generation.WithClient(j.deployment.client).WithDiscovery(j.deployment.discovery)
 	}
@@ -316,7 +330,7 @@ func (j *job[T]) generationContext(ctx context.Context) context.Context {
 		WithComponentNamespace(j.resource.GetNamespace()).
 		WithComponentName(j.resource.GetName()).
 		WithComponentDigest(j.digest).
-		WithComponentRevision(j.status.Revision)
+		WithComponentRevision(j.revision)
 }
 
 func (j *job[T]) patterns() []plan.Pattern {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/espalier-dev/espalier/component"
-	"github.com/espalier-dev/espalier/internal/component/clusters"
 	"github.com/espalier-dev/espalier/reconcilers"
 
 	corev1 "k8s.io/api/core/v1"
@@ -54,7 +53,9 @@ func (j *job[T]) loadReferences(ctx context.Context) error {
 		return err
 	}
 	memory := &j.state.references
-	if user := fmt.Sprintf("%q", append([]string{j.configuration.User}, j.configuration.Groups...)); memory.user != user {
+	identity := j.localIdentity()
+	user := fmt.Sprintf("%q", append([]string{identity.User}, identity.Groups...))
+	if memory.user != user {
 		*memory = referenceMemory{user: user}
 	}
 	before := memory.read
@@ -71,32 +72,9 @@ func (j *job[T]) loadReferences(ctx context.Context) error {
 	return nil
 }
 
-// localClient returns a client for the cluster of the resource with the identity of the component, and one that reads
-// past the cache.
-func (j *job[T]) localClient(ctx context.Context) (client.Client, client.Reader, error) {
-	identity := clusters.Identity{User: j.configuration.User, Groups: j.configuration.Groups}
-	if identity.User == "" && len(identity.Groups) == 0 {
-		// A kubeconfig says who the component is elsewhere, and not here.
-		identity.User = j.defaultUser()
-	}
-	if identity.User == "" && len(identity.Groups) == 0 {
-		if j.config.APIReader == nil {
-			return j.config.Client, j.config.Client, nil
-		}
-		return j.config.Client, j.config.APIReader, nil
-	}
-	if j.config.Cluster() == nil {
-		return nil, nil, permanent(errNoCluster)
-	}
-	reached, err := j.deployments.poolFor(j.config.Cluster(), j.RequestTimeout).Get(ctx, identity)
-	if err != nil {
-		return nil, nil, fmt.Errorf("unable to reach the cluster of the resource: %w", err)
-	}
-	return reached.Client, reached.Client, nil
-}
-
 // referenced returns the content of a ConfigMap or Secret, and tracks the object. The operator watches the metadata of
-// such objects. The content is read with the identity of the component, when the object is missing or has changed since.
+// such objects. The content is read with the identity of the component, when the object is missing or has changed
+// since.
 func (j *job[T]) referenced(
 	ctx context.Context, reader client.Reader, object client.Object, before map[referencedObject]referencedContent,
 ) (*component.Referenced, error) {
@@ -110,7 +88,7 @@ func (j *job[T]) referenced(
 	}
 	metadata := &metav1.PartialObjectMetadata{}
 	metadata.SetGroupVersionKind(kind)
-	err = j.config.TrackAndGet(ctx, client.ObjectKeyFromObject(object), metadata)
+	err = j.trackAndGet(ctx, client.ObjectKeyFromObject(object), metadata)
 	if client.IgnoreNotFound(err) != nil {
 		return nil, err
 	}
@@ -129,6 +107,32 @@ func (j *job[T]) referenced(
 	}
 	j.state.references.read[key] = known
 	return known.content, nil
+}
+
+// trackAndGet reads an object of a type that the node watches, and tracks it, but for a plan.
+func (j *job[T]) trackAndGet(ctx context.Context, key types.NamespacedName, object client.Object) error {
+	config := j.config
+	if home := config.Cluster(); home != nil && home.GetCache() != nil {
+		// The manager may be told that its client reads Secrets past the cache. That would be a request each time.
+		config.Client = cachedClient{config.Client, home.GetCache()}
+	}
+	if j.dryRun {
+		return config.Get(ctx, key, object)
+	}
+	return config.TrackAndGet(ctx, key, object)
+}
+
+// cachedClient reads single objects from a cache, whatever the client does.
+type cachedClient struct {
+	client.Client
+
+	cache client.Reader
+}
+
+func (c cachedClient) Get(
+	ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption,
+) error {
+	return c.cache.Get(ctx, key, object, options...)
 }
 
 // withValues merges the parameters over the values that the spec refers to.

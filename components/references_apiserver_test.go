@@ -55,12 +55,13 @@ func (l *lockedText) String() string {
 	return l.text.String()
 }
 
-func startReferring(t *testing.T, generator component.Generator) *referringOperator {
+func startReferring(t *testing.T, generator component.Generator, uncached ...client.Object) *referringOperator {
 	t.Helper()
 	o := &referringOperator{namespace: plane.Namespace(t), generator: generator, log: &lockedText{}}
 	config, requests := controlplane.CountRequests(plane.Config(t))
 	mgr := newManager(t, config, ctrl.Options{
-		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{o.namespace: {}}},
+		Cache:  cache.Options{DefaultNamespaces: map[string]cache.Config{o.namespace: {}}},
+		Client: client.Options{Cache: &client.CacheOptions{DisableFor: uncached}},
 		// From level 8 on, client-go logs the bodies of requests.
 		Logger: funcr.New(o.log.note, funcr.Options{Verbosity: 5}),
 	})
@@ -211,7 +212,8 @@ func TestReferencesAreReadAsTheTenant(t *testing.T) {
 func TestReferencesAreReadAsTheOperator(t *testing.T) {
 	t.Parallel()
 	generator := &reportingReferrer{referringGenerator: &referringGenerator{}}
-	o := startReferring(t, generator)
+	// The client of the manager may read such objects past the cache.
+	o := startReferring(t, generator, &corev1.ConfigMap{}, &corev1.Secret{})
 	values := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: "base"},
 		Data:       map[string]string{"values.yaml": "values: {roof: red}"},

@@ -324,8 +324,19 @@ func TestReferencesAreDescribed(t *testing.T) {
 		t.Errorf("it uses %q", uses)
 	}
 	for _, access := range assembling().Describe().Uses {
-		if access.Object != nil {
+		// It reads Secrets, for kubeconfigs.
+		if _, reads := access.Object.(*corev1.ConfigMap); reads {
 			t.Errorf("without references, it uses %T", access.Object)
 		}
+	}
+}
+
+// A plan may be made outside of a request. It tracks nothing.
+func TestPlanWithReferences(t *testing.T) {
+	r, config, secret := referrerToAll()
+	o := newReferringRoot(r, config, secret)
+	plan, err := o.node.Plan(reconcilers.StashConfig(t.Context(), o.root.Config), o.referrer(t))
+	if err != nil || !strings.Contains(plan.String(), "referrer-result") {
+		t.Errorf("the plan is %v, %v", plan, err)
 	}
 }

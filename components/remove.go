@@ -48,6 +48,7 @@ func (j *job[T]) release(ctx context.Context) error {
 	if err := reconcilers.ClearFinalizer(ctx, j.resource, j.Finalizer); err != nil {
 		return err
 	}
+	j.source.setCoalesceDelay(j.owner.Watcher, 0)
 	j.states.Forget(j.resource.GetUID())
 	return j.state.Close()
 }

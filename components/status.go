@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -121,7 +122,7 @@ func conditionOf(s facts) condition {
 }
 
 func errorCondition(s facts) condition {
-	text := message.Capitalize(execute.Summary(s.err, maxMessage))
+	text := clientAddress.ReplaceAllString(message.Capitalize(execute.Summary(s.err, maxMessage)), "$1 ")
 	switch {
 	case s.unreachable && s.leaving():
 		return condition{apis.ComponentDeletionPending, ReasonUnreachable, text}
@@ -138,6 +139,9 @@ func errorCondition(s facts) condition {
 	}
 	return condition{apis.ComponentError, ReasonError, text}
 }
+
+// clientAddress is the end of a connection that failed here. A condition with its port would change each time.
+var clientAddress = regexp.MustCompile(`\b(tcp|udp) \S+:\d+->`)
 
 // conditionStatus is the status of the condition in a state.
 func conditionStatus(state apis.ComponentState) metav1.ConditionStatus {

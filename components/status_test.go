@@ -23,6 +23,11 @@ func TestConditionOf(t *testing.T) {
 			want:      condition{apis.ComponentPending, "Suspended", "Reconciliation is suspended"},
 			status:    metav1.ConditionUnknown,
 		},
+		"the port of a connection is another one each time": {
+			situation: facts{err: errors.New("read tcp 10.0.0.5:43210->10.96.0.1:443: read: connection reset by peer")},
+			want:      condition{apis.ComponentError, "Error", "Read tcp 10.96.0.1:443: read: connection reset by peer"},
+			status:    metav1.ConditionFalse,
+		},
 		"suspension does not hold up a deletion": {
 			situation: facts{suspended: true, deleting: true, progress: "waiting for ConfigMap a/b"},
 			want:      condition{apis.ComponentDeleting, "DeletionProcessing", "Waiting for ConfigMap a/b"},

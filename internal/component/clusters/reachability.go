@@ -112,26 +112,28 @@ func (r *Reachability) currentFailure(now time.Time) *UnreachableError {
 	return &current
 }
 
-// admit returns an error if the cluster is not to be asked now. Otherwise it counts as asked until the outcome.
-func (r *Reachability) admit(now time.Time) error {
+// admit returns an error if the cluster is not to be asked now. trial is true if the request is the one that finds out
+// whether the cluster answers again: it counts as asked until the outcome. A request that lasts is never that one,
+// because its answer has no time limit.
+func (r *Reachability) admit(now time.Time, lasts bool) (trial bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.failure == nil {
-		return nil
+		return false, nil
 	}
-	if r.trying || now.Before(r.until) {
-		return r.currentFailure(now)
+	if r.trying || lasts || now.Before(r.until) {
+		return false, r.currentFailure(now)
 	}
 	r.trying = true
-	return nil
+	return true, nil
 }
 
 // settle notes the outcome of a request that began at that time. problem is empty if it was answered. An error is
 // returned unless the cluster answered another request meanwhile.
-func (r *Reachability) settle(began, now time.Time, problem string, cause error) error {
+func (r *Reachability) settle(trial bool, began, now time.Time, problem string, cause error) error {
 	r.mu.Lock()
 	before := r.failure
-	r.trying = false
+	r.trying = r.trying && !trial
 	switch {
 	case problem == "":
 		r.answered, r.failure, r.failures, r.until = now, nil, 0, time.Time{}
@@ -162,10 +164,10 @@ func (r *Reachability) settle(began, now time.Time, problem string, cause error)
 }
 
 // abort notes that a request ended without an outcome.
-func (r *Reachability) abort() {
+func (r *Reachability) abort(trial bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.trying = false
+	r.trying = r.trying && !trial
 }
 
 func (r *Reachability) wrap(next http.RoundTripper) http.RoundTripper {
@@ -184,24 +186,25 @@ var _ utilnet.RoundTripperWrapper = (*reachabilityTransport)(nil)
 // RoundTrip uses the clock of the machine, as connections do.
 func (t *reachabilityTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	began := time.Now()
-	if err := t.admit(began); err != nil {
+	trial, err := t.admit(began, lasts(request))
+	if err != nil {
 		return nil, err
 	}
 	response, err := t.next.RoundTrip(request)
 	switch {
 	case err != nil && request.Context().Err() != nil:
 		// The caller gave up.
-		t.abort()
+		t.abort(trial)
 		return nil, err
 	case err != nil:
-		if failure := t.settle(began, time.Now(), problemOf(err), err); failure != nil {
+		if failure := t.settle(trial, began, time.Now(), problemOf(err), err); failure != nil {
 			return nil, failure
 		}
 		return nil, err
 	case response.StatusCode == http.StatusUnauthorized:
-		_ = t.settle(began, time.Now(), "rejects the credentials of the kubeconfig", nil)
+		_ = t.settle(trial, began, time.Now(), "rejects the credentials of the kubeconfig", nil)
 	default:
-		_ = t.settle(began, time.Now(), "", nil)
+		_ = t.settle(trial, began, time.Now(), "", nil)
 	}
 	return response, nil
 }

@@ -295,3 +295,40 @@ func TestACallerThatGivesUp(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A watch may be answered after minutes. It does not keep others from finding out that the cluster answers.
+func TestAWatchIsNoProbe(t *testing.T) {
+	server := newAPIServer(t)
+	server.answers(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	made := get(t, at(t, 0), &clusters.Pool{Timeout: 100 * time.Millisecond}, server.identity("a"))
+	_, err := made.Discovery().ServerVersion()
+	wantUnreachable(t, err, "does not answer in time")
+
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			request, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/api/v1/pods?watch=true", http.NoBody)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if response, err := made.HTTPClient.Do(request); err == nil {
+				_ = response.Body.Close()
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	})
+	// The first pause is over, so a request is let through.
+	time.Sleep(1200 * time.Millisecond)
+	server.answers(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("watch") != "" {
+			<-r.Context().Done()
+			return
+		}
+		versionOf(w, r)
+	})
+	eventually(t, "it is not found out that the cluster answers", func() bool { return made.Reachability.Check(t.Context()) == nil })
+}
