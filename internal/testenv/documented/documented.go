@@ -9,11 +9,9 @@ import (
 )
 
 // Check reports each paragraph of Go code of the pages that is not a paragraph of the source file, which is code of the
-// caller's test. Indentation does not matter. An elision, which is a line "// ...", ends a paragraph. embedded replaces
-// the texts in the directives go:embed of the pages, since the folder of the test is not that of the reader.
-//
-// It also reports a page without Go code.
-func Check(t *testing.T, source, embedded string, pages ...string) {
+// caller's test. Indentation does not matter. An elision, which is a line "// ...", ends a paragraph. A page without Go code
+// is an error.
+func Check(t *testing.T, source string, pages ...string) {
 	t.Helper()
 	code := normalize(read(t, source))
 	for _, page := range pages {
@@ -22,7 +20,6 @@ func Check(t *testing.T, source, embedded string, pages ...string) {
 			t.Errorf("%s has no code", page)
 		}
 		for _, paragraph := range paragraphs {
-			paragraph = embed.ReplaceAllString(paragraph, "//go:embed "+embedded)
 			if !strings.Contains(code, paragraph) {
 				t.Errorf("%s: this is not in %s:\n%s", page, source, paragraph)
 			}
@@ -33,7 +30,6 @@ func Check(t *testing.T, source, embedded string, pages ...string) {
 var (
 	blocks = regexp.MustCompile("(?ms)^```go\n(.*?)^```$")
 	breaks = regexp.MustCompile(`(?m)^(// \.\.\.)?\n`)
-	embed  = regexp.MustCompile(`(?m)^//go:embed .*$`)
 )
 
 // paragraphsOf returns the paragraphs of the Go code in a page, without indentation.
