@@ -9,8 +9,8 @@ import (
 )
 
 // Check reports each paragraph of Go code of the pages that is not a paragraph of the source file, which is code of the
-// caller's test. Indentation does not matter. An elision, which is a line "// ...", ends a paragraph. A page without Go code
-// is an error.
+// caller's test. Indentation does not matter. An elision, which is a line "// ...", ends a paragraph. A page without Go
+// code is an error.
 func Check(t *testing.T, source string, pages ...string) {
 	t.Helper()
 	code := normalize(read(t, source))
