@@ -99,6 +99,25 @@ func galleryGenerator(region string) component.Generator {
 		WithObjectTransformer(component.Substitute(map[string]string{"REGION": region}, nil))
 }
 
+type BranchSpec struct {
+	component.ClientSpec        `json:",inline"`
+	component.ImpersonationSpec `json:",inline"`
+	component.ValuesFromSpec    `json:",inline"`
+
+	// Title of the branch. Default: that of the chart.
+	Title string `json:"title,omitempty"`
+}
+
+func (s *BranchSpec) ToUnstructured() map[string]any {
+	parameters := map[string]any{}
+	if s.Title != "" {
+		parameters["title"] = s.Title
+	}
+	return parameters
+}
+
+var _ component.Unstructurable = (*BranchSpec)(nil)
+
 func (s *Shop) DeepCopyObject() runtime.Object    { copied := *s; return &copied }
 func (g *Gallery) DeepCopyObject() runtime.Object { copied := *g; return &copied }
 

@@ -36,7 +36,7 @@ func (j *job[T]) identity(ctx context.Context) (clusters.Identity, error) {
 	key := types.NamespacedName{Namespace: j.resource.GetNamespace(), Name: reference.Name}
 	if err := j.trackAndGet(ctx, key, secret); err != nil {
 		if apierrs.IsNotFound(err) {
-			return identity, j.missing(fmt.Errorf("the Secret %s of the kubeconfig is not there", key))
+			return identity, j.missing(fmt.Errorf("the Secret %s of the kubeconfig does not exist", key))
 		}
 		return identity, fmt.Errorf("unable to read the Secret %s of the kubeconfig: %w", key, err)
 	}

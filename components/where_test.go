@@ -94,7 +94,7 @@ func TestComponentIsDeployedAsSomebody(t *testing.T) {
 
 	allow(t, c, namespace, "deployer", user, "get", "create", "patch", "delete")
 	eventually(t, "it is not deployed", func(ctx context.Context) error {
-		return conditionSays(ctx, c, assembly, components.ReasonReady, "ConfigMap may not be listed: forbidden, so it is polled")
+		return conditionSays(ctx, c, assembly, components.ReasonReady, "ConfigMap may not be listed in the whole cluster: forbidden, so it is polled")
 	})
 	if n := strings.Count(meta.FindStatusCondition(assembly.Status.Conditions, apis.ConditionReady).Message, "polled"); n != 1 {
 		t.Errorf("it is said %d times", n)
@@ -141,7 +141,7 @@ func TestComponentIsDeployedToAnotherCluster(t *testing.T) {
 			return conditionSays(ctx, c, assembly, components.ReasonRetrying, text)
 		})
 	}
-	retrying("The Secret " + namespace + "/remote of the kubeconfig is not there")
+	retrying("The Secret " + namespace + "/remote of the kubeconfig does not exist")
 
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "remote"}, Data: map[string][]byte{"value": []byte(" \n")}}
 	if err := c.Create(t.Context(), secret); err != nil {
@@ -167,7 +167,7 @@ func TestComponentIsDeployedToAnotherCluster(t *testing.T) {
 	if err := c.Delete(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
-	retrying("The Secret " + namespace + "/remote of the kubeconfig is not there")
+	retrying("The Secret " + namespace + "/remote of the kubeconfig does not exist")
 	if err := c.Delete(t.Context(), assembly); err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
@@ -109,12 +110,12 @@ func discover(
 ) (_ *Served, partial bool, err error) {
 	info, err := from.ServerVersionWithContext(ctx)
 	if err != nil {
-		return nil, false, fmt.Errorf("unable to read the version of the API server: %w", err)
+		return nil, false, fmt.Errorf("unable to read the version of the API server: %w", explain(err))
 	}
 	_, resources, err := from.ServerGroupsAndResourcesWithContext(ctx)
 	var failed *discovery.ErrGroupDiscoveryFailed
 	if partial = errors.As(err, &failed); err != nil && !partial {
-		return nil, false, fmt.Errorf("unable to read what the API server serves: %w", err)
+		return nil, false, fmt.Errorf("unable to read what the API server serves: %w", explain(err))
 	}
 	if partial {
 		// If the versions were missing, templates would leave out objects, which would then be deleted.
@@ -127,6 +128,15 @@ func discover(
 	}
 	answer.identity = hex.EncodeToString(h.Sum(nil))
 	return answer, partial, nil
+}
+
+// explain says what may be missing. A discovery client drops what the API server says about that.
+func explain(err error) error {
+	if apierrors.IsForbidden(err) {
+		return fmt.Errorf("forbidden: the user of the component may not do that, "+
+			"or the permission to impersonate this user is missing: %w", err)
+	}
+	return err
 }
 
 // unanswered returns what versions of groups had before.

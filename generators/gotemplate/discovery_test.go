@@ -3,10 +3,12 @@ package gotemplate_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
@@ -154,5 +156,14 @@ func TestDiscoverInParallel(t *testing.T) {
 	wait.Wait()
 	if s.requests != 1 {
 		t.Errorf("%d requests", s.requests)
+	}
+}
+
+// A discovery client says no more than "unknown" of a request that is forbidden.
+func TestDiscoverWithoutRights(t *testing.T) {
+	forbidden := apierrors.NewGenericServerResponse(403, "get", schema.GroupResource{}, "", "unknown", 0, true)
+	_, err := gotemplate.Discover(discovering(&server{err: forbidden}, 0))
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "the permission to impersonate this user is missing") {
+		t.Errorf("got %v", err)
 	}
 }

@@ -61,8 +61,9 @@ type guide struct {
 // readingOrder are the guides in the order in which a newcomer needs them. Others come last.
 var readingOrder = []string{
 	"getting-started.md", "short-form.md", "testing.md", "simulation.md", "conditions.md", "events-and-logs.md",
-	"components.md", "annotations.md", "helm.md", "kustomize.md", "lifecycle.md", "states.md", "dependents.md",
-	"health.md", "mutations.md", "embedding.md", "troubleshooting.md", "migration.md", "compatibility.md", "releasing.md",
+	"components.md", "annotations.md", "helm.md", "kustomize.md", "security.md", "lifecycle.md", "states.md",
+	"dependents.md", "health.md", "mutations.md", "embedding.md", "troubleshooting.md", "migration.md",
+	"compatibility.md", "releasing.md",
 }
 
 func (g guide) position() int {

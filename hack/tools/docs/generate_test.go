@@ -136,6 +136,36 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
+// The tests that the page about security names are in the files that it links to, and each attempt has one.
+func TestSecurityPageNamesTests(t *testing.T) {
+	folder := filepath.Join("../../..", docsFolder)
+	page, err := os.ReadFile(filepath.Join(folder, "security.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile(`\[((?:Test|Fuzz)\w+)\]\(([^)]+)\)`)
+	attempts := 0
+	for line := range strings.Lines(string(page)) {
+		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| attempt |") {
+			continue
+		}
+		attempts++
+		matches := named.FindAllStringSubmatch(line, -1)
+		if len(matches) == 0 {
+			t.Errorf("no test is named for %s", line)
+		}
+		for _, match := range matches {
+			source, err := os.ReadFile(filepath.Join(folder, match[2]))
+			if err != nil || !strings.Contains(string(source), "\nfunc "+match[1]+"(") {
+				t.Errorf("%s does not have %s", match[2], match[1])
+			}
+		}
+	}
+	if attempts == 0 {
+		t.Error("the page has no attempts")
+	}
+}
+
 func TestDeadLinks(t *testing.T) {
 	folder := t.TempDir()
 	writeFile(t, folder, "there.md", "# There\n\n## Some Words\n")

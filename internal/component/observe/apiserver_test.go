@@ -527,7 +527,7 @@ func TestATypeThatMayNotBeListedIsPolled(t *testing.T) {
 	o.observe(in)
 	o.awaitWake("shop", true)
 	got := o.observe(in)
-	if s := got.Objects[in.Key]; s.Presence != plan.PresenceUnknown || got.Polled[configMaps] != "may not be listed: forbidden" {
+	if s := got.Objects[in.Key]; s.Presence != plan.PresenceUnknown || got.Polled[configMaps] != "may not be listed in the whole cluster: forbidden" {
 		t.Errorf("got %+v, polled %v", s, got.Polled)
 	}
 	allow("-get", "get")
@@ -537,7 +537,7 @@ func TestATypeThatMayNotBeListedIsPolled(t *testing.T) {
 	})
 	allow("-list", "list")
 	o.eventually("it may be listed, not watched", func() error {
-		if got := o.observe(in); got.Polled[configMaps] != "may not be watched: forbidden" {
+		if got := o.observe(in); got.Polled[configMaps] != "may not be watched in the whole cluster: forbidden" {
 			return fmt.Errorf("polled: %v", got.Polled)
 		}
 		return nil

@@ -76,7 +76,7 @@ func TestErrorClass(t *testing.T) {
 		watching, reading string
 		absent            bool
 	}{
-		"forbidden":     {apierrors.NewForbidden(gr, "x", errors.New("no")), "may not be listed: forbidden", "may not be read: forbidden", false},
+		"forbidden":     {apierrors.NewForbidden(gr, "x", errors.New("no")), "may not be listed in the whole cluster: forbidden", "may not be read: forbidden", false},
 		"object":        {apierrors.NewNotFound(gr, "x"), "cannot be watched: the API is unavailable", "cannot be read: the API is unavailable", true},
 		"resource":      {unserved, "cannot be watched: the API is unavailable", "cannot be read: the API is unavailable", false},
 		"no match":      {&meta.NoKindMatchError{}, "cannot be watched: the API is unavailable", "cannot be read: the API is unavailable", false},

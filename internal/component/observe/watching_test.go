@@ -433,7 +433,7 @@ func TestPolledTypes(t *testing.T) {
 	got := o.observe([]string{"get old"}, old, made)
 	o.presence(got, old, plan.Present)
 	o.presence(got, made, plan.Absent)
-	if got.Polled[configMaps] != "may not be listed: forbidden" || got.Syncing != nil {
+	if got.Polled[configMaps] != "may not be listed in the whole cluster: forbidden" || got.Syncing != nil {
 		t.Errorf("polled %v, syncing %v", got.Polled, got.Syncing)
 	}
 	o.after(29 * time.Second)

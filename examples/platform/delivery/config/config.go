@@ -1,6 +1,5 @@
 // Package config has what a cluster needs to know before the operator runs: the definitions of its types, and its
-// roles. "go generate ./..." writes all of it but rbac/kubeconfig_role.yaml: crd/ from the types of the API, the rest
-// from the trees.
+// roles. "go generate ./..." writes all of it: crd/ from the types of the API, the rest from the trees.
 package config
 
 import (
@@ -16,7 +15,7 @@ import (
 //go:generate controller-gen object crd paths=../api/... output:crd:dir=crd
 //go:generate go run ./generate
 
-//go:embed crd */rbac rbac
+//go:embed crd */rbac
 var files embed.FS
 
 // CRDs returns the definitions of the types of the operator.
@@ -24,14 +23,9 @@ func CRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	return decode[apiextensionsv1.CustomResourceDefinition]("crd/*.yaml")
 }
 
-// Roles returns the roles of the operator: what its trees need, and to read the kubeconfigs of other clusters.
+// Roles returns the roles of the operator: what its trees need.
 func Roles() ([]*rbacv1.ClusterRole, error) {
-	trees, err := decode[rbacv1.ClusterRole]("*/rbac/role.yaml")
-	if err != nil {
-		return nil, err
-	}
-	kubeconfigs, err := decode[rbacv1.ClusterRole]("rbac/kubeconfig_role.yaml")
-	return append(trees, kubeconfigs...), err
+	return decode[rbacv1.ClusterRole]("*/rbac/role.yaml")
 }
 
 // decode returns the objects in the files that match the pattern, one in each.
