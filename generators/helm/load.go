@@ -60,7 +60,7 @@ func load(folder fs.FS, name string) (p *parsed, err error) {
 		return nil, err
 	}
 	for _, crd := range chart.CRDObjects() {
-		if p.definitions[crd.File], err = parseDocuments(crd.Filename, string(crd.File.Data)); err != nil {
+		if p.definitions[crd.File], err = parseDefinitions(crd.Filename, string(crd.File.Data)); err != nil {
 			return nil, err
 		}
 	}
