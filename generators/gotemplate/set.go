@@ -156,13 +156,13 @@ func (e *execution) run(t *template.Template, data any) (_ string, err error) {
 const maxError = 2048
 
 // WithoutValues returns an error of the execution of a template, without the values that some errors of the template
-// engine and of functions show. They could be data of Secrets. The middle of a long text is left out. What the error
+// engine and of functions show. They could be data of Secrets. The text is the [Original] one. The middle of a long text is left out. What the error
 // wraps stays the same.
 func WithoutValues(err error) error {
 	if err == nil {
 		return nil
 	}
-	text := err.Error()
+	text := Original(err.Error())
 	for _, before := range []string{"range can't iterate over ", "parsing time ", "unable to parse url: "} {
 		if at := strings.Index(text, before); at >= 0 {
 			text = text[:at+len(before)] + "a value"

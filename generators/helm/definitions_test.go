@@ -92,7 +92,7 @@ func TestDefinitionsAreNamedInErrors(t *testing.T) {
 	t.Parallel()
 	for content, want := range map[string]string{
 		"apiVersion: v1\nkind: X\nmetadata: {name: a, annotations: {espalier.dev/apply-order: x}}\n": "chart demo: X a: ",
-		"apiVersion: v1\nkind: X\nmetadata: {name: a, annotations: {b: 1}}\n": "chart demo: X a: annotation b: ",
+		"apiVersion: v1\nkind: X\nmetadata: {name: a, annotations: {b: 1}}\n":                        "chart demo: X a: annotation b: ",
 	} {
 		for _, policy := range []helm.DefinitionsPolicy{helm.DefinitionsManaged, helm.DefinitionsSkipped} {
 			generator := load(t, files{"crds/a.yaml": content}, helm.Options{Definitions: policy})
