@@ -110,15 +110,18 @@ func fromYAML[T any](text string) (T, error) {
 	var none T
 	inJSON, err := yaml.YAMLToJSON([]byte(text))
 	if err != nil {
-		return none, err
+		return none, invalidYAML(err)
 	}
 	return fromJSON[T](string(inJSON))
 }
 
 func fromJSON[T any](text string) (T, error) {
 	var v T
-	err := utiljson.Unmarshal([]byte(text), &v)
-	return v, err
+	if err := utiljson.Unmarshal([]byte(text), &v); err != nil {
+		var none T
+		return none, invalidJSON(err)
+	}
+	return v, nil
 }
 
 func required(message string, v any) (any, error) {
