@@ -16,7 +16,7 @@ var mapsOfMany = configMap("main", `
   yaml: {{ toYaml .Values | quote }}
   json: {{ toJson .Values | quote }}
   range: {{ range $k, $v := .Values.many }}{{ $k }}{{ $v }}{{ end }}
-  keys: {{ keys .Values.many | sortAlpha | join "" }}
+  keys: {{ keys .Values.many | join "" }}{{ values .Values.many | join "" }}{{ range keys .Values.many }}{{ . }}{{ end }}
   dict: {{ dict "b" 1 "a" 2 | toJson | quote }}
   merged: {{ merge (dict "x" 1) .Values.many | toYaml | quote }}
   picked: {{ omit .Values.many "k1" "k2" | toString | quote }}

@@ -46,6 +46,7 @@ func TestL8SameInputSameObjects(t *testing.T) {
 		"app/made.yaml": dataTemplate(`{{ toYaml .many | quote }}`) + `
   json: {{ toJson .many | quote }}
   range: {{ range $k, $v := .many }}{{ $k }}{{ $v }}{{ end }}
+  keys: {{ keys .many | join "" }}
   printed: {{ print .many (dict "b" 1 "a" 2) (omit .many "k1") | quote }}
 `,
 	}
