@@ -60,8 +60,8 @@ var functionsOfSprig = sync.OnceValue(func() template.FuncMap {
 	return functions
 })
 
-// keys returns the keys of maps, those of each map in the order of the alphabet. Sprig returns them in another order each
-// time, so the objects would change with each execution.
+// keys returns the keys of maps, those of each map in the order of the alphabet. Sprig returns them in another order
+// each time, so the objects would change with each execution.
 func keys(all ...map[string]any) []string {
 	found := []string{}
 	for _, m := range all {

@@ -27,8 +27,8 @@ var secretive = sync.OnceValue(func() sets.Set[string] { return sets.KeySet(func
 const maxError = 2048
 
 // WithoutValues returns an error of the execution of a template, without the values that some errors of the template
-// engine and of functions show. They could be data of Secrets. The text is the [Original] one. The middle of a long text is left out. What the error
-// wraps stays the same.
+// engine and of functions show. They could be data of Secrets. The text is the [Original] one. The middle of a
+// long text is left out. What the error wraps stays the same.
 func WithoutValues(err error) error {
 	if err == nil {
 		return nil

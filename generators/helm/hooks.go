@@ -91,8 +91,8 @@ func translateObject(
 	return true, nil
 }
 
-// translateDefinition translates an object of the folders crds. It comes before all hooks. Helm takes no such object for
-// a hook.
+// translateDefinition translates an object of the folders crds. It comes before all hooks. Helm takes no such object
+// for a hook.
 func translateDefinition(object *unstructured.Unstructured, r release, options *Options) error {
 	a, err := readAnnotations(object, nil, r.prefix)
 	if err == nil && options.Definitions == DefinitionsManaged {

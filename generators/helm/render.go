@@ -184,8 +184,8 @@ var (
 // spoken are functions whose errors have no values, or only those that the chart wants to be seen.
 var spoken = map[string]bool{
 	"include": true, "tpl": true, "fail": true, "required": true, "call": true, "index": true, "slice": true,
-	"len": true, "eq": true, "ne": true, "lt": true, "le": true, "gt": true, "ge": true, "lookup": true, "mustLookup": true,
-	"lookupList": true, "localLookup": true, "mustLocalLookup": true, "localLookupList": true,
+	"len": true, "eq": true, "ne": true, "lt": true, "le": true, "gt": true, "ge": true, "lookup": true,
+	"mustLookup": true, "lookupList": true, "localLookup": true, "mustLocalLookup": true, "localLookupList": true,
 }
 
 // withoutValues returns the text of an error of the SDK on one line, without values that functions have got.
