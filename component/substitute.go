@@ -99,7 +99,8 @@ func (s substitution) transform(object client.Object) (client.Object, error) {
 	}
 	made := reflect.New(reflect.TypeOf(object).Elem()).Interface().(client.Object)
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, made); err != nil {
-		return nil, fmt.Errorf("%s: cannot be converted: %w", name, err)
+		// The error may quote the value of a variable, which may be secret.
+		return nil, fmt.Errorf("%s: a field does not accept the value of its variable", name)
 	}
 	return made, nil
 }

@@ -152,3 +152,26 @@ func ExampleSubstitute() {
 	// map[script:echo ${HOME} url:https://eu-1.example.com/live]
 	// v1.ConfigMap plots/garden: data.url: the variable REGION is not defined
 }
+
+// strictText is a field that refuses a text and quotes it.
+type strictText struct{ text string }
+
+func (s *strictText) UnmarshalJSON(text []byte) error {
+	return fmt.Errorf("%s is not accepted", text)
+}
+
+func (s strictText) MarshalJSON() ([]byte, error) { return []byte(`"` + s.text + `"`), nil }
+
+type strictObject struct {
+	corev1.ConfigMap `json:",inline"`
+	Text             strictText `json:"text"`
+}
+
+func TestSubstituteShowsNoValues(t *testing.T) {
+	object := &strictObject{Text: strictText{"${A}"}}
+	object.Kind, object.Name = "Strict", "n"
+	_, err := component.Substitute(map[string]string{"A": "s3cret"}, nil).TransformObjects("", "", []client.Object{object})
+	if want := "Strict n: a field does not accept the value of its variable"; errorText(err) != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}

@@ -1,7 +1,9 @@
 package gotemplate
 
 import (
+	"maps"
 	"reflect"
+	"slices"
 	"sync"
 	"text/template"
 
@@ -51,11 +53,31 @@ var functionsOfSprig = sync.OnceValue(func() template.FuncMap {
 	for name := range foreign {
 		delete(functions, name)
 	}
+	functions["keys"], functions["values"] = keys, values
 	functions["html"] = template.HTMLEscaper
 	functions["js"] = template.JSEscaper
 	functions["urlquery"] = template.URLQueryEscaper
 	return functions
 })
+
+// keys returns the keys of maps, those of each map in the order of the alphabet. Sprig returns them in another order
+// each time, so the objects would change with each execution.
+func keys(all ...map[string]any) []string {
+	found := []string{}
+	for _, m := range all {
+		found = append(found, slices.Sorted(maps.Keys(m))...)
+	}
+	return found
+}
+
+// values returns the values of a map, in the order of the keys.
+func values(m map[string]any) []any {
+	found := make([]any, 0, len(m))
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		found = append(found, m[key])
+	}
+	return found
+}
 
 // boundedNames are the names of the functions that Guard.Functions replaces.
 var boundedNames = sync.OnceValue(func() sets.Set[string] {

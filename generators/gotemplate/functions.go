@@ -26,6 +26,7 @@ import (
 //   - toYaml, toJson, toPrettyJson, toRawJson (which leaves <, > and & as they are) write a value as text; fromYaml,
 //     fromJson read any value, fromYamlArray and fromJsonArray a list. The same with the prefix must. All fail if they
 //     cannot. Whole numbers are read as such.
+//   - keys and values return what maps have in the order of the keys.
 //   - required MESSAGE VALUE fails if the value is nil or an empty string.
 //   - bitwiseShiftLeft BY X, bitwiseShiftRight BY X, bitwiseAnd X..., bitwiseOr X..., bitwiseXor X... compute with 64
 //     bits without sign; parseIPv4Address TEXT and formatIPv4Address NUMBER translate addresses.
@@ -110,15 +111,18 @@ func fromYAML[T any](text string) (T, error) {
 	var none T
 	inJSON, err := yaml.YAMLToJSON([]byte(text))
 	if err != nil {
-		return none, err
+		return none, invalidYAML(err)
 	}
 	return fromJSON[T](string(inJSON))
 }
 
 func fromJSON[T any](text string) (T, error) {
 	var v T
-	err := utiljson.Unmarshal([]byte(text), &v)
-	return v, err
+	if err := utiljson.Unmarshal([]byte(text), &v); err != nil {
+		var none T
+		return none, invalidJSON(err)
+	}
+	return v, nil
 }
 
 func required(message string, v any) (any, error) {

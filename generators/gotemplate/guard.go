@@ -78,7 +78,7 @@ func (g *Guard) Functions() template.FuncMap {
 		functionRound: g.round,
 		functionCount: g.count,
 		functionCheck: g.check,
-		functionText:  g.instrument,
+		functionText:  g.text,
 	}
 	maps.Copy(functions, g.bounded())
 	return functions
@@ -199,7 +199,19 @@ func (g *Guard) check(v reflect.Value) (reflect.Value, error) {
 	return v, g.charge(0)
 }
 
-// instrument guards a text that a template gives to tpl.
+// text guards a text that a template gives to tpl. It returns what is no text, which tpl refuses.
+func (g *Guard) text(leftDelimiter, rightDelimiter string, v reflect.Value) (reflect.Value, error) {
+	content := v
+	for content.Kind() == reflect.Interface {
+		content = content.Elem()
+	}
+	if content.Kind() != reflect.String {
+		return v, nil
+	}
+	text, err := g.instrument(leftDelimiter, rightDelimiter, content.String())
+	return reflect.ValueOf(text), err
+}
+
 func (g *Guard) instrument(leftDelimiter, rightDelimiter, text string) (string, error) {
 	if err := g.charge(len(text)); err != nil {
 		return "", err

@@ -157,7 +157,7 @@ var sameOutput = []string{
 	`{{ default "d" .missing }}{{ default "d" .s }}{{ coalesce .nil .z .s }}{{ ternary "a" "b" .t }}{{ .t | ternary "a" "b" }}{{ empty .missing }}`,
 	`{{ and .s .z }}{{ or .z .s }}{{ not .s }}{{ and }}`, `{{ or .nil .missing }}{{ eq .s "text" "b" }}{{ lt 1 2 }}{{ index .m "a" "x" }}{{ index .l 9 }}`,
 	`{{ len .nil }}`, `{{ slice .s 1 2 }}`, `{{ slice .l 1 2 }}{{ rest .l }}{{ initial .l }}{{ reverse .l }}{{ append .l 1 }}{{ prepend .l 0 }}{{ concat .l .l }}{{ without .l 1 }}`,
-	`{{ deepCopy .m }}{{ keys .m | sortAlpha }}{{ pick .m "b" }}{{ omit .m "b" }}{{ values .typed }}`, `{{ values (dict "a" 1) }}{{ pluck "b" .m }}{{ chunk 2 .l }}{{ dig "a" "x" "d" .m }}`,
+	`{{ toJson (keys) }}{{ toJson (keys (dict)) }}{{ toJson (values (dict)) }}{{ deepCopy .m }}{{ keys .m | sortAlpha }}{{ pick .m "b" }}{{ omit .m "b" }}{{ values .typed }}`, `{{ values (dict "a" 1) }}{{ pluck "b" .m }}{{ chunk 2 .l }}{{ dig "a" "x" "d" .m }}`,
 	`{{ b64enc .s | b64dec }}{{ sha256sum .s }}{{ upper .s }}{{ title .s }}{{ trunc 2 .s }}{{ abbrev 5 "abcdefgh" }}{{ substr 1 2 .s }}{{ nospace "a b" }}{{ toString .m }}`,
 	`{{ fromYaml "a: [1]" }}{{ fromYamlArray "- 1" }}{{ fromJson "{\"a\":1}" }}{{ fromYaml "a: b: c" }}`, `{{ (fromYaml "a: 12345678").a }}`,
 	`{{ .s.x }}`, `{{ .n.x }}`, `{{ .m.a.x.y }}`, `{{ index .nil 1 }}`, `{{ nofunction }}`, `{{ .s | nofunction }}`, `{{ "a" "b" }}`, `{{ .s "b" }}`, `{{ 1 | 2 }}`, `{{ .s | "b" }}`,

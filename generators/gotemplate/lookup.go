@@ -110,8 +110,8 @@ func itemsOf(list *unstructured.UnstructuredList) []any {
 //     returns. Keep the Lookups for the component, instead of the one of the execution before.
 //   - In Inputs, return what Identity of that Lookups returns.
 //
-// It keeps nothing of what was found. The zero value is empty. Identity of a nil one is that of an empty one. It is safe
-// for concurrent use, and must not be copied.
+// It keeps nothing of what was found. The zero value is empty. Identity of a nil one is that of an empty one. It is
+// safe for concurrent use, and must not be copied.
 type Lookups struct {
 	mu   sync.Mutex
 	made map[Lookup]struct{}

@@ -85,8 +85,8 @@ func TestLookup(t *testing.T) {
 		"with a kubeconfig, must": {text: `{{ mustLookupWithKubeConfig "v1" "Secret" "shop" "a" .secret }}`, err: "with a kubeconfig"},
 		"list with a kubeconfig":  {text: `{{ lookupListWithKubeConfig "v1" "Secret" "shop" "a" .secret }}`, err: "with a kubeconfig"},
 		"a range over a text":     {text: `{{ range (lookup "v1" "Secret" "shop" "a").data.password }}{{ end }}`, err: "range can't iterate over a value"},
-		"a secret as a date":      {text: `{{ mustToDate "2006" (lookup "v1" "Secret" "shop" "a").data.password }}`, err: "parsing time a value"},
-		"a secret as a URL":       {text: `{{ urlParse (print ":" .secret) }}`, err: "unable to parse url: a value"},
+		"a secret as a date":      {text: `{{ mustToDate "2006" (lookup "v1" "Secret" "shop" "a").data.password }}`, err: "mustToDate: it does not accept its arguments"},
+		"a secret as a URL":       {text: `{{ urlParse (print ":" .secret) }}`, err: "urlParse: it does not accept its arguments"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -22,8 +22,8 @@ func sizeOfScalar(v reflect.Value) (bytes int, ok bool) {
 }
 
 // measure returns how many bytes a value has as text, roughly. It is an error if these are more than are left, or if
-// the value is nested too deep, as one that contains itself is. A value that is in it twice counts twice, as it does in a
-// text.
+// the value is nested too deep, as one that contains itself is. A value that is in it twice counts twice, as it does in
+// a text.
 func (g *Guard) measure(v reflect.Value) (int, error) {
 	m := measuring{left: g.left()}
 	m.value(v, 0)

@@ -182,11 +182,12 @@ func (p *printer) command(command *parse.CommandNode) {
 	}
 }
 
+// wrapped writes a call of the guard. The argument comes last, because errors of the caller name what was last.
 func (p *printer) wrapped(arg parse.Node, guard ...string) {
 	p.write("(")
-	p.arg(arg)
-	p.write(" | ")
 	p.write(guard...)
+	p.gap(arg.Position())
+	p.arg(arg)
 	p.write(")")
 }
 

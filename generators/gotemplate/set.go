@@ -151,37 +151,3 @@ func (e *execution) run(t *template.Template, data any) (_ string, err error) {
 	}
 	return strings.ReplaceAll(output.String(), noValue, ""), nil
 }
-
-// maxError is how long the text of an error may be. Templates that include each other make it long.
-const maxError = 2048
-
-// WithoutValues returns an error of the execution of a template, without the values that some errors of the template
-// engine and of functions show. They could be data of Secrets. The middle of a long text is left out. What the error
-// wraps stays the same.
-func WithoutValues(err error) error {
-	if err == nil {
-		return nil
-	}
-	text := err.Error()
-	for _, before := range []string{"range can't iterate over ", "parsing time ", "unable to parse url: "} {
-		if at := strings.Index(text, before); at >= 0 {
-			text = text[:at+len(before)] + "a value"
-		}
-	}
-	if len(text) > maxError {
-		text = strings.ToValidUTF8(text[:maxError/2]+" ... "+text[len(text)-maxError/2:], "")
-	}
-	if text == err.Error() {
-		return err
-	}
-	return &withoutValues{text: text, err: err}
-}
-
-type withoutValues struct {
-	text string
-	err  error
-}
-
-func (e *withoutValues) Error() string { return e.text }
-
-func (e *withoutValues) Unwrap() error { return e.err }

@@ -56,8 +56,8 @@ func (t *ParameterTransformer) TransformParameters(
 		return nil, errors.New("the transformer was not made by NewParameterTransformer")
 	}
 	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("parameters cannot be read: %v", r)
+		if recover() != nil {
+			err = errors.New("parameters cannot be read: ToUnstructured panicked")
 		}
 	}()
 	data := map[string]any{}
@@ -71,7 +71,7 @@ func (t *ParameterTransformer) TransformParameters(
 	}
 	made, err := fromYAML[any](output)
 	if err != nil {
-		return nil, fmt.Errorf("the output of %s is not YAML: %w", t.path, err)
+		return nil, fmt.Errorf("the output of %s: %w", t.path, err)
 	}
 	switch made := made.(type) {
 	case nil:

@@ -36,11 +36,11 @@ func TestParameterTransformer(t *testing.T) {
 		"changes what it gets":  {text: `{{ $_ := set .m "a" 2 }}{{ $_ := set . "b" 1 }}a: b`, parameters: component.UnstructurableMap{"m": map[string]any{"a": 1}}, want: map[string]any{"a": "b"}},
 		"a list":                {text: "- a", err: "the output of folder/file.yaml is not a map"},
 		"a text":                {text: "a", err: "the output of folder/file.yaml is not a map"},
-		"not YAML":              {text: "a: b: c", err: "the output of folder/file.yaml is not YAML:"},
+		"not YAML":              {text: "a: b: c", err: "the output of folder/file.yaml: it is not valid YAML"},
 		"a loop":                {text: "{{ range 1000000000000 }}text{{ end }}", err: "limit of a template: size: template \"folder/file.yaml\""},
 		"fails":                 {text: "\n{{ fail \"no\" }}", err: "template: folder/file.yaml:2:"},
 		"looks up":              {text: `{{ lookup "v1" "Secret" "a" "b" }}`, err: "client not found in context"},
-		"parameters that panic": {text: "a: b", parameters: panics{}, err: "parameters cannot be read: no map"},
+		"parameters that panic": {text: "a: b", parameters: panics{}, err: "parameters cannot be read: ToUnstructured panicked"},
 		"no map":                {text: "a: {{ .Name }}", parameters: none{}, want: map[string]any{"a": "shop"}},
 	}
 	for name, tc := range tests {

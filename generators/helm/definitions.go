@@ -16,6 +16,43 @@ import (
 	"github.com/espalier-dev/espalier/generators/gotemplate"
 )
 
+// parseDefinitions returns the objects in a file of a folder crds. A list stands for its items.
+func parseDefinitions(name, content string) ([]*unstructured.Unstructured, error) {
+	inFile, err := parseDocuments(name, content)
+	if err != nil {
+		return nil, err
+	}
+	var objects []*unstructured.Unstructured
+	for _, object := range inFile {
+		items, err := flatten(object)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %s: %w", name, nameOf(object), err)
+		}
+		objects = append(objects, items...)
+	}
+	return objects, nil
+}
+
+func flatten(object *unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	items, ok := itemsOf(object)
+	if !ok {
+		return []*unstructured.Unstructured{object}, nil
+	}
+	var objects []*unstructured.Unstructured
+	for i, item := range items {
+		content, ok := item.(map[string]any)
+		if !ok {
+			return nil, fmt.Errorf("items[%d]: %w", i, errNotMap)
+		}
+		inner, err := flatten(&unstructured.Unstructured{Object: content})
+		if err != nil {
+			return nil, fmt.Errorf("items[%d]: %w", i, err)
+		}
+		objects = append(objects, inner...)
+	}
+	return objects, nil
+}
+
 // definitionsOf returns copies of the objects in the folders crds of a chart and those of its sub-charts that are
 // enabled. What is there more than once counts once, the first.
 func definitionsOf(

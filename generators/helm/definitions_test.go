@@ -2,11 +2,13 @@ package helm_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/generators/helm"
 )
 
@@ -28,8 +30,8 @@ func TestDefinitions(t *testing.T) {
 	}.and(files{"crds/a.yaml": configMap("a", "  x: other\n"), "Chart.yaml": "apiVersion: v2\nname: one\nversion: 1.0.0\n"}.
 		in("charts/one"))
 	for policy, want := range map[helm.DefinitionsPolicy][]map[string]string{
-		"":                        {nil, nil},
-		helm.DefinitionsManaged:   {nil, nil},
+		"":                        {first, first},
+		helm.DefinitionsManaged:   {first, first},
 		helm.DefinitionsInstalled: {onceAndOrphan, onceAndOrphan},
 		helm.DefinitionsSkipped:   nil,
 	} {
@@ -48,11 +50,67 @@ func TestDefinitions(t *testing.T) {
 }
 
 var (
+	first         = map[string]string{"shops.example.com/apply-order": "-202"}
 	onceAndOrphan = map[string]string{
 		"espalier.dev/reconcile-policy": "once", "espalier.dev/delete-policy": "orphan",
+		"shops.example.com/apply-order": "-202",
 	}
-	readOnly = map[string]string{"espalier.dev/presence": "read-only"}
+	readOnly = map[string]string{"espalier.dev/presence": "read-only", "shops.example.com/apply-order": "-202"}
 )
+
+// Helm installs what is in the folders crds before the hooks with the lowest weight.
+func TestDefinitionsComeBeforeHooks(t *testing.T) {
+	t.Parallel()
+	annotated := func(name, annotations string) string {
+		return "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: " + name + "\n  annotations: {" + annotations + "}\n"
+	}
+	generator := load(t, files{
+		"crds/a.yaml": annotated("own", "espalier.dev/apply-order: '7'") +
+			"---\n" + annotated("prefixed", "shops.example.com/apply-order: '8'") +
+			"---\n" + annotated("kept", "helm.sh/resource-policy: keep") +
+			"---\n" + annotated("old", "helm.sh/hook: crd-install") +
+			"---\napiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: item}}\n",
+		"templates/a.yaml": annotated("hook", "helm.sh/hook: pre-install, helm.sh/hook-weight: '-100'"),
+	}, helm.Options{})
+	got := map[string]string{}
+	for _, object := range generate(t, generator, newCluster(), "{}") {
+		settings, err := component.ReadSettings("shops.example.com", object.GetAnnotations())
+		if err != nil {
+			t.Error(err)
+		}
+		got[object.GetName()] = fmt.Sprintf("%d %s", settings.ApplyOrder, settings.DeletePolicy)
+	}
+	want := map[string]string{
+		"own": "7 ", "prefixed": "8 ", "kept": "-202 Orphan", "old": "-202 ", "item": "-202 ", "hook": "-201 ",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestDefinitionsAreNamedInErrors(t *testing.T) {
+	t.Parallel()
+	for content, want := range map[string]string{
+		"apiVersion: v1\nkind: X\nmetadata: {name: a, annotations: {espalier.dev/apply-order: x}}\n": "chart demo: X a: ",
+		"apiVersion: v1\nkind: X\nmetadata: {name: a, annotations: {b: 1}}\n":                        "chart demo: X a: annotation b: ",
+	} {
+		for _, policy := range []helm.DefinitionsPolicy{helm.DefinitionsManaged, helm.DefinitionsSkipped} {
+			generator := load(t, files{"crds/a.yaml": content}, helm.Options{Definitions: policy})
+			_, err := generator.Generate(newCluster().context(t.Context()), "north", "shop", values(t, "{}"))
+			if policy == helm.DefinitionsSkipped {
+				if err != nil {
+					t.Error(err)
+				}
+			} else if err == nil || !strings.HasPrefix(err.Error(), want) {
+				t.Errorf("want an error with %q, got %v", want, err)
+			}
+		}
+	}
+	_, err := helm.NewGenerator(files{"crds/a.yaml": "apiVersion: v1\nkind: List\nitems: [1]\n"}.folder(), "", helm.Options{})
+	if err == nil || !strings.Contains(err.Error(), "demo/crds/a.yaml: List: items[0]: it is not a map") {
+		t.Errorf("want an error that names the item, got %v", err)
+	}
+}
 
 func TestDefinitionsThatExistAreOnlyRead(t *testing.T) {
 	t.Parallel()

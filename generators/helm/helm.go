@@ -13,6 +13,7 @@ package helm
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
@@ -57,10 +58,10 @@ type DefinitionsPolicy string
 
 const (
 	// DefinitionsManaged treats them as other objects: they are upgraded with the component, and deleted with it once
-	// nobody else uses the type.
+	// nobody else uses the type. They come in wave -202, before all hooks, unless the chart has annotated an order.
 	DefinitionsManaged DefinitionsPolicy = "Managed"
 	// DefinitionsInstalled does as Helm does: they are created if they do not exist, never changed, and never deleted.
-	// One that exists is only read, and the component waits until it is ready.
+	// One that exists is only read, and the component waits until it is ready. They come in the same wave.
 	DefinitionsInstalled DefinitionsPolicy = "Installed"
 	// DefinitionsSkipped leaves them out.
 	DefinitionsSkipped DefinitionsPolicy = "Skipped"
@@ -169,22 +170,25 @@ func (g *Generator) generate(
 func (g *Generator) finish(
 	ctx context.Context, chart *v2.Chart, objects []*unstructured.Unstructured, r release, lookups *gotemplate.Lookups,
 ) ([]client.Object, error) {
-	var installed []*unstructured.Unstructured
-	switch g.options.Definitions {
-	case DefinitionsManaged:
-		objects = append(definitionsOf(chart, g.definitions), objects...)
-	case DefinitionsInstalled:
-		installed = definitionsOf(chart, g.definitions)
-		if err := installDefinitions(ctx, installed, lookups); err != nil {
+	var definitions []*unstructured.Unstructured
+	if g.options.Definitions != DefinitionsSkipped {
+		definitions = definitionsOf(chart, g.definitions)
+	}
+	if g.options.Definitions == DefinitionsInstalled {
+		if err := installDefinitions(ctx, definitions, lookups); err != nil {
 			return nil, err
 		}
 	}
+	var errs []error
+	for _, definition := range definitions {
+		errs = append(errs, translateDefinition(definition, r, &g.options))
+	}
 	objects, err := translate(objects, r, &g.options)
-	if err != nil {
+	if err := errors.Join(append(errs, err)...); err != nil {
 		return nil, err
 	}
-	all := make([]client.Object, 0, len(installed)+len(objects))
-	for _, object := range slices.Concat(installed, objects) {
+	all := make([]client.Object, 0, len(definitions)+len(objects))
+	for _, object := range slices.Concat(definitions, objects) {
 		all = append(all, object)
 	}
 	return all, nil

@@ -91,6 +91,24 @@ func translateObject(
 	return true, nil
 }
 
+// translateDefinition translates an object of the folders crds. It comes before all hooks. Helm takes no such object
+// for a hook.
+func translateDefinition(object *unstructured.Unstructured, r release, options *Options) error {
+	a, err := readAnnotations(object, nil, r.prefix)
+	if err == nil && options.Definitions == DefinitionsManaged {
+		err = a.setKeep()
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", nameOf(object), err)
+	}
+	a.setDefault(component.AnnotationApplyOrder, strconv.Itoa(definitionOrder))
+	if options.TakeOver && options.Definitions == DefinitionsManaged {
+		a.setTakeOver()
+	}
+	a.write(object)
+	return nil
+}
+
 // itemsOf returns the items of a list, which a component takes for objects of their own.
 func itemsOf(object *unstructured.Unstructured) ([]any, bool) {
 	items, ok := object.Object["items"].([]any)
@@ -228,6 +246,8 @@ const (
 	orderOffset = maxWeight + 1
 	lastPre     = maxWeight - orderOffset
 	lastPost    = maxWeight + orderOffset
+	// definitionOrder is the wave of the folders crds.
+	definitionOrder = -maxWeight - orderOffset - 1
 )
 
 // setHook says in annotations of a component when the hook runs.

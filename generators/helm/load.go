@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -60,7 +61,7 @@ func load(folder fs.FS, name string) (p *parsed, err error) {
 		return nil, err
 	}
 	for _, crd := range chart.CRDObjects() {
-		if p.definitions[crd.File], err = parseDocuments(crd.Filename, string(crd.File.Data)); err != nil {
+		if p.definitions[crd.File], err = parseDefinitions(crd.Filename, string(crd.File.Data)); err != nil {
 			return nil, err
 		}
 	}
@@ -115,7 +116,7 @@ func (p *parsed) instrument(chart *v2.Chart) error {
 		name := path.Join(chart.ChartFullPath(), file.Name)
 		text, err := gotemplate.Instrument(name, string(file.Data), "", "")
 		if err != nil {
-			return err
+			return asParseError(err)
 		}
 		file.Data = []byte(text)
 	}
@@ -125,6 +126,16 @@ func (p *parsed) instrument(chart *v2.Chart) error {
 		}
 	}
 	return nil
+}
+
+var parseError = regexp.MustCompile(`(?s)^template: (.*?:\d+): (.*)$`)
+
+// asParseError returns an error of the parser with the words of Helm.
+func asParseError(err error) error {
+	if match := parseError.FindStringSubmatch(err.Error()); match != nil {
+		return fmt.Errorf("parse error at (%s): %s", match[1], match[2])
+	}
+	return err
 }
 
 // note finds out what a template may depend on. A template that calls tpl may depend on anything, because the text that

@@ -179,23 +179,21 @@ var (
 	unparsed = regexp.MustCompile(`(?s)(cannot parse template|error calling espalierGuardText:)\s.*`)
 	iterated = regexp.MustCompile(`(?s)(can't iterate over) .*`)
 	calling  = regexp.MustCompile(`error calling (\w+):\s`)
-	// guarded is how a template that is instrumented calls tpl.
-	guarded = regexp.MustCompile(`espalierGuardText( "[^"]*"){0,2}`)
 )
 
 // spoken are functions whose errors have no values, or only those that the chart wants to be seen.
 var spoken = map[string]bool{
 	"include": true, "tpl": true, "fail": true, "required": true, "call": true, "index": true, "slice": true,
-	"len": true, "eq": true, "ne": true, "lt": true, "le": true, "gt": true, "ge": true, "lookup": true, "mustLookup": true,
-	"lookupList": true, "localLookup": true, "mustLocalLookup": true, "localLookupList": true,
+	"len": true, "eq": true, "ne": true, "lt": true, "le": true, "gt": true, "ge": true, "lookup": true,
+	"mustLookup": true, "lookupList": true, "localLookup": true, "mustLocalLookup": true, "localLookupList": true,
 }
 
 // withoutValues returns the text of an error of the SDK on one line, without values that functions have got.
 func withoutValues(text string) string {
+	text = unparsed.ReplaceAllString(text, "error calling tpl: the text is not a template")
+	text = gotemplate.Original(text)
 	text = inner.ReplaceAllString(text, "in its text: ")
 	text = untold.ReplaceAllString(text, "its text cannot be executed")
-	text = unparsed.ReplaceAllString(text, "error calling tpl: the text is not a template")
-	text = guarded.ReplaceAllString(text, "tpl")
 	text = iterated.ReplaceAllString(text, "$1 a value")
 	for _, match := range calling.FindAllStringSubmatchIndex(text, -1) {
 		if !spoken[text[match[2]:match[3]]] {

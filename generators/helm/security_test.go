@@ -65,7 +65,7 @@ func TestErrorsOfRenderingHaveNoValues(t *testing.T) {
 			simple.and(sub("one").in("charts/one")), "one: s3cret", "chart demo: values of chart one: it is not a map",
 		},
 		"required":     {main(`{{ required "name is needed" .Values.name }}`), "{}", "name is needed"},
-		"fail":         {main(`{{ fail "not so" }}`), "{}", "demo/templates/main.yaml:6:"},
+		"fail":         {main(`{{ fail "not so" }}`), "{}", "demo/templates/main.yaml:6"},
 		"missing":      {main(`{{ include "b" . }}`), "{}", `no template "b"`},
 		"nil":          {main(`{{ .Values.a.b }}`), "{}", "nil pointer evaluating interface {}.b"},
 		"function":     {main(`{{ mustToDate "2006" .Values.s }}`), "s: s3cret", "mustToDate: it does not accept its arguments"},
@@ -75,9 +75,9 @@ func TestErrorsOfRenderingHaveNoValues(t *testing.T) {
 		"function in tpl": {
 			main(`{{ tpl .Values.s . }}`), "s: '{{ mustToDate \"2006\" \"s3cret\" }}'", "mustToDate: it does not accept",
 		},
-		"tpl": {main(`{{ tpl .Values.s . }}`), "s: 's3cret {{'", "demo/templates/main.yaml:6:"},
+		"tpl": {main(`{{ tpl .Values.s . }}`), "s: 's3cret {{'", "demo/templates/main.yaml:6"},
 		"tpl that fails": {
-			main(`{{ include "a" . }}`), "text: 's3cret: \" template: {{ fail \"no\" }}'", "demo/templates/main.yaml:6:",
+			main(`{{ include "a" . }}`), "text: 's3cret: \" template: {{ fail \"no\" }}'", "demo/templates/main.yaml:6",
 		},
 		"range":         {main(`{{ range .Values.s }}{{ end }}`), "s: s3cret", "can't iterate over a value"},
 		"pattern":       {schema(`{"properties": {"s": {"pattern": "^a"}}}`), "s: s3cret", `values.s: it does not match pattern "^a"`},

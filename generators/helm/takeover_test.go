@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -118,6 +119,27 @@ type takeOverWorld struct {
 	client    client.Client
 	namespace string
 	assembly  *resources.Assembly
+	// requests are those of the operator, and generator is the one that it uses.
+	requests  *controlplane.Requests
+	generator *countedGenerator
+}
+
+// countedGenerator counts how often it is called.
+type countedGenerator struct {
+	*helm.Generator
+	rendered, asked atomic.Int64
+}
+
+func (g *countedGenerator) Generate(
+	ctx context.Context, namespace, name string, parameters component.Unstructurable,
+) ([]client.Object, error) {
+	g.rendered.Add(1)
+	return g.Generator.Generate(ctx, namespace, name, parameters)
+}
+
+func (g *countedGenerator) Inputs(ctx context.Context, namespace, name string) (string, error) {
+	defer g.asked.Add(1)
+	return g.Generator.Inputs(ctx, namespace, name)
 }
 
 // startTakeOver starts an operator that deploys the chart, and stops it when the test ends.
@@ -128,7 +150,8 @@ func startTakeOver(t *testing.T, namespace string, options helm.Options) *takeOv
 
 func startChart(t *testing.T, namespace string, folder fs.FS, options helm.Options) *takeOverWorld {
 	t.Helper()
-	mgr, err := ctrl.NewManager(plane.Config(t), ctrl.Options{
+	counted, requests := controlplane.CountRequests(plane.Config(t))
+	mgr, err := ctrl.NewManager(counted, ctrl.Options{
 		Scheme:     resources.NewScheme(),
 		Metrics:    metricsserver.Options{BindAddress: "0"},
 		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}},
@@ -141,7 +164,8 @@ func startChart(t *testing.T, namespace string, folder fs.FS, options helm.Optio
 	if err != nil {
 		t.Fatal(err)
 	}
-	generator := component.NewGenerator(chart).WithParameterTransformer(component.ParameterTransformerFunc(chartValues))
+	own := &countedGenerator{Generator: chart}
+	generator := component.NewGenerator(own).WithParameterTransformer(chartValues{})
 	root := components.NewComponentRoot(takeOverPrefix, generator, components.Options[*resources.Assembly]{
 		Config:      reconcilers.NewConfig(mgr, &resources.Assembly{}, time.Hour),
 		ReclaimFrom: []string{"helm"},
@@ -162,11 +186,17 @@ func startChart(t *testing.T, namespace string, folder fs.FS, options helm.Optio
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &takeOverWorld{T: t, client: c, namespace: namespace}
+	return &takeOverWorld{T: t, client: c, namespace: namespace, requests: requests, generator: own}
 }
 
 // chartValues returns the values that an Assembly has in a ConfigMap that stands for them.
-func chartValues(_, _ string, parameters component.Unstructurable) (component.Unstructurable, error) {
+type chartValues struct{}
+
+func (chartValues) Deterministic() bool { return true }
+
+func (chartValues) TransformParameters(
+	_, _ string, parameters component.Unstructurable,
+) (component.Unstructurable, error) {
 	text, _, err := unstructured.NestedString(parameters.ToUnstructured()["objects"].([]any)[0].(map[string]any), "data", "values")
 	if err != nil {
 		return nil, err
