@@ -2,10 +2,8 @@ package engine
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/internal/component/execute"
@@ -15,26 +13,6 @@ import (
 
 // maxIdentified is how many objects are read in one request to find out who changes them. The message names fewer.
 const maxIdentified = 5
-
-// contested reports whether another client keeps changing a desired object. It is then not asked how ready it is, since
-// each change would cost a request.
-func (m *Memory) contested(desired *plan.Desired, now time.Time) bool {
-	c, known := m.corrections[desired.Key]
-	return known && c.Digest == desired.Digest && c.Persistent && !c.Forgotten(now)
-}
-
-// forget drops what is known of corrections that do not count any more.
-func (m *Memory) forget(now time.Time) {
-	maps.DeleteFunc(m.corrections, func(_ plan.Key, c plan.Corrections) bool { return c.Forgotten(now) })
-}
-
-// set stores what is known of the corrections of an object.
-func (m *Memory) setCorrections(key plan.Key, c plan.Corrections) {
-	if m.corrections == nil {
-		m.corrections = map[plan.Key]plan.Corrections{}
-	}
-	m.corrections[key] = c
-}
 
 // countCorrections counts the corrections among results.
 func (r *run) countCorrections(results []execute.Result) {
@@ -98,32 +76,3 @@ func writersFrom(losses []managedfields.Loss, prefix string) plan.Writers {
 	}
 	return writers
 }
-
-// giveUpRepeated gives up the operations of the next stage that were carried out before in this run. What is written is
-// then changed by admission, for instance, so it would be written for ever. A desired object is contested from then on.
-// repeated reports whether there are such operations, stuck whether the plan has them although they were given up.
-func (r *run) giveUpRepeated(ctx context.Context, p plan.Plan) (repeated, stuck bool) {
-	for i := range p.Next.Operations {
-		o := &p.Next.Operations[i]
-		if !r.succeeded[keyOf(o)] {
-			continue
-		}
-		repeated = true
-		r.planner.Changed(o.Key)
-		if c := r.Memory.corrections[o.Key]; o.Undoes != "" && !c.Persistent && r.objects[o.Key] != nil {
-			c = c.After(*o, r.objects[o.Key].Desired.Digest, r.task.Now).Futile()
-			c.Writers = r.writersOf(ctx, r.executor(p), *o)
-			r.Memory.setCorrections(o.Key, c)
-			r.in.Corrections = r.Memory.corrections
-			continue
-		}
-		if _, known := r.in.Failed[o.Key]; known {
-			stuck = true
-		}
-		r.in.Failed[o.Key] = messageFutile
-		r.report.Waits, r.report.Futile = true, true
-	}
-	return repeated, stuck
-}
-
-const messageFutile = "it is not as desired after it was written; a webhook or another controller keeps changing it"

@@ -65,42 +65,6 @@ type Engine struct {
 	Parallel int
 }
 
-// Memory is kept of a component from request to request. Losing it costs a few reads. The zero value is empty.
-type Memory struct {
-	// fresh are the records that this process made, of objects that it did not try to create since, or whose creation
-	// was refused. Such an object cannot exist unseen, unless another process created it.
-	fresh map[plan.Key]bool
-	// namespaces has the namespaces that were found or created, by name.
-	namespaces map[string]bool
-	// refusals are the types whose fence failed.
-	refusals map[plan.Key]refusal
-	// corrections has what is known of the corrections of objects, by key.
-	corrections map[plan.Key]plan.Corrections
-	// rest is set if the last run left nothing to do.
-	rest *rest
-	// Manifests remembers what was prepared.
-	Manifests manifest.Cache
-}
-
-// Move forgets what does not hold when the component is deployed with another client, to the same cluster or to
-// another.
-func (m *Memory) Move(sameCluster bool) {
-	// What was prepared does not depend on the cluster.
-	moved := Memory{Manifests: m.Manifests}
-	if sameCluster {
-		moved.corrections = m.corrections
-	}
-	*m = moved
-}
-
-// setFresh marks a recorded object as not created by this process.
-func (m *Memory) setFresh(key plan.Key) {
-	if m.fresh == nil {
-		m.fresh = map[plan.Key]bool{}
-	}
-	m.fresh[key] = true
-}
-
 // Task is what is to be done.
 type Task struct {
 	// Deleting reports whether the component is going. Objects are then ignored.
@@ -495,3 +459,32 @@ func OwnerID(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:]))
 }
+
+// giveUpRepeated gives up the operations of the next stage that were carried out before in this run. What is written is
+// then changed by admission, for instance, so it would be written for ever. A desired object is contested from then on.
+// repeated reports whether there are such operations, stuck whether the plan has them although they were given up.
+func (r *run) giveUpRepeated(ctx context.Context, p plan.Plan) (repeated, stuck bool) {
+	for i := range p.Next.Operations {
+		o := &p.Next.Operations[i]
+		if !r.succeeded[keyOf(o)] {
+			continue
+		}
+		repeated = true
+		r.planner.Changed(o.Key)
+		if c := r.Memory.corrections[o.Key]; o.Undoes != "" && !c.Persistent && r.objects[o.Key] != nil {
+			c = c.After(*o, r.objects[o.Key].Desired.Digest, r.task.Now).Futile()
+			c.Writers = r.writersOf(ctx, r.executor(p), *o)
+			r.Memory.setCorrections(o.Key, c)
+			r.in.Corrections = r.Memory.corrections
+			continue
+		}
+		if _, known := r.in.Failed[o.Key]; known {
+			stuck = true
+		}
+		r.in.Failed[o.Key] = messageFutile
+		r.report.Waits, r.report.Futile = true, true
+	}
+	return repeated, stuck
+}
+
+const messageFutile = "it is not as desired after it was written; a webhook or another controller keeps changing it"

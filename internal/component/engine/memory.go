@@ -1,0 +1,107 @@
+package engine
+
+import (
+	"maps"
+	"time"
+
+	"github.com/espalier-dev/espalier/internal/component/manifest"
+	"github.com/espalier-dev/espalier/internal/component/plan"
+)
+
+// Memory is kept of a component from request to request. Losing it costs a few reads. The zero value is empty.
+type Memory struct {
+	// fresh are the records that this process made, of objects that it did not try to create since, or whose creation
+	// was refused. Such an object cannot exist unseen, unless another process created it.
+	fresh map[plan.Key]bool
+	// namespaces has the namespaces that were found or created, by name.
+	namespaces map[string]bool
+	// refusals are the types whose fence failed.
+	refusals map[plan.Key]refusal
+	// corrections has what is known of the corrections of objects, by key.
+	corrections map[plan.Key]plan.Corrections
+	// rest is set if the last run left nothing to do.
+	rest *rest
+	// Manifests remembers what was prepared.
+	Manifests manifest.Cache
+}
+
+// Move forgets what does not hold when the component is deployed with another client, to the same cluster or to
+// another.
+func (m *Memory) Move(sameCluster bool) {
+	// What was prepared does not depend on the cluster.
+	moved := Memory{Manifests: m.Manifests}
+	if sameCluster {
+		moved.corrections = m.corrections
+	}
+	*m = moved
+}
+
+// setFresh marks a recorded object as not created by this process.
+func (m *Memory) setFresh(key plan.Key) {
+	if m.fresh == nil {
+		m.fresh = map[plan.Key]bool{}
+	}
+	m.fresh[key] = true
+}
+
+// contested reports whether another client keeps changing a desired object. It is then not asked how ready it is, since
+// each change would cost a request.
+func (m *Memory) contested(desired *plan.Desired, now time.Time) bool {
+	c, known := m.corrections[desired.Key]
+	return known && c.Digest == desired.Digest && c.Persistent && !c.Forgotten(now)
+}
+
+// anyContested reports whether another client keeps changing an object. How often it is corrected depends on the time.
+func (m *Memory) anyContested(now time.Time) bool {
+	for _, c := range m.corrections {
+		if c.Persistent && !c.Forgotten(now) {
+			return true
+		}
+	}
+	return false
+}
+
+// forget drops what is known of corrections that do not count any more.
+func (m *Memory) forget(now time.Time) {
+	maps.DeleteFunc(m.corrections, func(_ plan.Key, c plan.Corrections) bool { return c.Forgotten(now) })
+}
+
+// setCorrections stores what is known of the corrections of an object.
+func (m *Memory) setCorrections(key plan.Key, c plan.Corrections) {
+	if m.corrections == nil {
+		m.corrections = map[plan.Key]plan.Corrections{}
+	}
+	m.corrections[key] = c
+}
+
+// rest is what is kept of a run that left nothing to do and nothing to wait for.
+type rest struct {
+	// reapply is when an object is to be rewritten; zero for never.
+	reapply time.Time
+	// inventory is the version of the inventory.
+	inventory uint64
+}
+
+// AtRest returns the report of a run with the task of the last one, if that run left nothing to do and nothing can have
+// changed since; else nil. Nothing has changed if the inventory is the same, the observer has no news, and no object is
+// due to be rewritten. AtRest makes no request, and its cost does not depend on the number of objects, unless the
+// inventory is in the status. The report has no inventory and no input.
+func (e *Engine) AtRest(now time.Time) *Report {
+	r := e.Memory.rest
+	if r == nil || !r.reapply.IsZero() && !now.Before(r.reapply) ||
+		r.inventory != e.Store.Version() || !e.Observer.Unchanged(e.Component) {
+		return nil
+	}
+	return &Report{AtRest: true, Plan: plan.Plan{Done: true, Reapply: r.reapply}}
+}
+
+// rest returns what to keep of the run, nil if another run might do or find out something else.
+func (r *run) rest() *rest {
+	report, version := r.report, r.Store.Version()
+	if r.task.Deleting || r.task.DryRun || r.fenced || version == 0 || !report.Plan.Done || report.Recorded > 0 ||
+		report.Waits || !report.Plan.Recheck.IsZero() || r.Memory.anyContested(r.task.Now) ||
+		len(r.in.Failed) > 0 || len(report.Syncing) > 0 || len(report.Polled) > 0 {
+		return nil
+	}
+	return &rest{reapply: report.Plan.Reapply, inventory: version}
+}
