@@ -62,7 +62,9 @@ func (c errorClass) readReason() string { return c.reason("read", "read") }
 
 // watchReason says why a type cannot be watched, in stable words. verb is the request that failed: "listed" or
 // "watched". A watch is of all namespaces.
-func (c errorClass) watchReason(verb string) string { return c.reason("watched", verb+" in the whole cluster") }
+func (c errorClass) watchReason(verb string) string {
+	return c.reason("watched", verb+" in the whole cluster")
+}
 
 func (c errorClass) reason(goal, verb string) string {
 	switch c {
