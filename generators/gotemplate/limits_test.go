@@ -149,7 +149,7 @@ func TestAttacks(t *testing.T) {
 			if len(err.Error()) > 4096 {
 				t.Errorf("the error has %d bytes", len(err.Error()))
 			}
-			if took := time.Since(start); took > 10*time.Second {
+			if took := time.Since(start); took > time.Minute {
 				t.Errorf("it took %s", took)
 			}
 			if mib := peak() >> 20; mib > 400 {

@@ -206,7 +206,7 @@ func byUs(ctx context.Context, generator *Generator, values map[string]any, upgr
 	chart := clone(generator.chart)
 	files, err := generator.render(ctx, chart, values, common.ReleaseOptions{
 		Name: corpusRelease, Namespace: corpusNamespace, Revision: 1, IsInstall: !upgrade, IsUpgrade: upgrade,
-	}, gotemplate.Limits{})
+	}, generator.options.Limits)
 	if err != nil {
 		return rendering{}, err
 	}

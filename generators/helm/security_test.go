@@ -152,7 +152,7 @@ func TestTemplatesAreBounded(t *testing.T) {
 			if !errors.Is(err, gotemplate.ErrLimit) && !strings.HasPrefix(name, "recursion") {
 				t.Errorf("want the error of a limit, got %v", err)
 			}
-			if took := time.Since(start); took > 20*time.Second {
+			if took := time.Since(start); took > time.Minute {
 				t.Errorf("want an error after about %s, got one after %s", limits.Time, took)
 			}
 		})
