@@ -149,11 +149,17 @@ func (b *bundle) dropped() []client.Object {
 	return objects
 }
 
-// rests expects that no request is made, for a while.
+// rests expects that the last events of a roll-out end, and that no request is made from then on, for a while.
 func (b *bundle) rests(during time.Duration) {
 	b.Helper()
-	// The last event of the roll-out may be on its way.
-	time.Sleep(500 * time.Millisecond)
+	eventually(b, "the requests do not end", func(context.Context) error {
+		before := b.requests.Total()
+		time.Sleep(500 * time.Millisecond)
+		if n := b.requests.Total() - before; n > 0 {
+			return fmt.Errorf("%d requests in half a second:\n%s", n, b.requests)
+		}
+		return nil
+	})
 	b.requests.Reset()
 	time.Sleep(during)
 	if n := b.requests.Total(); n > 0 {

@@ -35,6 +35,18 @@ func (b *bundle) othersWrite() {
 		`{"kubectl.kubernetes.io/restartedAt":"2020-01-02T03:04:05Z"}}}}}`)
 	patch(&corev1.ServiceAccount{ObjectMeta: meta}, "user",
 		`{"imagePullSecrets":[{"name":"theirs"}],"metadata":{"labels":{"theirs":"yes"}}}`)
+	eventually(b, "the Deployment is not rolled out", func(ctx context.Context) error {
+		deployment := &appsv1.Deployment{ObjectMeta: meta}
+		deployment.Name = "scaled"
+		if err := b.Get(ctx, client.ObjectKeyFromObject(deployment), deployment); err != nil {
+			return err
+		}
+		if deployment.Status.ObservedGeneration != deployment.Generation {
+			return fmt.Errorf("the status is of generation %d", deployment.Status.ObservedGeneration)
+		}
+		return nil
+	})
+	eventually(b, "it is not ready", isReady(b, b.assembly))
 }
 
 // kept returns what others and the API server have written into the objects of the odd bundle.
