@@ -22,7 +22,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// othersWrite lets others write what no manifest of the odd bundle has: they scale, restart, label and authenticate.
+// othersWrite lets others write what no manifest of the odd bundle has: they scale, restart, label and authenticate. It
+// waits until the component is ready with that.
 func (b *bundle) othersWrite() {
 	b.Helper()
 	meta := metav1.ObjectMeta{Namespace: b.values.Namespace}

@@ -85,7 +85,8 @@ func TestErrorsOfSecretsAreWithheld(t *testing.T) {
 			withheld},
 		{apierrs.NewForbidden(schema.GroupResource{Resource: "secrets"}, "x", errors.New(
 			`User "system:serviceaccount:n:a" cannot create resource "secrets" in API group "" in the namespace "n": HUSH`)),
-			`forbidden: User "system:serviceaccount:n:a" cannot create resource "secrets" in API group "" in the namespace "n"`},
+			`forbidden: User "system:serviceaccount:n:a" cannot create resource "secrets" in API group "" ` +
+				`in the namespace "n"`},
 		{apierrs.NewForbidden(schema.GroupResource{Resource: "secrets"}, "", errors.New(
 			`User "a" cannot create resource "HUSH HUSH" in API group "" in the namespace "n"`)), "Forbidden; " + withheld},
 		{&apierrs.StatusError{}, "status 0; " + withheld},
