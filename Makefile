@@ -54,12 +54,12 @@ packages-with = $(addprefix ./,$(sort $(dir $(shell git grep -l $(1) -- $(main-m
 
 # With the race detector, the packages of simulations whose code runs beside itself. "make simulate" runs all of them,
 # which would take it too long.
-race-packages = $$(if [ $$module = simulation ]; then echo -short . ./faults ./internal/storage ./internal/transport \
+race-packages = $$(if [ $$module = testing/simulation ]; then echo -short . ./faults ./internal/storage ./internal/transport \
 	./internal/journal ./internal/state ./internal/informers ./internal/random; else echo ./...; fi)
 
 .PHONY: quick
 quick: ## Run the tests that need no control plane, but for simulations, those that a change concerns.
-	@hack/quick $(filter-out simulation,$(patsubst ./%,%,$(MODULES)))
+	@hack/quick $(filter-out testing/simulation,$(patsubst ./%,%,$(MODULES)))
 
 .PHONY: test
 test: $(if $(RACE),compiler) controlplane ## Run all tests of all modules, the fault matrix without pairs of faults.
@@ -75,7 +75,7 @@ faults: controlplane ## Run the fault matrix with pairs of faults, and races of 
 
 .PHONY: simulate
 simulate: controlplane ## Run operators in simulated clusters, under faults and in virtual time (SEEDS=1000 tries more).
-	$(GO) -C simulation test $(TESTFLAGS) $(if $(SEEDS),./stories/... -simulation.seeds=$(SEEDS),./...)
+	$(GO) -C testing/simulation test $(TESTFLAGS) $(if $(SEEDS),./internal/stories/... -simulation.seeds=$(SEEDS),./...)
 
 .PHONY: differential
 differential: controlplane ## Compare the API server in memory with a real one, by the tables that run on both.
@@ -140,7 +140,7 @@ check-generated: ## That generated files are what "make generate" makes of the s
 .PHONY: generate
 generate: $(TOOLS)/built ## Generate deep copies, the pages in docs, and what go:generate directives ask for.
 	$(TOOLS)/controller-gen object paths=./...
-	cd generators/kustomize && $(TOOLS)/controller-gen object paths=./...
+	cd generator/kustomize && $(TOOLS)/controller-gen object paths=./...
 	PATH="$(TOOLS):$$PATH" $(GO) generate ./...
 	PATH="$(TOOLS):$$PATH" $(GO) -C examples/platform/delivery generate ./...
 	$(GO) -C hack/tools run ./docs $(CURDIR)

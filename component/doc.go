@@ -1,34 +1,22 @@
-// Package component is the contract between the author of a component and the reconciler that deploys it. It says how
-// objects are generated, what a resource configures, and which annotations an object may have.
+// Package component deploys components: sets of objects that a generator makes for a resource.
 //
-// A component needs only a [Generator], which is usually a function:
+// [ComponentReconciler] is a node like any other, and [NewComponentRoot] returns a root for resources that are one
+// component each. The package is built on what package reconcilers exports, and nothing else of it: a node of your own
+// can do what this one does.
 //
-//	component.GeneratorFunc(func(
-//		ctx context.Context, namespace, name string, parameters component.Unstructurable,
-//	) ([]client.Object, error) {
-//		return []client.Object{
-//			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}},
-//		}, nil
-//	})
+// # The life of a request
 //
-// The annotations of an object say how it is treated: in which wave it is applied, whether it may be adopted, how it is
-// updated, when it is ready. The constants describe them, and [ReadSettings] reads them:
-//
-//	annotations:
-//	  espalier.dev/apply-order: "-1"
-//	  espalier.dev/delete-policy: orphan
-//
-// The resource configures the component as a whole: where it is deployed, as which user, how long that may take. For
-// each of these there is an optional interface, such as [PlacementConfiguration]. The resource or its spec implements
-// it, most easily by embedding the struct with a similar name:
-//
-//	type GardenSpec struct {
-//		component.PlacementSpec `json:",inline"`
-//		component.TimeoutSpec   `json:",inline"`
-//		Beds int `json:"beds"`
-//	}
-//
-// The methods of these interfaces only read the resource. [ConfigurationOf] calls all of them.
-//
-// Nothing in this package talks to a cluster.
+//  1. The root calls Reconcile (reconcile.go), which checks the fields of the node (component.go).
+//  2. It reads from the resource how to deploy (package generator, configurationof.go), and adds the finalizer.
+//  3. It finds the cluster and the identity to deploy with (deployment.go), and the inventory (inventory.go). What it
+//     remembers of the resource from request to request is in resource_state.go.
+//  4. It computes the component digest and calls the generator (reconcile.go; digest.go of package generator).
+//  5. manifest.Prepare checks the objects, and the engine brings the cluster into agreement with them
+//     (internal/component). The doc of package engine describes the life of one object.
+//  6. If the resource is being deleted, the engine deletes all objects instead (remove.go). The finalizer is removed
+//     last.
+//  7. status.go derives state, reason and message from what was found out, and changes the status in memory.
+//  8. events.go records events if something happened.
+//  9. requeue.go decides when to come back. Its event source brings the resource back when an object changes.
+//  10. The root writes the status if it differs.
 package component

@@ -2,156 +2,62 @@ package component_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"time"
+
+	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/generator"
+	"github.com/espalier-dev/espalier/internal/testenv/resources"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/espalier-dev/espalier/component"
 )
 
-// A generator is a function from what the resource asks for to objects.
-func ExampleGenerator() {
-	var beds component.Generator = component.GeneratorFunc(
-		func(ctx context.Context, namespace, name string, parameters component.Unstructurable) ([]client.Object, error) {
-			flowers, _ := parameters.ToUnstructured()["flowers"].([]any)
-			var objects []client.Object
-			for _, flower := range flowers {
-				objects = append(objects, &corev1.ConfigMap{
-					ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("%s-%s", name, flower)},
-				})
-			}
-			return objects, nil
-		})
-
-	objects, err := beds.Generate(context.Background(), "plots", "garden", component.UnstructurableMap{"flowers": []any{"rose", "iris"}})
-	for _, object := range objects {
-		fmt.Println(object.GetNamespace(), object.GetName())
+// A component is what its generator makes. Its objects are recorded by the first request, and created by the next, wave by wave.
+func ExampleComponentReconciler() {
+	part := func(namespace, name, order string) client.Object {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: name,
+			Annotations: map[string]string{"espalier.dev/apply-order": order},
+		}}
 	}
-	fmt.Println(err)
-	// Output:
-	// plots garden-rose
-	// plots garden-iris
-	// <nil>
-}
-
-// What is around a generator can be added from outside: here, a label on each object.
-func ExampleNewGenerator() {
-	beds := component.GeneratorFunc(func(_ context.Context, namespace, name string, _ component.Unstructurable) ([]client.Object, error) {
-		return []client.Object{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}}, nil
-	})
-	label := component.ObjectTransformerFunc(func(_, name string, objects []client.Object) ([]client.Object, error) {
-		for _, object := range objects {
-			object.SetLabels(map[string]string{"app.kubernetes.io/instance": name})
+	node := &component.ComponentReconciler[*resources.Assembly]{
+		Prefix: "assembly.example.com",
+		Generator: generator.GeneratorFunc(func(_ context.Context, namespace, name string, _ generator.Unstructurable) ([]client.Object, error) {
+			return []client.Object{part(namespace, name+"-roof", "1"), part(namespace, name+"-walls", "0")}, nil
+		}),
+	}
+	house := resources.NewAssembly("default", "house")
+	house.UID, house.ResourceVersion = "u", "999"
+	ctx, config := exampleCluster(house)
+	for range 3 {
+		plan, err := node.Plan(ctx, house)
+		if err != nil {
+			fmt.Println(err)
+			return
 		}
-		return objects, nil
-	})
-
-	objects, _ := component.NewGenerator(beds).WithObjectTransformer(label).Generate(context.Background(), "plots", "garden", nil)
-	fmt.Println(objects[0].GetLabels())
-	// Output: map[app.kubernetes.io/instance:garden]
-}
-
-// A generator finds what else is known of the component in its context. Outside of a reconciler, it is given one like this.
-func ExampleNewContext() {
-	ctx := component.NewContext(context.Background()).WithComponentName("garden").WithComponentRevision(3)
-
-	name, err := component.ComponentNameFromContext(ctx)
-	fmt.Println(name, err)
-	_, err = component.ClientFromContext(ctx)
-	fmt.Println(err)
-	// Output:
-	// garden <nil>
-	// client not found in context
-}
-
-// The annotations of an object say how it is dealt with. Those under the prefix of the component win over the shared ones.
-func ExampleReadSettings() {
-	settings, err := component.ReadSettings("platform.example.com", map[string]string{
-		"espalier.dev/apply-order":           "-1",
-		"espalier.dev/update-policy":         "recreate",
-		"platform.example.com/update-policy": "ssa-override",
-		"platform.example.com/ignore-fields": "/spec/replicas",
-	})
-	fmt.Println(settings.ApplyOrder, settings.UpdatePolicy, settings.IgnoreFields, err)
-
-	_, err = component.ReadSettings("platform.example.com", map[string]string{
-		"espalier.dev/apply-order":           "first",
-		"platform.example.com/delete-policy": "keep",
-	})
-	fmt.Println(err)
-	// Output:
-	// -1 ApplyOverride [/spec/replicas] <nil>
-	// annotation platform.example.com/delete-policy: must be one of delete, orphan, orphan-on-apply, orphan-on-delete: "keep"
-	// annotation espalier.dev/apply-order: must be a number from -32768 to 32767: "first"
-}
-
-type GardenSpec struct {
-	component.PlacementSpec `json:",inline"`
-	component.TimeoutSpec   `json:",inline"`
-}
-
-type Garden struct {
-	metav1.ObjectMeta
-	Spec GardenSpec
-}
-
-// GetTimeout makes the resource say itself what its spec could say as well.
-func (g *Garden) GetTimeout() time.Duration { return time.Hour }
-
-// Each thing that can be said about a deployment is an interface, which the resource or its spec implements.
-func ExampleLookup() {
-	garden := &Garden{Spec: GardenSpec{PlacementSpec: component.PlacementSpec{Namespace: "plots"}}}
-
-	placement, ok := component.Lookup[component.PlacementConfiguration](garden)
-	fmt.Println(placement.GetDeploymentNamespace(), ok)
-	timeout, ok := component.Lookup[component.TimeoutConfiguration](garden)
-	fmt.Println(timeout.GetTimeout(), ok)
-	_, ok = component.Lookup[component.SuspensionConfiguration](garden)
-	fmt.Println(ok)
-	// Output:
-	// plots true
-	// 1h0m0s true
-	// false
-}
-
-// All that a resource says, with defaults where it says nothing.
-func ExampleConfigurationOf() {
-	garden := &Garden{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "garden"},
-		Spec:       GardenSpec{PlacementSpec: component.PlacementSpec{Namespace: "plots"}},
+		for _, operation := range plan.Operations {
+			fmt.Println("to do:", operation.Action, operation.Object)
+		}
+		if _, err := node.Reconcile(ctx, house); err != nil {
+			fmt.Println(err)
+		}
+		fmt.Printf("%s, with %d records\n", house.Status.State, len(house.Status.Inventory))
 	}
 
-	configuration, err := component.ConfigurationOf(garden)
-	fmt.Println(configuration, err)
-	fmt.Println(configuration.Requeue, configuration.Timeout)
-	// Output:
-	// plots/garden <nil>
-	// 10m0s 1h0m0s
-}
-
-// What a component needs and has not got yet is worth waiting for, and no failure.
-func ExampleNewRetriableError() {
-	after := 30 * time.Second
-	err := fmt.Errorf("hook 0: %w", component.NewRetriableError(errors.New("no certificate yet"), &after))
-
-	var retriable *component.RetriableError
-	if errors.As(err, &retriable) {
-		fmt.Println(retriable, *retriable.RetryAfter())
+	var list corev1.ConfigMapList
+	if err := config.List(ctx, &list, client.InNamespace("default")); err != nil {
+		fmt.Println(err)
 	}
-	// Output: no certificate yet 30s
-}
-
-// A pattern stands for types in any version.
-func ExampleTypePattern_Matches() {
-	pattern := component.TypePattern{Group: "*.example.com", Kind: "*"}
-	fmt.Println(pattern.Matches(schema.GroupKind{Group: "garden.example.com", Kind: "Bed"}))
-	fmt.Println(pattern.Matches(schema.GroupKind{Group: "example.com", Kind: "Bed"}))
+	for _, object := range list.Items {
+		fmt.Println("there is", object.Name)
+	}
 	// Output:
-	// true
-	// false
+	// to do: create ConfigMap default/house-walls
+	// Pending, with 2 records
+	// to do: create ConfigMap default/house-walls
+	// Ready, with 2 records
+	// Ready, with 2 records
+	// there is house-roof
+	// there is house-walls
 }

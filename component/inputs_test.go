@@ -3,69 +3,89 @@ package component_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/generator"
+	"github.com/espalier-dev/espalier/internal/testenv/resources"
 )
 
-// reporting is a generator and a transformer that reports what it depends on.
-type reporting struct {
-	inputs string
-	err    error
+// reportingGenerator reports an input besides the resource.
+type reportingGenerator struct {
+	*countingGenerator
+	input   string
+	err     error
+	reports int
+	// revision is the one that the context has.
+	revision int64
 }
 
-func (r reporting) Inputs(_ context.Context, namespace, name string) (string, error) {
-	return namespace + "/" + name + " " + r.inputs, r.err
+func (g *reportingGenerator) Inputs(ctx context.Context, namespace, name string) (string, error) {
+	g.reports++
+	g.revision, _ = generator.ComponentRevisionFromContext(ctx)
+	if namespace != "default" || name != "house" {
+		return "", errors.New("called for " + namespace + "/" + name)
+	}
+	return g.input, g.err
 }
 
-func (r reporting) Generate(context.Context, string, string, component.Unstructurable) ([]client.Object, error) {
-	return nil, nil
-}
-
-func (r reporting) TransformParameters(_, _ string, p component.Unstructurable) (component.Unstructurable, error) {
-	return p, nil
-}
-
-func (r reporting) TransformObjects(_, _ string, objects []client.Object) ([]client.Object, error) {
-	return objects, nil
-}
-
-func TestTransformableGeneratorReportsInputs(t *testing.T) {
-	silent := component.GeneratorFunc(func(context.Context, string, string, component.Unstructurable) ([]client.Object, error) {
-		return nil, nil
-	})
-	failing := reporting{err: errors.New("unreachable")}
-	for name, tc := range map[string]struct {
-		generator component.Generator
-		reports   bool
-		want, err string
-	}{
-		"no transformable generator":    {silent, false, "", ""},
-		"one that reports":              {reporting{inputs: "a"}, true, "ns/n a", ""},
-		"nothing reports":               {component.NewGenerator(silent).WithObjectTransformer(addObject("x")), false, "", ""},
-		"the generator":                 {component.NewGenerator(reporting{inputs: "a"}), true, `"ns/n a"`, ""},
-		"all in order":                  {component.NewGenerator(reporting{inputs: "a"}).WithObjectTransformer(reporting{inputs: "b"}).WithParameterTransformer(reporting{inputs: "c"}), true, `"ns/n a","ns/n c","ns/n b"`, ""},
-		"nested":                        {component.NewGenerator(component.NewGenerator(silent).WithObjectTransformer(reporting{inputs: "b"})), true, `"\"ns/n b\""`, ""},
-		"nothing nested reports":        {component.NewGenerator(component.NewGenerator(silent)), false, `""`, ""},
-		"the generator fails":           {component.NewGenerator(failing), true, "", "unreachable"},
-		"a transformer fails":           {component.NewGenerator(silent).WithParameterTransformer(failing), true, "", "parameter transformer 0: unreachable"},
-		"there is no generator":         {component.NewGenerator(nil), false, "", "there is no generator"},
-		"a missing transformer":         {component.NewGenerator(reporting{}).WithObjectTransformer(nil), true, "", "object transformer 0: there is no transformer"},
-		"a nil transformable generator": {(*component.TransformableGenerator)(nil), false, "", "there is no generator"},
+// A generator that reports inputs is asked in each request, and called when the answer is another one. That starts no revision.
+func TestGeneratorReportsInputs(t *testing.T) {
+	for name, wrap := range map[string]func(generator.Generator) generator.Generator{
+		"by itself": func(g generator.Generator) generator.Generator { return g },
+		"wrapped": func(g generator.Generator) generator.Generator {
+			return generator.NewGenerator(g).WithParameterTransformer(generator.Defaults(nil))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if reports := component.ReportsInputs(tc.generator); reports != tc.reports {
-				t.Errorf("it reports: %v", reports)
+			house, _, _ := newHouse()
+			generator := &reportingGenerator{
+				countingGenerator: &countingGenerator{Generator: resources.AssemblyGenerator(), deterministic: true}, input: "1",
 			}
-			reporter, ok := tc.generator.(component.InputReporter)
-			if !ok {
-				return
+			node := assembling()
+			node.Generator = wrap(generator)
+			o := newOperated(t, node, house, nil)
+			o.untilIdle(t)
+			revision := o.house(t).Status.Revision
+			if revision != 1 || generator.revision != 1 {
+				t.Errorf("the revision is %d, and %d in the context", revision, generator.revision)
 			}
-			got, err := reporter.Inputs(t.Context(), "ns", "n")
-			if errorText(err) != tc.err || err == nil && got != tc.want {
-				t.Errorf("got %s, %v", got, err)
+			for _, step := range []struct {
+				name, input string
+				err         error
+				calls       int
+			}{
+				{"nothing changes", "1", nil, 0},
+				{"the input changes", "2", nil, 1},
+				{"nothing changes again", "2", nil, 0},
+				{"it fails", "3", errors.New("unreachable"), 0},
+				{"it fails again", "3", errors.New("unreachable"), 0},
+				{"it works again, as before", "2", nil, 0},
+				{"the input changes back", "1", nil, 1},
+			} {
+				generator.calls, generator.reports = 0, 0
+				generator.input, generator.err = step.input, step.err
+				before := o.house(t)
+				_, err := o.reconcile(t, 0)
+				if generator.calls != step.calls || generator.reports != 1 || !errors.Is(err, step.err) {
+					t.Errorf("%s: %d calls, asked %d times, %v", step.name, generator.calls, generator.reports, err)
+				}
+				after := o.house(t)
+				if after.Status.Revision != revision || len(after.Status.Inventory) != len(before.Status.Inventory) {
+					t.Errorf("%s: revision %d, inventory %v", step.name, after.Status.Revision, after.Status.Inventory)
+				}
+				if step.err == nil {
+					continue
+				}
+				condition := after.Status.Conditions[0]
+				if condition.Reason != "Error" || condition.Message != "Unable to generate the objects: unreachable" {
+					t.Errorf("%s: the condition says %s: %s", step.name, condition.Reason, condition.Message)
+				}
+				for _, write := range o.writes {
+					if !strings.Contains(write, "Assembly/status") {
+						t.Errorf("%s: %s", step.name, write)
+					}
+				}
 			}
 		})
 	}

@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"github.com/espalier-dev/espalier/dependents"
+	"github.com/espalier-dev/espalier/health"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
-	"github.com/espalier-dev/espalier/suspension"
 	rtesting "github.com/espalier-dev/espalier/testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -16,13 +16,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// resting is a supervisor with the rules of package suspension.
+// resting is a supervisor with the rules of package health.
 type resting struct {
 	supervisor
-	suspension.Rules
+	health.Suspensions
 }
 
-func (r *resting) Suspend(desired client.Object) (bool, error) { return r.Rules.Suspend(desired) }
+func (r *resting) Suspend(desired client.Object) (bool, error) { return r.Suspensions.Suspend(desired) }
 
 func supervisedBy(s reconcilers.Supervisor, n node) node {
 	return &reconcilers.SyncReconciler[*resources.Widget]{

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/espalier-dev/espalier/feature"
+	"github.com/espalier-dev/espalier/feature/gate"
 	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/reconcilers"
 
@@ -19,7 +19,7 @@ import (
 type Dependent[T, CT client.Object] struct {
 	plan
 	desired func(ctx context.Context, resource T) (CT, error)
-	gate    func(ctx context.Context, resource T) feature.Gate
+	gate    func(ctx context.Context, resource T) gate.Gate
 	orphan  func(ctx context.Context, resource T) (bool, error)
 	guard   func(ctx context.Context, resource T) (blocked string, err error)
 	// fill are the functions that fill the cells.
@@ -64,7 +64,7 @@ func (d *Dependent[T, CT]) Type(object CT) *Dependent[T, CT] {
 
 // Gate has the object deleted while the gate is off. A nil gate is on. If the gate returns an error, the object stays
 // as it is, and the error is returned.
-func (d *Dependent[T, CT]) Gate(gate func(ctx context.Context, resource T) feature.Gate) *Dependent[T, CT] {
+func (d *Dependent[T, CT]) Gate(gate func(ctx context.Context, resource T) gate.Gate) *Dependent[T, CT] {
 	d.gate = gate
 	return d.with(gated, gate == nil)
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/apis"
-	"github.com/espalier-dev/espalier/feature"
+	"github.com/espalier-dev/espalier/feature/gate"
 	"github.com/espalier-dev/espalier/health"
 	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/internal/objectname"
@@ -99,7 +99,7 @@ func (d *Dependent[T, CT]) isOff(ctx context.Context, resource T) (bool, error) 
 	if d.gate == nil {
 		return false, nil
 	}
-	on, err := feature.Enabled(d.gate(ctx, resource))
+	on, err := gate.Enabled(d.gate(ctx, resource))
 	return err == nil && !on, err
 }
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/dependents"
-	"github.com/espalier-dev/espalier/feature"
+	"github.com/espalier-dev/espalier/feature/gate"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
 	rtesting "github.com/espalier-dev/espalier/testing"
@@ -55,9 +55,9 @@ func TestManaged(t *testing.T) {
 	}, func() nodes { return one(configOf("blue")) })
 }
 
-type gate struct{ err error }
+type failing struct{ err error }
 
-func (g gate) Enabled() (bool, error) { return false, g.err }
+func (g failing) Enabled() (bool, error) { return false, g.err }
 
 func TestGate(t *testing.T) {
 	run(t, tests{
@@ -87,14 +87,14 @@ func TestGate(t *testing.T) {
 			Replays:        rtesting.NoReplays("it always fails"),
 		},
 	}, func() nodes {
-		return one(configOf("blue").Gate(func(_ context.Context, w *resources.Widget) feature.Gate {
+		return one(configOf("blue").Gate(func(_ context.Context, w *resources.Widget) gate.Gate {
 			switch {
 			case asks(w, "nil"):
-				return (*gate)(nil)
+				return (*failing)(nil)
 			case asks(w, "off"):
-				return gate{}
+				return failing{}
 			case asks(w, "unknown"):
-				return gate{err: errBoom}
+				return failing{err: errBoom}
 			}
 			return nil
 		}).Guard(func(_ context.Context, w *resources.Widget) (string, error) {

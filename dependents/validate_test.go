@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/espalier-dev/espalier/dependents"
-	"github.com/espalier-dev/espalier/feature"
+	"github.com/espalier-dev/espalier/feature/gate"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,7 +20,7 @@ func dependent(name string) *configMapDependent {
 	return dependents.Of(name, func(context.Context, *resources.Widget) (*corev1.ConfigMap, error) { return nil, nil })
 }
 
-func gateOn(context.Context, *resources.Widget) feature.Gate       { return nil }
+func gateOn(context.Context, *resources.Widget) gate.Gate          { return nil }
 func never(context.Context, *resources.Widget) (bool, error)       { return false, nil }
 func unguarded(context.Context, *resources.Widget) (string, error) { return "", nil }
 func yieldName(live *corev1.ConfigMap) (string, error)             { return live.Name, nil }

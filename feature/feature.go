@@ -1,116 +1,213 @@
-// Package feature has gates: switches for a feature, for one of its objects, or for a mutation.
-//
-//	gate := feature.All(
-//		feature.When(resource.Spec.Tracing),
-//		feature.Version(resource.Spec.Version, ">= 2.4"),
-//	)
-//	on, err := feature.Enabled(gate)
-//
-// A nil gate is on, in this package and wherever a gate is a field. A gate holds what it was made from, so it is made
-// for each request.
+// Package feature makes nodes into features that people operate: switched by gates, started when prerequisites are
+// met, suspended and resumed, and reported by one condition each.
 package feature
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"reflect"
+	"sync"
+	"time"
+
+	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/feature/gate"
+	"github.com/espalier-dev/espalier/health"
+	"github.com/espalier-dev/espalier/internal/gotype"
+	"github.com/espalier-dev/espalier/internal/statusfield"
+	"github.com/espalier-dev/espalier/reconcilers"
+	"github.com/espalier-dev/espalier/validation"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	k8svalidation "k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Gate says whether something is on. An error means that it is not known.
-type Gate interface {
-	Enabled() (bool, error)
+// Feature supervises the objects of the nodes below it, whether these are children or components, and reports how they
+// are by one condition. What was found out is kept in a record in the status, see [apis.FeatureStatus].
+//
+//   - Runs: the nested node. While the gate is off, its objects are deleted. While a prerequisite is not met, it does
+//     not run. While the feature is suspended, its objects are kept so that nothing runs.
+//   - Stops: never on its own. A halt of the nested node is returned.
+//   - On error: reports and returns it. An error of the gate or of a prerequisite keeps the nested node from running. A
+//     conflict or a quiet error is returned, and changes neither the condition nor the record.
+//   - On deletion: runs the nested node, which cleans up, and nothing else.
+//
+// The objects are those that the nested nodes report, see [reconcilers.Supervisor]. [Table] has what follows from how
+// they are. A Feature below another one is withdrawn and suspended with it, and counts there as one object.
+//
+// The record may be lost. The prerequisites are then asked again, and the grace period starts again.
+type Feature[Type client.Object] struct {
+	// Name identifies the node in paths and logs, and its record in the status. It must not change later. Required.
+	Name string
+	// Condition is the type of the condition. Default: the Name, followed by Ready.
+	Condition string
+	// Gate says whether the resource has the feature. While it is off, the objects are deleted. Default: on. A function
+	// that returns nil means on, too.
+	Gate func(ctx context.Context, resource Type) gate.Gate
+	// Prerequisites have to be met, in order, before anything of the feature is created. Once all are met, they are not
+	// asked again until the gate was off. Optional.
+	Prerequisites []Prerequisite[Type]
+	// Suspended says whether nothing of the feature is to run. Default: false.
+	Suspended func(resource Type) bool
+	// GracePeriod is how long the feature may take to become healthy, before its condition says Degraded or Down. It
+	// starts when the feature is rolled out, resumed, or not healthy any more, and again when the generation of the
+	// resource changes. Zero: it never does.
+	GracePeriod time.Duration
+	// Health has rules for kinds, in place of those of package health. Optional.
+	Health map[schema.GroupKind]func(object client.Object) apis.Health
+	// Suspension has rules for kinds, in place of those of package health. Optional.
+	Suspension health.Suspensions
+	// Pods has the pods of workloads that are not healthy looked at, to say why. The operator then watches pods.
+	// Default: false.
+	Pods bool
+	// Metrics has the condition shown by the metric espalier_feature_condition, in the registry of controller-runtime.
+	// A resource has one series for each feature. Default: false.
+	Metrics bool
+	// Status returns where the records of features are kept. Default: the field Status of the resource, or what is
+	// embedded there.
+	Status func(resource Type) *apis.LifecycleStatus
+	// Reconciler is the nested node. Required.
+	Reconciler reconcilers.SubReconciler[Type]
+
+	states reconcilers.ResourceState[*resourceState]
+	// nested are the types of the conditions that the nested nodes report.
+	nested     []string
+	nestedOnce sync.Once
 }
 
-// Enabled returns what a gate says. A nil gate is on, also one that is a nil pointer or a nil function.
-func Enabled(gate Gate) (bool, error) {
-	if isNil(gate) {
-		return true, nil
+// Prerequisite has to be met before a feature is rolled out. [DependsOn] and [DependsOnObject] return some.
+type Prerequisite[Type client.Object] struct {
+	// Check returns the reason why it is not met, or an empty text if it is. It may read tracked objects, whose events
+	// bring the resource back. Required.
+	Check func(ctx context.Context, resource Type) (unmet string, err error)
+	// Uses lists what Check reads, for the RBAC rules. Their objects are watched, for those that Check tracks.
+	// Optional.
+	Uses []reconcilers.Access
+}
+
+func (f *Feature[T]) condition() string { return cmp.Or(f.Condition, f.Name+"Ready") }
+
+// SetupWithManager validates, checks that the resource has a place for the record and the condition, and sets up the
+// nested node. It returns an error if another feature of the tree has the name or the condition.
+func (f *Feature[T]) SetupWithManager(
+	ctx context.Context, mgr reconcilers.Manager, bldr *reconcilers.Builder,
+) error {
+	ctx = reconcilers.Enter(ctx, f.Name)
+	if err := f.Validate(ctx); err != nil {
+		return err
 	}
-	return gate.Enabled()
-}
-
-// When returns a gate that is on if the condition holds.
-func When(condition bool) Gate {
-	return boolean(condition)
-}
-
-type boolean bool
-
-func (b boolean) Enabled() (bool, error) {
-	return bool(b), nil
-}
-
-// Func returns a gate that calls a function each time it is asked. A nil function is an error of Enabled.
-func Func(enabled func() (bool, error)) Gate {
-	return function{enabled: enabled}
-}
-
-type function struct {
-	enabled func() (bool, error)
-}
-
-var errNoFunction = errors.New("the gate has no function")
-
-func (f function) Enabled() (bool, error) {
-	if f.enabled == nil {
-		return false, errNoFunction
+	sample := sampleOf[T](ctx)
+	if err := checkStatusOf("Feature", f.Name, f.Status, sample); err != nil {
+		return err
 	}
-	return f.enabled()
+	if !gotype.IsNil(sample) && !statusfield.CanHaveConditions(reflect.TypeOf(sample)) {
+		return fmt.Errorf("Feature %q reports the condition %s, so %T must have a status with Conditions of type "+
+			"[]metav1.Condition", f.Name, f.condition(), sample)
+	}
+	if err := f.claim(ctx, placeOf(f.Status, sample)); err != nil {
+		return err
+	}
+	if err := f.watch(ctx, bldr); err != nil {
+		return err
+	}
+	return f.Reconciler.SetupWithManager(ctx, mgr, bldr)
 }
 
-// All returns a gate that is on if all gates are, and if there are none. It asks them in order, up to the first that is
-// off or returns an error. A nil gate is on.
-func All(gates ...Gate) Gate {
-	return several{gates: gates, until: false}
-}
-
-// Any returns a gate that is on if one of the gates is. It is off if there are none. It asks them in order, up to the
-// first that is on or returns an error. A nil gate is on.
-func Any(gates ...Gate) Gate {
-	return several{gates: gates, until: true}
-}
-
-// several asks gates until one says so.
-type several struct {
-	gates []Gate
-	until bool
-}
-
-func (s several) Enabled() (bool, error) {
-	for i, gate := range s.gates {
-		on, err := Enabled(gate)
-		if err != nil {
-			return false, fmt.Errorf("gate %d: %w", i, err)
+func (f *Feature[T]) watch(ctx context.Context, bldr *reconcilers.Builder) error {
+	for _, use := range f.uses() {
+		if bldr == nil {
+			return errors.New("there is no builder to add a watch to")
 		}
-		if on == s.until {
-			return on, nil
+		if err := reconcilers.WatchTracked(ctx, bldr, use.Object); err != nil {
+			return err
 		}
 	}
-	return !s.until, nil
+	return nil
 }
 
-// Not returns a gate that is on if the other is off. The opposite of a nil gate is off.
-func Not(gate Gate) Gate {
-	return not{gate: gate}
-}
-
-type not struct {
-	gate Gate
-}
-
-func (n not) Enabled() (bool, error) {
-	on, err := Enabled(n.gate)
-	return !on && err == nil, err
-}
-
-func isNil(gate Gate) bool {
-	if gate == nil {
-		return true
+// recordClaim and conditionClaim are what a feature has alone of all features of a tree.
+type (
+	recordClaim struct {
+		place statusfield.Place
+		name  string
 	}
-	switch v := reflect.ValueOf(gate); v.Kind() {
-	case reflect.Pointer, reflect.Func, reflect.Map, reflect.Slice, reflect.Chan:
-		return v.IsNil()
-	default:
-		return false
+	conditionClaim string
+)
+
+func (f *Feature[T]) claim(ctx context.Context, at statusfield.Place) error {
+	if claimant, taken := reconcilers.Claim(ctx, recordClaim{at, f.Name}); taken {
+		return fmt.Errorf("Feature %q must have another Name than %s", f.Name, claimant)
 	}
+	if claimant, taken := reconcilers.Claim(ctx, conditionClaim(f.condition())); taken {
+		return fmt.Errorf("Feature %q must report another Condition than %s, which %s reports",
+			f.Name, f.condition(), claimant)
+	}
+	return claimAlone(ctx, f.Name, at)
+}
+
+// Validate checks that the required fields are set and, if recursive, the nested node.
+func (f *Feature[T]) Validate(ctx context.Context) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	if validator, ok := f.Reconciler.(validation.Validator); ok && validation.IsRecursive(ctx) {
+		if err := validator.Validate(ctx); err != nil {
+			return fmt.Errorf("Feature %q must have a valid Reconciler: %w", f.Name, err)
+		}
+	}
+	return nil
+}
+
+func (f *Feature[T]) check() error {
+	switch {
+	case f == nil:
+		return errors.New("Feature must not be nil")
+	case f.Name == "":
+		return errors.New(`Feature "" must define Name`)
+	case len(k8svalidation.IsQualifiedName(f.condition())) > 0:
+		return fmt.Errorf("Feature %q must define a Condition that is a qualified name, not %q", f.Name, f.condition())
+	case f.GracePeriod < 0:
+		return fmt.Errorf("Feature %q must define a GracePeriod that is not negative", f.Name)
+	case gotype.IsNil(f.Reconciler):
+		return fmt.Errorf("Feature %q must define Reconciler", f.Name)
+	}
+	for i, prerequisite := range f.Prerequisites {
+		if prerequisite.Check == nil {
+			return fmt.Errorf("Feature %q must define Check of Prerequisites[%d]", f.Name, i)
+		}
+	}
+	return nil
+}
+
+// Describe returns the condition, what the prerequisites read, and the nested node.
+func (f *Feature[T]) Describe() reconcilers.Description {
+	if f == nil {
+		return reconcilers.Description{Kind: "Feature"}
+	}
+	return reconcilers.Description{
+		Kind: "Feature", Name: f.Name, Conditions: []string{f.condition()}, Uses: f.uses(),
+		Nodes: []reconcilers.Description{reconcilers.Describe(f.Reconciler)},
+	}
+}
+
+func (f *Feature[T]) uses() []reconcilers.Access {
+	var uses []reconcilers.Access
+	for _, prerequisite := range f.Prerequisites {
+		uses = append(uses, prerequisite.Uses...)
+	}
+	if f.Pods {
+		uses = append(uses, reconcilers.Access{Object: &corev1.Pod{}, Verbs: []string{"get", "list", "watch"}})
+	}
+	return uses
+}
+
+// sampleOf returns an object of the type that the node sees.
+func sampleOf[T client.Object](ctx context.Context) T {
+	if sample, ok := reconcilers.RetrieveResourceType(ctx).(T); ok {
+		return sample
+	}
+	return gotype.Empty[T]()
 }

@@ -2,170 +2,351 @@ package feature_test
 
 import (
 	"errors"
-	"strings"
+	"slices"
 	"testing"
+	"time"
 
-	"github.com/espalier-dev/espalier/feature"
+	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/reconcilers"
+	rtesting "github.com/espalier-dev/espalier/testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-var errOops = errors.New("oops")
+const (
+	isTrue    = metav1.ConditionTrue
+	isFalse   = metav1.ConditionFalse
+	isUnknown = metav1.ConditionUnknown
+)
 
-// broken is a gate that must not be asked if it is nil.
-type broken struct{ asked int }
-
-func (b *broken) Enabled() (bool, error) {
-	b.asked++
-	return false, errOops
+// after returns a row: a shop as it is, and how its features leave it.
+func after(now time.Time, given []edit, expected ...edit) row {
+	return row{
+		Now:            now,
+		Resource:       shop.With(given...).Object(),
+		ExpectResource: shop.With(append(given, expected...)...).Object(),
+	}
 }
 
-// lazy is a function that is a gate.
-type lazy func() bool
+// back says that the request comes back.
+func (r withRow) back(after time.Duration) row {
+	r.ExpectedResult = reconcilers.Result{RequeueAfter: after}
+	return row(r)
+}
 
-func (l lazy) Enabled() (bool, error) { return l(), nil }
+// fails says that the request fails.
+func (r withRow) fails(text string) row {
+	r.ShouldErr = true
+	r.Verify = func(t *testing.T, _ reconcilers.Result, err error) {
+		t.Helper()
+		if err == nil || err.Error() != text {
+			t.Errorf("the error is %v, expected %s", err, text)
+		}
+	}
+	return row(r)
+}
 
-func TestEnabled(t *testing.T) {
-	t.Parallel()
-	on, off := feature.When(true), feature.When(false)
-	fails := feature.Func(func() (bool, error) { return true, errOops })
+type withRow row
+
+func given(edits ...edit) []edit { return edits }
+
+var (
+	healthy = is("TillReady", isTrue, apis.StateHealthy, "")
+	off     = spec(func(s *ShopSpec) { s.Off = true })
+	paused  = spec(func(s *ShopSpec) { s.Suspended = true })
+)
+
+func ready(status metav1.ConditionStatus, reason apis.State, message string) edit {
+	return is("TillReady", status, reason, message)
+}
+
+func TestFeatureWhileMaintained(t *testing.T) {
+	creating := bad("Deployment", "web", apis.StateCreating, "does not exist yet")
+	failing := bad("Deployment", "web", apis.StateFailing, "0 of 3 ready")
+	run(t, tests{
+		"a feature without objects is healthy": after(began, nil, healthy, was(apis.FeatureHealthy, true)),
+		"healthy objects of all sorts": after(began,
+			given(reports("Deployment web Healthy", "Service web Operational", "Job load Completed")),
+			healthy, was(apis.FeatureHealthy, true)),
+		"an object is absent": withRow(after(began, given(reports("Deployment web absent")),
+			ready(isFalse, apis.StateCreating, "Deployment default/web: does not exist yet"),
+			was(apis.FeatureProgressing, true, creating))).back(grace),
+		"it becomes healthy": after(later,
+			given(reports("Deployment web Healthy"), was(apis.FeatureProgressing, true, creating)),
+			healthy, since(apis.FeatureHealthy, later, true)),
+		"it is not healthy any more": withRow(after(later,
+			given(reports("Deployment web Failing Down 0 of 3 ready"), healthy, was(apis.FeatureHealthy, true)),
+			ready(isFalse, apis.StateFailing, "Deployment default/web: 0 of 3 ready"),
+			since(apis.FeatureProgressing, later, true, failing))).back(grace),
+		"a failure in a first rollout is shown at once": withRow(after(later,
+			given(reports("Deployment web Failing Down 0 of 3 ready"), was(apis.FeatureProgressing, true, creating),
+				ready(isFalse, apis.StateCreating, "Deployment default/web: does not exist yet")),
+			ready(isFalse, apis.StateFailing, "Deployment default/web: 0 of 3 ready"),
+			was(apis.FeatureProgressing, true, failing))).back(grace - time.Minute),
+		"the grace period ends": after(expired,
+			given(reports("Deployment web Failing Down 0 of 3 ready"), was(apis.FeatureProgressing, true, failing)),
+			ready(isFalse, apis.StateDown, "not healthy after 10m0s: Deployment default/web: 0 of 3 ready")),
+		"and the feature works in part": after(expired,
+			given(reports("Deployment web Failing Degraded 0 of 3 ready"), was(apis.FeatureProgressing, true, failing)),
+			ready(isFalse, apis.StateDegraded, "not healthy after 10m0s: Deployment default/web: 0 of 3 ready")),
+		"a job that runs is not down": after(expired,
+			given(reports("Job load TaskRunning - still loading", "Deployment web Blocked"),
+				was(apis.FeatureProgressing, true)),
+			ready(isFalse, apis.StateBlocked, "Deployment default/web"),
+			was(apis.FeatureProgressing, true, bad("Deployment", "web", apis.StateBlocked, ""),
+				bad("Job", "load", apis.StateTaskRunning, "still loading"))),
+		"a blocked object beside healthy ones is a degradation": after(expired,
+			given(reports("Deployment api Healthy", "Deployment web Blocked - no password"),
+				was(apis.FeatureProgressing, true)),
+			ready(isFalse, apis.StateDegraded, "not healthy after 10m0s: Deployment default/web: no password"),
+			was(apis.FeatureProgressing, true, bad("Deployment", "web", apis.StateBlocked, "no password"))),
+		"nothing but blocked objects is down": after(expired,
+			given(reports("Deployment web Blocked - no password"), was(apis.FeatureProgressing, true)),
+			ready(isFalse, apis.StateDown, "not healthy after 10m0s: Deployment default/web: no password"),
+			was(apis.FeatureProgressing, true, bad("Deployment", "web", apis.StateBlocked, "no password"))),
+		"the worst of many is named, with three culprits": withRow(after(began,
+			given(reports("Deployment e Failing", "Deployment d Failing", "Deployment c Failing",
+				"Deployment b Failing",
+				"Deployment a Failing", "Deployment f Updating")),
+			ready(isFalse, apis.StateFailing,
+				"Deployment default/a; Deployment default/b; Deployment default/c; and 2 more"),
+			was(apis.FeatureProgressing, true, bad("Deployment", "a", apis.StateFailing, ""),
+				bad("Deployment", "b", apis.StateFailing, ""), bad("Deployment", "c", apis.StateFailing, ""),
+				bad("Deployment", "d", apis.StateFailing, ""), bad("Deployment", "e", apis.StateFailing, ""),
+				bad("Deployment", "f", apis.StateUpdating, "")))).back(grace),
+		"a state that is not known": withRow(after(began, given(reports("Deployment web Rolling")),
+			ready(isUnknown, apis.StateUnknown, `Deployment default/web: the state "Rolling" is not known`),
+			was(apis.FeatureProgressing, true,
+				bad("Deployment", "web", apis.StateUnknown, `the state "Rolling" is not known`)))).back(grace),
+		"an auxiliary object does no harm": after(began,
+			given(reports("Deployment web Healthy", "auxiliary Job report error no quota")),
+			healthy, was(apis.FeatureHealthy, true, func() apis.DependentStatus {
+				d := bad("Job", "report", apis.StateError, "no quota")
+				d.Auxiliary = true
+				return d
+			}())),
+		"the health of an object is not looked at": after(began, given(reports("unchecked Deployment web Failing")),
+			healthy, was(apis.FeatureHealthy, true, bad("Deployment", "web", apis.StateFailing, ""))),
+	})
+}
+
+func TestFeatureAndErrors(t *testing.T) {
+	quota := bad("Deployment", "web", apis.StateError, "no quota")
+	run(t, tests{
+		"a reported error names the object": after(later,
+			given(reports("Deployment web error no quota"), healthy, was(apis.FeatureHealthy, true)),
+			ready(isFalse, apis.StateError, "Deployment default/web: no quota"),
+			since(apis.FeatureProgressing, later, true, quota)),
+		"an error counts without a health": after(later,
+			given(reports("unchecked Deployment web error no quota"), healthy, was(apis.FeatureHealthy, true)),
+			ready(isFalse, apis.StateError, "Deployment default/web: no quota"),
+			since(apis.FeatureProgressing, later, true, quota)),
+		"a reported error that is returned, too": withRow(after(later,
+			given(reports("Deployment web error no quota"), returns("boom"), was(apis.FeatureProgressing, true)),
+			ready(isFalse, apis.StateError, "Deployment default/web: no quota"),
+			was(apis.FeatureProgressing, true, quota))).fails("boom"),
+		"an error of no object": withRow(after(later, given(returns("boom"), was(apis.FeatureHealthy, true)),
+			ready(isFalse, apis.StateError, "boom"), since(apis.FeatureProgressing, later, true))).fails("boom"),
+		"a durable error": withRow(after(later, given(returns("durable"), was(apis.FeatureHealthy, true)),
+			ready(isFalse, apis.StateError, "boom"),
+			since(apis.FeatureProgressing, later, true))).fails(errors.Join(errBoom, reconcilers.ErrDurable).Error()),
+		"a conflict is no state": withRow(after(later,
+			given(returns("conflict"), healthy, was(apis.FeatureHealthy, true),
+				reports("Deployment web Failing")))).fails(`Operation cannot be fulfilled on configmaps "x": boom`),
+		"a conflict beside an error": withRow(after(later,
+			given(returns("conflict"), healthy, was(apis.FeatureHealthy, true),
+				reports("Deployment web error no quota")),
+			ready(isFalse, apis.StateError, "Deployment default/web: no quota"),
+			since(apis.FeatureProgressing, later, true, quota))).
+			fails(`Operation cannot be fulfilled on configmaps "x": boom`),
+		"a quiet error is no state": withRow(after(later, given(returns("quiet"), healthy,
+			was(apis.FeatureHealthy, true)))).fails(reconcilers.ErrQuiet.Error() + ": not now"),
+		"a halt leaves reports out": withRow(after(later,
+			given(returns("halt"), reports("Deployment web Healthy"), healthy, was(apis.FeatureHealthy, true)),
+			ready(isUnknown, apis.StateUnknown, "a node halted, so not all objects are known"),
+			since(apis.FeatureProgressing, later, true))).fails(reconcilers.ErrHaltSubReconcilers.Error()),
+		"what is known in spite of a halt": withRow(after(later,
+			given(returns("halt"), reports("Deployment web Failing"), healthy, was(apis.FeatureHealthy, true)),
+			ready(isFalse, apis.StateFailing, "Deployment default/web"),
+			since(apis.FeatureProgressing, later, true, bad("Deployment", "web", apis.StateFailing, "")))).
+			fails(reconcilers.ErrHaltSubReconcilers.Error()),
+		"a terminating resource": after(later, given(terminating, reports("Deployment web Failing"),
+			healthy, was(apis.FeatureHealthy, true))),
+	})
+}
+
+func TestFeatureGates(t *testing.T) {
+	gateError := func(text string) edit { return spec(func(s *ShopSpec) { s.GateError = text }) }
+	run(t, tests{
+		"the gate cannot be evaluated": withRow(after(later,
+			given(gateError("no version"), healthy,
+				was(apis.FeatureHealthy, true, bad("Job", "x", apis.StateTaskFailing, ""))),
+			ready(isFalse, apis.StateFeatureGateError, "no version"))).fails("no version"),
+		"a new feature": withRow(after(began, given(gateError("no version")),
+			ready(isFalse, apis.StateFeatureGateError, "no version"),
+			was(apis.FeatureWaiting, false))).fails("no version"),
+		"the gate is switched off": after(later,
+			given(off, reports("Deployment web Healthy", "auxiliary Job report error no right"), healthy,
+				was(apis.FeatureHealthy, true)),
+			ready(isFalse, apis.StateDisabling, "not gone yet: Job default/report: no right; Deployment default/web"),
+			since(apis.FeatureDisabled, later, false, func() apis.DependentStatus {
+				d := bad("Job", "report", apis.StateError, "no right")
+				d.Auxiliary = true
+				return d
+			}(), bad("Deployment", "web", apis.StateDisabling, ""))),
+		"all is gone, and so are conditions of nodes": after(later,
+			given(off, reports("Deployment web absent"), is("CashReady", isTrue, "Ready", ""),
+				was(apis.FeatureDisabled, false)),
+			func(s *Shop) { s.Status.Conditions = nil }, ready(isTrue, apis.StateDisabled, "")),
+		"a disabled gate beats suspension and prerequisites": after(began,
+			given(off, paused, spec(func(s *ShopSpec) { s.Unmet = "no electricity" })),
+			ready(isTrue, apis.StateDisabled, ""), was(apis.FeatureDisabled, false)),
+		"an object cannot be deleted": after(later,
+			given(off, reports("Deployment web error no right"), healthy, was(apis.FeatureHealthy, true)),
+			ready(isFalse, apis.StateError, "Deployment default/web: no right"),
+			since(apis.FeatureDisabled, later, false, bad("Deployment", "web", apis.StateError, "no right"))),
+		"a node halts before others delete": withRow(after(later,
+			given(off, returns("halt"), healthy, was(apis.FeatureHealthy, true)),
+			ready(isFalse, apis.StateDisabling, "a node halted, so not all objects are known"),
+			since(apis.FeatureDisabled, later, false))).fails(reconcilers.ErrHaltSubReconcilers.Error()),
+		"the gate is switched on again, and prerequisites are asked": after(later,
+			given(spec(func(s *ShopSpec) { s.Unmet = "no electricity" }), was(apis.FeatureDisabled, false)),
+			ready(isFalse, apis.StatePrerequisiteNotMet, "no electricity"), since(apis.FeatureWaiting, later, false)),
+	})
+}
+
+func TestFeaturePrerequisites(t *testing.T) {
+	unmet := spec(func(s *ShopSpec) { s.Unmet = "no electricity" })
+	unmetError := spec(func(s *ShopSpec) { s.UnmetError = "short circuit" })
+	run(t, tests{
+		"one is not met": after(began,
+			given(unmet, reports("Deployment web Failing"), is("CashReady", isUnknown, "Initializing", "")),
+			func(s *Shop) { s.Status.Conditions = nil },
+			ready(isFalse, apis.StatePrerequisiteNotMet, "no electricity"), was(apis.FeatureWaiting, false)),
+		"one returns an error": withRow(after(began, given(unmetError),
+			ready(isFalse, apis.StatePrerequisiteNotMet, "short circuit"), was(apis.FeatureWaiting, false))).
+			fails("short circuit"),
+		"suspension does not matter while one is not met": after(began, given(unmet, paused),
+			ready(isFalse, apis.StatePrerequisiteNotMet, "no electricity"), was(apis.FeatureWaiting, false)),
+		"once passed, they are not asked": after(later, given(unmet, unmetError, was(apis.FeatureWaiting, true)),
+			healthy, since(apis.FeatureHealthy, later, true)),
+		"an error does not pass them": after(later,
+			given(unmet, ready(isFalse, apis.StateError, "boom"), was(apis.FeatureDisabled, false)),
+			ready(isFalse, apis.StatePrerequisiteNotMet, "no electricity"), since(apis.FeatureWaiting, later, false)),
+		"waiting uses up no grace": withRow(after(began.Add(24*time.Hour),
+			given(reports("Deployment web Creating Down"), was(apis.FeatureWaiting, false),
+				ready(isFalse, apis.StatePrerequisiteNotMet, "no electricity")),
+			ready(isFalse, apis.StateCreating, "Deployment default/web"),
+			since(apis.FeatureProgressing, began.Add(24*time.Hour), true,
+				bad("Deployment", "web", apis.StateCreating, "")))).back(grace),
+	})
+}
+
+func TestFeatureSuspension(t *testing.T) {
+	row := func(reports edit, expected ...edit) row {
+		return after(later, given(paused, reports, healthy, was(apis.FeatureHealthy, true)), expected...)
+	}
+	run(t, tests{
+		"an object was not told yet": row(reports("Deployment web PendingSuspension", "Deployment api Suspending"),
+			ready(isFalse, apis.StatePendingSuspension, "Deployment default/web"),
+			since(apis.FeatureSuspended, later, true, bad("Deployment", "web", apis.StatePendingSuspension, ""),
+				bad("Deployment", "api", apis.StateSuspending, ""))),
+		"an object still runs": row(reports("Deployment web Suspending - 1 pod", "Deployment api Suspended"),
+			ready(isFalse, apis.StateSuspending, "Deployment default/web: 1 pod"),
+			since(apis.FeatureSuspended, later, true, bad("Deployment", "web", apis.StateSuspending, "1 pod"))),
+		"a component is not done": row(reports("Component web Updating"),
+			ready(isFalse, apis.StateSuspending, "Component default/web"),
+			since(apis.FeatureSuspended, later, true, bad("Component", "web", apis.StateSuspending, ""))),
+		"nothing runs": row(reports("Deployment web Suspended", "DaemonSet agent absent", "Service web Healthy"),
+			ready(isTrue, apis.StateSuspended, ""), since(apis.FeatureSuspended, later, true)),
+		"an auxiliary object still runs": row(reports("auxiliary Deployment web Suspending"),
+			ready(isTrue, apis.StateSuspended, ""),
+			since(apis.FeatureSuspended, later, true, func() apis.DependentStatus {
+				d := bad("Deployment", "web", apis.StateSuspending, "")
+				d.Auxiliary = true
+				return d
+			}())),
+		"errors count": row(reports("Deployment web error no right"),
+			ready(isFalse, apis.StateError, "Deployment default/web: no right"),
+			since(apis.FeatureSuspended, later, true, bad("Deployment", "web", apis.StateError, "no right"))),
+		"resumed": withRow(after(later.Add(time.Hour),
+			given(reports("Deployment web Scaling"), was(apis.FeatureSuspended, true)),
+			ready(isFalse, apis.StateScaling, "Deployment default/web"),
+			since(apis.FeatureProgressing, later.Add(time.Hour), true,
+				bad("Deployment", "web", apis.StateScaling, "")))).
+			back(grace),
+	})
+}
+
+// The nested node sees what it has to do, and runs only if it has something to do.
+func TestFeatureSupervises(t *testing.T) {
 	for name, tc := range map[string]struct {
-		gate feature.Gate
-		want bool
-		err  string
+		given edit
+		want  []reconcilers.Supervision
 	}{
-		"nil":                      {gate: nil, want: true},
-		"nil pointer":              {gate: (*broken)(nil), want: true},
-		"nil function type":        {gate: lazy(nil), want: true},
-		"function type":            {gate: lazy(func() bool { return false }), want: false},
-		"true":                     {gate: on, want: true},
-		"false":                    {gate: off, want: false},
-		"function":                 {gate: feature.Func(func() (bool, error) { return true, nil }), want: true},
-		"nil function":             {gate: feature.Func(nil), err: "the gate has no function"},
-		"all of none":              {gate: feature.All(), want: true},
-		"all on":                   {gate: feature.All(on, nil, (*broken)(nil), on), want: true},
-		"one off":                  {gate: feature.All(on, off, fails), want: false},
-		"error before the one off": {gate: feature.All(on, fails, off), err: "gate 1: oops"},
-		"any of none":              {gate: feature.Any(), want: false},
-		"any, all off":             {gate: feature.Any(off, off), want: false},
-		"any, one on":              {gate: feature.Any(off, on, fails), want: true},
-		"any, one nil":             {gate: feature.Any(off, nil), want: true},
-		"any, error first":         {gate: feature.Any(fails, on), err: "gate 0: oops"},
-		"not on":                   {gate: feature.Not(on), want: false},
-		"not off":                  {gate: feature.Not(off), want: true},
-		"not nil":                  {gate: feature.Not(nil), want: false},
-		"not known":                {gate: feature.Not(&broken{}), err: "oops"},
-		"nested":                   {gate: feature.All(on, feature.Any(off, feature.Not(off))), want: true},
+		"maintained":    {reports(), []reconcilers.Supervision{reconcilers.Maintain}},
+		"suspended":     {paused, []reconcilers.Supervision{reconcilers.Suspend}},
+		"withdrawn":     {off, []reconcilers.Supervision{reconcilers.Withdraw}},
+		"terminating":   {func(s *Shop) { off(s); terminating(s) }, []reconcilers.Supervision{reconcilers.Maintain}},
+		"gate error":    {spec(func(s *ShopSpec) { s.GateError = "boom" }), nil},
+		"not met":       {spec(func(s *ShopSpec) { s.Unmet = "boom" }), nil},
+		"unmet by fail": {spec(func(s *ShopSpec) { s.UnmetError = "boom" }), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			check(t, tc.gate, tc.want, tc.err)
+			var calls []reconcilers.Supervision
+			_, _ = till(scripted{&calls}).Reconcile(t.Context(), shop.With(tc.given).Object())
+			if len(calls) != len(tc.want) || len(calls) == 1 && calls[0] != tc.want[0] {
+				t.Errorf("got %q, expected %q", calls, tc.want)
+			}
 		})
 	}
 }
 
-// check asks twice: the answer must not depend on what was asked before.
-func check(t *testing.T, gate feature.Gate, want bool, wantErr string) {
-	t.Helper()
-	for range 2 {
-		got, err := feature.Enabled(gate)
-		switch {
-		case wantErr == "" && err != nil:
-			t.Errorf("Enabled: %v", err)
-		case wantErr != "" && (err == nil || !strings.HasPrefix(err.Error(), wantErr)):
-			t.Errorf("the error is %v, not %s", err, wantErr)
-		case wantErr == "" && got != want:
-			t.Errorf("Enabled is %t, not %t", got, want)
-		}
+// A feature of real objects converges from each fault.
+func TestFeatureOfObjects(t *testing.T) {
+	stock := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "stock"}}
+	tracks := []rtesting.TrackRequest{rtesting.NewTrackRequest(stock, shop, scheme)}
+	rows := tests{
+		"rolled out": func() row {
+			r := after(began, nil, healthy, was(apis.FeatureHealthy, true))
+			r.ExpectCreates = []client.Object{stock}
+			return r
+		}(),
+		"idle": func() row {
+			r := after(later, given(healthy, was(apis.FeatureHealthy, true)))
+			r.GivenObjects = []client.Object{stock}
+			return r
+		}(),
+		"switched off": func() row {
+			r := after(later, given(off, healthy, was(apis.FeatureHealthy, true)),
+				ready(isTrue, apis.StateDisabled, ""), since(apis.FeatureDisabled, later, false))
+			r.GivenObjects = []client.Object{stock}
+			r.ExpectDeletes = []rtesting.DeleteRef{{Kind: "ConfigMap", Namespace: "default", Name: "stock"}}
+			r.Until = rtesting.Rest()
+			return r
+		}(),
+		"the record is lost": func() row {
+			r := after(began, nil, healthy, was(apis.FeatureHealthy, true))
+			r.GivenObjects = []client.Object{stock}
+			return r
+		}(),
+		"the record is lost, and a prerequisite is not met any more": func() row {
+			r := after(began, given(spec(func(s *ShopSpec) { s.Unmet = "no electricity" })),
+				ready(isFalse, apis.StatePrerequisiteNotMet, "no electricity"), was(apis.FeatureWaiting, false))
+			r.GivenObjects = []client.Object{stock}
+			return r
+		}(),
 	}
-}
-
-func TestAskedOnlyIfNeeded(t *testing.T) {
-	t.Parallel()
-	asked := &broken{}
-	for _, gate := range []feature.Gate{
-		feature.All(feature.When(false), asked), feature.Any(feature.When(true), asked),
-	} {
-		if _, err := gate.Enabled(); err != nil || asked.asked > 0 {
-			t.Errorf("a gate was asked that decides nothing: %v", err)
-		}
-	}
-	if _, err := feature.All(asked).Enabled(); !errors.Is(err, errOops) {
-		t.Errorf("the error %v does not wrap its cause", err)
-	}
-}
-
-func TestVersion(t *testing.T) {
-	t.Parallel()
-	for _, tc := range []struct {
-		version, constraint string
-		want                bool
-		err                 string
-	}{
-		{version: "1.4.0", constraint: ">= 1.4", want: true},
-		{version: "1.3.9", constraint: ">= 1.4"},
-		{version: "v1.4.1", constraint: ">= 1.4", want: true},
-		{version: "1.4", constraint: "= 1.4.0", want: true},
-		{version: "2", constraint: "^2", want: true},
-		{version: "3.2.0", constraint: "1.x || >= 3.2", want: true},
-		{version: "2.2.0", constraint: "1.x || >= 3.2"},
-		{version: "2.5.0", constraint: ">= 1.4, < 3", want: true},
-		{version: "2.5.0", constraint: ">= 1.4 < 2.5"},
-		{version: "1.5.0", constraint: "1.2 - 1.4.5"},
-		{version: "1.4.5-rc.1", constraint: "1.2 - 1.4.5", want: true},
-		{version: "0.0.0", constraint: "*", want: true},
-
-		{version: "2.0.0-rc.1", constraint: ">= 1.0", want: true},
-		{version: "2.0.0-rc.1", constraint: ">= 2.0", want: true},
-		{version: "2.0.0-rc.1", constraint: "< 2.0"},
-		{version: "2.0.0-rc.1", constraint: "^2.0.0", want: true},
-		{version: "2.0.0-rc.1", constraint: "^1.2"},
-		{version: "2.0.0-rc.1", constraint: "= 2.0.0", want: true},
-		{version: "2.0.0-rc.1", constraint: "*", want: true},
-		{version: "v1.33.2-eks-1b2c3d4", constraint: ">= 1.33.2", want: true},
-		{version: "2.0.0-rc.1", constraint: ">= 2.0.0-rc.2"},
-		{version: "2.0.0-rc.3", constraint: ">= 2.0.0-rc.2", want: true},
-		{version: "2.0.0", constraint: ">= 2.0.0-rc.2", want: true},
-		{version: "2.0.0-rc.1", constraint: "< 2.0.0-0 || >= 2.0.0-rc.1", want: true},
-		{version: "1.9.0", constraint: ">= 2.0.0-0"},
-		{version: "2.1.0-rc.1", constraint: ">= 2.0.0-0", want: true},
-		{version: "2.0.0+build-7", constraint: ">= 2.0.0+a-b", want: true},
-		{version: "2.0.0-rc.1", constraint: ">= 2.0.0+a-b", want: true},
-
-		{version: "", constraint: ">= 1", err: `version "" is invalid: `},
-		{version: "latest", constraint: ">= 1", err: `version "latest" is invalid: `},
-		{version: "latest", constraint: "???", err: `version "latest" is invalid: `},
-		{version: "1.0.0", constraint: "newer", err: `version constraint "newer" is invalid: `},
-		{version: "1.0.0", constraint: "", err: `version constraint "" is invalid: it is empty`},
-		{version: "1.0.0", constraint: " \t", err: `version constraint " \t" is invalid: it is empty`},
-	} {
-		t.Run(tc.version+" "+tc.constraint, func(t *testing.T) {
-			t.Parallel()
-			check(t, feature.Version(tc.version, tc.constraint), tc.want, tc.err)
-		})
-	}
-}
-
-// Of a constraint and its opposite exactly one is on, for any version: otherwise a pre-release gets both or neither.
-func TestVersionIsOnOneSide(t *testing.T) {
-	t.Parallel()
-	for _, version := range []string{"1.9.9", "2.0.0-alpha", "2.0.0-rc.1", "2.0.0", "2.0.1-rc.1+b", "2.1.0"} {
-		for _, bound := range []string{"2", "2.0", "2.0.0", "2.0.0-rc.1", "2.0.0-0"} {
-			above, err := feature.Version(version, ">= "+bound).Enabled()
-			below, errBelow := feature.Version(version, "< "+bound).Enabled()
-			if above == below || err != nil || errBelow != nil {
-				t.Errorf("%s is at least %s: %t, and before it: %t (%v)", version, bound, above, below, err)
+	for name, r := range rows {
+		if r.Resource.Spec.Unmet == "" {
+			r.ExpectTracks = tracks
+			if r.Until == rtesting.Rest() {
+				r.ExpectTracks = append(slices.Clone(tracks), tracks[0], tracks[0])
 			}
 		}
+		rows[name] = r
 	}
-}
-
-func FuzzVersion(f *testing.F) {
-	f.Add("1.2.3-rc.1+b", ">= 1.2, < 2 || ~3.4-0")
-	f.Add("v1", "1.2 - 1.4")
-	f.Fuzz(func(t *testing.T, version, constraint string) {
-		gate := feature.Version(version, constraint)
-		on, err := gate.Enabled()
-		if on && err != nil {
-			t.Errorf("the gate is on with the error %v", err)
-		}
-	})
+	rows.RunNode(t, scheme, func() node { return till(stockroom{}) })
 }

@@ -5,7 +5,6 @@ import (
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/health"
-	"github.com/espalier-dev/espalier/internal/testenv/manifesttest"
 )
 
 type kindTests map[string]struct {
@@ -19,7 +18,7 @@ func (tests kindTests) run(t *testing.T, apiVersion, kind string) {
 	t.Helper()
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			manifesttest.ExpectHealth(t, apiVersion, kind, tc.manifest, health.Of, tc.want)
+			expectHealth(t, apiVersion, kind, tc.manifest, health.Of, tc.want)
 		})
 	}
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/health"
-	"github.com/espalier-dev/espalier/internal/testenv/manifesttest"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -289,9 +288,9 @@ func TestPodSelector(t *testing.T) {
 		t.Fatal(err)
 	}
 	manifest := func(kind, spec string) client.Object {
-		return manifesttest.Parse(t, "kind: "+kind+"\nspec: {"+spec+"}")
+		return parse(t, "kind: "+kind+"\nspec: {"+spec+"}")
 	}
-	unnamed := manifesttest.Parse(t, "kind: x")
+	unnamed := parse(t, "kind: x")
 	unnamed.Object = content
 	for name, tc := range map[string]struct {
 		object client.Object

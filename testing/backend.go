@@ -6,10 +6,10 @@ import (
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/espalier-dev/espalier/internal/testenv/memserver"
-	"github.com/espalier-dev/espalier/internal/testenv/store"
 	"github.com/espalier-dev/espalier/testing/internal/differential"
+	"github.com/espalier-dev/espalier/testing/internal/memserver"
 	"github.com/espalier-dev/espalier/testing/internal/recording"
+	"github.com/espalier-dev/espalier/testing/internal/store"
 )
 
 // backend is the API server that a config works with. There are: the one in memory that is compatible with tables of

@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/espalier-dev/espalier/duck"
-	"github.com/espalier-dev/espalier/internal/testenv/memserver"
 	"github.com/espalier-dev/espalier/testing/internal/apiresources"
+	"github.com/espalier-dev/espalier/testing/internal/memserver"
 	"github.com/espalier-dev/espalier/testing/internal/recording"
 )
 

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/apis"
-	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/component/engine"
 	"github.com/espalier-dev/espalier/internal/component/plan"
 	"github.com/espalier-dev/espalier/testing/internal/objects"
@@ -27,8 +27,8 @@ func WithOwnership[Type client.Object](obj Type, prefix string, owner client.Obj
 	}
 	text := engine.OwnerText(kind.GroupKind(), client.ObjectKeyFromObject(owner), "", owner.GetUID())
 	owned := objects.Copy(obj)
-	owned.SetLabels(with(owned.GetLabels(), prefix+"/"+component.LabelOwnerID, engine.OwnerID(text)))
-	owned.SetAnnotations(with(owned.GetAnnotations(), prefix+"/"+component.AnnotationOwnerID, text))
+	owned.SetLabels(with(owned.GetLabels(), prefix+"/"+generator.LabelOwnerID, engine.OwnerID(text)))
+	owned.SetAnnotations(with(owned.GetAnnotations(), prefix+"/"+generator.AnnotationOwnerID, text))
 	return owned
 }
 
@@ -201,7 +201,7 @@ func ignoreUnsetApplied(expected, actual runtime.ApplyConfiguration) runtime.App
 func ownerPrefixes(labels map[string]string) []string {
 	var prefixes []string
 	for label := range labels {
-		if prefix, owned := strings.CutSuffix(label, "/"+component.LabelOwnerID); owned {
+		if prefix, owned := strings.CutSuffix(label, "/"+generator.LabelOwnerID); owned {
 			prefixes = append(prefixes, prefix)
 		}
 	}
@@ -215,7 +215,7 @@ func digestsOf(labels map[string]string) []string { return unsetDigests(labels, 
 func unsetDigests(labels, annotations map[string]string) []string {
 	var keys []string
 	for _, prefix := range ownerPrefixes(labels) {
-		if key := prefix + "/" + component.AnnotationDigest; annotations[key] == "" {
+		if key := prefix + "/" + generator.AnnotationDigest; annotations[key] == "" {
 			keys = append(keys, key)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/component"
-	"github.com/espalier-dev/espalier/components"
+	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
 	rtesting "github.com/espalier-dev/espalier/testing"
@@ -28,8 +28,8 @@ func houseOf(objects ...client.Object) *resources.Assembly {
 	return house
 }
 
-func houseNode() *components.ComponentReconciler[*resources.Assembly] {
-	return &components.ComponentReconciler[*resources.Assembly]{Prefix: housePrefix, Generator: resources.AssemblyGenerator()}
+func houseNode() *component.ComponentReconciler[*resources.Assembly] {
+	return &component.ComponentReconciler[*resources.Assembly]{Prefix: housePrefix, Generator: resources.AssemblyGenerator()}
 }
 
 func part(name string) *corev1.ConfigMap {
@@ -53,7 +53,7 @@ func TestRolloutServesWhatItBrings(t *testing.T) {
 	gadget := &unstructured.Unstructured{}
 	gadget.SetGroupVersionKind(schema.GroupVersionKind{Group: "test.espalier.dev", Version: "v1", Kind: "Gadget"})
 	gadget.SetName("gadget")
-	gadget.SetAnnotations(map[string]string{component.SharedPrefix + "/" + component.AnnotationStatusHint: "has-ready-condition"})
+	gadget.SetAnnotations(map[string]string{generator.SharedPrefix + "/" + generator.AnnotationStatusHint: "has-ready-condition"})
 
 	completed := 0
 	rollout := rtesting.Rollout[*resources.Assembly]{
@@ -203,7 +203,7 @@ func TestComponentsAreComparedAsFarAsExpected(t *testing.T) {
 
 func TestInventoriesAreComparedAsStructures(t *testing.T) {
 	node := houseNode()
-	node.Inventory = components.Inventory{Kind: "ConfigMap"}
+	node.Inventory = component.Inventory{Kind: "ConfigMap"}
 	walls := part("walls")
 	rollout := rtesting.Rollout[*resources.Assembly]{Scheme: widgets, Resource: houseOf(walls), Reconciler: node}
 	house := rollout.Run(t)

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/espalier-dev/espalier/internal/testenv/replay"
 	"github.com/espalier-dev/espalier/testing/internal/literal"
+	"github.com/espalier-dev/espalier/testing/internal/replay"
 )
 
 // Fault is what goes wrong at one call of a row. The zero Fault is none.

@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/espalier-dev/espalier/internal/testenv/replay"
+	"github.com/espalier-dev/espalier/testing/internal/replay"
 )
 
 // words are the signs and words of a finding that do not explain themselves, in the order in which they are explained.

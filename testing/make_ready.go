@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/kinds"
 	"github.com/espalier-dev/espalier/testing/internal/apiresources"
 )
@@ -111,7 +111,7 @@ func makeConditionsGood(obj *unstructured.Unstructured) {
 		}
 	}
 	for _, prefix := range hintPrefixes(obj) {
-		settings, err := component.ReadSettings(prefix, obj.GetAnnotations())
+		settings, err := generator.ReadSettings(prefix, obj.GetAnnotations())
 		if err != nil {
 			continue // the component says so
 		}
@@ -129,7 +129,7 @@ func makeConditionsGood(obj *unstructured.Unstructured) {
 func hintPrefixes(obj *unstructured.Unstructured) []string {
 	var prefixes []string
 	for _, key := range slices.Sorted(maps.Keys(obj.GetAnnotations())) {
-		if prefix, ok := strings.CutSuffix(key, "/"+component.AnnotationStatusHint); ok {
+		if prefix, ok := strings.CutSuffix(key, "/"+generator.AnnotationStatusHint); ok {
 			prefixes = append(prefixes, prefix)
 		}
 	}

@@ -12,11 +12,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
-	"github.com/espalier-dev/espalier/internal/testenv/store"
 	"github.com/espalier-dev/espalier/testing/internal/differential"
 	"github.com/espalier-dev/espalier/testing/internal/mapped"
 	"github.com/espalier-dev/espalier/testing/internal/realserver"
 	"github.com/espalier-dev/espalier/testing/internal/recording"
+	"github.com/espalier-dev/espalier/testing/internal/store"
 )
 
 // realServer is a real API server on which a faithful row runs.

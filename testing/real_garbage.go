@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/espalier-dev/espalier/internal/testenv/store"
 	"github.com/espalier-dev/espalier/testing/internal/mapped"
+	"github.com/espalier-dev/espalier/testing/internal/store"
 )
 
 // garbage is that of a row on a real server. On a server without controllers nobody else collects it, and elsewhere it

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/espalier-dev/espalier/internal/testenv/replay"
+	"github.com/espalier-dev/espalier/testing/internal/replay"
 )
 
 // Replays says how a row is replayed. The zero value is all that a row needs.

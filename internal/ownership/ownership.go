@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/message"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -93,7 +93,7 @@ func managerOf(object metav1.Object, labels, annotations map[string]string) stri
 func componentOf(annotations map[string]string, except string) string {
 	found, first := "", ""
 	for key, value := range annotations {
-		prefix, ok := strings.CutSuffix(key, "/"+component.AnnotationOwnerID)
+		prefix, ok := strings.CutSuffix(key, "/"+generator.AnnotationOwnerID)
 		if ok && (except == "" || prefix != except) && IsOwner(value) && (first == "" || key < first) {
 			found, first = value, key
 		}

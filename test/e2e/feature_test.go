@@ -10,8 +10,8 @@ import (
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/feature"
+	"github.com/espalier-dev/espalier/feature/gate"
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
-	"github.com/espalier-dev/espalier/lifecycle"
 	"github.com/espalier-dev/espalier/reconcilers"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -19,16 +19,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// gate is a gate that is known to be on or off.
-type gate bool
+// known is a gate that is known to be on or off.
+type known bool
 
-func (g gate) Enabled() (bool, error) { return bool(g), nil }
+func (g known) Enabled() (bool, error) { return bool(g), nil }
 
 // shop returns a feature of the nodes, whose condition is ShopReady. Its grace period does not end in a test.
-func shop(tree ...reconcilers.SubReconciler[*App]) *lifecycle.Feature[*App] {
-	return &lifecycle.Feature[*App]{
+func shop(tree ...reconcilers.SubReconciler[*App]) *feature.Feature[*App] {
+	return &feature.Feature[*App]{
 		Name:        "Shop",
-		Gate:        func(_ context.Context, app *App) feature.Gate { return gate(!app.Spec.Disabled) },
+		Gate:        func(_ context.Context, app *App) gate.Gate { return known(!app.Spec.Disabled) },
 		Suspended:   func(app *App) bool { return app.Spec.Suspended },
 		GracePeriod: time.Hour,
 		Pods:        true,

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/espalier-dev/espalier/edit"
-	"github.com/espalier-dev/espalier/feature"
-	"github.com/espalier-dev/espalier/mutation"
+	"github.com/espalier-dev/espalier/feature/gate"
+
 	"github.com/espalier-dev/espalier/testing/preview"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -39,11 +39,11 @@ func baseline() *appsv1.Deployment {
 }
 
 // mutations are what differs from the baseline.
-func mutations(shop Shop) []mutation.Mutation[*appsv1.Deployment] {
-	return []mutation.Mutation[*appsv1.Deployment]{
-		mutation.ForPods[*appsv1.Deployment]("old-port", feature.Version(shop.Version, "< 2"), ensureEnv("PORT", "80")),
-		mutation.ForPods[*appsv1.Deployment]("tracing", feature.When(shop.Tracing), ensureEnv("TRACING", "true")),
-		{Name: "version", Mutate: func(deployment *appsv1.Deployment) error {
+func mutations(shop Shop) []edit.Change[*appsv1.Deployment] {
+	return []edit.Change[*appsv1.Deployment]{
+		edit.ForPods[*appsv1.Deployment]("old-port", gate.Version(shop.Version, "< 2"), ensureEnv("PORT", "80")),
+		edit.ForPods[*appsv1.Deployment]("tracing", gate.When(shop.Tracing), ensureEnv("TRACING", "true")),
+		{Name: "version", Edit: func(deployment *appsv1.Deployment) error {
 			return edit.Labels(deployment, map[string]string{"app.kubernetes.io/version": shop.Version})
 		}},
 	}
@@ -60,7 +60,7 @@ func ensureEnv(name, value string) func(*corev1.PodTemplateSpec) error {
 
 // objects are what is deployed.
 func objects(shop Shop) ([]client.Object, error) {
-	deployment, err := mutation.Apply(baseline(), mutations(shop)...)
+	deployment, err := edit.Apply(baseline(), mutations(shop)...)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func TestShop(t *testing.T) {
 
 func Example() {
 	shop := Shop{Version: "1.9.0", Tracing: true}
-	enabled, _ := mutation.Enabled(mutations(shop)...)
+	enabled, _ := edit.Enabled(mutations(shop)...)
 	deployed, err := objects(shop)
 	if err != nil {
 		fmt.Println(err)

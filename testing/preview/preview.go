@@ -38,8 +38,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/espalier-dev/espalier/component"
-	"github.com/espalier-dev/espalier/mutation"
+	"github.com/espalier-dev/espalier/edit"
+	"github.com/espalier-dev/espalier/generator"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -119,9 +119,9 @@ func (c Config[Values]) render(values Values) (string, error) {
 }
 
 // Generated returns a function for Render that calls a generator of a component. The values are the parameters.
-// [component.NewContext] makes a context with the facts that the generator looks for.
-func Generated[Parameters component.Unstructurable](
-	ctx context.Context, generator component.Generator, namespace, name string,
+// [generator.NewContext] makes a context with the facts that the generator looks for.
+func Generated[Parameters generator.Unstructurable](
+	ctx context.Context, generator generator.Generator, namespace, name string,
 ) func(parameters Parameters) ([]client.Object, error) {
 	return func(parameters Parameters) ([]client.Object, error) {
 		return generator.Generate(ctx, namespace, name, parameters)
@@ -155,13 +155,13 @@ func Matrix[Values any](base Values, axes ...Axis[Values]) map[string]Values {
 // Mutations fails the test for each mutation that is run in no case, and for each case in which it is not known which
 // mutations are run. The function returns the mutations for the values of a case.
 func Mutations[Values any, T client.Object](
-	t testing.TB, cases map[string]Values, mutations func(values Values) []mutation.Mutation[T],
+	t testing.TB, cases map[string]Values, mutations func(values Values) []edit.Change[T],
 ) {
 	t.Helper()
 	runs := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(cases)) {
 		list := mutations(cases[name])
-		enabled, err := mutation.Enabled(list...)
+		enabled, err := edit.Enabled(list...)
 		if err != nil {
 			t.Errorf("preview: case %s: %v", name, err)
 			continue

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/espalier-dev/espalier/component"
-	"github.com/espalier-dev/espalier/feature"
-	"github.com/espalier-dev/espalier/mutation"
+	"github.com/espalier-dev/espalier/edit"
+	"github.com/espalier-dev/espalier/feature/gate"
+	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/testing/preview"
 
 	"github.com/google/go-cmp/cmp"
@@ -266,11 +266,11 @@ func TestMutations(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n := &noted{}
-			preview.Mutations(n, tc.cases, func(version string) []mutation.Mutation[*corev1.ConfigMap] {
-				return []mutation.Mutation[*corev1.ConfigMap]{
-					{Name: "old", Gate: feature.Version(version, "< 2"), Mutate: change},
-					{Name: "always", Mutate: change},
-					{Name: "new", Gate: feature.Version(version, ">= 2"), Mutate: change},
+			preview.Mutations(n, tc.cases, func(version string) []edit.Change[*corev1.ConfigMap] {
+				return []edit.Change[*corev1.ConfigMap]{
+					{Name: "old", Gate: gate.Version(version, "< 2"), Edit: change},
+					{Name: "always", Edit: change},
+					{Name: "new", Gate: gate.Version(version, ">= 2"), Edit: change},
 				}
 			})
 			n.mustHave(t, tc.want...)
@@ -280,14 +280,14 @@ func TestMutations(t *testing.T) {
 
 func TestGenerated(t *testing.T) {
 	t.Parallel()
-	render := preview.Generated[component.UnstructurableMap](t.Context(), component.GeneratorFunc(func(
-		_ context.Context, namespace, name string, parameters component.Unstructurable,
+	render := preview.Generated[generator.UnstructurableMap](t.Context(), generator.GeneratorFunc(func(
+		_ context.Context, namespace, name string, parameters generator.Unstructurable,
 	) ([]client.Object, error) {
 		return []client.Object{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: name + fmt.Sprint(parameters.ToUnstructured()["suffix"]),
 		}}}, nil
 	}), "shop", "web")
-	objects, err := render(component.UnstructurableMap{"suffix": "-a"})
+	objects, err := render(generator.UnstructurableMap{"suffix": "-a"})
 	if err != nil || len(objects) != 1 || objects[0].GetName() != "web-a" {
 		t.Errorf("the objects are %v: %v", objects, err)
 	}

@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/examples/platform/api/v1alpha1"
+	"github.com/espalier-dev/espalier/generator"
 )
 
 // Prefix is the prefix of the labels and annotations on the objects of platforms.
@@ -48,17 +48,17 @@ func Objects(namespace, name string, spec *v1alpha1.PlatformSpec) ([]client.Obje
 	return objects, nil
 }
 
-// generator makes the objects of platforms.
-type generator struct{}
+// objectsOf makes the objects of platforms.
+type objectsOf struct{}
 
 var (
-	_ component.Generator     = generator{}
-	_ component.Deterministic = generator{}
+	_ generator.Generator     = objectsOf{}
+	_ generator.Deterministic = objectsOf{}
 )
 
-// Generate implements [component.Generator].
-func (generator) Generate(
-	_ context.Context, namespace, name string, parameters component.Unstructurable,
+// Generate implements [generator.Generator].
+func (objectsOf) Generate(
+	_ context.Context, namespace, name string, parameters generator.Unstructurable,
 ) ([]client.Object, error) {
 	spec, ok := parameters.(*v1alpha1.PlatformSpec)
 	if !ok {
@@ -67,8 +67,8 @@ func (generator) Generate(
 	return Objects(namespace, name, spec)
 }
 
-// Deterministic implements [component.Deterministic].
-func (generator) Deterministic() bool { return true }
+// Deterministic implements [generator.Deterministic].
+func (objectsOf) Deterministic() bool { return true }
 
 // SettingsName is the name of the ConfigMap of settings of the platform name.
 func SettingsName(name string) string { return name + "-settings" }
@@ -105,7 +105,7 @@ type parts struct {
 // meta returns the metadata of an object in a wave. Further annotations are given as names and values, in turns.
 func (p parts) meta(name string, wave int, annotations ...string) metav1.ObjectMeta {
 	meta := metav1.ObjectMeta{Namespace: p.namespace, Name: name, Annotations: map[string]string{}}
-	annotations = append(annotations, component.AnnotationApplyOrder, strconv.Itoa(wave))
+	annotations = append(annotations, generator.AnnotationApplyOrder, strconv.Itoa(wave))
 	for i := 0; i < len(annotations); i += 2 {
 		meta.Annotations[Prefix+"/"+annotations[i]] = annotations[i+1]
 	}
@@ -159,8 +159,8 @@ func (p parts) settings() client.Object {
 func (p parts) migration() client.Object {
 	return &corev1.ConfigMap{
 		ObjectMeta: p.meta(MigrationName(p.name), migrations,
-			component.AnnotationPurgeOrder, strconv.Itoa(migrations),
-			component.AnnotationReadyWhen,
+			generator.AnnotationPurgeOrder, strconv.Itoa(migrations),
+			generator.AnnotationReadyWhen,
 			"has(object.data."+Migrated+") && object.data."+Migrated+" == object.data."+MigrateTo),
 		Data: map[string]string{MigrateTo: p.version},
 	}
@@ -169,7 +169,7 @@ func (p parts) migration() client.Object {
 // overview is a first dashboard. The condition Ready reports that it is shown.
 func (p parts) overview() client.Object {
 	dashboard := NewDashboard(p.namespace, OverviewName(p.name), "Overview of "+p.name)
-	dashboard.SetAnnotations(p.meta("", contents, component.AnnotationStatusHint, "has-ready-condition").Annotations)
+	dashboard.SetAnnotations(p.meta("", contents, generator.AnnotationStatusHint, "has-ready-condition").Annotations)
 	return dashboard
 }
 

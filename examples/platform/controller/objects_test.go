@@ -9,9 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
-	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/examples/platform/api/v1alpha1"
 	"github.com/espalier-dev/espalier/examples/platform/controller"
+	"github.com/espalier-dev/espalier/generator"
 )
 
 // render returns a line for each object: its wave, kind and name.
@@ -31,7 +31,7 @@ func render(t *testing.T, spec v1alpha1.PlatformSpec) []string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		settings, err := component.ReadSettings(controller.Prefix, obj.GetAnnotations())
+		settings, err := generator.ReadSettings(controller.Prefix, obj.GetAnnotations())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,15 +81,15 @@ func TestObjectsOfNoRelease(t *testing.T) {
 }
 
 func TestGenerator(t *testing.T) {
-	generator := controller.Installation().Generator
-	if !component.IsDeterministic(generator) {
+	made := controller.Installation().Generator
+	if !generator.IsDeterministic(made) {
 		t.Error("it does not promise to be deterministic")
 	}
-	objects, err := generator.Generate(t.Context(), "ns", "x", &v1alpha1.PlatformSpec{Version: "1.0"})
+	objects, err := made.Generate(t.Context(), "ns", "x", &v1alpha1.PlatformSpec{Version: "1.0"})
 	if err != nil || len(objects) != 8 {
 		t.Errorf("it makes %d objects: %v", len(objects), err)
 	}
-	if _, err := generator.Generate(t.Context(), "ns", "x", component.UnstructurableMap{"version": "1.0"}); err == nil {
+	if _, err := made.Generate(t.Context(), "ns", "x", generator.UnstructurableMap{"version": "1.0"}); err == nil {
 		t.Error("it takes what is no spec of a platform")
 	}
 }

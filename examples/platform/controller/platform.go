@@ -12,8 +12,8 @@ import (
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/component"
-	"github.com/espalier-dev/espalier/components"
 	"github.com/espalier-dev/espalier/examples/platform/api/v1alpha1"
+	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/reconcilers"
 )
 
@@ -38,11 +38,11 @@ func New(config reconcilers.Config) *reconcilers.ResourceReconciler[*v1alpha1.Pl
 }
 
 // Installation deploys the objects of the release, and deletes them in the end.
-func Installation() *components.ComponentReconciler[*v1alpha1.Platform] {
-	return &components.ComponentReconciler[*v1alpha1.Platform]{
+func Installation() *component.ComponentReconciler[*v1alpha1.Platform] {
+	return &component.ComponentReconciler[*v1alpha1.Platform]{
 		Name:      "Installation",
 		Prefix:    Prefix,
-		Generator: generator{},
+		Generator: objectsOf{},
 		Configure: configure,
 		Condition: v1alpha1.Installed,
 		Reflect:   reflectInstalled,
@@ -58,7 +58,7 @@ func Installation() *components.ComponentReconciler[*v1alpha1.Platform] {
 }
 
 // configure says that there are no namespaces to create: all objects that have one are in the platform's namespace.
-func configure(_ context.Context, _ *v1alpha1.Platform, configuration *component.Configuration) error {
+func configure(_ context.Context, _ *v1alpha1.Platform, configuration *generator.Configuration) error {
 	configuration.MissingNamespacesPolicy = apis.MissingNamespacesDoNotCreate
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/espalier-dev/espalier/dependents"
 	"github.com/espalier-dev/espalier/examples/platform/api/v1alpha1"
 	"github.com/espalier-dev/espalier/feature"
-	"github.com/espalier-dev/espalier/lifecycle"
+	"github.com/espalier-dev/espalier/feature/gate"
 )
 
 // IndexName is the name of the ConfigMap of the index of the platform name.
@@ -32,13 +32,13 @@ const SearchReplicas = int32(2)
 
 // Search is a feature of the platform that can be switched on, off, and suspended. Its Deployment waits for the data of
 // the index. It does without telemetry.
-func Search() *lifecycle.Feature[*v1alpha1.Platform] {
+func Search() *feature.Feature[*v1alpha1.Platform] {
 	endpoint := dependents.NewCell[string]("endpoint")
-	return &lifecycle.Feature[*v1alpha1.Platform]{
+	return &feature.Feature[*v1alpha1.Platform]{
 		Name: "Search",
-		Gate: func(_ context.Context, platform *v1alpha1.Platform) feature.Gate {
-			return feature.All(
-				feature.When(platform.Spec.Search != nil), feature.Version(platform.Spec.Version, ">= 1.1"))
+		Gate: func(_ context.Context, platform *v1alpha1.Platform) gate.Gate {
+			return gate.All(
+				gate.When(platform.Spec.Search != nil), gate.Version(platform.Spec.Version, ">= 1.1"))
 		},
 		Suspended: func(platform *v1alpha1.Platform) bool {
 			return platform.Spec.Search != nil && platform.Spec.Search.Suspended

@@ -4,8 +4,8 @@ go 1.26.0
 
 require (
 	github.com/espalier-dev/espalier v0.0.0
-	github.com/espalier-dev/espalier/generators/helm v0.0.0
-	github.com/espalier-dev/espalier/generators/kustomize v0.0.0
+	github.com/espalier-dev/espalier/generator/helm v0.0.0
+	github.com/espalier-dev/espalier/generator/kustomize v0.0.0
 	github.com/go-logr/logr v1.4.4
 	github.com/google/go-cmp v0.7.0
 	k8s.io/api v0.37.2
@@ -35,7 +35,7 @@ require (
 	github.com/cyphar/filepath-securejoin v0.7.0 // indirect
 	github.com/davecgh/go-spew v1.1.2-0.20180830191138-d8f796af33cc // indirect
 	github.com/emicklei/go-restful/v3 v3.13.0 // indirect
-	github.com/espalier-dev/espalier/generators/gotemplate v0.0.0 // indirect
+	github.com/espalier-dev/espalier/generator/gotemplate v0.0.0 // indirect
 	github.com/evanphx/json-patch/v5 v5.9.11 // indirect
 	github.com/exponent-io/jsonpath v0.0.0-20210407135951-1de76d718b3f // indirect
 	github.com/fluxcd/cli-utils v1.3.0 // indirect
@@ -120,8 +120,8 @@ require (
 
 replace github.com/espalier-dev/espalier => ../../..
 
-replace github.com/espalier-dev/espalier/generators/gotemplate => ../../../generators/gotemplate
+replace github.com/espalier-dev/espalier/generator/gotemplate => ../../../generator/gotemplate
 
-replace github.com/espalier-dev/espalier/generators/helm => ../../../generators/helm
+replace github.com/espalier-dev/espalier/generator/helm => ../../../generator/helm
 
-replace github.com/espalier-dev/espalier/generators/kustomize => ../../../generators/kustomize
+replace github.com/espalier-dev/espalier/generator/kustomize => ../../../generator/kustomize

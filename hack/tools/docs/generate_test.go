@@ -60,7 +60,7 @@ func TestGenerateWithOnePackageOfNodes(t *testing.T) {
 	index := want["README.md"]
 	index = strings.Replace(index, "Each node of the packages", "Each node of package", 1)
 	for _, line := range []string{
-		" and\n[components](https://pkg.go.dev/github.com/espalier-dev/espalier/components)",
+		" and\n[component](https://pkg.go.dev/github.com/espalier-dev/espalier/component)",
 		"- [Deployment](nodes/deployment.md) is a leaf beside known.Task.\n",
 		"- [All](nodes/all.md) runs nodes of another package.\n",
 	} {
@@ -69,7 +69,7 @@ func TestGenerateWithOnePackageOfNodes(t *testing.T) {
 		}
 		index = strings.Replace(index, line, "", 1)
 	}
-	if err := os.RemoveAll(filepath.Join(root, "components")); err != nil {
+	if err := os.RemoveAll(filepath.Join(root, "component")); err != nil {
 		t.Fatal(err)
 	}
 	if err := generate(root); err != nil {
@@ -86,7 +86,7 @@ func TestGenerateWithOnePackageOfNodes(t *testing.T) {
 
 func TestGenerateFails(t *testing.T) {
 	untitled := t.TempDir()
-	for _, folder := range []string{"reconcilers", "components", annotationsFolder} {
+	for _, folder := range []string{"reconcilers", "component", annotationsFolder} {
 		if err := os.CopyFS(filepath.Join(untitled, folder), os.DirFS(filepath.Join(module, folder))); err != nil {
 			t.Fatal(err)
 		}
@@ -95,7 +95,7 @@ func TestGenerateFails(t *testing.T) {
 	unreadable := t.TempDir()
 	writeFile(t, unreadable, "reconcilers/broken.go", "package reconcilers\n\nfunc {")
 	noNodes := t.TempDir()
-	writeFile(t, noNodes, "component/component.go", "package component\n")
+	writeFile(t, noNodes, "generator/generator.go", "package generator\n")
 
 	for _, tc := range []struct{ root, want string }{
 		{"testdata/bare", `this is missing:
@@ -106,8 +106,8 @@ func TestGenerateFails(t *testing.T) {
 	Undocumented.Context has no doc comment
 	Undocumented has no example with checked output: func ExampleUndocumented
 	AnnotationUndocumented has no doc comment`},
-		{"testdata/empty", "this is missing:\n\tpackage reconcilers has no nodes\n\tpackage component has no annotations"},
-		{noNodes, "this is missing:\n\ta package with nodes: reconcilers, components, lifecycle, dependents"},
+		{"testdata/empty", "this is missing:\n\tpackage reconcilers has no nodes\n\tpackage generator has no annotations"},
+		{noNodes, "this is missing:\n\ta package with nodes: reconcilers, component, feature, dependents"},
 		{untitled, `untitled.md has no title, a line that begins with "# "`},
 		{unreadable, "broken.go:3:6: expected 'IDENT', found '{'"},
 		{filepath.Join(unreadable, "none"), "could not find the package"},

@@ -2,7 +2,7 @@
 //
 //   - docs/nodes has a page for each node of the packages in nodeFolders. A page shows the doc comment, the
 //     fields and the examples.
-//   - docs/annotations.md describes the annotations of package component.
+//   - docs/annotations.md describes the annotations of package generator.
 //   - docs/README.md lists all pages.
 //
 // A node without a doc comment, a field without one, or a node without a checked example is an error, and so is an
@@ -18,10 +18,10 @@ import (
 const modulePath = "github.com/espalier-dev/espalier"
 
 // nodeFolders are the packages that have nodes. One that does not exist is left out.
-var nodeFolders = []string{"reconcilers", "components", "lifecycle", "dependents"}
+var nodeFolders = []string{"reconcilers", "component", "feature", "dependents"}
 
 // annotationsFolder is the package whose constants are annotations.
-const annotationsFolder = "component"
+const annotationsFolder = "generator"
 
 func main() {
 	if len(os.Args) != 2 {

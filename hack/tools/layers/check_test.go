@@ -20,7 +20,7 @@ func TestCheck(t *testing.T) {
 	}{
 		{
 			name:     "downwards",
-			packages: []string{"stash:", "apis: stash", "component: apis", "reconcilers: component stash", "testing: reconcilers"},
+			packages: []string{"stash:", "apis: stash", "generator: apis", "reconcilers: generator stash", "testing: reconcilers"},
 		},
 		{
 			name:     "beside",
@@ -30,12 +30,12 @@ func TestCheck(t *testing.T) {
 		{
 			name:     "above",
 			packages: []string{"testing:", "reconcilers: testing"},
-			want:     []string{"reconcilers in layer 5 imports testing above it, in layer 7"},
+			want:     []string{"reconcilers in layer 5 imports testing above it, in layer 8"},
 		},
 		{
 			name:     "a test inside the package counts, one outside does not",
 			packages: []string{"testing:", "reconcilers test: testing", "apis xtest: testing"},
-			want:     []string{"reconcilers in layer 5 imports testing above it, in layer 7"},
+			want:     []string{"reconcilers in layer 5 imports testing above it, in layer 8"},
 		},
 		{
 			name:     "a package without a layer",
@@ -47,10 +47,10 @@ func TestCheck(t *testing.T) {
 		},
 		{
 			name:     "another module",
-			packages: []string{"reconcilers: generators/helm", "apis xtest: generators/helm"},
+			packages: []string{"reconcilers: generator/helm", "apis xtest: generator/helm"},
 			want: []string{
-				"apis imports generators/helm, which is another module",
-				"reconcilers imports generators/helm, which is another module",
+				"apis imports generator/helm, which is another module",
+				"reconcilers imports generator/helm, which is another module",
 			},
 		},
 		{
@@ -64,7 +64,7 @@ func TestCheck(t *testing.T) {
 		},
 		{
 			name:     "an internal that is above",
-			packages: []string{"component:", "internal/a: component", "stash: internal/a"},
+			packages: []string{"generator:", "internal/a: generator", "stash: internal/a"},
 			want:     []string{"stash in layer 1 imports internal/a above it, in layer 3"},
 		},
 		{
@@ -83,22 +83,22 @@ func TestCheck(t *testing.T) {
 		{
 			name:     "what is internal to a package is in its layer",
 			packages: []string{"testing:", "reconcilers/internal/a: testing", "reconcilers:"},
-			want:     []string{"reconcilers/internal/a in layer 5 imports testing above it, in layer 7"},
+			want:     []string{"reconcilers/internal/a in layer 5 imports testing above it, in layer 8"},
 		},
 		{
 			name:     "one example imports another",
 			packages: []string{"examples/tenant:", "examples/other: examples/tenant"},
-			want:     []string{"examples/other in layer 8 imports examples/tenant beside it"},
+			want:     []string{"examples/other in layer 9 imports examples/tenant beside it"},
 		},
 		{
-			name:     "components are above reconcilers, and below the harness",
-			packages: []string{"components: reconcilers", "testing: components", "reconcilers:"},
+			name:     "component are above reconcilers, and below the harness",
+			packages: []string{"component: reconcilers", "testing: component", "reconcilers:"},
 		},
 		{
 			name: "dependencies that are forbidden",
 			packages: []string{
 				"reconcilers deps: github.com/google/cel-go/cel github.com/google/cel-go/common github.com/google/cel-gopher",
-				"components deps: github.com/google/cel-go/cel",
+				"component deps: github.com/google/cel-go/cel",
 			},
 			want: []string{"reconcilers depends on github.com/google/cel-go"},
 		},

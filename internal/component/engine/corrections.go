@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/component/execute"
 	"github.com/espalier-dev/espalier/internal/component/plan"
 	"github.com/espalier-dev/espalier/internal/managedfields"
@@ -70,8 +70,8 @@ func writersFrom(losses []managedfields.Loss, prefix string) plan.Writers {
 	slices.Sort(writers.Managers)
 	writers.Managers = slices.Compact(writers.Managers)
 	// Some fields cannot be ignored, such as the marks of the component.
-	ignore := map[string]string{prefix + "/" + component.AnnotationIgnoreFields: strings.Join(writers.Pointers, ",")}
-	if _, err := component.ReadSettings(prefix, ignore); err != nil {
+	ignore := map[string]string{prefix + "/" + generator.AnnotationIgnoreFields: strings.Join(writers.Pointers, ",")}
+	if _, err := generator.ReadSettings(prefix, ignore); err != nil {
 		writers.Pointers = nil
 	}
 	return writers

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/component/served"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
@@ -78,10 +78,10 @@ func (e *Executor) unmark(ctx context.Context, result *Result, live *metav1.Part
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid":             live.UID,
 		"resourceVersion": live.ResourceVersion,
-		"labels":          map[string]any{e.Mark.key(component.LabelOwnerID): nil},
+		"labels":          map[string]any{e.Mark.key(generator.LabelOwnerID): nil},
 		"annotations": map[string]any{
-			e.Mark.key(component.AnnotationOwnerID): nil,
-			e.Mark.key(component.AnnotationDigest):  nil,
+			e.Mark.key(generator.AnnotationOwnerID): nil,
+			e.Mark.key(generator.AnnotationDigest):  nil,
 		},
 	}})
 	if err != nil {

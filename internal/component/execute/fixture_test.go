@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/espalier-dev/espalier/apis"
-	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/component/execute"
 	"github.com/espalier-dev/espalier/internal/component/manifest"
 	"github.com/espalier-dev/espalier/internal/component/plan"
@@ -125,7 +125,7 @@ func (b *bench) desire(text, digest string, change ...func(*manifest.Object)) *u
 }
 
 func ignoring(pointers ...string) func(*manifest.Object) {
-	return func(m *manifest.Object) { m.Settings = component.Settings{IgnoreFields: pointers} }
+	return func(m *manifest.Object) { m.Settings = generator.Settings{IgnoreFields: pointers} }
 }
 
 func operation(action plan.Action, o client.Object) plan.Operation {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"maps"
 
-	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/component/manifest"
 	"github.com/espalier-dev/espalier/internal/component/plan"
 	"github.com/espalier-dev/espalier/internal/component/served"
@@ -73,9 +73,9 @@ func (e *Executor) body(object *manifest.Object, content map[string]any) *unstru
 		delete(metadata, name)
 	}
 	labels, annotations := cloneMap(metadata["labels"]), cloneMap(metadata["annotations"])
-	labels[e.Mark.key(component.LabelOwnerID)] = e.Mark.ID
-	annotations[e.Mark.key(component.AnnotationOwnerID)] = e.Mark.Owner
-	annotations[e.Mark.key(component.AnnotationDigest)] = object.Desired.Digest
+	labels[e.Mark.key(generator.LabelOwnerID)] = e.Mark.ID
+	annotations[e.Mark.key(generator.AnnotationOwnerID)] = e.Mark.Owner
+	annotations[e.Mark.key(generator.AnnotationDigest)] = object.Desired.Digest
 	metadata["labels"], metadata["annotations"] = labels, annotations
 	body["metadata"] = metadata
 	return &unstructured.Unstructured{Object: body}

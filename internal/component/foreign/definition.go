@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/kinds"
 
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
@@ -66,7 +66,7 @@ func (g *Guard) readDefinition(ctx context.Context, name string) (*definition, e
 
 // ignoresForeign reports whether a definition or a namespace says that foreign instances do not matter.
 func (g *Guard) ignoresForeign(object metav1.Object) bool {
-	return IgnoresForeign(object.GetAnnotations(), g.prefix()+"/"+component.AnnotationForeignInstances)
+	return IgnoresForeign(object.GetAnnotations(), g.prefix()+"/"+generator.AnnotationForeignInstances)
 }
 
 func typed(object *unstructured.Unstructured) (*definition, error) {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/component/plan"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,7 +27,7 @@ func (g *Guard) checkPattern(ctx context.Context, pattern plan.Pattern) (plan.Us
 	if err != nil {
 		return plan.Use{}, explain(err, "the types could not be discovered")
 	}
-	matches := component.TypePattern{Group: pattern.Group, Kind: pattern.Kind}.Matches
+	matches := generator.TypePattern{Group: pattern.Group, Kind: pattern.Kind}.Matches
 	var types []served
 	for _, t := range all.types {
 		if matches(t.GroupKind()) {
@@ -39,7 +39,7 @@ func (g *Guard) checkPattern(ctx context.Context, pattern plan.Pattern) (plan.Us
 		return use, err
 	}
 	// Any kind may be in a group that could not be discovered.
-	anyKind := component.TypePattern{Group: pattern.Group, Kind: "*"}
+	anyKind := generator.TypePattern{Group: pattern.Group, Kind: "*"}
 	missing := slices.DeleteFunc(slices.Clone(all.failed), func(group string) bool {
 		return !anyKind.Matches(schema.GroupKind{Group: group})
 	})

@@ -98,7 +98,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/component/plan"
 	"github.com/espalier-dev/espalier/internal/kinds"
 
@@ -255,7 +255,7 @@ func (g *Guard) Fenced(key plan.Key, object metav1.Object) bool {
 }
 
 // AnnotationFence is the name of the annotation that is written with a fence. Its prefix is the one of the owner label.
-const AnnotationFence = component.AnnotationFence
+const AnnotationFence = generator.AnnotationFence
 
 // Fenced reports whether a CustomResourceDefinition has the fence of a [Guard], as the annotation with that key says.
 // An apply that removes the fence may leave the annotation, which [Guard.Lift] removes.
@@ -269,7 +269,7 @@ func Fenced(object metav1.Object, annotation string) bool {
 func IgnoresForeign(annotations map[string]string, key string) bool {
 	value, ok := annotations[key]
 	if !ok {
-		value = annotations[component.SharedPrefix+"/"+component.AnnotationForeignInstances]
+		value = annotations[generator.SharedPrefix+"/"+generator.AnnotationForeignInstances]
 	}
 	return value != "" && strings.EqualFold(strings.TrimSpace(value), "ignore")
 }

@@ -19,11 +19,9 @@ import (
 	"github.com/espalier-dev/espalier/internal/component/inventory"
 	"github.com/espalier-dev/espalier/internal/component/plan"
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
-	"github.com/espalier-dev/espalier/internal/testenv/memserver"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -128,10 +126,7 @@ type world struct {
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	server := memserver.New(clientgoscheme.Scheme)
-	t.Cleanup(server.Close)
-	c, _ := server.Build(fake.NewClientBuilder())
-	return &world{inner: c}
+	return &world{inner: fake.NewClientBuilder().Build()}
 }
 
 // link is a way to the server, with requests counted, that may break.

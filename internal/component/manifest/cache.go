@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/component/plan"
 	"github.com/espalier-dev/espalier/internal/digest"
 
@@ -170,7 +170,7 @@ type traits struct {
 	kind schema.GroupVersionKind
 	// namespace as it was generated.
 	namespace string
-	settings  component.Settings
+	settings  generator.Settings
 }
 
 // commonByHash has what the items of a cache have in common, by the hash of the traits.

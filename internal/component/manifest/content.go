@@ -7,7 +7,7 @@ import (
 	goruntime "runtime"
 	"slices"
 
-	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/kinds"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -17,8 +17,8 @@ import (
 
 // SchemeOf returns a scheme with the types that a generator registers, for Options, and nil if it registers none. It is
 // a scheme of its own: other goroutines read the scheme of the operator, so nothing may be added to that.
-func SchemeOf(generator component.Generator) (*runtime.Scheme, error) {
-	extender, ok := generator.(component.SchemeExtender)
+func SchemeOf(g generator.Generator) (*runtime.Scheme, error) {
+	extender, ok := g.(generator.SchemeExtender)
 	if !ok {
 		return nil, nil
 	}

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/component/manifest"
 	"github.com/espalier-dev/espalier/internal/component/plan"
 
@@ -107,7 +107,7 @@ func made(t testing.TB, o manifest.Object) *unstructured.Unstructured {
 // view is all that can be seen of an object.
 type view struct {
 	Manifest     *unstructured.Unstructured
-	Settings     component.Settings
+	Settings     generator.Settings
 	Desired      plan.Desired
 	Confidential bool
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/apis"
-	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/component/plan"
 	"github.com/espalier-dev/espalier/internal/component/readiness"
 	"github.com/espalier-dev/espalier/internal/component/secretdata"
@@ -161,7 +161,7 @@ func faulty(place string, err error) *item {
 // newItem checks and sanitizes content, which it takes over.
 func newItem(content map[string]any, place string, options *Options, known commonByHash) *item {
 	is, errs := sanitize(content, options.Prefix)
-	settings, err := component.ReadSettings(options.Prefix, is.annotations)
+	settings, err := generator.ReadSettings(options.Prefix, is.annotations)
 	definition, definitionErr := readDefinition(is.kind.GroupKind(), content)
 	// An object with an expression that can never be evaluated would be written and never become ready.
 	readyWhenErr := readiness.Validate(settings)
@@ -181,7 +181,7 @@ func newItem(content map[string]any, place string, options *Options, known commo
 }
 
 // desired returns what applies to an object with settings.
-func desired(settings component.Settings, options *Options) plan.Desired {
+func desired(settings generator.Settings, options *Options) plan.Desired {
 	interval := options.ReapplyInterval
 	if settings.ReapplyInterval != nil {
 		interval = *settings.ReapplyInterval
@@ -199,15 +199,15 @@ func desired(settings component.Settings, options *Options) plan.Desired {
 
 		IgnoreForeignInstances: settings.IgnoreForeignInstances,
 
-		Auxiliary:     settings.Participation == component.ParticipationAuxiliary,
-		Unchecked:     settings.Participation == component.ParticipationUnchecked,
-		ReadOnly:      settings.Presence == component.PresenceReadOnly,
+		Auxiliary:     settings.Participation == generator.ParticipationAuxiliary,
+		Unchecked:     settings.Participation == generator.ParticipationUnchecked,
+		ReadOnly:      settings.Presence == generator.PresenceReadOnly,
 		IgnoreAbsence: settings.IgnoreAbsence,
 	}
 }
 
 // checkPurge keeps namespaces and types, which contain other objects, from being removed during a roll-out.
-func checkPurge(kind schema.GroupKind, settings component.Settings) error {
+func checkPurge(kind schema.GroupKind, settings generator.Settings) error {
 	if settings.PurgeOrder == nil || !kinds.IsContainer(kind) {
 		return nil
 	}

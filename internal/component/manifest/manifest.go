@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/apis"
-	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/component/plan"
 	"github.com/espalier-dev/espalier/internal/component/secretdata"
 
@@ -52,7 +52,7 @@ type Options struct {
 // changed.
 type Object struct {
 	// Settings are read from its annotations.
-	Settings component.Settings
+	Settings generator.Settings
 	// Desired is what the plan knows.
 	Desired plan.Desired
 	// Confidential reports whether it is a Secret. Its digest does not cover the values of its data. Data has the

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/kinds"
 	"github.com/espalier-dev/espalier/internal/managedfields"
 
@@ -96,9 +96,9 @@ func (is *identity) readMetadata(content map[string]any, prefix string) error {
 		}
 	}
 	prefix += "/"
-	_, labelsErr := texts(raw, "labels", prefix+component.LabelOwnerID)
-	annotations, err := texts(raw, "annotations", prefix+component.AnnotationOwnerID,
-		prefix+component.AnnotationDigest, prefix+component.AnnotationFence)
+	_, labelsErr := texts(raw, "labels", prefix+generator.LabelOwnerID)
+	annotations, err := texts(raw, "annotations", prefix+generator.AnnotationOwnerID,
+		prefix+generator.AnnotationDigest, prefix+generator.AnnotationFence)
 	is.annotations = annotations
 	return errors.Join(append(errs, labelsErr, err)...)
 }

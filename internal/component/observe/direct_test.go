@@ -10,7 +10,6 @@ import (
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/component/observe"
 	"github.com/espalier-dev/espalier/internal/component/plan"
-	"github.com/espalier-dev/espalier/internal/testenv/memserver"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -42,9 +41,7 @@ func newDirect(t *testing.T, objects ...*unstructured.Unstructured) *direct {
 		Watcher: types.NamespacedName{Namespace: "default", Name: "shop"}, UID: "uid-1",
 		OwnerID: ourID, Owner: ourOwner, Now: epoch,
 	}
-	server := memserver.New(clientgoscheme.Scheme, memserver.WithManagedFields())
-	t.Cleanup(server.Close)
-	c, _ := server.Build(fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithReturnManagedFields())
+	c := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithReturnManagedFields().Build()
 	for _, object := range objects {
 		object.SetResourceVersion("")
 		object.SetManagedFields(nil)

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/apis"
-	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/component/plan"
 	"github.com/espalier-dev/espalier/internal/component/readiness"
 	"github.com/espalier-dev/espalier/internal/digest"
@@ -121,7 +121,7 @@ type readFailure struct {
 
 // hashSettings returns a hash of settings, which is never 0. It is 1 if neither readiness nor the digest of the fields
 // depends on them.
-func hashSettings(s *component.Settings) uint64 {
+func hashSettings(s *generator.Settings) uint64 {
 	hint := &s.StatusHint
 	if s.ReadyWhen == "" && len(s.IgnoreFields) == 0 &&
 		!hint.HasObservedGeneration && !hint.HasReadyCondition && len(hint.Conditions) == 0 {

@@ -26,7 +26,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/apis"
-	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/component/plan"
 	"github.com/espalier-dev/espalier/internal/component/readiness"
 	"github.com/espalier-dev/espalier/internal/component/secretdata"
@@ -55,7 +55,7 @@ type Interest struct {
 	Confidential bool
 	Data         map[string]secretdata.Fingerprint
 	// Settings are the settings of the object's annotations. They are empty for an object that is not desired any more.
-	Settings component.Settings
+	Settings generator.Settings
 	// Readiness asks how ready the object is.
 	Readiness bool
 	// ReadOnly is true for an object that is not the component's, and whose status matters to it. It is watched by its
@@ -138,4 +138,4 @@ func (in *Interest) result(object *unstructured.Unstructured, evaluate Evaluate)
 }
 
 // Evaluate returns how ready an object is.
-type Evaluate func(object *unstructured.Unstructured, settings component.Settings) readiness.Result
+type Evaluate func(object *unstructured.Unstructured, settings generator.Settings) readiness.Result

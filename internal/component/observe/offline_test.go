@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/apis"
-	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/component/observe"
 	"github.com/espalier-dev/espalier/internal/component/plan"
 	"github.com/espalier-dev/espalier/internal/component/readiness"
@@ -39,7 +39,7 @@ var (
 )
 
 // evaluate returns that an object is ready if its status says so.
-func evaluate(object *unstructured.Unstructured, _ component.Settings) readiness.Result {
+func evaluate(object *unstructured.Unstructured, _ generator.Settings) readiness.Result {
 	if ready, _, _ := unstructured.NestedBool(object.Object, "status", "ready"); ready {
 		return readiness.Result{Status: apis.ObjectCurrent}
 	}

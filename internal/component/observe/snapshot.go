@@ -4,7 +4,7 @@ import (
 	"slices"
 	"unique"
 
-	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/component/foreign"
 	"github.com/espalier-dev/espalier/internal/component/plan"
 	"github.com/espalier-dev/espalier/internal/component/secretdata"
@@ -63,10 +63,10 @@ type extractor struct {
 func newExtractor(prefix, manager string) extractor {
 	return extractor{
 		prefix:  prefix,
-		label:   prefix + "/" + component.LabelOwnerID,
-		digest:  prefix + "/" + component.AnnotationDigest,
+		label:   prefix + "/" + generator.LabelOwnerID,
+		digest:  prefix + "/" + generator.AnnotationDigest,
 		fence:   prefix + "/" + foreign.AnnotationFence,
-		foreign: prefix + "/" + component.AnnotationForeignInstances,
+		foreign: prefix + "/" + generator.AnnotationForeignInstances,
 		manager: manager,
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/apis"
-	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/component/observe"
 	"github.com/espalier-dev/espalier/internal/component/plan"
 
@@ -644,7 +644,7 @@ func TestManaged(t *testing.T) {
 
 func TestIgnoredFieldsAreNoDrift(t *testing.T) {
 	o := newOffline(t)
-	in := interest(configMaps, "a", func(in *observe.Interest) { in.Settings = component.Settings{IgnoreFields: []string{"/data/b"}} })
+	in := interest(configMaps, "a", func(in *observe.Interest) { in.Settings = generator.Settings{IgnoreFields: []string{"/data/b"}} })
 	with := func(u *unstructured.Unstructured) {
 		u.SetManagedFields([]metav1.ManagedFieldsEntry{managed(manager, "Apply", "", `{"f:data":{"f:a":{},"f:b":{}}}`)})
 	}

@@ -4,7 +4,7 @@ import (
 	"path"
 
 	"github.com/espalier-dev/espalier/apis"
-	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/ownership"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,8 +38,8 @@ type Marks struct {
 // MarksOf reads the marks of an object. The prefix is that of our owner label.
 func MarksOf(object metav1.Object, prefix string) Marks {
 	m := Marks{
-		Label: object.GetLabels()[prefix+"/"+component.LabelOwnerID],
-		Owner: object.GetAnnotations()[prefix+"/"+component.AnnotationOwnerID],
+		Label: object.GetLabels()[prefix+"/"+generator.LabelOwnerID],
+		Owner: object.GetAnnotations()[prefix+"/"+generator.AnnotationOwnerID],
 	}
 	others := ownership.MarksOf(object, prefix)
 	if m.Label == "" {

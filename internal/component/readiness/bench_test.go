@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/espalier-dev/espalier/apis"
-	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/component/readiness"
 )
 
@@ -32,17 +32,17 @@ status: {observedGeneration: 2, phase: Running, conditions: [{type: Ready, statu
 
 	for _, bc := range []struct {
 		name, manifest string
-		settings       component.Settings
+		settings       generator.Settings
 		want           apis.ObjectStatus
 	}{
-		{"ConfigMap", "apiVersion: v1\nkind: ConfigMap", component.Settings{}, apis.ObjectCurrent},
-		{"Deployment/Current", strings.ReplaceAll(deployment, "AVAILABLE", "1"), component.Settings{}, apis.ObjectCurrent},
-		{"Deployment/InProgress", strings.ReplaceAll(deployment, "AVAILABLE", "0"), component.Settings{}, apis.ObjectInProgress},
-		{"Thing", thing, component.Settings{}, apis.ObjectCurrent},
-		{"Thing/Hints", thing, component.Settings{StatusHint: component.StatusHint{
+		{"ConfigMap", "apiVersion: v1\nkind: ConfigMap", generator.Settings{}, apis.ObjectCurrent},
+		{"Deployment/Current", strings.ReplaceAll(deployment, "AVAILABLE", "1"), generator.Settings{}, apis.ObjectCurrent},
+		{"Deployment/InProgress", strings.ReplaceAll(deployment, "AVAILABLE", "0"), generator.Settings{}, apis.ObjectInProgress},
+		{"Thing", thing, generator.Settings{}, apis.ObjectCurrent},
+		{"Thing/Hints", thing, generator.Settings{StatusHint: generator.StatusHint{
 			HasObservedGeneration: true, HasReadyCondition: true, Conditions: []string{"Synced"},
 		}}, apis.ObjectCurrent},
-		{"Thing/ReadyWhen", thing, component.Settings{
+		{"Thing/ReadyWhen", thing, generator.Settings{
 			ReadyWhen: `object.status.phase == "Running" && object.status.conditions.exists(c, c.type == "Synced")`,
 		}, apis.ObjectCurrent},
 	} {

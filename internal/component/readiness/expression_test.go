@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/espalier-dev/espalier/apis"
-	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/component/readiness"
 )
 
@@ -53,7 +53,7 @@ status: {phase: Running, shards: [{up: true}, {up: false}], replicas: 2, share: 
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			settings := component.Settings{ReadyWhen: tc.expression}
+			settings := generator.Settings{ReadyWhen: tc.expression}
 			check(t, parse(t, thing), settings, tc.want)
 
 			err := readiness.Validate(settings)
@@ -68,7 +68,7 @@ status: {phase: Running, shards: [{up: true}, {up: false}], replicas: 2, share: 
 }
 
 func TestWithoutAnExpressionSettingsAreValid(t *testing.T) {
-	if err := readiness.Validate(component.Settings{}); err != nil {
+	if err := readiness.Validate(generator.Settings{}); err != nil {
 		t.Error(err)
 	}
 }
@@ -81,9 +81,9 @@ func TestReadyWhenComesLast(t *testing.T) {
 		"{conditions: [{type: Ready, status: 'True'}, {type: Test, status: no}]}": inProgress("Test is no"),
 	} {
 		object := parse(t, "apiVersion: example.com/v1\nkind: Thing\nstatus: "+strings.ReplaceAll(status, "no}", "'no'}"))
-		check(t, object, component.Settings{
+		check(t, object, generator.Settings{
 			ReadyWhen:  "true",
-			StatusHint: component.StatusHint{Conditions: []string{"Test"}},
+			StatusHint: generator.StatusHint{Conditions: []string{"Test"}},
 		}, want)
 	}
 }
@@ -94,9 +94,9 @@ func TestReadyWhenSeesNoHints(t *testing.T) {
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: x}`)
-	check(t, object, component.Settings{
+	check(t, object, generator.Settings{
 		ReadyWhen:  "!has(object.status)",
-		StatusHint: component.StatusHint{HasObservedGeneration: true, HasReadyCondition: true},
+		StatusHint: generator.StatusHint{HasObservedGeneration: true, HasReadyCondition: true},
 	}, current)
 }
 
@@ -117,7 +117,7 @@ data: {password: `+value+`}`)
 		`duration(object.data.password) > duration("1s")`,
 		`"".matches(object.data.password + "(")`,
 	} {
-		got := readiness.Of(secret, component.Settings{ReadyWhen: expression})
+		got := readiness.Of(secret, generator.Settings{ReadyWhen: expression})
 		if got.Status != apis.ObjectInProgress {
 			t.Errorf("%s: want InProgress, got %v", expression, got)
 		}
@@ -134,7 +134,7 @@ func TestExpressionsAreKeptForAll(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			for i := range 1500 {
-				got := readiness.Of(object, component.Settings{ReadyWhen: fmt.Sprintf("object.status.count != %d", i)})
+				got := readiness.Of(object, generator.Settings{ReadyWhen: fmt.Sprintf("object.status.count != %d", i)})
 				if want := i != 7; want != (got == current) {
 					t.Errorf("%d: %v", i, got)
 				}

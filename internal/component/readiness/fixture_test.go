@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/espalier-dev/espalier/apis"
-	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/component/readiness"
 
 	"github.com/google/go-cmp/cmp"
@@ -27,7 +27,7 @@ func parse(t testing.TB, manifest string) *unstructured.Unstructured {
 }
 
 // check compares what Of returns, and that the object is as it was.
-func check(t *testing.T, object *unstructured.Unstructured, settings component.Settings, want readiness.Result) {
+func check(t *testing.T, object *unstructured.Unstructured, settings generator.Settings, want readiness.Result) {
 	t.Helper()
 	before := object.DeepCopy()
 	got := readiness.Of(object, settings)

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/espalier-dev/espalier/apis"
-	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/component/readiness"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
@@ -64,7 +64,7 @@ func FuzzL7MalformedStatus(f *testing.F) {
 		index := int(kind) % len(kinds)
 		content["apiVersion"], content["kind"], _ = strings.Cut(kinds[index], " ")
 		object := &unstructured.Unstructured{Object: content}
-		settings := component.Settings{StatusHint: component.StatusHint{
+		settings := generator.Settings{StatusHint: generator.StatusHint{
 			HasObservedGeneration: hints&1 != 0,
 			HasReadyCondition:     hints&2 != 0,
 		}}

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/espalier-dev/espalier/apis"
-	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/component/readiness"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -61,14 +61,14 @@ type row struct {
 	want                      apis.ObjectStatus
 }
 
-func (r row) each(visit func(state, component.StatusHint)) {
+func (r row) each(visit func(state, generator.StatusHint)) {
 	for _, observed := range r.observed {
 		for _, ready := range r.ready {
 			for _, readyObserved := range r.readyObserved {
 				for _, test := range r.test {
 					for _, generation := range r.hintGeneration {
 						for _, hintReady := range r.hintReady {
-							hint := component.StatusHint{HasObservedGeneration: generation,
+							hint := generator.StatusHint{HasObservedGeneration: generation,
 								HasReadyCondition: hintReady}
 							if r.hintTest {
 								hint.Conditions = []string{"Test"}
@@ -109,8 +109,8 @@ func TestDecisionTable(t *testing.T) {
 	}
 	for name, r := range rows {
 		t.Run(name, func(t *testing.T) {
-			r.each(func(s state, hint component.StatusHint) {
-				got := readiness.Of(s.object(), component.Settings{StatusHint: hint})
+			r.each(func(s state, hint generator.StatusHint) {
+				got := readiness.Of(s.object(), generator.Settings{StatusHint: hint})
 				if got.Status != r.want {
 					t.Errorf("%+v with %+v: want %s, got %s: %s", s, hint, r.want, got.Status, got.Message)
 				}
@@ -120,17 +120,17 @@ func TestDecisionTable(t *testing.T) {
 }
 
 func TestWordsForHints(t *testing.T) {
-	generation := component.StatusHint{HasObservedGeneration: true}
-	ready := component.StatusHint{HasReadyCondition: true}
-	test := component.StatusHint{Conditions: []string{"Test"}}
+	generation := generator.StatusHint{HasObservedGeneration: true}
+	ready := generator.StatusHint{HasReadyCondition: true}
+	test := generator.StatusHint{Conditions: []string{"Test"}}
 	tests := map[string]struct {
 		state state
-		hint  component.StatusHint
+		hint  generator.StatusHint
 		want  readiness.Result
 	}{
 		"never observed":                 {state{}, generation, inProgress("has not been observed yet (generation 3)")},
 		"observed by Ready":              {state{ready: "True", readyObserved: 2}, generation, inProgress("has not been observed yet (generation 3, observed 2)")},
-		"an old generation":              {state{observed: 2}, component.StatusHint{}, inProgress("has not been observed yet (generation 3, observed 2)")},
+		"an old generation":              {state{observed: 2}, generator.StatusHint{}, inProgress("has not been observed yet (generation 3, observed 2)")},
 		"no condition Ready":             {state{}, ready, inProgress("Ready is Unknown: not reported yet")},
 		"no condition Ready among some":  {state{test: "True"}, ready, inProgress("Ready is Unknown: not reported yet")},
 		"no hinted condition":            {state{}, test, inProgress("has no condition Test yet")},
@@ -139,7 +139,7 @@ func TestWordsForHints(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			check(t, tc.state.object(), component.Settings{StatusHint: tc.hint}, tc.want)
+			check(t, tc.state.object(), generator.Settings{StatusHint: tc.hint}, tc.want)
 		})
 	}
 }
@@ -150,9 +150,9 @@ func TestHintsForKindsWithRules(t *testing.T) {
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: x, generation: 1}`)
-	check(t, object, component.Settings{StatusHint: component.StatusHint{HasObservedGeneration: true}},
+	check(t, object, generator.Settings{StatusHint: generator.StatusHint{HasObservedGeneration: true}},
 		inProgress("has not been observed yet (generation 1)"))
-	check(t, object, component.Settings{StatusHint: component.StatusHint{Conditions: []string{"Synced", "Healthy"}}},
+	check(t, object, generator.Settings{StatusHint: generator.StatusHint{Conditions: []string{"Synced", "Healthy"}}},
 		inProgress("has no condition Synced yet"))
 }
 
@@ -163,7 +163,7 @@ apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: x}
 status: {conditions: [{type: Established, status: "True"}, {type: NamesAccepted, status: "True"}]}`)
-	check(t, object, component.Settings{StatusHint: component.StatusHint{HasReadyCondition: true}}, current)
+	check(t, object, generator.Settings{StatusHint: generator.StatusHint{HasReadyCondition: true}}, current)
 }
 
 func ExampleOf() {
@@ -172,10 +172,10 @@ func ExampleOf() {
 		"kind":       "Widget",
 		"metadata":   map[string]any{"name": "new", "generation": int64(1)},
 	}}
-	hint := component.StatusHint{HasReadyCondition: true}
+	hint := generator.StatusHint{HasReadyCondition: true}
 
-	fmt.Println(readiness.Of(widget, component.Settings{}).Status)
-	fmt.Println(readiness.Of(widget, component.Settings{StatusHint: hint}).Status)
+	fmt.Println(readiness.Of(widget, generator.Settings{}).Status)
+	fmt.Println(readiness.Of(widget, generator.Settings{StatusHint: hint}).Status)
 	// Output:
 	// Current
 	// InProgress

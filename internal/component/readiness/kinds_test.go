@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/espalier-dev/espalier/apis"
-	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/component/readiness"
 )
 
@@ -20,7 +20,7 @@ func (tests kindTests) run(t *testing.T, apiVersion, kind string) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			manifest := "apiVersion: " + apiVersion + "\nkind: " + kind + "\n" + tc.manifest
-			check(t, parse(t, manifest), component.Settings{}, tc.want)
+			check(t, parse(t, manifest), generator.Settings{}, tc.want)
 		})
 	}
 }
@@ -304,14 +304,14 @@ func TestMessagesAreStableAndShort(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			object := state{ready: "False"}.object()
 			object.Object["status"].(map[string]any)["conditions"].([]any)[0].(map[string]any)["message"] = tc.message
-			check(t, object, component.Settings{}, inProgress("Ready is False: "+tc.want))
+			check(t, object, generator.Settings{}, inProgress("Ready is False: "+tc.want))
 		})
 	}
 }
 
 func TestNoObject(t *testing.T) {
 	want := unknown("there is no object to look at")
-	if got := readiness.Of(nil, component.Settings{}); got != want {
+	if got := readiness.Of(nil, generator.Settings{}); got != want {
 		t.Errorf("want %v, got %v", want, got)
 	}
 }

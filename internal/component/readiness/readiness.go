@@ -1,5 +1,5 @@
 // Package readiness says how ready an object of a component is: by what its status says, see package objectstatus, and
-// by its settings, the hints of [component.StatusHint] and [component.Settings].ReadyWhen. It looks at the object only.
+// by its settings, the hints of [generator.StatusHint] and [generator.Settings].ReadyWhen. It looks at the object only.
 package readiness
 
 import (
@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/espalier-dev/espalier/apis"
-	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/objectstatus"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -28,7 +28,7 @@ import (
 //   - ReadyWhen is not true: InProgress. If it is no valid expression: Failed.
 //
 // Otherwise it is Current. If the status does not have the form that the rules expect, the result is Unknown.
-func Of(object *unstructured.Unstructured, settings component.Settings) Result {
+func Of(object *unstructured.Unstructured, settings generator.Settings) Result {
 	if object == nil || object.Object == nil {
 		return unknown("there is no object to look at")
 	}
@@ -45,7 +45,7 @@ func Of(object *unstructured.Unstructured, settings component.Settings) Result {
 }
 
 // Validate returns an error if ReadyWhen is set and is no valid expression.
-func Validate(settings component.Settings) error {
+func Validate(settings generator.Settings) error {
 	if settings.ReadyWhen == "" {
 		return nil
 	}
@@ -54,7 +54,7 @@ func Validate(settings component.Settings) error {
 }
 
 // Static reports whether all objects of the kind, with these settings, are ready as soon as they exist.
-func Static(kind schema.GroupKind, settings component.Settings) bool {
+func Static(kind schema.GroupKind, settings generator.Settings) bool {
 	hint := settings.StatusHint
 	return objectstatus.StaticKinds[kind] &&
 		settings.ReadyWhen == "" &&
@@ -86,7 +86,7 @@ func indexOf(conditions []objectstatus.Condition, conditionType string) int {
 
 // withHints returns the object with the parts of the status that a hint says it will have. It copies only the maps on
 // the way there. It returns the object itself if there is nothing to add.
-func withHints(object *unstructured.Unstructured, hint component.StatusHint) *unstructured.Unstructured {
+func withHints(object *unstructured.Unstructured, hint generator.StatusHint) *unstructured.Unstructured {
 	if !hint.HasObservedGeneration && !hint.HasReadyCondition {
 		return object
 	}

@@ -3,7 +3,7 @@ package readiness_test
 import (
 	"testing"
 
-	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/component/readiness"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -11,14 +11,14 @@ import (
 
 func TestWhatLooksAtTheStatusIsNotStatic(t *testing.T) {
 	kind := schema.GroupKind{Kind: "ConfigMap"}
-	if !readiness.Static(kind, component.Settings{IgnoreFields: []string{"/data"}}) {
+	if !readiness.Static(kind, generator.Settings{IgnoreFields: []string{"/data"}}) {
 		t.Errorf("%s should be static", kind)
 	}
-	for name, settings := range map[string]component.Settings{
+	for name, settings := range map[string]generator.Settings{
 		"ready-when":         {ReadyWhen: `object.data.done == "yes"`},
-		"observedGeneration": {StatusHint: component.StatusHint{HasObservedGeneration: true}},
-		"Ready":              {StatusHint: component.StatusHint{HasReadyCondition: true}},
-		"a condition":        {StatusHint: component.StatusHint{Conditions: []string{"Test"}}},
+		"observedGeneration": {StatusHint: generator.StatusHint{HasObservedGeneration: true}},
+		"Ready":              {StatusHint: generator.StatusHint{HasReadyCondition: true}},
+		"a condition":        {StatusHint: generator.StatusHint{Conditions: []string{"Test"}}},
 	} {
 		if readiness.Static(kind, settings) {
 			t.Errorf("a ConfigMap with %s should not be static", name)

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/espalier-dev/espalier/apis"
-	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/generator"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -26,16 +26,16 @@ type Assembly struct {
 
 // AssemblySpec is the desired state of an Assembly.
 type AssemblySpec struct {
-	component.PlacementSpec     `json:",inline"`
-	component.ClientSpec        `json:",inline"`
-	component.ImpersonationSpec `json:",inline"`
-	component.SuspensionSpec    `json:",inline"`
-	component.RequeueSpec       `json:",inline"`
-	component.RetrySpec         `json:",inline"`
-	component.TimeoutSpec       `json:",inline"`
-	component.PolicySpec        `json:",inline"`
-	component.TypeSpec          `json:",inline"`
-	component.ReapplySpec       `json:",inline"`
+	generator.PlacementSpec     `json:",inline"`
+	generator.ClientSpec        `json:",inline"`
+	generator.ImpersonationSpec `json:",inline"`
+	generator.SuspensionSpec    `json:",inline"`
+	generator.RequeueSpec       `json:",inline"`
+	generator.RetrySpec         `json:",inline"`
+	generator.TimeoutSpec       `json:",inline"`
+	generator.PolicySpec        `json:",inline"`
+	generator.TypeSpec          `json:",inline"`
+	generator.ReapplySpec       `json:",inline"`
 
 	// Objects are manifests.
 	Objects []runtime.RawExtension `json:"objects,omitempty"`
@@ -62,9 +62,9 @@ func (a *Assembly) SetObjects(objects ...client.Object) {
 }
 
 // AssemblyGenerator returns the objects of the spec.
-func AssemblyGenerator() component.Generator {
-	return component.GeneratorFunc(func(
-		_ context.Context, _, _ string, parameters component.Unstructurable,
+func AssemblyGenerator() generator.Generator {
+	return generator.GeneratorFunc(func(
+		_ context.Context, _, _ string, parameters generator.Unstructurable,
 	) ([]client.Object, error) {
 		manifests, _, err := unstructured.NestedSlice(parameters.ToUnstructured(), "objects")
 		if err != nil {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/espalier-dev/espalier/duck"
 	"github.com/espalier-dev/espalier/internal/kinds"
-	"github.com/espalier-dev/espalier/internal/testenv/memserver"
+	"github.com/espalier-dev/espalier/testing/internal/memserver"
 )
 
 var definitionResource = apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	clientgotesting "k8s.io/client-go/testing"
 
-	"github.com/espalier-dev/espalier/internal/testenv/memserver"
+	"github.com/espalier-dev/espalier/testing/internal/memserver"
 	"github.com/espalier-dev/espalier/testing/internal/recording"
 )
 

@@ -18,7 +18,7 @@ import (
 	clientgotesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/espalier-dev/espalier/internal/testenv/memserver"
+	"github.com/espalier-dev/espalier/testing/internal/memserver"
 )
 
 // NewMapper returns a mapper that knows CustomResourceDefinitions and the resources of the lists, and what is wrong

@@ -15,8 +15,8 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/espalier-dev/espalier/internal/testenv/store"
 	"github.com/espalier-dev/espalier/testing/internal/mapped"
+	"github.com/espalier-dev/espalier/testing/internal/store"
 )
 
 // Comparison has the differences between the two API servers in one row. It is safe for concurrent use.

@@ -21,9 +21,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
-	"github.com/espalier-dev/espalier/internal/testenv/store"
 	"github.com/espalier-dev/espalier/testing/internal/differential"
 	"github.com/espalier-dev/espalier/testing/internal/mapped"
+	"github.com/espalier-dev/espalier/testing/internal/store"
 )
 
 var plane controlplanetest.Shared

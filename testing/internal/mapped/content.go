@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/espalier-dev/espalier/internal/testenv/store"
+	"github.com/espalier-dev/espalier/testing/internal/store"
 )
 
 // content maps the content of one object, or of a part of it, to the API server.

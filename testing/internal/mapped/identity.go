@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/espalier-dev/espalier/internal/testenv/store"
+	"github.com/espalier-dev/espalier/testing/internal/store"
 )
 
 // identity is what a row knows an object by.

@@ -17,7 +17,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/espalier-dev/espalier/internal/testenv/store"
+	"github.com/espalier-dev/espalier/testing/internal/store"
 )
 
 // List implements [client.Client]. The API server has objects of others too: a page of a list may be short.

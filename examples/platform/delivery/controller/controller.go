@@ -15,11 +15,11 @@ import (
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/component"
-	"github.com/espalier-dev/espalier/components"
 	"github.com/espalier-dev/espalier/examples/platform/delivery/api/v1alpha1"
 	"github.com/espalier-dev/espalier/examples/platform/delivery/software"
-	"github.com/espalier-dev/espalier/generators/helm"
-	"github.com/espalier-dev/espalier/generators/kustomize"
+	"github.com/espalier-dev/espalier/generator"
+	"github.com/espalier-dev/espalier/generator/helm"
+	"github.com/espalier-dev/espalier/generator/kustomize"
 	"github.com/espalier-dev/espalier/reconcilers"
 )
 
@@ -31,9 +31,9 @@ const (
 
 // Generator is what makes the objects, and says what it depends on.
 type Generator interface {
-	component.Generator
-	component.Deterministic
-	component.InputReporter
+	generator.Generator
+	generator.Deterministic
+	generator.InputReporter
 }
 
 // Chart returns the generator of what a monitor consists of. The values of the resource are those of the chart.
@@ -51,9 +51,9 @@ func Kustomization() (Generator, error) {
 
 // NewMonitor returns the root of the tree that delivers monitors.
 func NewMonitor(
-	config reconcilers.Config, generator component.Generator,
+	config reconcilers.Config, generator generator.Generator,
 ) *reconcilers.ResourceReconciler[*v1alpha1.Monitor] {
-	root := components.NewComponentRoot(MonitorPrefix, generator, components.Options[*v1alpha1.Monitor]{
+	root := component.NewComponentRoot(MonitorPrefix, generator, component.Options[*v1alpha1.Monitor]{
 		Config:    config,
 		Configure: configure[*v1alpha1.Monitor],
 		Dependents: []client.Object{
@@ -72,9 +72,9 @@ func NewMonitor(
 // NewAgent returns the root of the tree that delivers agents. It has no Dependents: whoever it works as in the other
 // cluster needs the rights there, and in its own the operator needs none but for the kubeconfigs.
 func NewAgent(
-	config reconcilers.Config, generator component.Generator,
+	config reconcilers.Config, generator generator.Generator,
 ) *reconcilers.ResourceReconciler[*v1alpha1.Agent] {
-	root := components.NewComponentRoot(AgentPrefix, generator, components.Options[*v1alpha1.Agent]{
+	root := component.NewComponentRoot(AgentPrefix, generator, component.Options[*v1alpha1.Agent]{
 		Config:    config,
 		Configure: configure[*v1alpha1.Agent],
 	})
@@ -93,7 +93,7 @@ func probeType() *apiextensionsv1.CustomResourceDefinition {
 }
 
 // configure says that there are no namespaces to create: all objects that have one are in that of the resource.
-func configure[T client.Object](_ context.Context, _ T, configuration *component.Configuration) error {
+func configure[T client.Object](_ context.Context, _ T, configuration *generator.Configuration) error {
 	configuration.MissingNamespacesPolicy = apis.MissingNamespacesDoNotCreate
 	return nil
 }

@@ -9,9 +9,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	clientfake "sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/examples/platform/delivery/api/v1alpha1"
 	"github.com/espalier-dev/espalier/examples/platform/delivery/controller"
+	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/testing/preview"
 )
 
@@ -56,17 +56,17 @@ func TestKustomization(t *testing.T) {
 }
 
 // render returns a function that calls the generator as the reconciler does.
-func render(t *testing.T, prefix string, generator component.Generator) func(release) ([]client.Object, error) {
+func render(t *testing.T, prefix string, made generator.Generator) func(release) ([]client.Object, error) {
 	discovery := &discoveryfake.FakeDiscovery{
 		Fake:               &clienttesting.Fake{},
 		FakedServerVersion: &version.Info{Major: "1", Minor: "36", GitVersion: "v1.36.3"},
 	}
 	nothing := clientfake.NewClientBuilder().Build()
 	return func(r release) ([]client.Object, error) {
-		ctx := component.NewContext(t.Context()).WithReconcilerName(prefix).
+		ctx := generator.NewContext(t.Context()).WithReconcilerName(prefix).
 			WithClient(nothing).WithLocalClient(nothing).WithDiscovery(discovery).
 			WithComponent(&v1alpha1.Monitor{}).WithComponentNamespace("apps").WithComponentName("main").
 			WithComponentDigest("digest").WithComponentRevision(r.revision)
-		return generator.Generate(ctx, "apps", "main", component.UnstructurableMap(r.values))
+		return made.Generate(ctx, "apps", "main", generator.UnstructurableMap(r.values))
 	}
 }

@@ -12,10 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/examples/platform/api/v1alpha1"
 	"github.com/espalier-dev/espalier/examples/platform/config"
 	"github.com/espalier-dev/espalier/examples/platform/controller"
+	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/testenv/demo"
 	"github.com/espalier-dev/espalier/reconcilers"
 )
@@ -107,7 +107,7 @@ func (s *scenario) eachClusterObject(ctx context.Context, f func(client.Object) 
 // it.
 func (s *scenario) removeOrphans(ctx context.Context) error {
 	return s.eachClusterObject(ctx, func(obj client.Object) error {
-		if obj.GetLabels()[controller.Prefix+"/"+component.LabelOwnerID] == "" {
+		if obj.GetLabels()[controller.Prefix+"/"+generator.LabelOwnerID] == "" {
 			return nil
 		}
 		return s.Delete(ctx, obj)

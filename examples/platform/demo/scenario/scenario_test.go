@@ -19,10 +19,10 @@ import (
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/examples/platform/api/v1alpha1"
 	"github.com/espalier-dev/espalier/examples/platform/controller"
 	"github.com/espalier-dev/espalier/examples/platform/demo/scenario"
+	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 	"github.com/espalier-dev/espalier/internal/testenv/demo"
@@ -117,7 +117,7 @@ func play(t *testing.T, options demo.Options, prepare func(*testing.T, *demo.Sce
 		}
 		for _, title := range []string{"A user edits the settings, and deletes the account of the viewer", "The platform is deleted"} {
 			before(t, s, title, func(context.Context) error {
-				const owner = controller.Prefix + "/" + component.LabelOwnerID // is made of the UID of the platform
+				const owner = controller.Prefix + "/" + generator.LabelOwnerID // is made of the UID of the platform
 				seen[title] = objects.Snapshot(t, options.Admin,
 					[]string{"metadata", "labels", owner}, []string{"metadata", "annotations", owner})
 				return nil

@@ -7,20 +7,20 @@ import (
 	"path/filepath"
 
 	"github.com/espalier-dev/espalier/examples/shop/controller"
-	"github.com/espalier-dev/espalier/generate"
+	"github.com/espalier-dev/espalier/manifests"
 	"github.com/espalier-dev/espalier/reconcilers"
 )
 
 func main() {
-	generate.Main(".", derive)
+	manifests.Main(".", derive)
 }
 
 // derive returns what is derived, with the definitions in the folder config.
-func derive(config string) (generate.Files, error) {
+func derive(config string) (manifests.Files, error) {
 	scheme, err := controller.NewScheme()
 	if err != nil {
 		return nil, err
 	}
-	g := generate.Generator{Scheme: scheme, Definitions: os.DirFS(filepath.Join(config, "crd"))}
+	g := manifests.Generator{Scheme: scheme, Definitions: os.DirFS(filepath.Join(config, "crd"))}
 	return g.Operator("shop-operator", controller.New(reconcilers.Config{}, nil, 0))
 }

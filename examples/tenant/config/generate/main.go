@@ -7,16 +7,16 @@ import (
 	"path/filepath"
 
 	"github.com/espalier-dev/espalier/examples/tenant/controller"
-	"github.com/espalier-dev/espalier/generate"
+	"github.com/espalier-dev/espalier/manifests"
 	"github.com/espalier-dev/espalier/reconcilers"
 )
 
 func main() {
-	generate.Main(".", derive)
+	manifests.Main(".", derive)
 }
 
 // derive returns what is derived, with the definitions in the folder config.
-func derive(config string) (generate.Files, error) {
+func derive(config string) (manifests.Files, error) {
 	scheme, err := controller.NewScheme()
 	if err != nil {
 		return nil, err
@@ -29,7 +29,7 @@ func derive(config string) (generate.Files, error) {
 	registry.Nodes = nil
 	defaults := reconcilers.Describe(controller.Defaults(reconcilers.Config{}, nil))
 
-	g := generate.Generator{Scheme: scheme, Definitions: os.DirFS(filepath.Join(config, "crd"))}
+	g := manifests.Generator{Scheme: scheme, Definitions: os.DirFS(filepath.Join(config, "crd"))}
 	needs, err := g.ClusterRole("tenant-operator", tenants)
 	if err != nil {
 		return nil, err
@@ -42,9 +42,9 @@ func derive(config string) (generate.Files, error) {
 	if err != nil {
 		return nil, err
 	}
-	return generate.Files{
-		generate.TreeFile:         []byte(controller.Describe(options)),
-		generate.RoleFile:         needs,
+	return manifests.Files{
+		manifests.TreeFile:        []byte(controller.Describe(options)),
+		manifests.RoleFile:        needs,
 		"rbac/registry_role.yaml": writes,
 		"rbac/hub_role.yaml":      hub,
 	}, nil

@@ -4,7 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/espalier-dev/espalier/apis"
-	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/generator"
 )
 
 // Monitor is a release of the chart of the monitor.
@@ -66,8 +66,8 @@ type AgentList struct {
 // DeliverySpec says what is delivered, to which cluster, and as which service account. The zero value is the software
 // with its defaults, in the cluster of the resource, as the operator.
 type DeliverySpec struct {
-	component.ClientSpec        `json:",inline"`
-	component.ImpersonationSpec `json:",inline"`
+	generator.ClientSpec        `json:",inline"`
+	generator.ImpersonationSpec `json:",inline"`
 
 	// Values are those of the chart, or of the templates of the kustomization. Default: those of the software.
 	// +optional
@@ -79,7 +79,7 @@ type DeliverySpec struct {
 
 // ToUnstructured returns the values. With it, they are what the generator gets.
 func (s *DeliverySpec) ToUnstructured() map[string]any {
-	return component.UnstructurableMap(s.Values).ToUnstructured()
+	return generator.UnstructurableMap(s.Values).ToUnstructured()
 }
 
 // Values are JSON values by name. What they may be is the matter of the software.
@@ -95,5 +95,5 @@ func (v Values) DeepCopy() Values {
 	if v == nil {
 		return nil
 	}
-	return component.UnstructurableMap(v).ToUnstructured()
+	return generator.UnstructurableMap(v).ToUnstructured()
 }

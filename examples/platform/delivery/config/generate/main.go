@@ -7,25 +7,25 @@ import (
 	"path"
 	"path/filepath"
 
-	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/examples/platform/delivery/controller"
-	"github.com/espalier-dev/espalier/generate"
+	"github.com/espalier-dev/espalier/generator"
+	"github.com/espalier-dev/espalier/manifests"
 	"github.com/espalier-dev/espalier/reconcilers"
 )
 
 func main() {
-	generate.Main(".", derive)
+	manifests.Main(".", derive)
 }
 
 // derive returns what is derived, with the definitions in the folder config.
-func derive(config string) (generate.Files, error) {
+func derive(config string) (manifests.Files, error) {
 	scheme, err := controller.NewScheme()
 	if err != nil {
 		return nil, err
 	}
-	g := generate.Generator{Scheme: scheme, Definitions: os.DirFS(filepath.Join(config, "crd"))}
-	var nothing component.GeneratorFunc // a tree is the same for all generators
-	files := generate.Files{}
+	g := manifests.Generator{Scheme: scheme, Definitions: os.DirFS(filepath.Join(config, "crd"))}
+	var nothing generator.GeneratorFunc // a tree is the same for all generators
+	files := manifests.Files{}
 	for name, root := range map[string]reconcilers.Describer{
 		"monitor": controller.NewMonitor(reconcilers.Config{}, nothing),
 		"agent":   controller.NewAgent(reconcilers.Config{}, nothing),

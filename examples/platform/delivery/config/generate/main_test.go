@@ -6,7 +6,7 @@ import (
 	"path"
 	"testing"
 
-	"github.com/espalier-dev/espalier/generate"
+	"github.com/espalier-dev/espalier/manifests"
 )
 
 // TestFilesAreCurrent fails when a tree has changed and "make generate" was not run since.
@@ -31,7 +31,7 @@ func TestReadmeShowsTheTrees(t *testing.T) {
 	}
 	trees := 0
 	for name, content := range files {
-		if path.Base(name) != generate.TreeFile {
+		if path.Base(name) != manifests.TreeFile {
 			continue
 		}
 		trees++

@@ -14,8 +14,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/examples/platform/delivery/api/v1alpha1"
+	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/testenv/demo"
 )
 
@@ -105,8 +105,8 @@ func (s *scenario) orderAgent(ctx context.Context) error {
 	secret := demo.Named[corev1.Secret](namespace, kubeconfigSecret)
 	secret.Data = map[string][]byte{"value": kubeconfig}
 	ordered := theAgent()
-	ordered.Spec.KubeConfig = &component.KubeConfigSpec{
-		SecretRef: component.SecretKeyReference{Name: kubeconfigSecret},
+	ordered.Spec.KubeConfig = &generator.KubeConfigSpec{
+		SecretRef: generator.SecretKeyReference{Name: kubeconfigSecret},
 	}
 	ordered.Spec.ServiceAccountName = serviceAccount
 	ordered.Spec.Values = v1alpha1.Values{"monitor": "https://" + monitor + "-store.example.com"}

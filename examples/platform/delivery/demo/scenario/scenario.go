@@ -13,10 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/examples/platform/delivery/api/v1alpha1"
 	"github.com/espalier-dev/espalier/examples/platform/delivery/config"
 	"github.com/espalier-dev/espalier/examples/platform/delivery/controller"
+	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/testenv/demo"
 	"github.com/espalier-dev/espalier/reconcilers"
 )
@@ -108,7 +108,7 @@ func (s *scenario) removeOrphans(ctx context.Context) error {
 		return nil
 	case err != nil:
 		return err
-	case definition.GetLabels()[controller.MonitorPrefix+"/"+component.LabelOwnerID] == "":
+	case definition.GetLabels()[controller.MonitorPrefix+"/"+generator.LabelOwnerID] == "":
 		return nil
 	}
 	return s.Delete(ctx, definition)
@@ -151,7 +151,7 @@ type counted struct {
 
 // Generate counts, and calls the generator.
 func (c counted) Generate(
-	ctx context.Context, namespace, name string, parameters component.Unstructurable,
+	ctx context.Context, namespace, name string, parameters generator.Unstructurable,
 ) ([]client.Object, error) {
 	c.calls.Add(1)
 	return c.Generator.Generate(ctx, namespace, name, parameters)

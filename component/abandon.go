@@ -1,0 +1,137 @@
+package component
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/generator"
+	"github.com/espalier-dev/espalier/internal/component/clusters"
+	"github.com/espalier-dev/espalier/internal/component/plan"
+	"github.com/espalier-dev/espalier/internal/message"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// missingError means that there is no kubeconfig.
+type missingError struct{ error }
+
+// unusableError means that a kubeconfig, or the identity to use with it, cannot be used.
+type unusableError struct{ error }
+
+func (e *unusableError) Unwrap() error { return e.error }
+
+// unreachableError names the cluster that does not answer.
+type unreachableError struct {
+	*clusters.UnreachableError
+
+	cluster string
+}
+
+func (e *unreachableError) Error() string { return e.cluster + " " + e.Problem }
+
+func (e *unreachableError) Unwrap() error { return e.UnreachableError }
+
+// explain turns the errors of many objects in a cluster that does not answer into one, which says when to try again.
+func (j *job[T]) explain(err error) error {
+	failed, ok := errors.AsType[*clusters.UnreachableError](err)
+	if !ok && j.deployment != nil && apierrs.IsUnauthorized(err) {
+		failed, ok = errors.AsType[*clusters.UnreachableError](j.deployment.reachability.Failure())
+	}
+	if !ok {
+		return err
+	}
+	return generator.NewRetriableError(&unreachableError{failed, j.clusterName()}, &failed.RetryAfter)
+}
+
+// outOfReach reports whether the operator cannot delete the objects for a reason that may never go away: their cluster
+// is not known any more, is another one, does not answer, or does not let it.
+func (j *job[T]) outOfReach(err error) bool {
+	_, missing := errors.AsType[*missingError](err)
+	_, unusable := errors.AsType[*unusableError](err)
+	_, unreachable := errors.AsType[*clusters.UnreachableError](err)
+	// Without a deployment, the operator may not do something in its own cluster.
+	denied := j.deployment != nil && (apierrs.IsForbidden(err) || apierrs.IsUnauthorized(err))
+	return missing || unusable || unreachable || denied || errors.Is(err, errElsewhere)
+}
+
+// abandonAfter gives up the objects of a resource that is being deleted, if it asks for that, and err is why they
+// cannot be deleted. Otherwise it returns err, and says what would give them up.
+//
+// The condition says so first. The resource goes with the next request.
+func (j *job[T]) abandonAfter(ctx context.Context, err error) error {
+	if j.dryRun || !j.outOfReach(err) {
+		return err
+	}
+	store, storeErr := j.inventoryStore()
+	if storeErr != nil {
+		return storeErr
+	}
+	records, storeErr := store.Load(ctx)
+	if storeErr != nil {
+		return fmt.Errorf("unable to load the inventory: %w", storeErr)
+	}
+	names := namesOf(records)
+	_, missing := errors.AsType[*missingError](err)
+	key := j.Prefix + "/" + generator.AnnotationAbandon
+	value, asked := j.resource.GetAnnotations()[key]
+	switch uid := string(j.resource.GetUID()); {
+	case missing && j.configuration.AbandonOnDeletion, asked && value == uid:
+	case asked:
+		return &hintError{err, fmt.Sprintf("; the annotation %s counts only if its value is the UID %s", key, uid)}
+	default:
+		return &hintError{err, fmt.Sprintf("; the annotation %s: %s gives up %s", key, uid, countOf(len(names)))}
+	}
+	text := fmt.Sprintf("Gave up %s in %s: %s",
+		countOf(len(names)), j.clusterName(), message.Truncate(singleLine(err.Error()), maxMessage/2))
+	if j.state.abandoning++; j.reason() != ReasonAbandoned && j.state.abandoning < maxAbandoning {
+		j.facts.abandoning = text
+		return nil
+	}
+	j.recordEvent(ctx, event{corev1.EventTypeWarning, ReasonAbandoned, text})
+	logr.FromContextOrDiscard(ctx).Info("gave up the objects of a component", "cluster", j.clusterName(),
+		"objects", len(names), "first", message.List(names, maxLogged), "reason", err.Error())
+	if _, err := store.Save(ctx, nil); err != nil {
+		return fmt.Errorf("unable to give up the inventory: %w", err)
+	}
+	j.store = store
+	return j.finish(ctx)
+}
+
+const (
+	// maxAbandoning is how many requests wait for a condition that nobody writes.
+	maxAbandoning = 4
+	// maxLogged is how many objects that are given up are logged.
+	maxLogged = 100
+)
+
+// hintError adds to an error what can be done about it.
+type hintError struct {
+	err  error
+	hint string
+}
+
+func (e *hintError) Error() string { return e.err.Error() + e.hint }
+
+func (e *hintError) Unwrap() error { return e.err }
+
+// namesOf returns the names of the objects that may exist.
+func namesOf(records []apis.InventoryRecord) []string {
+	names := make([]string, 0, len(records))
+	for i := range records {
+		if records[i].Phase != apis.PhaseCompleted {
+			names = append(names, plan.KeyOf(records[i]).String())
+		}
+	}
+	return names
+}
+
+func countOf(objects int) string {
+	if objects == 1 {
+		return "1 object"
+	}
+	return fmt.Sprintf("%d objects", objects)
+}

@@ -1,0 +1,223 @@
+package component
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/espalier-dev/espalier/generator"
+	"github.com/espalier-dev/espalier/internal/component/clusters"
+	"github.com/espalier-dev/espalier/internal/component/engine"
+	"github.com/espalier-dev/espalier/reconcilers"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	k8svalidation "k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+)
+
+// identity is where and as whom the component is deployed.
+func (j *job[T]) identity(ctx context.Context) (clusters.Identity, error) {
+	identity := clusters.Identity{
+		KubeConfig: j.configuration.KubeConfig,
+		User:       j.configuration.User,
+		Groups:     slices.Clone(j.configuration.Groups),
+	}
+	reference := j.configuration.KubeConfigSecret
+	if len(identity.KubeConfig) > 0 || reference == nil {
+		return identity, nil
+	}
+	secret := &corev1.Secret{}
+	key := types.NamespacedName{Namespace: j.resource.GetNamespace(), Name: reference.Name}
+	if err := j.trackAndGet(ctx, key, secret); err != nil {
+		if apierrs.IsNotFound(err) {
+			return identity, j.missing(fmt.Errorf("the Secret %s of the kubeconfig does not exist", key))
+		}
+		return identity, fmt.Errorf("unable to read the Secret %s of the kubeconfig: %w", key, err)
+	}
+	kubeconfig, err := reference.ValueIn(secret.Data)
+	if err != nil {
+		return identity, j.missing(fmt.Errorf("the Secret %s has no kubeconfig: %w", key, err))
+	}
+	if len(bytes.TrimSpace(kubeconfig)) == 0 {
+		// Without one, the component would be deployed to the cluster of the operator.
+		return identity, j.missing(fmt.Errorf("the kubeconfig in the Secret %s is empty", key))
+	}
+	identity.KubeConfig = kubeconfig
+	return identity, nil
+}
+
+// missingReferenceDelay is when a missing kubeconfig is looked for again, if no event of its Secret comes before.
+const missingReferenceDelay = 10 * time.Second
+
+// missing is the error for a kubeconfig that is not there.
+func (j *job[T]) missing(err error) error {
+	delay := missingReferenceDelay
+	return generator.NewRetriableError(&missingError{err}, &delay)
+}
+
+// impersonate fills in the default service account, and refuses to become an administrator.
+func (j *job[T]) impersonate() error {
+	c := &j.configuration
+	if slices.Contains(c.Groups, systemMasters) {
+		return fmt.Errorf("the configuration is invalid: impersonation: the group %s is refused: "+
+			"it may do anything, whatever the roles are", systemMasters)
+	}
+	if j.DefaultServiceAccount == "" || c.User != "" || len(c.Groups) > 0 || j.remote() {
+		return nil
+	}
+	if c.User = j.defaultUser(); c.User == "" {
+		return fmt.Errorf("the resource is in no namespace in which the default service account %q could be, "+
+			"and names no user to deploy it", j.DefaultServiceAccount)
+	}
+	return nil
+}
+
+// defaultUser is the default service account, in the namespace of the resource; empty if there is none.
+func (j *job[T]) defaultUser() string {
+	if j.DefaultServiceAccount == "" || j.resource.GetNamespace() == "" {
+		return ""
+	}
+	return "system:serviceaccount:" + j.resource.GetNamespace() + ":" + j.DefaultServiceAccount
+}
+
+// localIdentity is who the component is in the cluster of the resource; empty for the operator.
+func (j *job[T]) localIdentity() clusters.Identity {
+	identity := clusters.Identity{User: j.configuration.User, Groups: j.configuration.Groups}
+	if identity.User == "" && len(identity.Groups) == 0 {
+		// A kubeconfig says who the component is elsewhere, and not here.
+		identity.User = j.defaultUser()
+	}
+	return identity
+}
+
+// localClient returns a client for the cluster of the resource with the identity of the component, and one that reads
+// past the cache.
+func (j *job[T]) localClient(ctx context.Context) (client.Client, client.Reader, error) {
+	identity := j.localIdentity()
+	if identity.User == "" && len(identity.Groups) == 0 {
+		if j.config.APIReader == nil {
+			return j.config.Client, j.config.Client, nil
+		}
+		return j.config.Client, j.config.APIReader, nil
+	}
+	if j.config.Cluster() == nil {
+		return nil, nil, permanent(errNoCluster)
+	}
+	reached, err := j.deployments.poolFor(j.config.Cluster(), j.RequestTimeout).Get(ctx, identity)
+	if err != nil {
+		return nil, nil, fmt.Errorf("unable to reach the cluster of the resource: %w", err)
+	}
+	return reached.Client, reached.Client, nil
+}
+
+// systemMasters is a group that no role limits.
+const systemMasters = "system:masters"
+
+// remote reports whether the component is deployed with a kubeconfig.
+func (j *job[T]) remote() bool {
+	return len(j.configuration.KubeConfig) > 0 || j.configuration.KubeConfigSecret != nil
+}
+
+// clusterName names the cluster that the component is deployed to.
+func (j *job[T]) clusterName() string {
+	switch secret := j.configuration.KubeConfigSecret; {
+	case len(j.configuration.KubeConfig) > 0:
+		return "the cluster of the kubeconfig"
+	case secret != nil:
+		return fmt.Sprintf("the cluster of the Secret %s/%s", j.resource.GetNamespace(), secret.Name)
+	}
+	return "this cluster"
+}
+
+// identifyOwner completes the owner of the objects. In a cluster that is reached with a kubeconfig it names the cluster
+// of the resource, since another one may deploy there too. A cluster is asked once.
+func (j *job[T]) identifyOwner(ctx context.Context, remote bool) error {
+	if !remote {
+		return nil
+	}
+	id := j.ClusterID
+	if id == "" {
+		var err error
+		read := func() (string, error) { return j.readClusterID(ctx) }
+		if id, err = j.deployments.clusterID(j.config.Cluster(), read); err != nil {
+			return err
+		}
+	}
+	j.formerOwnerID = j.owner.OwnerID
+	text := engine.OwnerText(j.kind.GroupKind(), client.ObjectKeyFromObject(j.resource), id, j.resource.GetUID())
+	j.owner.Owner, j.owner.OwnerID = text, engine.OwnerID(text)
+	return nil
+}
+
+// clusterID returns what identifies a cluster of the operator, and asks for it the first time.
+func (d *deployments) clusterID(home cluster.Cluster, read func() (string, error)) (string, error) {
+	d.mu.Lock()
+	id := d.ids[home]
+	d.mu.Unlock()
+	if id != "" {
+		return id, nil
+	}
+	id, err := read()
+	if err != nil {
+		return "", err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.ids == nil {
+		d.ids = map[cluster.Cluster]string{}
+	}
+	d.ids[home] = id
+	return id, nil
+}
+
+// readClusterID reads the UID of the namespace kube-system, which exists as long as its cluster.
+func (j *job[T]) readClusterID(ctx context.Context) (string, error) {
+	// A cache would watch all namespaces.
+	var reader client.Reader = j.config.Client
+	if j.config.APIReader != nil {
+		reader = j.config.APIReader
+	}
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	if err := reader.Get(ctx, types.NamespacedName{Name: metav1.NamespaceSystem}, namespace); err != nil {
+		return "", fmt.Errorf("unable to read the Namespace %s, which tells this cluster apart from others that "+
+			"deploy to %s: the operator needs the permission to get namespaces, "+
+			"or ComponentReconciler %q must define ClusterID: %w",
+			metav1.NamespaceSystem, j.clusterName(), j.Name, err)
+	}
+	return string(namespace.UID), nil
+}
+
+// identityUses is what the node reads of the operator's cluster if users name kubeconfigs.
+func (r *ComponentReconciler[T]) identityUses() []reconcilers.Access {
+	sample := sampleOf[T](context.Background())
+	_, bySecret := generator.Lookup[generator.KubeConfigReference](sample)
+	_, byContent := generator.Lookup[generator.ClientConfiguration](sample)
+	var uses []reconcilers.Access
+	if bySecret {
+		uses = append(uses, reconcilers.Access{Object: &corev1.Secret{}, Verbs: []string{"get", "list", "watch"}})
+	}
+	if (bySecret || byContent) && r.ClusterID == "" {
+		uses = append(uses, reconcilers.Access{Object: &corev1.Namespace{}, Verbs: []string{"get"}})
+	}
+	return uses
+}
+
+// checkIdentity checks the fields about identities.
+func (r *ComponentReconciler[T]) checkIdentity() error {
+	if account := r.DefaultServiceAccount; account != "" && len(k8svalidation.IsDNS1123Subdomain(account)) > 0 {
+		return fmt.Errorf("ComponentReconciler %q must define a DefaultServiceAccount that is a name of a service "+
+			"account, not %q", r.Name, account)
+	}
+	if len(k8svalidation.IsValidLabelValue(r.ClusterID)) > 0 {
+		return fmt.Errorf("ComponentReconciler %q must define a ClusterID of at most 63 letters, digits, dashes, dots "+
+			"and underscores, not %q", r.Name, r.ClusterID)
+	}
+	return nil
+}

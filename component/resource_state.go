@@ -1,0 +1,55 @@
+package component
+
+import (
+	"time"
+
+	"github.com/espalier-dev/espalier/internal/component/engine"
+	"github.com/espalier-dev/espalier/internal/component/foreign"
+	"github.com/espalier-dev/espalier/internal/component/inventory"
+	"github.com/espalier-dev/espalier/reconcilers"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// resourceState is what a node remembers of the component of one resource from one request to the next.
+type resourceState struct {
+	engine     engine.Memory
+	namespaces foreign.Memory
+	// objects is the inventory in objects of its own; nil until it is needed.
+	objects inventory.Store
+
+	// generated is what a deterministic generator returned for generatedFor, as long as the component is not done.
+	generated    []client.Object
+	generatedFor generatorInput
+	// preparedFor is what the objects were generated for that the engine prepared last; zero if that is not known.
+	preparedFor generatorInput
+	// taskInput is the input of the last task of the engine, zero if there is none or if it is not known.
+	taskInput taskInput
+
+	// variation is what is known of a generator that returns other objects for the same input.
+	variation variation
+
+	references referenceMemory
+
+	// deployment is where the component is deployed; release ends its interest there.
+	deployment *deployment
+	release    func()
+
+	// reason and tries say how many requests in a row found nothing new, for waits that no event ends.
+	reason string
+	tries  int
+
+	// abandoning is how many requests were about to give up the objects.
+	abandoning int
+
+	// unkept is how many requests in a row recorded objects and did not find the records kept.
+	unkept int
+
+	// reported is what was reported of objects last, besides the component as a whole.
+	reported []reconcilers.ObservedObject
+
+	// recorded are the events of the last minutes.
+	recorded map[event]time.Time
+}
+
+func newResourceState() *resourceState { return &resourceState{} }

@@ -1,0 +1,111 @@
+package component_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/espalier-dev/espalier/generator"
+	"github.com/espalier-dev/espalier/internal/testenv/resources"
+	rtesting "github.com/espalier-dev/espalier/testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// choosyGenerator refuses to generate as long as refused is set, and notes the revisions that it sees.
+type choosyGenerator struct {
+	generator.Generator
+	refused       bool
+	deterministic bool
+	seen          []int64
+}
+
+func (g *choosyGenerator) Deterministic() bool { return g.deterministic }
+
+func (g *choosyGenerator) Generate(
+	ctx context.Context, namespace, name string, parameters generator.Unstructurable,
+) ([]client.Object, error) {
+	revision, err := generator.ComponentRevisionFromContext(ctx)
+	if g.seen = append(g.seen, revision); err != nil || g.refused {
+		return nil, errors.Join(err, errRefused)
+	}
+	return g.Generator.Generate(ctx, namespace, name, parameters)
+}
+
+var errRefused = errors.New("the values are refused")
+
+// What the generator refuses is no revision: the generator sees the same number when the values are mended. Values that
+// are back at what is rolled out are none either.
+func TestRefusedValuesAreNoRevision(t *testing.T) {
+	for _, deterministic := range []bool{false, true} {
+		t.Run(fmt.Sprint("deterministic ", deterministic), func(t *testing.T) {
+			house, _, _ := newHouse()
+			generator := &choosyGenerator{Generator: resources.AssemblyGenerator(), deterministic: deterministic}
+			node := assembling()
+			node.Generator = generator
+			o := newOperated(t, node, house, nil)
+			for _, step := range []struct {
+				name     string
+				values   string
+				refused  bool
+				sees     int64
+				revision int64
+			}{
+				{"the first values are refused", "a", true, 1, 0},
+				{"others are refused", "b", true, 1, 0},
+				{"they are installed", "c", false, 1, 1},
+				{"an upgrade is refused", "d", true, 2, 1},
+				{"the values are back", "c", false, 1, 1},
+				{"another upgrade is refused", "e", true, 2, 1},
+				{"it is upgraded", "f", false, 2, 2},
+				{"the first are installed again", "c", false, 3, 3},
+			} {
+				stored := &resources.Assembly{}
+				stored.Name = house.Name
+				o.change(t, stored, func() { stored.Annotations = map[string]string{componentPrefix + "/values": step.values} })
+				generator.refused, generator.seen = step.refused, nil
+				for range 3 {
+					if _, err := o.reconcile(t, 0); step.refused != errors.Is(err, errRefused) {
+						t.Fatalf("%s: %v", step.name, err)
+					}
+				}
+				others := slices.DeleteFunc(slices.Clone(generator.seen), func(revision int64) bool { return revision == step.sees })
+				if status := o.house(t).Status; status.Revision != step.revision || len(others) > 0 {
+					t.Errorf("%s: revision %d, the generator sees %v", step.name, status.Revision, generator.seen)
+				}
+			}
+		})
+	}
+}
+
+// The operator may die after objects were written and before the status is: the revision is the same then.
+func TestRevisionAfterACrash(t *testing.T) {
+	house, _, _ := newHouse()
+	generator := &choosyGenerator{Generator: resources.AssemblyGenerator()}
+	node := assembling()
+	node.Generator = generator
+	fails := false
+	o := newOperated(t, node, house, nil, func(action rtesting.Action) (bool, runtime.Object, error) {
+		if fails && action.GetSubresource() == "status" {
+			return true, nil, errRefused
+		}
+		return false, nil, nil
+	})
+	o.untilIdle(t)
+	stored := &resources.Assembly{}
+	stored.Name = house.Name
+	o.change(t, stored, func() { stored.Annotations = map[string]string{componentPrefix + "/values": "b"} })
+	generator.seen, fails = nil, true
+	if _, err := o.reconcile(t, 0); !errors.Is(err, errRefused) {
+		t.Fatal(err)
+	}
+	fails = false
+	o.untilIdle(t)
+	others := slices.DeleteFunc(slices.Clone(generator.seen), func(revision int64) bool { return revision == 2 })
+	if revision := o.house(t).Status.Revision; revision != 2 || len(others) > 0 {
+		t.Errorf("revision %d, the generator sees %v", revision, generator.seen)
+	}
+}

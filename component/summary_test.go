@@ -1,0 +1,38 @@
+package component_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/espalier-dev/espalier/internal/testenv/resources"
+	"github.com/espalier-dev/espalier/reconcilers"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A summary must not say that all is well while a component is not.
+func TestSummaryOfAComponent(t *testing.T) {
+	same := &reconcilers.ResourceReconciler[*resources.Assembly]{SummaryCondition: "Ready", Reconciler: assembling()}
+	if err := same.Validate(t.Context()); err == nil || !strings.Contains(err.Error(), "sets the condition Ready") {
+		t.Errorf("the component and the root set one condition, and validation says %v", err)
+	}
+
+	house := resources.NewAssembly("default", "house", &appsv1.Deployment{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"},
+	})
+	house.UID = "house-uid"
+	node := assembling()
+	node.Condition = "HouseReady"
+	o := newOperated(t, node, house, nil)
+	o.root.SummaryCondition = "Ready"
+	o.untilIdle(t)
+	conditions := o.house(t).Status.Conditions
+	summary, component := meta.FindStatusCondition(conditions, "Ready"), meta.FindStatusCondition(conditions, "HouseReady")
+	if summary == nil || component == nil || summary.Status == metav1.ConditionTrue ||
+		summary.Status != component.Status || summary.Message != "HouseReady: "+component.Message {
+		t.Errorf("the component says %v, the summary %v", component, summary)
+	}
+}

@@ -1,0 +1,57 @@
+package component
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/component/engine"
+	"github.com/espalier-dev/espalier/internal/component/readiness"
+	"github.com/espalier-dev/espalier/internal/objectstatus"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+)
+
+// hasObjects reports whether the component may have objects, or something else to clean up.
+func (j *job[T]) hasObjects() bool {
+	return controllerutil.ContainsFinalizer(j.resource, j.Finalizer) || len(j.status.Inventory) > 0
+}
+
+// forgetRollouts makes the status of a component that is withdrawn that of one that was never rolled out. The revision
+// keeps counting.
+func (j *job[T]) forgetRollouts() {
+	status := j.status
+	status.ProcessingDigest, status.ProcessingSince, status.LastProcessingDigest = "", nil, ""
+	status.AppliedGeneration, status.LastAppliedAt = 0, nil
+	status.Target, status.InventoryKind, status.Inventory = "", "", nil
+}
+
+// suspend makes the objects of a task rest, if the supervisor asks for that. Objects that have to go for that are
+// deleted, whatever their delete policies.
+func (j *job[T]) suspend(task *engine.Task) error {
+	for i := range task.Objects {
+		object := &task.Objects[i]
+		if _, leaves := task.Leaving[object.Desired.Key]; leaves || object.Desired.ReadOnly {
+			continue
+		}
+		rested, remove, err := object.Rested(j.supervisor.Suspend)
+		switch {
+		case err != nil:
+			return fmt.Errorf("unable to suspend %s: %w", object.Desired.Key, err)
+		case remove:
+			leave(task, object.Desired.Key, apis.DeleteDelete)
+		default:
+			*object = rested
+		}
+	}
+	task.Rest = func(live *unstructured.Unstructured) readiness.Result {
+		health := j.supervisor.AtRest(live)
+		if health.State == apis.StateSuspended {
+			return readiness.Result{Status: apis.ObjectCurrent}
+		}
+		text := objectstatus.StableMessage(cmp.Or(health.Message, "it does not rest yet"))
+		return readiness.Result{Status: apis.ObjectInProgress, Message: text}
+	}
+	return nil
+}

@@ -1,0 +1,309 @@
+package feature
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/feature/gate"
+	"github.com/espalier-dev/espalier/internal/errortext"
+	"github.com/espalier-dev/espalier/internal/objectstatus"
+	"github.com/espalier-dev/espalier/reconcilers"
+	rtime "github.com/espalier-dev/espalier/time"
+
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// resourceState is what a node remembers of a feature of one resource from one request to the next.
+type resourceState struct {
+	series
+	text errortext.Text
+	// condition is what the last request reported, and lost is how many requests in a row found it without the record.
+	condition metav1.Condition
+	lost      int
+	// failed is true if the last request returned an error.
+	failed bool
+}
+
+// maxLost is how many requests in a row find no record until it is known that records are not kept.
+const maxLost = 3
+
+// Reconcile does what the table of transitions says, see [Feature].
+func (f *Feature[T]) Reconcile(ctx context.Context, resource T) (reconcilers.Result, error) {
+	if err := f.check(); err != nil {
+		return reconcilers.Result{}, err
+	}
+	ctx = reconcilers.Enter(ctx, f.Name)
+	if resource.GetDeletionTimestamp() != nil {
+		return f.Reconciler.Reconcile(ctx, resource)
+	}
+	status := statusFor(f.Status, resource)
+	if status == nil {
+		return reconcilers.Result{}, reconcilers.Failed(ctx, nil, errNoStatus("Feature", f.Name, resource))
+	}
+	state := f.states.Of(ctx, resource, func() *resourceState { return &resourceState{} })
+	record, found := findRecord(status, f.Name)
+	record.Condition = f.condition()
+
+	kept := found || !state.survives(resource, f.condition())
+	request := facts{now: rtime.RetrieveNow(ctx), generation: resource.GetGeneration(), grace: f.GracePeriod}
+	result, observed, err := f.run(ctx, resource, record, &request)
+	if !observed {
+		return result, err
+	}
+	if state.lost++; kept {
+		state.lost = 0
+	}
+	if state.lost >= maxLost {
+		lost := reconcilers.Failed(ctx, nil, errNotKept(resource))
+		request.summary.fail(lost)
+		err = errors.Join(err, lost)
+	}
+	d := decide(record, request)
+	if err != nil {
+		d.message = state.steady(ctx, resource, f.condition(), d)
+	}
+	state.failed = err != nil
+	f.report(ctx, resource, status, state, d)
+	return reconcilers.AggregateResults(result, reconcilers.Result{RequeueAfter: d.requeueAfter}), err
+}
+
+// survives reports whether the condition in the status is the one that the last request reported.
+func (s *resourceState) survives(resource client.Object, conditionType string) bool {
+	kept := reconcilers.GetCondition(resource, conditionType)
+	return kept != nil && s.condition.Type != "" && kept.Status == s.condition.Status &&
+		kept.Reason == s.condition.Reason && kept.Message == s.condition.Message
+}
+
+// steady returns the message of a decision after an error. The text of an error that repeats may differ each time, and
+// would wake the controller for ever.
+func (s *resourceState) steady(
+	ctx context.Context, resource client.Object, conditionType string, d decision,
+) string {
+	var previous *metav1.Condition
+	if s.failed {
+		previous = reconcilers.GetCondition(resource, conditionType)
+	}
+	condition := metav1.Condition{Status: d.status, Reason: string(d.reason), Message: d.message}
+	return s.text.Next(previous, condition, resource.GetGeneration(), rtime.RetrieveNow(ctx))
+}
+
+func errNotKept(resource client.Object) error {
+	return fmt.Errorf("the status of %T does not keep the records of features: "+
+		"its CustomResourceDefinition must define status.features", resource)
+}
+
+// run asks the gate and the prerequisites, and runs the nested node. observed is false if what happened says nothing
+// about the feature.
+func (f *Feature[T]) run(
+	ctx context.Context, resource T, record apis.FeatureStatus, request *facts,
+) (result reconcilers.Result, observed bool, err error) {
+	outer := reconcilers.SupervisionOf(ctx, resource)
+	request.supervision = outer
+	if outer != reconcilers.Withdraw {
+		on, err := f.isOn(ctx, resource)
+		if err != nil {
+			request.gate = errorText(err)
+			return result, true, reconcilers.Failed(ctx, nil, err)
+		}
+		if !on {
+			request.supervision = reconcilers.Withdraw
+		}
+	}
+	if request.supervision != reconcilers.Withdraw {
+		if !record.Passed {
+			request.prerequisite, err = f.unmet(ctx, resource)
+			if request.prerequisite != "" || err != nil {
+				return result, true, reconcilers.Failed(ctx, nil, err)
+			}
+		}
+		if f.Suspended != nil && f.Suspended(resource) {
+			request.supervision = reconcilers.Suspend
+		}
+	}
+	supervisor := &supervisor{supervision: request.supervision, rules: f.Suspension}
+	result, err = f.Reconciler.Reconcile(reconcilers.WithSupervisor(ctx, supervisor), resource)
+	reports := supervisor.collected()
+	if saysNothing(err, reports) {
+		return result, false, err
+	}
+	reports, podsErr := f.lookAtPods(ctx, reports, request.supervision)
+	request.summary = f.summarize(reports, request.supervision, err)
+	if podsErr != nil {
+		err = errors.Join(err, podsErr)
+	}
+	return result, true, err
+}
+
+// isOn asks the gate.
+func (f *Feature[T]) isOn(ctx context.Context, resource T) (bool, error) {
+	if f.Gate == nil {
+		return true, nil
+	}
+	return gate.Enabled(f.Gate(ctx, resource))
+}
+
+// unmet returns why the first prerequisite that is not met is not met. An error has a text, too.
+func (f *Feature[T]) unmet(ctx context.Context, resource T) (string, error) {
+	for _, prerequisite := range f.Prerequisites {
+		unmet, err := prerequisite.Check(ctx, resource)
+		if err != nil {
+			return errorText(err), err
+		}
+		if unmet != "" {
+			return unmet, nil
+		}
+	}
+	return "", nil
+}
+
+// saysNothing reports whether an error is no state of the feature: it is quiet, but no halt, or a conflict with another
+// writer, and no node reported another error.
+func saysNothing(err error, reports []reconcilers.ObservedObject) bool {
+	if err == nil || errors.Is(err, reconcilers.ErrHaltSubReconcilers) {
+		return false
+	}
+	if !errors.Is(err, reconcilers.ErrQuiet) && !apierrs.IsConflict(err) {
+		return false
+	}
+	for _, report := range reports {
+		if report.Err != nil && !report.Auxiliary && !apierrs.IsConflict(report.Err) {
+			return false
+		}
+	}
+	return true
+}
+
+// summarize sums up the reports, and the error of the nested node.
+func (f *Feature[T]) summarize(
+	reports []reconcilers.ObservedObject, supervision reconcilers.Supervision, err error,
+) summary {
+	rules := rules{health: f.Health, suspension: f.Suspension}
+	var objects []dependent
+	reported := false
+	for _, report := range reports {
+		d := rules.assess(report, supervision)
+		reported = reported || d.counts && d.State == apis.StateError
+		objects = append(objects, d)
+	}
+	s := summarize(objects, asDesired(supervision))
+	switch {
+	case err == nil:
+	case errors.Is(err, reconcilers.ErrHaltSubReconcilers) && !errors.Is(err, reconcilers.ErrDurable):
+		s.halt()
+	case !reported:
+		// A node that reports an error of an object names the object.
+		s.fail(err)
+	}
+	return s
+}
+
+// fail notes an error that is none of an object.
+func (s *summary) fail(err error) {
+	s.state, s.message = apis.StateError, errorText(err)
+}
+
+// errorText returns the text of an error for a condition. The errors with a special meaning say nothing to users.
+func errorText(err error) string {
+	texts := slices.Compact(textsOf(err))
+	if len(texts) == 0 {
+		return "a node stopped"
+	}
+	return objectstatus.StableMessage(strings.Join(texts, "; "))
+}
+
+func textsOf(err error) []string {
+	special := []error{reconcilers.ErrQuiet, reconcilers.ErrHaltSubReconcilers, reconcilers.ErrSkipStatusUpdate}
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		for _, sentinel := range special {
+			if err == sentinel {
+				return nil
+			}
+		}
+		return []string{err.Error()}
+	}
+	var texts, lines []string
+	for _, member := range joined.Unwrap() {
+		lines = append(lines, member.Error())
+		texts = append(texts, textsOf(member)...)
+	}
+	if strings.Join(lines, "\n") != err.Error() {
+		// It says more than what it wraps.
+		return []string{err.Error()}
+	}
+	return texts
+}
+
+// halt notes that a node halted, so that nodes after it did not report.
+func (s *summary) halt() {
+	if rank(s.state) > rank(apis.StateUnknown) {
+		s.state, s.message = apis.StateUnknown, "a node halted, so not all objects are known"
+	}
+}
+
+// report changes the condition and the record as far as they differ.
+func (f *Feature[T]) report(
+	ctx context.Context, resource T, status *apis.LifecycleStatus, state *resourceState, d decision,
+) {
+	condition := metav1.Condition{
+		Type: f.condition(), Status: d.status, Reason: string(d.reason), Message: d.message,
+	}
+	if d.event == withdrawn || d.event == prerequisiteMissing {
+		f.removeNested(resource)
+	}
+	setRecord(status, d.record)
+	reconcilers.SetCondition(ctx, resource, condition)
+	state.condition = condition
+	if outer := reconcilers.SupervisorOf(ctx); outer != nil {
+		f.reportTo(ctx, outer, d)
+	}
+	if f.Metrics && !reconcilers.IsDryRun(ctx) {
+		state.set(f.kindOf(ctx, resource), resource, f.Name, condition, d.record.Since)
+	}
+}
+
+// reportTo has the feature count as one object of the feature around it.
+func (f *Feature[T]) reportTo(ctx context.Context, outer reconcilers.Supervisor, d decision) {
+	h := apis.Health{State: d.reason, Message: d.message}
+	switch {
+	case d.event == withdrawn && outer.Supervision() == reconcilers.Withdraw:
+		return
+	case d.event == prerequisiteMissing && outer.Supervision() == reconcilers.Suspend:
+		// Nothing of it exists.
+		h = apis.Health{State: apis.StateSuspended}
+	case d.event == withdrawn, d.event == suspended && outer.Supervision() == reconcilers.Maintain:
+		h = apis.Health{State: apis.StateHealthy}
+	case d.reason == apis.StateDown, d.reason == apis.StateDegraded:
+		h.Grade = d.reason
+	}
+	outer.Observe(reconcilers.ObservedObject{Node: reconcilers.RetrievePath(ctx), Health: &h})
+}
+
+// removeNested removes the conditions that the nested nodes report, because these have nothing to report on.
+func (f *Feature[T]) removeNested(resource T) {
+	f.nestedOnce.Do(func() {
+		reconcilers.Describe(f.Reconciler).Walk(func(_ string, d reconcilers.Description) {
+			f.nested = append(f.nested, d.Conditions...)
+		})
+	})
+	for _, conditionType := range f.nested {
+		if conditionType != f.condition() {
+			reconcilers.RemoveCondition(resource, conditionType)
+		}
+	}
+}
+
+func (f *Feature[T]) kindOf(ctx context.Context, resource T) string {
+	config, err := reconcilers.RetrieveConfig(ctx)
+	if err != nil {
+		return ""
+	}
+	kind, _ := config.GroupVersionKindFor(resource) // the label is empty if the kind is not known
+	return kind.Kind
+}

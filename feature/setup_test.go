@@ -1,0 +1,204 @@
+package feature_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/feature"
+	"github.com/espalier-dev/espalier/internal/testenv/resources"
+	"github.com/espalier-dev/espalier/reconcilers"
+	rtesting "github.com/espalier-dev/espalier/testing"
+	rtime "github.com/espalier-dev/espalier/time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+func TestValidate(t *testing.T) {
+	for text, node := range map[string]interface {
+		Validate(context.Context) error
+	}{
+		"Feature must not be nil":               (*featureOf)(nil),
+		`Feature "" must define Name`:           &featureOf{Reconciler: scripted{}},
+		`Feature "Till" must define Reconciler`: &featureOf{Name: "Till"},
+		`Feature "Till" must define a GracePeriod`: &featureOf{Name: "Till", Reconciler: scripted{},
+			GracePeriod: -1},
+		`Feature "Till" must define a Condition`: &featureOf{Name: "Till", Condition: "not ready",
+			Reconciler: scripted{}},
+		`Feature "Till" must define Check of Prerequisites[0]`: &featureOf{Name: "Till", Reconciler: scripted{},
+			Prerequisites: []feature.Prerequisite[*Shop]{{}}},
+		"Features must define Features[0]": &features{Features: []*featureOf{nil}},
+		`Features must have one Feature with the Name "Till"`: &features{Features: []*featureOf{
+			{Name: "Till"}, {Name: "Till", Condition: "Other"}}},
+		`Features must have one node that reports the Condition "TillReady"`: &features{Features: []*featureOf{
+			{Name: "Till"}, {Name: "Other", Condition: "TillReady"}}},
+		`Features must have one node that reports the Condition "ShelfReady"`: &features{
+			Condition: "ShelfReady", Features: []*featureOf{{Name: "Shelf"}}},
+	} {
+		if err := node.Validate(t.Context()); err == nil || !strings.HasPrefix(err.Error(), text) {
+			t.Errorf("expected %s, got %v", text, err)
+		}
+	}
+}
+
+func TestDescribe(t *testing.T) {
+	const expected = `Features
+├─ Feature "Till"
+│  └─ scripted "Scripted"
+└─ Feature "Shelf"
+   └─ result
+`
+	d := market(scripted{}, result{}).Describe()
+	if diff := cmp.Diff(expected, d.String()); diff != "" {
+		t.Errorf("the tree differs (-expected, +actual):\n%s", diff)
+	}
+	var conditions []string
+	d.Walk(func(_ string, d reconcilers.Description) { conditions = append(conditions, d.Conditions...) })
+	if diff := cmp.Diff([]string{"Open", "TillReady", "CashReady", "ShelfReady"}, conditions); diff != "" {
+		t.Errorf("the conditions differ (-expected, +actual):\n%s", diff)
+	}
+	pods := (&featureOf{Name: "Till", Pods: true, Reconciler: scripted{}}).Describe().Uses
+	if len(pods) != 1 {
+		t.Fatalf("the uses are %v", pods)
+	}
+	if _, ok := pods[0].Object.(*corev1.Pod); !ok {
+		t.Errorf("the uses are %v", pods)
+	}
+}
+
+// A type without a place for records is refused.
+func TestSetupNeedsAStatus(t *testing.T) {
+	type widget = *resources.Widget
+	done := &reconcilers.SyncReconciler[widget]{Name: "Done", Sync: func(context.Context, widget) error { return nil }}
+	const text = `Feature "Till" finds no apis.LifecycleStatus in the status of *resources.Widget: ` +
+		`embed apis.LifecycleStatus in the type of its field Status, or define Status`
+	node := &feature.Feature[widget]{Name: "Till", Reconciler: done}
+	if err := node.SetupWithManager(t.Context(), nil, nil); err == nil || err.Error() != text {
+		t.Errorf("expected %s, got %v", text, err)
+	}
+	if _, err := node.Reconcile(t.Context(), &resources.Widget{}); err == nil || err.Error() != text {
+		t.Errorf("expected %s, got %v", text, err)
+	}
+	kept := apis.LifecycleStatus{}
+	node.Status = func(widget) *apis.LifecycleStatus { return &kept }
+	if err := node.SetupWithManager(t.Context(), nil, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// A CustomResourceDefinition without the field drops the records, and keeps the conditions.
+func TestRecordsThatAreNotKept(t *testing.T) {
+	const text = "the status of *lifecycle_test.Shop does not keep the records of features: " +
+		"its CustomResourceDefinition must define status.features"
+	node, s := till(scripted{}), shop.Object()
+	ctx := rtime.StashNow(t.Context(), began)
+	for request := range 6 {
+		_, err := node.Reconcile(ctx, s)
+		if lost := request >= 3; lost != (err != nil && err.Error() == text) {
+			t.Errorf("request %d: %v", request, err)
+		}
+		s.Status.Features = nil
+	}
+	if c := s.Status.GetCondition("TillReady"); c == nil || c.Message != text || c.Reason != "Error" {
+		t.Errorf("the condition is %v", c)
+	}
+	// Once the field is there, all is well again.
+	was(apis.FeatureHealthy, true)(s)
+	if _, err := node.Reconcile(ctx, s); err != nil {
+		t.Error(err)
+	}
+	// A status that was wiped is none that is not kept.
+	for range 6 {
+		s.Status = ShopStatus{}
+		if _, err := node.Reconcile(ctx, s); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestL1AnIdleFeatureChangesNothing(t *testing.T) {
+	node, s := market(scripted{}, result{}), shop.With(reports("auxiliary Job load Failing - it failed")).Object()
+	reconcile := func(at time.Time) {
+		t.Helper()
+		if _, err := node.Reconcile(rtime.StashNow(t.Context(), at), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reconcile(began)
+	before := s.DeepCopyObject()
+	for i := range 5 {
+		reconcile(began.Add(time.Duration(i) * time.Hour))
+	}
+	if diff := cmp.Diff(before, s); diff != "" {
+		t.Errorf("an idle request changed something (-before, +after):\n%s", diff)
+	}
+}
+
+// A text that changes all the time does not change the condition all the time.
+func TestErrorsThatChange(t *testing.T) {
+	node, s := till(scripted{}), shop.With(spec(func(s *ShopSpec) { s.GateError = "try 1" })).Object()
+	for i, text := range []string{"try 1", "try 2", "try 3"} {
+		s.Spec.GateError = text
+		ctx := rtime.StashNow(t.Context(), began.Add(time.Duration(i)*40*time.Second))
+		_, _ = node.Reconcile(apis.StashGeneration(ctx, s.Generation), s)
+		want := "try 1"
+		if i == 2 {
+			want = "try 3"
+		}
+		if c := s.Status.GetCondition("TillReady"); c.Message != want {
+			t.Errorf("the message is %s, expected %s", c.Message, want)
+		}
+	}
+}
+
+// Each feature of a resource has one series, for as long as the resource lives.
+func TestMetrics(t *testing.T) {
+	node := till(scripted{})
+	node.Metrics = true
+	config := rtesting.ExpectConfig{Name: "metrics", Scheme: scheme}
+	ctx := reconcilers.StashConfig(rtime.StashNow(t.Context(), began), config.Config())
+	s := shop.Object()
+	check := func(expected map[string]float64) {
+		t.Helper()
+		if diff := cmp.Diff(expected, gathered(t)); diff != "" {
+			t.Errorf("the series differ (-expected, +actual):\n%s", diff)
+		}
+	}
+	_, _ = node.Reconcile(ctx, s)
+	_, _ = node.Reconcile(ctx, s)
+	since := float64(began.Unix())
+	check(map[string]float64{"feature=Till kind=Shop name=corner namespace=default reason=Healthy status=True": since})
+	reports("Deployment web Failing")(s)
+	_, _ = node.Reconcile(reconcilers.StashConfig(rtime.StashNow(t.Context(), later), config.Config()), s)
+	check(map[string]float64{
+		"feature=Till kind=Shop name=corner namespace=default reason=Failing status=False": float64(later.Unix()),
+	})
+	feature.Forget(node, s.UID)
+	check(map[string]float64{})
+}
+
+func gathered(t *testing.T) map[string]float64 {
+	t.Helper()
+	families, err := metrics.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]float64{}
+	for _, family := range families {
+		if family.GetName() != "espalier_feature_condition" {
+			continue
+		}
+		for _, metric := range family.GetMetric() {
+			var labels []string
+			for _, label := range metric.GetLabel() {
+				labels = append(labels, label.GetName()+"="+label.GetValue())
+			}
+			all[strings.Join(labels, " ")] = metric.GetGauge().GetValue()
+		}
+	}
+	return all
+}

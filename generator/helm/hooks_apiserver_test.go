@@ -1,0 +1,147 @@
+package helm_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/generator/helm"
+)
+
+// hookJob returns a Job that completes at once, or fails after a second.
+func hookJob(name, annotations string) string {
+	return `
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: ` + name + `
+  annotations: {` + annotations + `}
+spec:
+  {{- if eq .Values.fails "` + name + `" }}
+  activeDeadlineSeconds: 1
+  {{- else }}
+  completions: 0
+  {{- end }}
+  template:
+    spec:
+      restartPolicy: Never
+      containers: [{name: main, image: example.com/tool}]
+---`
+}
+
+func hooksChart() files {
+	return files{
+		"values.yaml": "fails: none\nvalue: first\n",
+		"templates/jobs.yaml": hookJob("purged", `helm.sh/hook: pre-install, helm.sh/hook-delete-policy: hook-succeeded`) +
+			hookJob("before", `helm.sh/hook: pre-install`) +
+			hookJob("after", `helm.sh/hook: "post-install,post-upgrade"`) +
+			hookJob("upgrade", `helm.sh/hook: pre-upgrade`),
+		"templates/map.yaml": configMap("plain", "  value: {{ .Values.value }}\n"),
+	}
+}
+
+// uidOf returns the UID of an object, or nothing if it does not exist.
+func (w *takeOverWorld) uidOf(what string) types.UID {
+	w.Helper()
+	object, err := w.read(w.Context(), what)
+	if err != nil && !apierrors.IsNotFound(err) {
+		w.Fatal(err)
+	}
+	return object.GetUID()
+}
+
+// says waits until the condition of the component contains a text.
+func (w *takeOverWorld) says(text string) {
+	w.Helper()
+	w.eventually("the condition does not say "+text, func(ctx context.Context) error {
+		if err := w.client.Get(ctx, client.ObjectKeyFromObject(w.assembly), w.assembly); err != nil {
+			return err
+		}
+		said := fmt.Sprint(w.assembly.Status.Conditions)
+		if w.assembly.Status.ObservedGeneration != w.assembly.Generation || !strings.Contains(said, text) {
+			return errors.New(said)
+		}
+		return nil
+	})
+}
+
+// TestHooksOnAPIServer: hooks of the installation run once, and those of upgrades in each revision. A hook is removed
+// after its success if it asks for that.
+func TestHooksOnAPIServer(t *testing.T) {
+	t.Parallel()
+	w := startChart(t, plane.Namespace(t), hooksChart().folder(), helm.Options{})
+	w.deploy("")
+	w.ready()
+	if uid := w.uidOf("batch/v1 Job purged"); uid != "" {
+		t.Error("a hook that succeeded is still there")
+	}
+	if uid := w.uidOf("batch/v1 Job upgrade"); uid != "" {
+		t.Error("a hook of an upgrade runs in an installation")
+	}
+	before, after := w.uidOf("batch/v1 Job before"), w.uidOf("batch/v1 Job after")
+	if before == "" || after == "" {
+		t.Fatalf("hooks are missing: %q, %q", before, after)
+	}
+	last := types.UID("")
+	for _, value := range []string{"second", "third"} {
+		w.change("value: " + value)
+		w.ready()
+		if w.uidOf("batch/v1 Job before") != before || w.uidOf("batch/v1 Job purged") != "" {
+			t.Errorf("%s: a hook of the installation has run again", value)
+		}
+		uid := w.uidOf("batch/v1 Job upgrade")
+		if uid == "" || uid == last {
+			t.Errorf("%s: the hook of upgrades has not run", value)
+		}
+		last = uid
+		if again := w.uidOf("batch/v1 Job after"); again == after {
+			t.Errorf("%s: the last hook has not run", value)
+		} else {
+			after = again
+		}
+	}
+}
+
+// TestHookThatFails: a hook that fails stops the roll-out. One of an installation does not run again; without it, the
+// component goes on. One of an upgrade runs again in the next revision.
+func TestHookThatFails(t *testing.T) {
+	t.Parallel()
+	w := startChart(t, plane.Namespace(t), hooksChart().folder(), helm.Options{})
+	w.deploy("fails: before")
+	w.says("Job " + w.namespace + "/before")
+	if uid := w.uidOf("v1 ConfigMap plain"); uid != "" {
+		t.Error("the roll-out goes on")
+	}
+	failed, err := w.read(t.Context(), "batch/v1 Job before")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.eventually("the hook does not fail", func(ctx context.Context) error {
+		if failed, err = w.read(ctx, "batch/v1 Job before"); err != nil {
+			return err
+		}
+		if text := fmt.Sprint(failed.Object["status"]); !strings.Contains(text, "DeadlineExceeded") {
+			return errors.New(text)
+		}
+		return nil
+	})
+	w.change("fails: none")
+	w.says("Job " + w.namespace + "/before")
+	if err := w.client.Delete(t.Context(), failed, client.PropagationPolicy("Background")); err != nil {
+		t.Fatal(err)
+	}
+	w.ready()
+	if uid := w.uidOf("batch/v1 Job before"); uid != "" {
+		t.Error("the hook of the installation runs again")
+	}
+	w.change("fails: upgrade")
+	w.says("Job " + w.namespace + "/upgrade")
+	w.change("fails: nothing")
+	w.ready()
+}

@@ -1,0 +1,86 @@
+package helm_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/generator"
+	"github.com/espalier-dev/espalier/generator/helm"
+)
+
+// TestIdleOnAPIServer: a reconcile that finds nothing changed renders nothing, and makes no request but for what the
+// chart looks up.
+func TestIdleOnAPIServer(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		line     string
+		requests int
+	}{
+		"plain":        {`{{ .Values.value }}`, 0},
+		"Capabilities": {`{{ .Capabilities.KubeVersion.Major }}`, 0},
+		"lookup":       {`{{ len (lookup "v1" "ConfigMap" .Release.Namespace "nothing") }}`, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := startChart(t, plane.Namespace(t), files{
+				"templates/a.yaml": configMap("plain", "  value: v"+row.line+"\n"),
+			}.folder(), helm.Options{})
+			w.deploy("value: first")
+			w.ready()
+			w.untilIdle()
+			rendered := w.made.rendered.Load()
+			if !generator.ReportsInputs(generator.NewGenerator(w.made)) {
+				t.Error("want the inputs to be reported")
+			}
+			for i := range 3 {
+				w.requests.Reset()
+				w.touch(fmt.Sprint(i))
+				if n := w.requests.Total(); n != row.requests {
+					t.Errorf("want %d requests, got %d: %s", row.requests, n, w.requests)
+				}
+			}
+			if n := w.made.rendered.Load(); n != rendered {
+				t.Errorf("want no rendering, got %d", n-rendered)
+			}
+		})
+	}
+}
+
+// untilIdle waits until the operator makes no requests for a while.
+func (w *takeOverWorld) untilIdle() {
+	w.Helper()
+	w.eventually("requests do not end", func(context.Context) error {
+		w.requests.Reset()
+		timer := time.NewTimer(time.Second)
+		defer timer.Stop()
+		<-timer.C
+		if n := w.requests.Total(); n > 0 {
+			return fmt.Errorf("%d requests: %s", n, w.requests)
+		}
+		return nil
+	})
+}
+
+// touch annotates the component, and waits until it was reconciled for that and is at rest.
+func (w *takeOverWorld) touch(value string) {
+	w.Helper()
+	before := w.made.asked.Load()
+	patch := client.RawPatch("application/merge-patch+json",
+		[]byte(`{"metadata":{"annotations":{"example.com/touched":"`+value+`"}}}`))
+	if err := w.client.Patch(w.Context(), w.assembly, patch); err != nil {
+		w.Fatal(err)
+	}
+	w.eventually("it is not reconciled", func(context.Context) error {
+		if after := w.made.asked.Load(); after != before+1 {
+			return fmt.Errorf("it was reconciled %d times", after-before)
+		}
+		return nil
+	})
+	timer := time.NewTimer(300 * time.Millisecond)
+	defer timer.Stop()
+	<-timer.C
+}

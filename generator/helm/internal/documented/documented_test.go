@@ -1,0 +1,50 @@
+// Package documented has the code of docs/helm.md and of the README.md of the generator.
+package documented
+
+import (
+	"embed"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/generator/helm"
+	"github.com/espalier-dev/espalier/internal/testenv/documented"
+	"github.com/espalier-dev/espalier/reconcilers"
+)
+
+//go:embed all:chart
+var folder embed.FS
+
+func NewShop(config reconcilers.Config) (*reconcilers.ResourceReconciler[*Shop], error) {
+	generator, err := helm.NewGenerator(folder, "chart", helm.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return component.NewComponentRoot("shops.example.com", generator, component.Options[*Shop]{Config: config}), nil
+}
+
+type Shop struct {
+	metav1.TypeMeta
+	metav1.ObjectMeta
+
+	Spec   struct{}
+	Status apis.ComponentStatus
+}
+
+func (s *Shop) DeepCopyObject() runtime.Object { copied := *s; return &copied }
+
+func TestDocumentedCode(t *testing.T) {
+	t.Parallel()
+	documented.Check(t, "documented_test.go", "../../../../docs/helm.md", "../../README.md")
+	options := component.Options[*Shop]{ReclaimFrom: []string{"kubectl", "helm"}}
+	if len(options.ReclaimFrom) != 2 {
+		t.Error("the options do not compile")
+	}
+	root, err := NewShop(reconcilers.Config{})
+	if err != nil || root == nil {
+		t.Errorf("there is no root: %v", err)
+	}
+}

@@ -1,2 +1,0 @@
-// Package component has no annotations.
-package component

@@ -1,0 +1,2 @@
+// Package generator has no annotations.
+package generator

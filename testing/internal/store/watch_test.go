@@ -1,0 +1,169 @@
+package store_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/testing/internal/store"
+)
+
+// receive returns the next n events, such as "ADDED one 1000".
+func receive(t *testing.T, w watch.Interface, n int) []string {
+	t.Helper()
+	var events []string
+	for range n {
+		select {
+		case event, ok := <-w.ResultChan():
+			if !ok {
+				t.Fatalf("the watch ended after %v", events)
+			}
+			obj := event.Object.(client.Object)
+			events = append(events, fmt.Sprint(event.Type, " ", obj.GetName(), " ", obj.GetResourceVersion()))
+		case <-t.Context().Done():
+			t.Fatalf("got %v only", events)
+		}
+	}
+	return events
+}
+
+// TestWatch makes the same changes under watches with different options.
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	raw := func(options metav1.ListOptions) client.ListOption { return &client.ListOptions{Raw: &options} }
+	for _, test := range []struct {
+		name    string
+		options []client.ListOption
+		want    []string
+	}{
+		{"everything", nil, []string{
+			"ADDED given 5", "ADDED elsewhere 1000", "ADDED one 1001", "MODIFIED one 1002", "DELETED one 1003",
+			"DELETED given 1004",
+		}},
+		{"a namespace", []client.ListOption{client.InNamespace("ns")}, []string{
+			"ADDED given 5", "ADDED one 1001", "MODIFIED one 1002", "DELETED one 1003", "DELETED given 1004",
+		}},
+		{"a label", []client.ListOption{client.MatchingLabels{"changed": "true"}}, []string{
+			"ADDED one 1002", "DELETED one 1003",
+		}},
+		{"no label", []client.ListOption{client.InNamespace("ns"), without(t, "changed")}, []string{
+			"ADDED given 5", "ADDED one 1001", "DELETED one 1002", "DELETED given 1004",
+		}},
+		{"a name", []client.ListOption{client.MatchingFields{"metadata.name": "given"}}, []string{
+			"ADDED given 5", "DELETED given 1004",
+		}},
+		{"after a version", []client.ListOption{raw(metav1.ListOptions{ResourceVersion: "1002"})}, []string{
+			"DELETED one 1003", "DELETED given 1004",
+		}},
+		{"with a bookmark", []client.ListOption{client.InNamespace("ns"), raw(metav1.ListOptions{
+			SendInitialEvents: new(true), ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
+		})}, []string{"ADDED given 5", "BOOKMARK  999", "ADDED one 1001"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			given := configMap("given")
+			given.ResourceVersion = "5"
+			s := newStore(t, given, namespace("more"))
+			c := s.Client(store.ClientOptions{})
+			w, err := c.Watch(t.Context(), &corev1.ConfigMapList{}, test.options...)
+			must(t, err)
+			defer w.Stop()
+			change(t, c)
+			if got := receive(t, w, len(test.want)); !slices.Equal(got, test.want) {
+				t.Errorf("got  %q\nwant %q", got, test.want)
+			}
+		})
+	}
+}
+
+// change makes the changes of TestWatch.
+func change(t *testing.T, c client.Client) {
+	t.Helper()
+	elsewhere, one := configMap("elsewhere"), configMap("one")
+	elsewhere.Namespace = "more"
+	must(t, c.Create(t.Context(), elsewhere))
+	must(t, c.Create(t.Context(), one))
+	label(one)
+	must(t, c.Update(t.Context(), one))
+	must(t, c.Delete(t.Context(), one))
+	must(t, c.Delete(t.Context(), configMap("given")))
+}
+
+func without(t *testing.T, key string) client.ListOption {
+	t.Helper()
+	selector, err := labels.Parse("!" + key)
+	must(t, err)
+	return client.MatchingLabelsSelector{Selector: selector}
+}
+
+func TestWatchForms(t *testing.T) {
+	t.Parallel()
+	kind := appVersion.WithKind("WidgetList")
+	objects, partials := &unstructured.UnstructuredList{}, &metav1.PartialObjectMetadataList{}
+	c := newClient(t, widgets(), widget("one"))
+	for _, list := range []client.ObjectList{objects, partials} {
+		list.GetObjectKind().SetGroupVersionKind(kind)
+		w, err := c.Watch(t.Context(), list)
+		must(t, err)
+		event := <-w.ResultChan()
+		w.Stop()
+		if got := event.Object.GetObjectKind().GroupVersionKind(); got != appVersion.WithKind("Widget") {
+			t.Errorf("got %s", got)
+		}
+	}
+}
+
+// TestWatchEnds ends watches that nobody receives from, in two ways. TestMain looks for goroutines.
+func TestWatchEnds(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, configMap("given"))
+	ctx, cancel := context.WithCancel(t.Context())
+	stopped, err := c.Watch(t.Context(), &corev1.ConfigMapList{})
+	must(t, err)
+	ended, err := c.Watch(ctx, &corev1.ConfigMapList{})
+	must(t, err)
+	must(t, c.Create(t.Context(), configMap("one")))
+	stopped.Stop()
+	stopped.Stop()
+	cancel()
+	for range stopped.ResultChan() {
+	}
+	for range ended.ResultChan() {
+	}
+}
+
+func TestWatchRefuses(t *testing.T) {
+	t.Parallel()
+	c := newClient(t)
+	_, err := c.Watch(t.Context(), &corev1.ConfigMapList{}, &client.ListOptions{
+		Raw: &metav1.ListOptions{ResourceVersion: "x"},
+	})
+	reason(t, err, metav1.StatusReasonBadRequest, "invalid resource version")
+	_, err = c.Watch(t.Context(), &corev1.ConfigMapList{}, client.MatchingFields{"data": "x"})
+	reason(t, err, metav1.StatusReasonBadRequest, "field label not supported")
+}
+
+func TestWatchOfAnObjectThatIsNoLongerSelected(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, configMap("one"))
+	w, err := c.Watch(t.Context(), &corev1.ConfigMapList{}, client.InNamespace("ns"), without(t, "changed"))
+	must(t, err)
+	defer w.Stop()
+	receive(t, w, 1)
+	cm := read(t, c, configMap("one"))
+	label(cm)
+	must(t, c.Update(t.Context(), cm))
+	event := <-w.ResultChan()
+	got := event.Object.(client.Object)
+	if event.Type != watch.Deleted || len(got.GetLabels()) > 0 || got.GetResourceVersion() != cm.ResourceVersion {
+		t.Errorf("got %s %v", event.Type, got)
+	}
+}

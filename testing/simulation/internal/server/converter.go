@@ -1,0 +1,35 @@
+package server
+
+import (
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+
+	"github.com/espalier-dev/espalier/testing/internal/fieldmanager"
+)
+
+// typeConverter knows the schemas of the built-in kinds. Those of kinds that are only created and never stored are not
+// published, and deduced: nobody reads who manages their fields.
+type typeConverter struct {
+	managedfields.TypeConverter
+	deduced managedfields.TypeConverter
+}
+
+func newTypeConverter() typeConverter {
+	return typeConverter{fieldmanager.BuiltIn(), managedfields.NewDeducedTypeConverter()}
+}
+
+// ObjectToTyped implements [managedfields.TypeConverter].
+func (c typeConverter) ObjectToTyped(obj runtime.Object, opts ...typed.ValidationOptions) (*typed.TypedValue, error) {
+	switch obj.(type) {
+	case *corev1.Binding, *policyv1.Eviction, *authenticationv1.TokenRequest, *authenticationv1.SelfSubjectReview,
+		*authorizationv1.SubjectAccessReview, *authorizationv1.LocalSubjectAccessReview,
+		*authorizationv1.SelfSubjectAccessReview, *authorizationv1.SelfSubjectRulesReview:
+		return c.deduced.ObjectToTyped(obj, opts...)
+	}
+	return c.TypeConverter.ObjectToTyped(obj, opts...)
+}

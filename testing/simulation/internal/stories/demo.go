@@ -1,0 +1,51 @@
+package stories
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/espalier-dev/espalier/internal/testenv/demo"
+	"github.com/espalier-dev/espalier/testing/simulation"
+	"github.com/espalier-dev/espalier/testing/simulation/faults"
+)
+
+// deploymentsAreSilent keeps the cluster from writing how Deployments are, because a scenario does.
+var deploymentsAreSilent = faults.Fault{
+	Sort: faults.Refuses, Actor: "cluster", Verb: faults.Update,
+	Path: "/apis/apps/v1/namespaces/*/deployments/*/status", Times: math.MaxInt32,
+}
+
+// PlayDemo plays the scenario of a demo, with an operator that has the rights of its roles and no others. The scenario
+// starts the operator itself, and says how Deployments are. The webhooks are left out, for the demo serves them on a
+// port.
+func PlayDemo(t *testing.T, open func(context.Context, demo.Options) (*demo.Scenario, error), users ...string) {
+	t.Helper()
+	options := simulation.Options{
+		// Roles count.
+		Rules:               []rbacv1.PolicyRule{},
+		ChangingDefinitions: true,
+		Plan:                faults.Plan{Faults: []faults.Fault{deploymentsAreSilent}},
+	}
+	simulation.Run(t, options, func(w *simulation.World) {
+		var printed strings.Builder
+		options := demo.Options{Admin: w.Config("admin"), Users: map[string]*rest.Config{}, Out: &printed}
+		for _, name := range users {
+			config := w.Config(name)
+			config.Impersonate.UserName = name
+			options.Users[name] = config
+		}
+		scenario, err := open(w.Context(), options)
+		if err != nil {
+			w.Fatal(err)
+		}
+		if err := errors.Join(scenario.Play(w.Context()), scenario.Close(w.Context())); err != nil {
+			w.Errorf("%v\n%s", err, printed.String())
+		}
+	})
+}

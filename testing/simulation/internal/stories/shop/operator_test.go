@@ -1,0 +1,45 @@
+package shop_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/examples/shop/config"
+	"github.com/espalier-dev/espalier/examples/shop/controller"
+	"github.com/espalier-dev/espalier/examples/shop/registry"
+	"github.com/espalier-dev/espalier/testing/simulation"
+)
+
+// registries has the registry of hosts of each world.
+var registries simulation.External[registry.Memory]
+
+// operator sets up the operator as its main function does.
+func operator(ctx context.Context, mgr ctrl.Manager) error {
+	return controller.New(espalier.NewConfig(mgr), registries.In(ctx), time.Minute).SetupWithManager(ctx, mgr)
+}
+
+// cluster returns options with the operator and what it needs in the cluster.
+func cluster(t *testing.T) simulation.Options {
+	t.Helper()
+	scheme, err := controller.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	crd, err := config.CRD()
+	if err != nil {
+		t.Fatal(err)
+	}
+	isShop := func(obj *unstructured.Unstructured) bool { return obj.GetKind() == "Shop" }
+	return simulation.Options{
+		Operator:    operator,
+		Scheme:      scheme,
+		Definitions: []*apiextensionsv1.CustomResourceDefinition{crd},
+		Always:      []simulation.Invariant{simulation.NothingForeign(isShop)},
+	}
+}

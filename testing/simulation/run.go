@@ -1,0 +1,69 @@
+package simulation
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/espalier-dev/espalier/testing/simulation/faults"
+	"github.com/espalier-dev/espalier/testing/simulation/internal/random"
+	"github.com/espalier-dev/espalier/testing/simulation/internal/transport"
+)
+
+// testingTB is embedded in World, so that World is a testing.TB.
+type testingTB = testing.TB
+
+// Run makes a cluster with an operator, and tells a story in it. The story, the operator and the cluster run in virtual
+// time, in a bubble of testing/synctest: a story must not wait for anything outside of it, such as the network. The
+// test fails if the story fails by the methods of World.
+func Run(t *testing.T, options Options, story func(w *World)) {
+	t.Helper()
+	o := attempt(t, options, story)
+	if o.failed {
+		t.Errorf("%s", o.report())
+		return
+	}
+	if o.said != "" {
+		t.Log(o.said)
+	}
+}
+
+// outcome is what came of an attempt.
+type outcome struct {
+	plan   faults.Plan
+	failed bool
+	// said is what the story said.
+	said string
+	// happened are the faults that struck.
+	happened []faults.Fault
+	log      transport.Log
+}
+
+// attempt tells a story once.
+func attempt(t *testing.T, options Options, story func(w *World)) outcome {
+	t.Helper()
+	options, err := options.complete()
+	if err != nil {
+		t.Fatal(err)
+	}
+	quietManagers()
+	o := outcome{plan: options.Plan}
+	random.Seed(options.Plan.Seed)
+	dog := watch(t)
+	defer dog.stop()
+	synctest.Test(t, func(t *testing.T) {
+		r := &recorder{TB: t}
+		defer dog.beat()()
+		w, err := newWorld(options, r)
+		dog.network.Store(w.network)
+		if err != nil {
+			r.Errorf("the simulation does not start: %v", err)
+		} else {
+			r.run(func() { story(w) })
+			r.cleanUp()
+		}
+		o.happened, o.log = w.network.Happened(), w.network.Log()
+		w.end()
+		o.failed, o.said = r.Failed(), r.text()
+	})
+	return o
+}

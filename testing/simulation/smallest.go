@@ -1,0 +1,76 @@
+package simulation
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/espalier-dev/espalier/testing/simulation/faults"
+)
+
+// shrinking is how long, in real time, a failing story is made smaller.
+const shrinking = time.Minute
+
+// smallest makes a story smaller that failed: the steps, the plan, the steps again, and the resources. It returns the
+// smallest that fails that it found in time.
+func (x *explorer) smallest(t *testing.T, found told) told {
+	t.Helper()
+	began := time.Now()
+	again := func(s script, plan faults.Plan) bool {
+		if time.Since(began) > shrinking {
+			return false
+		}
+		next := x.tell(t, s, plan)
+		if next.failed {
+			found = next
+		}
+		return next.failed
+	}
+	again(found.script, faults.Plan{})
+	for i := len(found.script) - 1; i >= 0; i-- {
+		if i < len(found.script) {
+			again(slices.Delete(slices.Clone(found.script), i, i+1), found.plan)
+		}
+	}
+	faults.Shrink(found.plan, found.happened, func(p faults.Plan) bool { return again(found.script, p) })
+	for i := len(found.script) - 1; i >= 0; i-- {
+		if i < len(found.script) {
+			again(slices.Delete(slices.Clone(found.script), i, i+1), found.plan)
+		}
+	}
+	for i := 0; i < len(found.script); i++ {
+		for x.simplify(i, found, again) {
+		}
+	}
+	if time.Since(began) > shrinking {
+		found.until = fmt.Sprintf(" in %v", shrinking)
+	}
+	return found
+}
+
+// simplify tries simpler resources in a step. It reports whether one of them fails, too.
+func (x *explorer) simplify(i int, found told, again func(s script, plan faults.Plan) bool) bool {
+	if step := found.script[i]; step.verb != doCreate && step.verb != doReplace {
+		return false
+	}
+	tried := 0
+	for simpler := range x.generator.Smaller(found.script[i].obj) {
+		if tried++; tried > 20 {
+			return false
+		}
+		if again(found.script.with(i, simpler), found.plan) {
+			return true
+		}
+	}
+	return false
+}
+
+// with returns a script with another resource in a step.
+func (s script) with(i int, obj *unstructured.Unstructured) script {
+	other := slices.Clone(s)
+	other[i].obj = obj
+	return other
+}

@@ -1,0 +1,332 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/testing/simulation/faults"
+	"github.com/espalier-dev/espalier/testing/simulation/internal/controllers"
+	"github.com/espalier-dev/espalier/testing/simulation/internal/journal"
+	"github.com/espalier-dev/espalier/testing/simulation/internal/server"
+	"github.com/espalier-dev/espalier/testing/simulation/internal/state"
+	"github.com/espalier-dev/espalier/testing/simulation/internal/storage"
+	"github.com/espalier-dev/espalier/testing/simulation/internal/transport"
+)
+
+// World is a cluster with an operator, in virtual time: time passes at once while all in the world wait for it. It is
+// the user of the story, too, who may do everything. As a [testing.TB], it takes what a story says to the test.
+type World struct {
+	testingTB
+	*Actor
+
+	options  Options
+	recorder *recorder
+	storage  *storage.Storage
+	journal  *journal.Journal
+	network  *transport.Network
+	hooks    *hooks
+	replicas []*replica
+	// externals has what is outside of the cluster, by its variable.
+	externals sync.Map
+	// cluster are the controllers beside the API server, and kinds those that they watch.
+	cluster *controllers.Controllers
+	kinds   kinds
+	// begun is what there was before the operator. It is set once.
+	begun atomic.Pointer[state.State]
+	// aborted is closed when the story has failed and is to end.
+	aborted   chan struct{}
+	abortOnce sync.Once
+
+	mu sync.Mutex
+	// server serves, and serverOptions are those of the next one. changed is when an object changed last, but for those
+	// that change at rest, too.
+	server        *server.Server
+	serverOptions server.Options
+	changed       time.Time
+	// loops sees that the operator writes an object without end.
+	loops loops
+	// writes are those of the operator, and others is when somebody wrote who is neither the operator nor the cluster.
+	writes writes
+	others time.Time
+	// restarts are those under way.
+	restarts sync.WaitGroup
+	// forgetLogs has the libraries' errors not noted any more.
+	forgetLogs func()
+}
+
+// newWorld starts a cluster and an operator. What it has started is in the world, also if it fails.
+func newWorld(options Options, tb *recorder) (*World, error) {
+	w := &World{testingTB: tb, options: options, recorder: tb, hooks: &hooks{}, aborted: make(chan struct{})}
+	w.journal = journal.New(w.written)
+	w.storage = storage.New(storage.Options{Written: w.journal.Written})
+	w.serverOptions = server.Options{
+		Storage: w.storage.Decorator(), Identities: &server.Identities{},
+		Definitions: trustedAll(options.Definitions), FixedDefinitions: !options.ChangingDefinitions,
+		Webhooks: w.hooks.handler, RBAC: options.Rules != nil,
+	}
+	w.network = transport.New(transport.Options{
+		Plan: options.Plan, Kind: transport.Kinds(options.Scheme), Restart: func() { w.restarts.Go(w.restart) },
+		Unlogged: seen,
+	})
+	w.forgetLogs = bubbles.add(w.network.Note)
+	tb.noteFailure(w.network.Note)
+	err := w.serve()
+	if err != nil {
+		return w, err
+	}
+	w.Actor, err = w.actor(user)
+	if err != nil {
+		return w, err
+	}
+	if err := w.startCluster(); err != nil {
+		return w, fmt.Errorf("start the controllers of the cluster: %w", err)
+	}
+	for _, obj := range options.Objects {
+		if err := w.Client.Create(context.Background(), trusted(obj)); err != nil {
+			return w, fmt.Errorf("options: Objects: %s: %w", w.describe(obj), err)
+		}
+	}
+	if options.Rules != nil {
+		if err := w.authorize(context.Background()); err != nil {
+			return w, err
+		}
+	}
+	begun := w.journal.State()
+	w.begun.Store(&begun)
+	for i := range max(options.Replicas, 1) {
+		r := &replica{world: w, options: options, name: actor(i), network: w.network, hooks: w.hooks}
+		w.replicas = append(w.replicas, r)
+		r.start()
+	}
+	settle()
+	return w, nil
+}
+
+// startCluster starts the controllers of the cluster, which watch the kinds of which there are objects.
+func (w *World) startCluster() error {
+	started, err := controllers.Start(context.Background(), w.Config(cluster), controllers.Options{
+		Behavior: w.options.behavior(), Failed: w.clusterFailed, Authority: authority, Present: w.kinds.has,
+	})
+	if err != nil {
+		return err
+	}
+	w.cluster = started
+	w.kinds.tell(started.Appeared)
+	return nil
+}
+
+// clusterFailed notes that a controller of the cluster tries something again.
+func (w *World) clusterFailed(err error) {
+	if !passes(err) {
+		w.network.Note(cluster + problem + err.Error())
+	}
+}
+
+// serve starts an API server on the storage.
+func (w *World) serve() error {
+	s, err := server.Start(context.Background(), w.serverOptions)
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	w.server = s
+	w.mu.Unlock()
+	w.network.Serve(server.RoundTripper(journal.Handler(s.Handler(), transport.Actor)))
+	return nil
+}
+
+// restart takes the place of the API server by another one.
+func (w *World) restart() {
+	w.mu.Lock()
+	s := w.server
+	w.server = nil
+	w.mu.Unlock()
+	if s == nil {
+		return // another restart is under way
+	}
+	s.Stop()
+	if err := w.serve(); err != nil {
+		w.Errorf("the API server does not start again: %v", err)
+	}
+}
+
+// end ends all that the world has started.
+func (w *World) end() {
+	for _, r := range w.replicas {
+		r.end()
+	}
+	if w.cluster != nil {
+		w.cluster.Stop()
+	}
+	w.restarts.Wait()
+	if w.server != nil {
+		w.server.Stop()
+	}
+	w.storage.Close()
+	time.Sleep(leftovers)
+	w.forgetLogs()
+}
+
+// Config returns a configuration for clients of an actor, whose requests are in the log under that name. The plan may
+// strike them, as those of all actors.
+func (w *World) Config(actor string) *rest.Config { return w.network.Client(actor).Config(server.Host) }
+
+// As returns an actor of a name.
+func (w *World) As(name string) *Actor {
+	w.Helper()
+	a, err := w.actor(name)
+	if err != nil {
+		w.Fatalf("a client for %s: %v", name, err)
+	}
+	return a
+}
+
+func (w *World) actor(name string) (*Actor, error) {
+	c, err := client.New(w.Config(name), client.Options{Scheme: w.options.Scheme})
+	return &Actor{Client: c, world: w, name: name}, err
+}
+
+// Pass lets time pass.
+func (w *World) Pass(d time.Duration) {
+	w.Helper()
+	w.network.Note(fmt.Sprintf("%v pass", d))
+	w.sleep(d)
+}
+
+const (
+	// quiet is how long nothing changes in a cluster at rest: longer than the longest pause between two attempts of a
+	// controller, which is 1,000 seconds.
+	quiet = 20 * time.Minute
+	// patience is how long a cluster may take to come to rest.
+	patience = 24 * time.Hour
+)
+
+// Rest waits until nothing has changed in the cluster and nothing has gone wrong for 20 minutes, which is longer than
+// controllers wait before they try again. Leases and events do not count. The story fails if there is no rest within a
+// day.
+func (w *World) Rest() {
+	w.Helper()
+	begin := time.Now()
+	mark := w.network.Mark()
+	for {
+		since := time.Since(w.disturbed(begin))
+		if since >= quiet {
+			w.network.Note("rest")
+			return
+		}
+		if time.Since(begin) >= patience {
+			w.Fatalf("the cluster does not come to rest within %v; requests in this time:\n%s",
+				patience, w.network.Since(mark))
+		}
+		w.sleep(quiet - since)
+	}
+}
+
+// disturbed returns when something changed last, or went wrong, but not a time before a given one. It may be in the
+// future, if the API server is down until then.
+func (w *World) disturbed(begin time.Time) time.Time {
+	w.mu.Lock()
+	changed := w.changed
+	w.mu.Unlock()
+	return slices.MaxFunc([]time.Time{begin, changed, w.network.Trouble()}, time.Time.Compare)
+}
+
+// Until waits until something holds, which is asked each second. The story fails if it does not within an hour; what
+// names it.
+func (w *World) Until(what string, holds func() bool) {
+	w.Helper()
+	const limit = time.Hour
+	for begin := time.Now(); !holds(); w.sleep(time.Second) {
+		if time.Since(begin) >= limit {
+			w.Fatalf("%s: not within %v", what, limit)
+		}
+	}
+}
+
+// Idle lets time pass, in which the operator makes no request. Watches that end by themselves, and begin again, do not
+// count, nor do leases of leader election. Faults are held back meanwhile.
+func (w *World) Idle(d time.Duration) {
+	w.Helper()
+	w.network.Note(fmt.Sprintf("%v idle", d))
+	w.network.Calm(true)
+	defer w.network.Calm(false)
+	mark := w.network.Mark()
+	w.sleep(d)
+	made := w.network.Since(mark)
+	for _, name := range w.options.actors() {
+		for counted := range made {
+			if counted.Actor == name && (counted.Verb == faults.Watch || counted.Kind == "Lease") {
+				delete(made, counted)
+			}
+		}
+		if made.Of(name) > 0 {
+			w.Errorf("%s made requests in %v in which nothing happened:\n%s", name, d, made.Only(name))
+		}
+	}
+}
+
+// Kill ends processes of the operator at once, as if their machines failed. Others begin after a second. The replicas
+// are named, such as [Operator] or "operator-2"; without names it is all of them.
+func (w *World) Kill(replicas ...string) {
+	w.Helper()
+	w.network.Note(strings.Join(append([]string{"kill"}, replicas...), " "))
+	for _, r := range w.named(replicas) {
+		r.kill()
+	}
+	settle()
+}
+
+// Stop ends replicas of the operator until Start is called. What their processes had not sent has no effect.
+func (w *World) Stop(replicas ...string) {
+	w.Helper()
+	for _, r := range w.named(replicas) {
+		r.end()
+	}
+	settle()
+}
+
+// Start starts replicas of the operator after Stop.
+func (w *World) Start(replicas ...string) {
+	w.Helper()
+	for _, r := range w.named(replicas) {
+		r.start()
+	}
+	settle()
+}
+
+// named returns the replicas of the names, or all without names.
+func (w *World) named(names []string) []*replica {
+	w.Helper()
+	if len(names) == 0 {
+		return w.replicas
+	}
+	var named []*replica
+	for _, name := range names {
+		i := slices.Index(w.options.actors(), name)
+		if i < 0 {
+			w.Fatalf("there is no replica %q", name)
+		}
+		named = append(named, w.replicas[i])
+	}
+	return named
+}
+
+// settle waits until all in the bubble wait for time to pass. The time that it takes shows nowhere.
+func settle() { time.Sleep(time.Nanosecond) }
+
+// RestartServer restarts the API server, which answers nobody for a time, and for at least three seconds.
+func (w *World) RestartServer(down time.Duration) {
+	w.network.Note("the API server restarts")
+	w.network.Restart(down)
+}
+
+// Happened returns the faults that have struck up to now, each as a fault of one call.
+func (w *World) Happened() []faults.Fault { return w.network.Happened() }
