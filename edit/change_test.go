@@ -71,7 +71,7 @@ func TestApply(t *testing.T) {
 		"no function": {changes: changes{{Name: "a", Gate: off}}, err: `change 0 "a" has no Edit`},
 		"all problems": {
 			changes: changes{{}, {}},
-			err: "change 0 has no Name\nmutation 0 \"\" has no Edit\nmutation 1 has no Name\n" +
+			err: "change 0 has no Name\nchange 0 \"\" has no Edit\nchange 1 has no Name\n" +
 				"change 1 \"\" has no Edit",
 		},
 	} {
@@ -153,7 +153,7 @@ func TestUnstructuredWrittenInGo(t *testing.T) {
 	}
 	u.Object["spec"] = func() {}
 	_, err := edit.Apply(u)
-	if want := "mutate Deployment: copy the object: "; err == nil || !strings.HasPrefix(err.Error(), want) {
+	if want := "edit Deployment: copy the object: "; err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("the error is %v, not %s", err, want)
 	}
 }
