@@ -11,6 +11,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/managedfields"
 	"github.com/espalier-dev/espalier/internal/resourcestate"
 	"github.com/espalier-dev/espalier/internal/statusfield"
+	"github.com/espalier-dev/espalier/internal/write"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -189,7 +190,7 @@ func (w objectWriter[Type]) delete(ctx context.Context, actual Type) (Type, erro
 	if actual.GetDeletionTimestamp() != nil {
 		return actual, nil
 	}
-	err := w.config.Delete(ctx, actual, deleteOptions(actual, w.propagation)...)
+	err := write.Delete(ctx, w.config.Client, actual, write.VersionOf(actual), w.propagation)
 	if apierrs.IsNotFound(err) {
 		if w.finalizer != "" {
 			// The cache lags behind. The finalizer stays until the cache shows no object, and the last event of the
@@ -210,27 +211,6 @@ func (w objectWriter[Type]) delete(ctx context.Context, actual Type) (Type, erro
 		return "it is not desired"
 	})
 	return none, nil
-}
-
-// deleteOptions have the UID and the version of obj as preconditions. An object that has changed since it was read is
-// not deleted, nor is another object of its name.
-func deleteOptions(obj client.Object, propagation metav1.DeletionPropagation) []client.DeleteOption {
-	if propagation == "" {
-		// The default of the API server differs from type to type: Jobs leave their Pods behind.
-		propagation = metav1.DeletePropagationBackground
-	}
-	options := []client.DeleteOption{client.PropagationPolicy(propagation)}
-	var preconditions client.Preconditions
-	if uid := obj.GetUID(); uid != "" {
-		preconditions.UID = &uid
-	}
-	if version := obj.GetResourceVersion(); version != "" {
-		preconditions.ResourceVersion = &version
-	}
-	if preconditions == (client.Preconditions{}) {
-		return options
-	}
-	return append(options, preconditions)
 }
 
 // attempt is a way of writing an object, with its words in events.
