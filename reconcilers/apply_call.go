@@ -9,6 +9,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/managedfields"
 	"github.com/espalier-dev/espalier/internal/message"
+	"github.com/espalier-dev/espalier/internal/write"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -201,79 +202,46 @@ func (a *applyCall[Type]) record(
 func (a *applyCall[Type]) apply(
 	ctx context.Context, w objectWriter[Type], wanted managedfields.Configuration, actual Type,
 ) (answer *unstructured.Unstructured, changed bool, err error) {
-	var before client.Object = actual
+	writer := write.Writer{
+		Client:    w.config.Client,
+		Migration: managedfields.Migration{Owner: a.owner, All: true},
+		Force:     a.manager.Conflicts == ForceConflicts,
+		Leave:     a.manager.Conflicts == LeaveConflicts,
+	}
+	log := logr.FromContextOrDiscard(ctx)
+	before, entries := write.VersionOf(actual), actual.GetManagedFields()
 	for range 2 {
-		if before, err = a.migrate(ctx, w.config, wanted, before); err != nil {
+		answer = wanted.Object()
+		var from []string
+		if before, from, err = writer.Migrate(ctx, answer, before, entries); len(from) > 0 {
+			log.Info("taking over the fields of earlier writes", "managers", from)
+		}
+		if err != nil {
 			return nil, false, err
 		}
-		if answer, err = a.applyOnce(ctx, w, wanted, actual); err != nil {
+		// Another resource version is no obstacle, because fields of others stay.
+		left, err := writer.Apply(ctx, answer, write.Version{UID: actual.GetUID()})
+		if len(left) > 0 {
+			log.Info("leaving fields to others", "reason", newApplyConflicts(describeObject(actual), left, nil).Error())
+		}
+		if err != nil {
 			// The cache will show the object as it was migrated.
-			w.noteRefusal(ctx, w.writeOf(before, a.identity), err)
+			refused := w.writeOf(actual, a.identity)
+			refused.version = before.ResourceVersion
+			w.noteRefusal(ctx, refused, err)
+			if conflict := newApplyConflictError(describeObject(actual), err); conflict != nil {
+				err = conflict
+			}
 			return nil, false, err
 		}
-		changed = changed || !sameVersion(answer, before)
-		if len(a.owner.Writers(answer.GetManagedFields())) == 0 {
+		changed = changed || before.ResourceVersion == "" || answer.GetResourceVersion() != before.ResourceVersion
+		before, entries = write.VersionOf(answer), answer.GetManagedFields()
+		if len(a.owner.Writers(entries)) == 0 {
 			break
 		}
 		// The cache strips managed fields: only the answer shows that there are fields to migrate.
-		before = answer
 	}
 	return answer, changed, nil
-}
-
-// migrate makes the plain writes to obj applies, in the cluster, and returns the object as the server then has it: obj
-// itself if there are none. It is refused if obj has changed since it was read.
-func (a *applyCall[Type]) migrate(
-	ctx context.Context, c client.Client, wanted managedfields.Configuration, obj client.Object,
-) (client.Object, error) {
-	fields, err := a.owner.Migrate(obj.GetManagedFields(), wanted)
-	if err != nil || fields == nil {
-		return obj, err
-	}
-	patch, err := managedfields.Patch(fields, obj.GetResourceVersion())
-	if err != nil {
-		return nil, err
-	}
-	writers := a.owner.Writers(obj.GetManagedFields())
-	logr.FromContextOrDiscard(ctx).Info("taking over the fields of earlier writes", "managers", writers)
-	kind := map[string]any{"apiVersion": wanted["apiVersion"], "kind": wanted["kind"]}
-	target := &unstructured.Unstructured{Object: kind}
-	target.SetNamespace(obj.GetNamespace())
-	target.SetName(obj.GetName())
-	return target, c.Patch(ctx, target, patch, client.FieldOwner(a.owner.Name))
-}
-
-// maxLeft limits how often fields are left to others. The first answer names all of them, except for later changes.
-const maxLeft = 3
-
-func (a *applyCall[Type]) applyOnce(
-	ctx context.Context, w objectWriter[Type], wanted managedfields.Configuration, actual Type,
-) (*unstructured.Unstructured, error) {
-	options := []client.ApplyOption{client.FieldOwner(a.owner.Name)}
-	if a.manager.Conflicts == ForceConflicts {
-		options = append(options, client.ForceOwnership)
-	}
-	for attempts := 0; ; attempts++ {
-		answer := wanted.Object()
-		if uid := actual.GetUID(); uid != "" {
-			answer.SetUID(uid)
-		}
-		err := w.config.Apply(ctx, client.ApplyConfigurationFromUnstructured(answer), options...)
-		if err == nil {
-			return answer, nil
-		}
-		err = managedfields.AsConflict(err)
-		conflict := newApplyConflictError(describeObject(actual), err)
-		if conflict == nil {
-			return nil, err
-		}
-		rest, ok := wanted.Without(conflict.fields())
-		if a.manager.Conflicts != LeaveConflicts || attempts == maxLeft || !ok {
-			return nil, conflict
-		}
-		logr.FromContextOrDiscard(ctx).Info("leaving fields to others", "reason", conflict.Error())
-		wanted = rest
-	}
 }
 
 // typed returns the answer of the server as an object of the type of sample.

@@ -20,7 +20,7 @@ func VersionOf(obj metav1.Object) Version {
 }
 
 // preconditions returns the version as the options of a delete have it, and whether it says anything.
-func (v *Version) preconditions() (only client.Preconditions, any bool) {
+func (v *Version) preconditions() (only client.Preconditions, some bool) {
 	if v.UID != "" {
 		only.UID = &v.UID
 	}
@@ -49,7 +49,7 @@ func Delete(
 	if propagation == "" {
 		propagation = metav1.DeletePropagationBackground
 	}
-	if preconditions, any := only.preconditions(); any {
+	if preconditions, some := only.preconditions(); some {
 		return c.Delete(ctx, obj, client.PropagationPolicy(propagation), preconditions)
 	}
 	return c.Delete(ctx, obj, client.PropagationPolicy(propagation))
