@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/espalier-dev/espalier/internal/listing"
+
 	"github.com/go-logr/logr"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,7 +30,9 @@ type children[T, CT client.Object, CLT client.ObjectList] struct {
 	listType CLT
 	listOnce sync.Once
 	listErr  error
-	manager  ObjectManager[CT]
+	// indexed is the type of the children in the index by owner, see completeListType.
+	indexed listing.Type
+	manager ObjectManager[CT]
 	// tracked is true if the resource is woken by what the node tracks although it does not own its children.
 	tracked bool
 	// unowned is true if the children have no owner reference.
@@ -56,6 +60,7 @@ func (k *children[T, CT, CLT]) errorf(format string, args ...any) error {
 // List, as Kubernetes names its lists.
 func (k *children[T, CT, CLT]) completeListType(config Config) error {
 	k.listOnce.Do(func() {
+		k.indexed = indexedType(config.Client, k.childType)
 		if !isNil(k.listType) {
 			return
 		}

@@ -152,7 +152,7 @@ func (k *children[T, CT, CLT]) watch(ctx context.Context, mgr Manager, bldr *Bui
 	if err := WatchTracked(ctx, bldr, k.childType); err != nil {
 		return err
 	}
-	config.owners.register(config.Client, k.childType)
+	config.owners.Register(indexedType(config.Client, k.childType))
 	return nil
 }
 

@@ -5,16 +5,13 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
-	"sync"
 
+	"github.com/espalier-dev/espalier/internal/listing"
 	"github.com/espalier-dev/espalier/internal/resourcestate"
 	rtime "github.com/espalier-dev/espalier/time"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -73,7 +70,7 @@ func (k *children[T, CT, CLT]) find(ctx context.Context, resource T) (config Con
 	asks := err == nil && k.unowned && len(found) == 0 && config.APIReader != nil
 	if asks && (resource.GetDeletionTimestamp() != nil ||
 		SupervisionOf(ctx, resource) == Withdraw && k.holdsFinalizer(resource)) {
-		candidates, err = listObjects(ctx, config.APIReader, k.listType, nil, k.listOptions(ctx, resource)...)
+		candidates, err = listing.List(ctx, config.APIReader, k.listType, nil, k.listOptions(ctx, resource)...)
 		found = k.ownOf(resource, candidates)
 		if apierrs.IsBadRequest(err) {
 			// Only the cache understands these options.
@@ -163,35 +160,15 @@ func (k *children[T, CT, CLT]) candidates(ctx context.Context, config Config, re
 	if err != nil {
 		return nil, err
 	}
-	now := rtime.RetrieveNow(ctx)
 	writes, _ := resourcestate.Load[*resourcestate.OwnWrites](request.resource, key)
-	objects := make([]client.Object, 0, len(listed))
-	kind := kindOf(config.Client, k.childType)
-	for _, cached := range listed {
-		obj := cached
-		if writes != nil {
-			obj = writes.Resolve(cached, now)
-		}
-		if obj == nil {
-			continue
-		}
-		if obj == cached {
-			obj = cached.DeepCopyObject().(client.Object)
-		}
+	objects, err := writes.Believed(ctx, config.APIReader, listed, rtime.RetrieveNow(ctx))
+	if err != nil {
+		return nil, err
+	}
+	for _, obj := range objects {
 		if carried := obj.GetObjectKind(); carried.GroupVersionKind().Empty() {
 			// A cache sets the kind only on its copies.
-			carried.SetGroupVersionKind(kind)
-		}
-		objects = append(objects, obj)
-	}
-	if writes != nil {
-		unseen, err := writes.Unseen(ctx, config.APIReader, listed, now)
-		if err != nil {
-			return nil, err
-		}
-		if len(unseen) > 0 {
-			objects = append(objects, unseen...)
-			sortObjects(objects)
+			carried.SetGroupVersionKind(k.indexed.Kind)
 		}
 	}
 	request.setChildList(key, objects)
@@ -224,7 +201,7 @@ func (k *children[T, CT, CLT]) recordWrite(ctx context.Context, config Config, b
 		// The functions of the author get the object, and may change it.
 		writes.Wrote(written.DeepCopyObject().(client.Object), absent, now)
 		objects = append(objects, written)
-		sortObjects(objects)
+		listing.Sort(objects)
 	}
 	request.setChildList(key, objects)
 }
@@ -246,162 +223,19 @@ func (s *requestState) setChildList(key childListKey, list []client.Object) {
 }
 
 // list returns what the cache has. Without list options of the author, these are the objects that the resource
-// controls: by the owner index if the type has one, else from the namespace of the resource. With list options, the
-// objects that are no children of the node are left out, so that they are not kept.
+// controls. With list options, the objects that are no children of the node are left out, so that they are not kept.
 func (k *children[T, CT, CLT]) list(
 	ctx context.Context, config Config, resource T, opts ...client.ListOption,
 ) ([]client.Object, error) {
-	if k.listOptions != nil {
-		mayBeOwn := func(obj client.Object) bool { return k.mayBeOwn(resource, obj) }
-		opts = slices.Concat(k.listOptions(ctx, resource), opts)
-		return listObjects(ctx, config.Client, k.listType, mayBeOwn, opts...)
+	if k.listOptions == nil {
+		return config.owners.Controlled(ctx, config.Client, k.indexed, k.listType, resource, opts...)
 	}
-	controlled := func(obj client.Object) bool { return metav1.IsControlledBy(obj, resource) }
-	opts = append(opts, client.InNamespace(resource.GetNamespace()))
-	if !config.owners.covers(ctx, config.Client, k.childType) {
-		return listObjects(ctx, config.Client, k.listType, controlled, opts...)
-	}
-	found, err := listObjects(ctx, config.Client, k.listType, controlled, append(opts, owned(resource))...)
-	if err == nil {
-		return found, nil
-	}
-	// The client may read the type past the cache, which alone has the index: by the options of the manager, or because
-	// the author replaced the client of the config.
-	found, listErr := listObjects(ctx, config.Client, k.listType, controlled, opts...)
-	if listErr != nil {
-		return nil, err
-	}
-	config.owners.drop(config.Client, k.childType)
-	return found, nil
+	mayBeOwn := func(obj client.Object) bool { return k.mayBeOwn(resource, obj) }
+	opts = slices.Concat(k.listOptions(ctx, resource), opts)
+	return listing.List(ctx, config.Client, k.listType, mayBeOwn, opts...)
 }
 
-// listObjects lists into a new list of the type of list, and returns the objects for which keep, which may be nil,
-// returns true. They are sorted by namespace and name.
-func listObjects(
-	ctx context.Context, reader client.Reader, list client.ObjectList, keep func(client.Object) bool,
-	opts ...client.ListOption,
-) ([]client.Object, error) {
-	list = list.DeepCopyObject().(client.ObjectList)
-	if err := reader.List(ctx, list, opts...); err != nil {
-		return nil, err
-	}
-	objects := make([]client.Object, 0, meta.LenList(list))
-	err := meta.EachListItem(list, func(item runtime.Object) error {
-		if obj, ok := item.(client.Object); ok && (keep == nil || keep(obj)) {
-			objects = append(objects, obj)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	sortObjects(objects)
-	return objects, nil
-}
-
-func sortObjects(objects []client.Object) {
-	slices.SortFunc(objects, func(a, b client.Object) int {
-		if order := strings.Compare(a.GetNamespace(), b.GetNamespace()); order != 0 {
-			return order
-		}
-		return strings.Compare(a.GetName(), b.GetName())
-	})
-}
-
-// ownerIndexField is the name under which objects are indexed in the cache by the UID of their controller. It is no
-// field of any object; the cache only needs it to be unique.
-const ownerIndexField = ".espalier.dev/controller-uid"
-
-// ownerIndex finds the children of an owner in a cache, at a cost that does not depend on how many other objects there
-// are. It has the types that were registered at set-up. Other types are found by listing their namespace.
-//
-// The index of a type is added to the cache when its children are listed first, not at set-up: the cache asks the API
-// server for the type, and a missing CustomResourceDefinition must not keep the manager from starting.
-type ownerIndex struct {
-	indexer client.FieldIndexer
-
-	mu    sync.Mutex
-	types map[indexedType]indexStatus
-}
-
-// indexedType identifies an informer of a cache: each representation of a kind has its own.
-type indexedType struct {
-	kind           schema.GroupVersionKind
-	representation reflect.Type
-}
-
-type indexStatus int
-
-const (
-	// indexUnused is the status of types that have no index: they were not registered, or the client does not read them
-	// from the cache.
-	indexUnused indexStatus = iota
-	indexRegistered
-	indexReady
-)
-
-func newOwnerIndex(indexer client.FieldIndexer) *ownerIndex {
-	return &ownerIndex{indexer: indexer, types: map[indexedType]indexStatus{}}
-}
-
-func indexedTypeOf(c client.Client, obj client.Object) indexedType {
-	return indexedType{kind: kindOf(c, obj), representation: reflect.TypeOf(watchable(obj, c.Scheme()))}
-}
-
-// register notes that objects of the type of obj are to be indexed. It may be called again.
-func (x *ownerIndex) register(c client.Client, obj client.Object) {
-	if x == nil || x.indexer == nil {
-		return
-	}
-	t := indexedTypeOf(c, obj)
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.types[t] == indexUnused {
-		x.types[t] = indexRegistered
-	}
-}
-
-// covers reports whether objects of the type of obj are indexed. It adds the index if the type is registered. If that
-// fails, the type counts as not indexed, and the next call tries again. The error is dropped, because the caller lists
-// the type next and meets it again.
-func (x *ownerIndex) covers(ctx context.Context, c client.Client, obj client.Object) bool {
-	if x == nil {
-		return false
-	}
-	t := indexedTypeOf(c, obj)
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.types[t] == indexRegistered {
-		err := x.indexer.IndexField(ctx, watchable(obj, c.Scheme()), ownerIndexField, controllerUID)
-		// Another controller of the same manager may have added the index. The cache has no error type for that, but
-		// the text of its error has the name of the index.
-		if err != nil && !strings.Contains(err.Error(), ownerIndexField) {
-			return false
-		}
-		x.types[t] = indexReady
-	}
-	return x.types[t] == indexReady
-}
-
-// drop forgets that objects of the type of obj are indexed, because the client does not read them from the cache.
-func (x *ownerIndex) drop(c client.Client, obj client.Object) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	delete(x.types, indexedTypeOf(c, obj))
-}
-
-// controllerUID is the value that an object is indexed by.
-func controllerUID(obj client.Object) []string {
-	owner := metav1.GetControllerOfNoCopy(obj)
-	if owner == nil {
-		return nil
-	}
-	return []string{string(owner.UID)}
-}
-
-var _ client.IndexerFunc = controllerUID
-
-// owned is the list option for the children of owner.
-func owned(owner client.Object) client.ListOption {
-	return client.MatchingFields{ownerIndexField: string(owner.GetUID())}
+// indexedType returns the type of obj as the index by owner has it.
+func indexedType(c client.Client, obj client.Object) listing.Type {
+	return listing.Type{Kind: kindOf(c, obj), Watched: watchable(obj, c.Scheme())}
 }

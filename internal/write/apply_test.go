@@ -22,7 +22,9 @@ type answers struct {
 	err error
 }
 
-func (a answers) Apply(context.Context, runtime.ApplyConfiguration, ...client.ApplyOption) error { return a.err }
+func (a answers) Apply(context.Context, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+	return a.err
+}
 
 func TestAnotherObjectOfTheNameIsAConflict(t *testing.T) {
 	apply := func(err error) error {
