@@ -184,3 +184,32 @@ func finalizerAccess(finalizer string, owns bool) []Access {
 	}
 	return access
 }
+
+// completeListType finds the list type in the scheme, if the author gave none: it has the kind of the child followed by
+// List, as Kubernetes names its lists.
+func (k *children[T, CT, CLT]) completeListType(config Config) error {
+	k.listOnce.Do(func() {
+		k.indexed = indexedType(config.Client, k.childType)
+		if !isNil(k.listType) {
+			return
+		}
+		kind, err := config.GroupVersionKindFor(k.childType)
+		if err != nil {
+			k.listErr = k.errorf("is unable to find the kind of %s: %w", typeName(k.childType), err)
+			return
+		}
+		kind.Kind += "List"
+		list, err := config.Scheme().New(kind)
+		if err != nil {
+			k.listErr = k.errorf("must define ChildListType: %w", err)
+			return
+		}
+		listType, ok := list.(CLT)
+		if !ok {
+			k.listErr = k.errorf("must define ChildListType, since %T is no list of objects", list)
+			return
+		}
+		k.listType = listType
+	})
+	return k.listErr
+}
