@@ -12,8 +12,8 @@
 //		},
 //	}.RunNode(t, scheme, QuotaReconciler)
 //
-// The page docs/testing.md of this module is the guide, with files of tests that can be copied. It says what a row gives
-// and expects, and how rows are replayed with faults. This is the list of what there is:
+// The page docs/testing.md of this module is the guide, with files of tests that can be copied. It says what a row
+// gives and expects, and how rows are replayed with faults. This is the list of what there is:
 //
 //   - [NodeTests] call one node, [RootTests] a root with its tree. Their API server in memory answers as a real one
 //     does, and each row that passes is replayed with faults. [Fault], [Replays], [NoReplays], [Rest], [External],
