@@ -12,14 +12,15 @@
 //		},
 //	}.RunNode(t, scheme, QuotaReconciler)
 //
-// The page docs/testing.md of this module is the guide, with files of tests that can be copied. It says what a row gives
-// and expects, and how rows are replayed with faults. This is the list of what there is:
+// The page docs/testing.md of this module is the guide, with files of tests that can be copied. It says what a row
+// gives and expects, and how rows are replayed with faults. This is the list of what there is:
 //
-//   - [NodeTests] call one node, [RootTests] a root with its tree. Their API server in memory answers as a real one does,
-//     and each row that passes is replayed with faults. [Fault], [Replays], [NoReplays], [Rest], [External], [HTTP],
-//     [Call] and [As] belong to that.
-//   - [SubReconcilerTests] and [ReconcilerTests] have the same rows, over the fake client of controller-runtime and without
-//     replays, see [NodeTests] for the differences. A row of them that has a Server runs against a real API server.
+//   - [NodeTests] call one node, [RootTests] a root with its tree. Their API server in memory answers as a real one
+//     does, and each row that passes is replayed with faults. [Fault], [Replays], [NoReplays], [Rest], [External],
+//     [HTTP], [Call] and [As] belong to that.
+//   - [SubReconcilerTests] and [ReconcilerTests] have the same rows, over the fake client of controller-runtime and
+//     without replays, see [NodeTests] for the differences. A row of them that has a Server runs against a real API
+//     server.
 //   - [SetupTests] compare what a set-up watches and indexes, and the requests that events cause.
 //   - [AdmissionWebhookTests] send a request to a webhook, and compare the response.
 //   - [ObjectManagerReconcilerTestHarness] tests an object manager, and [StubObjectManager] stands for one.
