@@ -294,8 +294,7 @@ const (
 	AnnotationDigest = ownership.AnnotationDigest
 
 	// AnnotationFence is the annotation that says how far the deletion of a type is, on an object that defines types:
-	// the
-	// fence is the validation rule that refuses to create instances meanwhile.
+	// the fence is the validation rule that refuses to create instances meanwhile.
 	AnnotationFence = "fence"
 )
 
