@@ -153,9 +153,10 @@
 //
 // # A real API server
 //
-// By default the API server is in memory. It keeps the managed fields of server-side apply. Defaults, validation and
-// garbage collection need a real server: a case of the first three tables that has a Server runs against it, and
-// deletes its objects afterwards. Tables do not test a running manager.
+// The API server is in memory. [Main] makes the calls of [NodeTests] and [RootTests] on a real one, too, and compares
+// the answers. In memory, the older tables keep the managed fields of server-side apply, and know no defaults,
+// validation and garbage collection: a case that has a Server runs against it, and deletes its objects afterwards.
+// Tables do not test a running manager.
 //
 // # How cases compare
 //

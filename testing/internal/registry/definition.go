@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// FromDefinition returns the kind that a definition defines, with those of its versions that are served. The error names
-// the path of a schema that is missing or not structural: no object can be completed with it. Nothing else of a
+// FromDefinition returns the kind that a definition defines, with those of its versions that are served. The error
+// names the path of a schema that is missing or not structural: no object can be completed with it. Nothing else of a
 // definition is validated: the published package that does it makes each test binary 22 MB larger, since it imports the
 // client of webhooks. A rule that does not compile refuses the objects that it is for. A kind of which no version is
 // served has none.

@@ -6,8 +6,8 @@
 package generate
 
 import (
-	"context"
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
