@@ -86,7 +86,7 @@ func (j *job[T]) rollOut(ctx context.Context, parameters generator.Unstructurabl
 		return j.assess(resting, nil)
 	}
 	task := j.task(*desired)
-	if j.facts.resting {
+	if j.facts.suspends {
 		if err := j.suspend(&task); err != nil {
 			j.state.taskInput = taskInput{}
 			return err

@@ -50,7 +50,7 @@ func (j *job[T]) wholeHealth(err error) *apis.Health {
 		}
 	case !s.done:
 		return nil
-	case s.resting:
+	case s.suspends:
 		return &apis.Health{State: apis.StateSuspended}
 	default:
 		return &apis.Health{State: apis.StateHealthy}

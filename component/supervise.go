@@ -7,7 +7,7 @@ import (
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/component/engine"
 	"github.com/espalier-dev/espalier/internal/component/readiness"
-	"github.com/espalier-dev/espalier/internal/objectstatus"
+	"github.com/espalier-dev/espalier/internal/message"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -50,7 +50,7 @@ func (j *job[T]) suspend(task *engine.Task) error {
 		if health.State == apis.StateSuspended {
 			return readiness.Result{Status: apis.ObjectCurrent}
 		}
-		text := objectstatus.StableMessage(cmp.Or(health.Message, "it does not rest yet"))
+		text := message.Stable(cmp.Or(health.Message, "it does not rest yet"))
 		return readiness.Result{Status: apis.ObjectInProgress, Message: text}
 	}
 	return nil

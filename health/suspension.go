@@ -7,7 +7,7 @@ import (
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/content"
 	"github.com/espalier-dev/espalier/internal/kinds"
-	"github.com/espalier-dev/espalier/internal/objectstatus"
+	"github.com/espalier-dev/espalier/internal/message"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -118,8 +118,8 @@ func (r Suspensions) Of(live client.Object) apis.Health {
 	return suspended(apis.StateSuspended, "")
 }
 
-func suspended(state apis.State, message string) apis.Health {
-	return apis.Health{State: state, Message: objectstatus.StableMessage(message)}
+func suspended(state apis.State, text string) apis.Health {
+	return apis.Health{State: state, Message: message.Stable(text)}
 }
 
 // told reports whether the object is as Suspend would make it.

@@ -50,7 +50,6 @@ var espalier = table{
 		{"testing/fake", 8},
 		{"testing/preview", 9},
 		{"examples/*", 9},
-		{"cmd/*", 9},
 		{"hack/*", 9},
 		{"test/*", 9},
 	},
