@@ -49,7 +49,6 @@ var espalier = table{
 		{"testing", 8},
 		{"testing/fake", 8},
 		{"testing/preview", 9},
-		{"testing/apiserver", 9},
 		{"examples/*", 9},
 		{"hack/*", 9},
 		{"test/*", 9},

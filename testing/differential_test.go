@@ -2,6 +2,7 @@ package testing_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"testing"
 
@@ -12,12 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	restclient "k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/espalier-dev/espalier/reconcilers"
 	rtesting "github.com/espalier-dev/espalier/testing"
-	"github.com/espalier-dev/espalier/testing/internal/realserver"
 )
 
 // ordinary are rows that say nothing about where they run.
@@ -197,7 +198,7 @@ func childOf(ctx context.Context, cm *corev1.ConfigMap, uid types.UID) (*corev1.
 	return child, nil
 }
 
-func TestRowsOfNewTablesRunUnchangedOnARealServer(t *testing.T) {
+func TestARealServerAnswersRowsAsMemoryDoes(t *testing.T) {
 	server := newServer(t)
 	rows := ordinary()
 	for name, row := range rows {
@@ -242,24 +243,112 @@ func init() {
 		run: func(t *testing.T) {
 			expectingMore(cmCase{GivenObjects: []client.Object{invalid}, Server: newServer(t)})(t)
 		},
-		want: []string{"cannot give Deployment default/web: ", "spec.selector: Required value"}, unwanted: []string{"ExpectResource"},
+		want: []string{
+			"the server does not take what is given: Deployment default/web: ", "spec.selector: Required value",
+		},
+	}
+	scenarios["an answer of a real server that differs"] = scenario{
+		run: func(t *testing.T) {
+			row := ordinary()["creates a child"]
+			row.Server = interceptor.NewClient(newServer(t), interceptor.Funcs{Create: func(
+				ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption,
+			) error {
+				if obj.GetName() == "one" {
+					return errOops
+				}
+				return c.Create(ctx, obj, opts...)
+			}})
+			runFaithful(t, cmNodes{"case": row})
+		},
+		want: []string{
+			"the real API server answers otherwise: create ConfigMap default/one: the server refuses it (an error), " +
+				"memory does not: oops",
+		},
 	}
 	scenarios["rows say where they run"] = scenario{
-		args: []string{"-rtesting.real=envtest"},
+		args: []string{"-rtesting.differential"},
 		run: func(t *testing.T) {
-			realserver.Use(plane.Config(t), false)
 			row := cmCase{Resource: settings.Object(), Metadata: does(nothing), ExpectOrder: []string{"never"}}
 			inTime, reacting, pinned := row, row, row
 			inTime.VirtualTime = true
 			reacting.WithReactors = []rtesting.ReactionFunc{rtesting.InduceFailure("get", "Secret")}
 			pinned.Fault = rtesting.DiesBefore("get ConfigMap default/settings")
-			runFaithful(t, cmNodes{"there": row, "in time": inTime, "reacting": reacting, "pinned": pinned})
+			code := rtesting.Main(tests(func() int {
+				runFaithful(t, cmNodes{"in time": inTime, "reacting": reacting, "pinned": pinned})
+				return 0
+			}), &apiServer{config: plane.Config(t)})
+			t.Logf("the code is %d", code)
 		},
 		want: []string{
-			"runs on the API server, its replays in memory",
 			"runs in memory alone: it runs in virtual time",
 			"runs in memory alone: it has reactors",
 			"runs in memory alone: it pins a Fault",
+			"no row of a NodeTests or RootTests was compared",
+			"the code is 1",
 		},
+	}
+	scenarios["the flag without a server"] = scenario{
+		args: []string{"-rtesting.differential"},
+		run:  func(t *testing.T) { runFaithful(t, ordinary()) },
+		want: []string{"the flag -rtesting.differential needs a TestMain that calls rtesting.Main"},
+	}
+}
+
+// tests are what a test binary has.
+type tests func() int
+
+func (run tests) Run() int { return run() }
+
+// apiServer is one that runs already.
+type apiServer struct {
+	config *restclient.Config
+	err    error
+	// starts and stops count.
+	starts, stops int
+}
+
+func (s *apiServer) Start() (*restclient.Config, error) { s.starts++; return s.config, s.err }
+
+func (s *apiServer) Stop() error { s.stops++; return nil }
+
+func TestMainStartsTheServerIfAFlagAsksForIt(t *testing.T) {
+	config := plane.Config(t)
+	for name, test := range map[string]struct {
+		flag     string
+		err      error
+		code     int
+		ran      bool
+		starts   int
+		calls    bool
+		wantCode int
+	}{
+		"without the flag":         {flag: "false", code: 7, ran: true, wantCode: 7},
+		"compared":                 {flag: "true", code: 7, ran: true, starts: 1, calls: true, wantCode: 7},
+		"nothing compared":         {flag: "true", ran: true, starts: 1, wantCode: 1},
+		"a server that is missing": {flag: "true", err: errOops, starts: 1, wantCode: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := flag.Set("rtesting.differential", test.flag); err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				if err := flag.Set("rtesting.differential", "false"); err != nil {
+					t.Error(err)
+				}
+			}()
+			ran := false
+			server := &apiServer{config: config, err: test.err}
+			code := rtesting.Main(tests(func() int {
+				ran = true
+				if test.calls {
+					runFaithful(t, cmNodes{"creates a child": ordinary()["creates a child"]})
+				}
+				return test.code
+			}), server)
+			if code != test.wantCode || ran != test.ran || server.starts != test.starts || server.stops != test.starts {
+				t.Errorf("the code is %d, want %d; ran %t, want %t; %d starts and %d stops, want %d of each",
+					code, test.wantCode, ran, test.ran, server.starts, server.stops, test.starts)
+			}
+		})
 	}
 }
