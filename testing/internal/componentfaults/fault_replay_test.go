@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/internal/fault"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/testing/internal/replay"
@@ -121,10 +122,10 @@ func mayDiffer(object, path string) bool {
 func TestReplayedComponentFaults(t *testing.T) {
 	t.Parallel()
 	program := platformOf{"ns", "platform-x"}.replayed(t)
-	tried := map[replay.Sort]int{}
+	tried := map[fault.Kind]int{}
 	options := replay.Options{
 		Requests: 60, Ignore: mayDiffer, Pairs: os.Getenv("ESPALIER_FAULTS") == "all",
-		Skip: func(f replay.Fault) bool { tried[f.Sort]++; return false },
+		Skip: func(f fault.Fault) bool { tried[f.Kind]++; return false },
 	}
 	began := time.Now()
 	var report replay.Report
@@ -141,11 +142,11 @@ func TestReplayedComponentFaults(t *testing.T) {
 		t.Errorf("%s\n%s\n%s", fmt.Sprint(finding.Faults), finding.Story, strings.Join(finding.Differences, "\n"))
 	}
 	t.Logf("%d replays in %s: %v", report.Replays, time.Since(began).Round(time.Millisecond), tried)
-	for _, sort := range []replay.Sort{
-		replay.DiesBefore, replay.DiesAfter, replay.Fails, replay.LosesAnswer, replay.Conflicts, replay.Stale,
+	for _, kind := range []fault.Kind{
+		fault.DiesBefore, fault.DiesAfter, fault.Fails, fault.LosesAnswer, fault.Conflicts, fault.Stale,
 	} {
-		if tried[sort] == 0 {
-			t.Errorf("only %d faults of the sort %s", tried[sort], sort)
+		if tried[kind] == 0 {
+			t.Errorf("%d faults of the kind %s were tried, want one or more", tried[kind], kind)
 		}
 	}
 }

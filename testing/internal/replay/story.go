@@ -6,6 +6,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/espalier-dev/espalier/internal/fault"
 )
 
 // story tells a run in one line. Of each request it has the first call, the writes, and what went wrong.
@@ -44,20 +46,20 @@ func (q *request) tell(names func(*call) string) []string {
 // mark says how a call went, if it did not go well.
 func (c *call) mark() string {
 	switch c.fault {
-	case Fails:
+	case fault.Fails:
 		return " (fails)"
-	case LosesAnswer:
+	case fault.LosesAnswer:
 		return " (answer lost)"
-	case Stale:
+	case fault.Stale:
 		return " (stale)"
-	case DiesBefore:
+	case fault.DiesBefore:
 		return " (not made)"
 	}
 	mark := ""
 	if reason := apierrors.ReasonForError(c.err); c.err != nil && reason != metav1.StatusReasonUnknown {
 		mark = fmt.Sprintf(" (%s)", reason)
 	}
-	if c.fault == Conflicts {
+	if c.fault == fault.Conflicts {
 		return " (after a write by somebody else)" + mark
 	}
 	return mark

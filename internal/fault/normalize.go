@@ -1,5 +1,4 @@
-// Package normalize makes objects comparable that come from different runs of the same code.
-package normalize
+package fault
 
 import (
 	"cmp"
@@ -8,27 +7,27 @@ import (
 	"slices"
 )
 
-// Object returns what must be the same in an object of each run. Fields are those of the object as JSON; they are
+// normalize returns what must be the same in an object of each run. Fields are those of the object as JSON; they are
 // changed. Text replaces what is named by chance in a text, also in keys.
 //
 // The result has no metadata that a server sets. Times say that there is one, also within a text. Conditions have no
 // transition time. The observed generation of the status and of its conditions says whether it is current, and is left
 // out where it may be that of another object. What has no order in Kubernetes is sorted: conditions, finalizers and
 // owner references.
-func Object(fields map[string]any, text func(string) string) map[string]any {
+func normalize(fields map[string]any, text func(string) string) map[string]any {
 	metadata, _ := fields["metadata"].(map[string]any)
 	status, _ := fields["status"].(map[string]any)
 	normalizeStatus(status, metadata["generation"])
 	normalizeMetadata(metadata)
-	normalized, _ := replace(fields, func(s string) string { return Times(text(s)) }).(map[string]any)
+	normalized, _ := replace(fields, func(s string) string { return maskTimes(text(s)) }).(map[string]any)
 	return normalized
 }
 
 // times are those of RFC 3339.
 var times = regexp.MustCompile(`\b\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})`)
 
-// Times returns a text in which "a time" stands for each time.
-func Times(text string) string { return times.ReplaceAllLiteralString(text, "a time") }
+// maskTimes returns a text in which "a time" stands for each time.
+func maskTimes(text string) string { return times.ReplaceAllLiteralString(text, "a time") }
 
 func normalizeMetadata(metadata map[string]any) {
 	for _, field := range []string{

@@ -1,41 +1,18 @@
-package faults
+package plan
 
 import (
 	"errors"
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/espalier-dev/espalier/internal/fault"
 )
 
-// The verbs of calls, as in Kubernetes' authorization. There are two more: an apply is a patch by server-side apply,
-// and Discover is a request for something that is not a resource.
-const (
-	Get              = "get"
-	List             = "list"
-	Watch            = "watch"
-	Create           = "create"
-	Update           = "update"
-	Patch            = "patch"
-	Apply            = "apply"
-	Delete           = "delete"
-	DeleteCollection = "deletecollection"
-	Discover         = "discover"
-)
-
-// Call is a request as a plan sees it.
-type Call struct {
-	// Actor is who makes the request, such as "operator".
-	Actor string
-	// Verb is one of the verbs above.
-	Verb string
-	// Path is that of the URL. To that of a create, the name of the object or its generateName is added. To that of a
-	// list or a watch, what makes two of them differ is added as a query, such as
-	// "/api/v1/pods?labelSelector=app%3Dweb".
-	Path string
-	// N is 1 for the first call of this actor, verb and path.
-	N int
-	// At is when the call is made, since the simulation began.
-	At time.Duration
+// Kinds are the kinds of faults of a simulation. Their order decides what a seed draws.
+var Kinds = []fault.Kind{
+	fault.Refuses, fault.Fails, fault.LosesAnswer, fault.Conflicts, fault.Throttles, fault.Expires, fault.CutsWatch,
+	fault.DelaysWatch, fault.DiesBefore, fault.DiesAfter, fault.Restarts,
 }
 
 // Plan is what goes wrong. The zero value is a plan in which nothing does.
@@ -53,14 +30,14 @@ type Plan struct {
 	// Actors are those that latency and chances concern. None stands for all. The latency of others is a millisecond.
 	Actors []string
 	// Faults are faults by count. If several strike a call, the first one counts, and it goes before chances.
-	Faults []Fault
+	Faults []fault.Fault
 	// Clocks are those that are wrong.
 	Clocks []Clock
 }
 
 // Chance is a fault that strikes calls at random. It strikes no discovery.
 type Chance struct {
-	Sort Sort
+	Kind fault.Kind
 	// OneIn is how many calls there are for one that is struck, on average. 0 stands for no call.
 	OneIn uint64
 	// Delay is the longest delay of a fault. It is drawn as latencies are.
@@ -76,8 +53,8 @@ type Clock struct {
 
 // Decision is what happens to a call.
 type Decision struct {
-	// Fault is what goes wrong, as a fault that strikes no other call. Its sort is empty if nothing does.
-	Fault Fault
+	// Fault is what goes wrong, as a fault that strikes no other call. Its kind is empty if nothing does.
+	Fault fault.Fault
 	// There is how long the request takes, Back how long the answer takes.
 	There, Back time.Duration
 	// Lag is how long each event of a watch takes.
@@ -90,41 +67,41 @@ const shortLatency = time.Millisecond
 
 // Decide returns what happens to a call. Latency is drawn from the seed and the call without its time. Discovery takes
 // no time, for clients do it while they hold locks.
-func (p Plan) Decide(c Call) Decision {
-	d := Decision{Fault: p.fault(c)}
-	if c.Verb != Discover {
+func (p Plan) Decide(c fault.Call) Decision {
+	d := Decision{Fault: p.strike(c)}
+	if c.Verb != fault.Discover {
 		longest := shortLatency
 		if p.Latency > 0 && p.concerns(c.Actor) {
 			longest = p.Latency
 		}
 		r := p.source("latency", c)
 		d.There, d.Back = draw(r, longest), draw(r, longest)
-		if c.Verb == Watch {
+		if c.Verb == fault.Watch {
 			d.Lag = draw(r, longest)
 		}
 	}
-	if d.Fault.Sort == DelaysWatch {
+	if d.Fault.Kind == fault.DelaysWatch {
 		d.Lag = d.Fault.Delay
 	}
 	return d
 }
 
-func (p Plan) fault(c Call) Fault {
+func (p Plan) strike(c fault.Call) fault.Fault {
 	for _, f := range p.Faults {
-		if f.strikes(c) {
-			return At(c, f.Sort, f.Delay)
+		if f.Strikes(c) {
+			return fault.At(c, f.Kind, f.Delay)
 		}
 	}
-	if c.Verb == Discover || !p.concerns(c.Actor) || p.Calm > 0 && c.At >= p.Calm {
-		return Fault{}
+	if c.Verb == fault.Discover || !p.concerns(c.Actor) || p.Calm > 0 && c.At >= p.Calm {
+		return fault.Fault{}
 	}
 	for _, chance := range p.Chances {
-		r := p.source(string(chance.Sort), c)
-		if chance.OneIn > 0 && chance.Sort.Fits(c.Verb) && r.Uint64N(chance.OneIn) == 0 {
-			return At(c, chance.Sort, draw(r, chance.Delay).Round(time.Millisecond))
+		r := p.source(string(chance.Kind), c)
+		if chance.OneIn > 0 && chance.Kind.Fits(c.Verb) && r.Uint64N(chance.OneIn) == 0 {
+			return fault.At(c, chance.Kind, draw(r, chance.Delay).Round(time.Millisecond))
 		}
 	}
-	return Fault{}
+	return fault.Fault{}
 }
 
 // concerns reports whether latency and chances concern an actor.
@@ -149,16 +126,16 @@ const (
 )
 
 // WatchTimeout returns how long a watch lasts, in full seconds, if its client leaves that to chance.
-func (p Plan) WatchTimeout(c Call) time.Duration {
+func (p Plan) WatchTimeout(c fault.Call) time.Duration {
 	r := p.source("timeout", c)
 	return LeastWatchTimeout + time.Second*time.Duration(r.IntN(int((MostWatchTimeout-LeastWatchTimeout)/time.Second)))
 }
 
 // Missed returns the faults by count that were none of those that happened.
-func (p Plan) Missed(happened []Fault) []Fault {
-	var missed []Fault
+func (p Plan) Missed(happened []fault.Fault) []fault.Fault {
+	var missed []fault.Fault
 	for _, f := range p.Faults {
-		if !slices.ContainsFunc(happened, func(h Fault) bool { return h.Sort == f.Sort && f.strikes(h.call()) }) {
+		if !slices.ContainsFunc(happened, func(h fault.Fault) bool { return h.Kind == f.Kind && f.Strikes(h.Call()) }) {
 			missed = append(missed, f)
 		}
 	}
@@ -169,13 +146,13 @@ func (p Plan) Missed(happened []Fault) []Fault {
 func (p Plan) Validate() error {
 	var all []error
 	for _, f := range p.Faults {
-		if err := f.validate(); err != nil {
+		if err := f.Validate(Kinds); err != nil {
 			all = append(all, fmt.Errorf("fault %s: %w", f, err))
 		}
 	}
 	for _, c := range p.Chances {
-		if !slices.Contains(Sorts, c.Sort) {
-			all = append(all, fmt.Errorf("chance: there is no sort %q", c.Sort))
+		if !slices.Contains(Kinds, c.Kind) {
+			all = append(all, fmt.Errorf("chance: there is no kind %q", c.Kind))
 		}
 	}
 	return errors.Join(all...)

@@ -1,5 +1,4 @@
-// Package shrink makes what fails a test smaller.
-package shrink
+package fault
 
 import "slices"
 

@@ -1,15 +1,16 @@
-package faults
+package plan
 
 import (
 	"math/rand/v2"
 	"strconv"
 	"time"
 
+	"github.com/espalier-dev/espalier/internal/fault"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/random"
 )
 
 // source returns what is random about a call. Each use has its own source, so that no draw depends on another.
-func (p Plan) source(use string, c Call) *rand.Rand {
+func (p Plan) source(use string, c fault.Call) *rand.Rand {
 	return random.Source(p.Seed, use, c.Actor, c.Verb, c.Path, strconv.Itoa(c.N))
 }
 

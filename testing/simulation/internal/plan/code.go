@@ -1,17 +1,18 @@
-package faults
+package plan
 
 import (
 	"fmt"
 	"go/format"
 	"strings"
 	"time"
+
+	"github.com/espalier-dev/espalier/internal/fault"
 )
 
-// Code returns the plan as Go source. The names of this package are those of another one, which has them too: its name
-// is given.
-func (p Plan) Code(pkg string) string {
-	c := &code{pkg: pkg}
-	c.open("%s.Plan{", pkg)
+// Code returns the plan as Go source, with the names of package simulation.
+func (p Plan) Code() string {
+	c := &code{}
+	c.open("simulation.Plan{")
 	c.field("Seed", p.Seed, p.Seed != 0)
 	c.duration("Latency", p.Latency)
 	c.list("Chances", "Chance", len(p.Chances), func(i int) { c.chance(p.Chances[i]) })
@@ -30,7 +31,6 @@ func (p Plan) Code(pkg string) string {
 // code is Go source that is being written.
 type code struct {
 	strings.Builder
-	pkg string
 	// inline has fields follow each other on a line.
 	inline bool
 }
@@ -58,7 +58,7 @@ func (c *code) list(name, of string, n int, item func(i int)) {
 	if n == 0 {
 		return
 	}
-	c.open("%s: []%s.%s{", name, c.pkg, of)
+	c.open("%s: []simulation.%s{", name, of)
 	c.inline = true
 	for i := range n {
 		c.WriteString("{")
@@ -69,16 +69,16 @@ func (c *code) list(name, of string, n int, item func(i int)) {
 	c.WriteString("},\n")
 }
 
-func (c *code) sort(s Sort) { c.field("Sort", c.pkg+"."+string(s), true) }
+func (c *code) kind(k fault.Kind) { c.field("Kind", "simulation."+string(k), true) }
 
 func (c *code) chance(chance Chance) {
-	c.sort(chance.Sort)
+	c.kind(chance.Kind)
 	c.field("OneIn", chance.OneIn, true)
 	c.duration("Delay", chance.Delay)
 }
 
-func (c *code) fault(f Fault) {
-	c.sort(f.Sort)
+func (c *code) fault(f fault.Fault) {
+	c.kind(f.Kind)
 	c.text("Actor", f.Actor)
 	c.text("Verb", f.Verb)
 	c.text("Path", f.Path)

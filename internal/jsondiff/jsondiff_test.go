@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/espalier-dev/espalier/testing/internal/jsondiff"
+	"github.com/espalier-dev/espalier/internal/jsondiff"
 )
 
 func TestDiff(t *testing.T) {

@@ -1,9 +1,10 @@
-package faults
+package plan
 
 import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/espalier-dev/espalier/internal/fault"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/random"
 )
 
@@ -12,8 +13,8 @@ type Options struct {
 	// Actors are those that latency and chances concern, and whose clocks may be wrong. None stands for all, but for
 	// clocks.
 	Actors []string
-	// Sorts are the sorts of chances. None stands for all.
-	Sorts []Sort
+	// Kinds are the kinds of chances. None stands for all.
+	Kinds []fault.Kind
 	// Latency is the longest latency. 0 stands for 2 seconds.
 	Latency time.Duration
 	// Delay is the longest delay of a fault. 0 stands for 10 minutes.
@@ -24,21 +25,21 @@ type Options struct {
 	Clock time.Duration
 }
 
-// FromSeed draws a plan. Each sort of fault is in half of all plans, and more often in some than in others, for many
-// faults of one sort find other bugs than a few of all sorts do.
+// FromSeed draws a plan. Each kind of fault is in half of all plans, and more often in some than in others, for many
+// faults of one kind find other bugs than a few of all kinds do.
 func FromSeed(seed uint64, options Options) Plan {
 	defaults(&options.Latency, 2*time.Second)
 	defaults(&options.Delay, 10*time.Minute)
 	defaults(&options.Calm, time.Hour)
-	if len(options.Sorts) == 0 {
-		options.Sorts = Sorts
+	if len(options.Kinds) == 0 {
+		options.Kinds = Kinds
 	}
 	p := Plan{Seed: seed, Calm: options.Calm, Actors: options.Actors}
 	p.Latency = roundUp(draw(random.Source(seed, "the latency"), options.Latency))
-	for _, s := range options.Sorts {
-		r := random.Source(seed, "the chance of", string(s))
+	for _, kind := range options.Kinds {
+		r := random.Source(seed, "the chance of", string(kind))
 		if r.IntN(2) == 0 {
-			p.Chances = append(p.Chances, drawChance(r, s, options.Delay))
+			p.Chances = append(p.Chances, drawChance(r, kind, options.Delay))
 		}
 	}
 	for _, actor := range options.Actors {
@@ -50,12 +51,12 @@ func FromSeed(seed uint64, options Options) Plan {
 	return p
 }
 
-func drawChance(r *rand.Rand, s Sort, longest time.Duration) Chance {
-	c := Chance{Sort: s, OneIn: 8 << r.IntN(7)}
-	switch s {
-	case CutsWatch, DelaysWatch, Restarts:
+func drawChance(r *rand.Rand, kind fault.Kind, longest time.Duration) Chance {
+	c := Chance{Kind: kind, OneIn: 8 << r.IntN(7)}
+	switch kind {
+	case fault.CutsWatch, fault.DelaysWatch, fault.Restarts:
 		c.Delay = roundUp(draw(r, longest))
-	case Throttles:
+	case fault.Throttles:
 		c.Delay = roundUp(draw(r, min(longest, time.Minute)))
 	}
 	return c
