@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/internal/component/engine"
 	"github.com/espalier-dev/espalier/internal/fault"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
@@ -109,6 +110,11 @@ func (p platformOf) steps() []replay.Step {
 }
 
 var inventoryField = regexp.MustCompile(`^status\.inventory\[.*\]\.(fields|digest)$`)
+
+func ownerIDOf(a *resources.Assembly) string {
+	kind := resources.GroupVersion.WithKind("Assembly").GroupKind()
+	return engine.OwnerID(engine.OwnerText(kind, client.ObjectKeyFromObject(a), "", a.UID))
+}
 
 // mayDiffer reports differences that a fault may lead to: who creates an object owns more of its fields than who applies
 // it.

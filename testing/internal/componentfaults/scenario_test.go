@@ -22,6 +22,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+const faultPrefix = "fault.espalier.test"
+
+var faultScheme = resources.NewScheme()
+
 // platformOf has the objects of the scenario, by what they are for.
 type platformOf struct{ namespace, id string }
 
@@ -114,24 +118,22 @@ func (p platformOf) bystanders() []client.Object {
 
 // faultPhase is a step of the scenario: what the user does, and what is to come of it.
 type faultPhase struct {
-	name string
-	// inUse: others have an instance of the type.
-	inUse   bool
+	name    string
 	begin   func(ctx context.Context, c client.Client) error
 	reached func(ctx context.Context, c client.Client) error
 }
 
 func (p platformOf) phases() []faultPhase {
 	return []faultPhase{
-		{"install", false, func(context.Context, client.Client) error { return nil }, p.ready},
-		{"upgrade", false, p.desire(p.second()), p.ready},
-		{"drop the type", true, func(ctx context.Context, c client.Client) error {
+		{"install", func(context.Context, client.Client) error { return nil }, p.ready},
+		{"upgrade", p.desire(p.second()), p.ready},
+		{"drop the type", func(ctx context.Context, c client.Client) error {
 			return errors.Join(c.Create(ctx, p.theirs()), p.desire(p.third())(ctx, c))
 		}, p.typeKept},
-		{"delete", true, func(ctx context.Context, c client.Client) error {
+		{"delete", func(ctx context.Context, c client.Client) error {
 			return c.Delete(ctx, p.platform())
 		}, p.deletionBlocked},
-		{"let it go", false, func(ctx context.Context, c client.Client) error { return c.Delete(ctx, p.theirs()) }, p.gone},
+		{"let it go", func(ctx context.Context, c client.Client) error { return c.Delete(ctx, p.theirs()) }, p.gone},
 	}
 }
 

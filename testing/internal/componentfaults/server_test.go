@@ -4,12 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"net/http"
-	"net/url"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -52,101 +47,6 @@ func operate(t *testing.T, config *rest.Config, namespace string) {
 	})
 }
 
-// watched is a configuration whose requests are checked for the invariants.
-func (r *faultRun) watched() *rest.Config {
-	config := rest.CopyConfig(r.world.config)
-	config.ContentType = "application/json"
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &process{run: r, next: next} })
-	return config
-}
-
-// playOperated runs the scenario with operators that watch, and something that goes on meanwhile.
-func playOperated(t *testing.T, operators int, meanwhile func(ctx context.Context, r *faultRun)) *faultOutcome {
-	t.Helper()
-	world := newFaultWorld(t, plane.Config(t))
-	r := newFaultRun(world, fmt.Sprintf("run-%d-x", faultRuns.Add(1)), faultPoint{})
-	r.operated = true
-	for range operators {
-		operate(t, r.watched(), r.namespace)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 4*faultPatience)
-	defer cancel()
-	var group sync.WaitGroup
-	busy, rest := context.WithCancel(ctx)
-	if meanwhile != nil {
-		group.Go(func() { meanwhile(busy, r) })
-	}
-	outcome, err := r.play(ctx)
-	rest()
-	group.Wait()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if err != nil {
-		t.Error(err)
-	}
-	for _, violation := range r.violations {
-		t.Error(violation)
-	}
-	if t.Failed() {
-		t.Fatal(r.story())
-	}
-	return outcome
-}
-
-func isJob(key string, _ int) bool { return strings.HasSuffix(key, "/job") }
-
-func onceEach(t *testing.T, what string, counts map[string]int) {
-	t.Helper()
-	for _, key := range slices.Sorted(maps.Keys(counts)) {
-		if counts[key] != 1 {
-			t.Errorf("%d %s of %s", counts[key], what, key)
-		}
-	}
-}
-
-func TestComponentFaultsWatching(t *testing.T) {
-	t.Parallel()
-	tests := map[string]struct {
-		operators int
-		meanwhile func(ctx context.Context, r *faultRun)
-	}{
-		"one operator":                {1, nil},
-		"two operators at once":       {2, nil},
-		"a storm of status conflicts": {1, stormOfConflicts},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			outcome := playOperated(t, test.operators, test.meanwhile)
-			if test.operators > 1 {
-				// One that has not heard yet that the other is done with the job may create it again: that is what electing a leader is for.
-				maps.DeleteFunc(outcome.creates, isJob)
-				maps.DeleteFunc(outcome.deletes, isJob)
-			}
-			onceEach(t, "creates", outcome.creates)
-			onceEach(t, "deletes", outcome.deletes)
-		})
-	}
-}
-
-// stormOfConflicts has another actor write to the resource again and again, so that many writes of the status conflict.
-// There is a break now and then, because on a slow machine all of them might.
-func stormOfConflicts(ctx context.Context, r *faultRun) {
-	path := "/apis/" + resources.GroupVersion.String() + "/namespaces/" + r.namespace + "/assemblies/platform"
-	for i := 0; ctx.Err() == nil; i++ {
-		patch := map[string]any{"metadata": map[string]any{"annotations": map[string]string{meddled: fmt.Sprint(i)}}}
-		_, _, _ = r.world.ask(ctx, http.MethodPatch, path, url.Values{}, "application/merge-patch+json", patch)
-		pause := 50 * time.Millisecond
-		if i%20 == 19 {
-			pause = time.Second
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-		}
-	}
-}
-
 // assemble creates a component, and returns a function that waits until it is ready.
 func assemble(t *testing.T, c client.Client, a *resources.Assembly) (ready func(what string)) {
 	t.Helper()
@@ -183,11 +83,11 @@ func isGone(c client.Client, object client.Object) func(ctx context.Context) err
 	}
 }
 
-func TestComponentFaultsTypeDeletedBehindOurBack(t *testing.T) {
+func TestTypeDeletedBehindOurBack(t *testing.T) {
 	t.Parallel()
 	c, namespace := liveWithTypes(t, plane.Config(t)), plane.Namespace(t)
 	operate(t, plane.Config(t), namespace)
-	p := platformOf{namespace, fmt.Sprintf("run-%d-x", faultRuns.Add(1))}
+	p := platformOf{namespace, "behind-our-back-x"}
 	a := resources.NewAssembly(namespace, "platform", p.first()...)
 	ready := assemble(t, c, a)
 	ready("it is not deployed")
@@ -213,7 +113,7 @@ func TestComponentFaultsTypeDeletedBehindOurBack(t *testing.T) {
 	eventually(t, "the type stays", isGone(c, crd))
 }
 
-func TestComponentFaultsNamespaceTerminates(t *testing.T) {
+func TestNamespaceTerminates(t *testing.T) {
 	t.Parallel()
 	c, namespace, other := live(t), plane.Namespace(t), plane.Namespace(t)
 	operate(t, plane.Config(t), namespace)
@@ -270,7 +170,7 @@ func TestComponentFaultsNamespaceTerminates(t *testing.T) {
 	eventually(t, "the resource does not go", isGone(c, a))
 }
 
-func TestComponentFaultsAPIServerRestarts(t *testing.T) {
+func TestAPIServerRestarts(t *testing.T) {
 	t.Parallel()
 	controlplanetest.SkipIfShort(t)
 	env, err := controlplane.Start(t.Context(), controlplane.Options{
