@@ -1,6 +1,7 @@
 package fault_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -34,5 +35,31 @@ func TestFaultEffect(t *testing.T) {
 	late := fault.Fault{Kind: fault.Throttles, Delay: 5 * time.Second}
 	if got, want := late.Effect(), "too many requests, without effect, 5s"; got != want {
 		t.Errorf("the effect with a delay is %q, want %q", got, want)
+	}
+}
+
+func TestPointsOfUnknownCalls(t *testing.T) {
+	t.Parallel()
+	calls := []fault.Point{
+		{Call: fault.Call{Verb: fault.List, Path: "/api/v1/pods", N: 1}},
+		{Call: fault.Call{Verb: fault.Update, Path: "/api/v1/nodes/a", N: 2}},
+	}
+	got := fault.Points(calls, []fault.Kind{fault.Fails, fault.Conflicts, fault.Expires, fault.CutsWatch})
+	want := []fault.Fault{
+		fault.At(calls[0].Call, fault.Fails, 0), fault.At(calls[0].Call, fault.Expires, 0),
+		fault.At(calls[1].Call, fault.Fails, 0), fault.At(calls[1].Call, fault.Conflicts, 0),
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestSpread(t *testing.T) {
+	t.Parallel()
+	items := []int{0, 1, 2, 3, 4, 5}
+	for n, want := range map[int][]int{0: items, 1: {0}, 2: {0, 3}, 4: {0, 1, 3, 4}, 6: items, 9: items} {
+		if got := fault.Spread(items, n); !slices.Equal(got, want) {
+			t.Errorf("%d of %v: got %v, want %v", n, items, got, want)
+		}
 	}
 }

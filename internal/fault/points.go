@@ -77,3 +77,15 @@ type failure struct {
 	call  string
 	state any
 }
+
+// Spread returns up to n items, evenly spread, in their order. 0 stands for all.
+func Spread[T any](items []T, n int) []T {
+	if n <= 0 || len(items) <= n {
+		return items
+	}
+	var some []T
+	for i := range n {
+		some = append(some, items[i*len(items)/n])
+	}
+	return some
+}

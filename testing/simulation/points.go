@@ -36,7 +36,7 @@ func RunFaults(t *testing.T, options Options, story func(w *World)) {
 		return
 	}
 	all := faultsAt(calls(first.log, options.actors()))
-	tried := spread(all, *most)
+	tried := fault.Spread(all, *most)
 	t.Logf("%d of %d faults", len(tried), len(all))
 	var failed atomic.Int32
 	for _, f := range tried {
@@ -88,16 +88,4 @@ func faultsAt(calls []fault.Point) []Fault {
 		}
 	}
 	return all
-}
-
-// spread returns up to n items, evenly spread. 0 stands for all.
-func spread[T any](items []T, n int) []T {
-	if n <= 0 || len(items) <= n {
-		return items
-	}
-	var some []T
-	for i := range n {
-		some = append(some, items[i*len(items)/n])
-	}
-	return some
 }

@@ -43,8 +43,7 @@ type Report struct {
 // Finding is a run that ended in another way than the run without a fault.
 type Finding struct {
 	Faults []fault.Fault
-	// Story has the requests of the run in one line: "get App a · create ConfigMap one · † · get App a · rest". Of each
-	// request it has the first call, the writes, and what went wrong. Namespaces are left out if there is one only.
+	// Story has the requests of the run in one line, see [fault.Story].
 	Story string
 	// Differences say what is wrong at the end, a line each: "missing: ConfigMap ns/two". What a Secret has is not
 	// printed.
@@ -343,11 +342,8 @@ func share(faults []fault.Fault, n int) []fault.Fault {
 	}
 	sorted := slices.Clone(faults)
 	slices.SortFunc(sorted, func(a, b fault.Fault) int { return cmp.Compare(a.String(), b.String()) })
-	chosen := map[fault.Fault]bool{}
-	for i := 0; i < len(sorted); i += n {
-		chosen[sorted[i]] = true
-	}
-	return slices.DeleteFunc(slices.Clone(faults), func(f fault.Fault) bool { return !chosen[f] })
+	chosen := fault.Spread(sorted, (len(sorted)+n-1)/n)
+	return slices.DeleteFunc(slices.Clone(faults), func(f fault.Fault) bool { return !slices.Contains(chosen, f) })
 }
 
 // sample is how many faults are paired at most.
