@@ -13,9 +13,9 @@ import (
 )
 
 // Ignore reports differences at the end that do not matter, by object and path, such as "ConfigMap ns/one" and
-// "data.attempts". The path is that of a field; "" if the object is missing or left over; "created" or "deleted" if
-// that happened more or less often; "written" if the object is foreign; and "overwritten" if what somebody else wrote was
-// lost. For a call that is still made at rest, the object is the call and the path "rest". Externals are "external", or
+// "data.attempts". The path is that of a field; "" if the object is missing or left over; "created" or "deleted" if it
+// was more or less often; "written" if the object is foreign; and "overwritten" if what somebody else wrote was lost.
+// For a call that is still made at rest, the object is the call and the path "rest". Externals are "external", or
 // "external 1", "external 2" if several have a state, with the path of a field.
 type Ignore func(object, path string) bool
 
