@@ -136,6 +136,9 @@ const before = "e876758d"
 // TestExamplesOfTheCommitBefore renames the examples of the commit before the packages moved, as a user would, and
 // compiles them with the packages of today.
 func TestExamplesOfTheCommitBefore(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it compiles the examples")
+	}
 	root, err := filepath.Abs("../../..")
 	if err != nil {
 		t.Fatal(err)
