@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,8 +17,8 @@ import (
 // Give stores objects as if they had always been there, without completing or validating what they have. It gives them
 // what they lack of the metadata that a server sets: UID, resource version (not higher than Revision), generation and
 // creation time. An owner reference without a UID gets that of the object with its kind and name in the same call or in
-// the store. Namespaces that they are in are made, and may be given later. Each of the objects must have a UID of its
-// own. The error names the object; nothing is stored then.
+// the store. Namespaces that they are in are made. Each of the objects must have a UID of its own. The error names the
+// object; nothing is stored then.
 func (s *Store) Give(objs ...client.Object) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,7 +73,9 @@ func (s *Store) give(gvk schema.GroupVersionKind, obj client.Object) (*record, e
 		return nil, err
 	}
 	key := Key{r.gvk.GroupKind(), next.GetNamespace(), next.GetName()}
-	if there := s.state.find(key); there != nil && !there.implied {
+	// A given namespace takes the place of the one that the control plane has made.
+	initial := key.Kind == namespaceKind && slices.Contains(initialNamespaces, key.Name)
+	if s.state.find(key) != nil && !initial {
 		return nil, fmt.Errorf("it is already there")
 	}
 	if err := s.state.giveMetadata(r, next); err != nil {
@@ -160,9 +163,7 @@ func (s *Store) giveNamespace(name string) {
 	ns.Labels = map[string]string{corev1.LabelMetadataName: name}
 	ns.Spec.Finalizers = []corev1.FinalizerName{corev1.FinalizerKubernetes}
 	ns.Status.Phase = corev1.NamespaceActive
-	r, err := s.give(corev1.SchemeGroupVersion.WithKind("Namespace"), ns)
-	if err != nil {
+	if _, err := s.give(corev1.SchemeGroupVersion.WithKind("Namespace"), ns); err != nil {
 		panic(fmt.Sprintf("store: cannot make the namespace %q: %v", name, err)) // The kind is built in.
 	}
-	r.implied = true
 }

@@ -28,9 +28,6 @@ type record struct {
 	// fields are the managed fields, which are computed when they are wanted. ShowFields says that answers have them.
 	fields     *fieldmanager.Fields
 	showFields bool
-	// implied says that the object is a namespace which was made because each cluster has it, or because a given object
-	// is in it. A given object takes its place.
-	implied bool
 
 	mu    sync.Mutex
 	forms map[form]client.Object
