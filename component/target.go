@@ -28,16 +28,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 )
 
-// deployment is a cluster as seen with one identity, and the observer of what is there. The components that are
+// target is a cluster as seen with one identity, and the observer of what is there. The components that are
 // deployed there with that identity share it.
-type deployment struct {
+type target struct {
 	client    client.Client
 	discovery discovery.DiscoveryInterface
 	// fresh makes a client whose requests have a connection each; nil if there is none.
 	fresh    func() (client.Client, error)
 	observer observe.Observer
-	// target identifies the API server. It is empty for the cluster of the operator.
-	target string
+	// server identifies the API server. It is empty for the cluster of the operator.
+	server string
 	// reachability is nil for the cluster of the operator.
 	reachability *clusters.Reachability
 	// unwatched is true if no watch wakes the components. They are then requeued after a delay.
@@ -47,20 +47,20 @@ type deployment struct {
 	inMemory bool
 	// users are the components that are deployed here, by the UIDs of their resources; nil if it is not shared.
 	users map[types.UID]types.NamespacedName
-	// stop ends the watches of a shared deployment.
+	// stop ends the watches of a shared target.
 	stop func()
 }
 
-// deployments are those of one node.
-type deployments struct {
+// targets are those of one node.
+type targets struct {
 	mu    sync.Mutex
 	pools map[cluster.Cluster]*clusters.Pool
-	by    map[deploymentKey]*deployment
+	by    map[targetKey]*target
 	// ids are those of the clusters of the operator that were asked for.
 	ids map[cluster.Cluster]string
 }
 
-type deploymentKey struct {
+type targetKey struct {
 	home cluster.Cluster
 	// id identifies the clusters.Cluster. One that was dropped from its pool and made anew has the same.
 	id string
@@ -68,38 +68,38 @@ type deploymentKey struct {
 
 // selectCluster finds the cluster that the component is deployed to, with the identity to use there. It fails if that
 // cluster does not answer.
-func (j *job[T]) selectCluster(ctx context.Context) error {
-	deployment, err := j.deploymentFor(ctx)
+func (r *request[T]) selectCluster(ctx context.Context) error {
+	target, err := r.targetFor(ctx)
 	if err != nil {
 		return err
 	}
-	// The component counts as a user of the deployment, so this comes before anything that may fail.
-	if !j.dryRun && j.state.deployment != deployment {
-		j.state.moveTo(&j.deployments, deployment, j.owner)
+	// The component counts as a user of the target, so this comes before anything that may fail.
+	if !r.dryRun && r.state.target != target {
+		r.state.moveTo(&r.targets, target, r.owner)
 	}
-	if err := j.identifyOwner(ctx, deployment.target != ""); err != nil {
+	if err := r.identifyOwner(ctx, target.server != ""); err != nil {
 		return err
 	}
-	j.deployment = deployment
-	if j.store, err = j.inventoryStore(); err != nil {
+	r.target = target
+	if r.store, err = r.inventoryStore(); err != nil {
 		return err
 	}
-	if deployment.reachability != nil {
-		if err := deployment.reachability.Check(ctx); err != nil {
+	if target.reachability != nil {
+		if err := target.reachability.Check(ctx); err != nil {
 			return err
 		}
 	}
-	return j.verifyTarget(ctx)
+	return r.verifyServer(ctx)
 }
 
-// verifyTarget makes sure that the objects are where the component is deployed to. Another API server than before must
+// verifyServer makes sure that the objects are where the component is deployed to. Another API server than before must
 // have one of them: in another cluster, all would look as if they were gone.
-func (j *job[T]) verifyTarget(ctx context.Context) error {
-	target := j.deployment.target
-	if j.status.Target == target {
+func (r *request[T]) verifyServer(ctx context.Context) error {
+	server := r.target.server
+	if r.status.Target == server {
 		return nil
 	}
-	records, err := j.store.Load(ctx)
+	records, err := r.store.Load(ctx)
 	if err != nil {
 		return fmt.Errorf("unable to load the inventory: %w", err)
 	}
@@ -113,10 +113,10 @@ func (j *job[T]) verifyTarget(ctx context.Context) error {
 		kind := schema.GroupVersionKind{Group: record.Group, Version: record.Version, Kind: record.Kind}
 		found.SetGroupVersionKind(kind)
 		key := types.NamespacedName{Namespace: record.Namespace, Name: record.Name}
-		err := j.deployment.client.Get(ctx, key, found)
+		err := r.target.client.Get(ctx, key, found)
 		switch {
 		case err == nil && found.UID == record.UID:
-			j.status.Target = target
+			r.status.Target = server
 			return nil
 		case err != nil && !apierrs.IsNotFound(err) && !meta.IsNoMatchError(err):
 			return fmt.Errorf("unable to find out whether the objects are in the cluster: %w", err)
@@ -128,7 +128,7 @@ func (j *job[T]) verifyTarget(ctx context.Context) error {
 	if asked > 0 {
 		return errElsewhere
 	}
-	j.status.Target = target
+	r.status.Target = server
 	return nil
 }
 
@@ -140,91 +140,91 @@ var errElsewhere = errors.New("the objects are in another cluster than the one t
 
 var errNoCluster = errors.New("a kubeconfig or an impersonation needs a config that was made by NewConfig")
 
-func (j *job[T]) deploymentFor(ctx context.Context) (*deployment, error) {
-	identity, err := j.identity(ctx)
+func (r *request[T]) targetFor(ctx context.Context) (*target, error) {
+	identity, err := r.identity(ctx)
 	if err != nil {
 		return nil, err
 	}
 	own := len(identity.KubeConfig) == 0 && identity.User == "" && len(identity.Groups) == 0
-	if j.config.Cluster() == nil {
+	if r.config.Cluster() == nil {
 		if !own {
 			return nil, permanent(errNoCluster)
 		}
-		direct := j.direct(j.config.Client, j.config.Discovery)
+		direct := r.direct(r.config.Client, r.config.Discovery)
 		direct.inMemory = true
 		return direct, nil
 	}
-	reached, err := j.deployments.poolFor(j.config.Cluster(), j.RequestTimeout).Get(ctx, identity)
+	reached, err := r.targets.poolFor(r.config.Cluster(), r.RequestTimeout).Get(ctx, identity)
 	if err != nil {
-		return nil, &unusableError{fmt.Errorf("unable to reach %s: %w", j.clusterName(), err)}
+		return nil, &unusableError{fmt.Errorf("unable to reach %s: %w", r.clusterName(), err)}
 	}
-	target := ""
+	server := ""
 	if len(identity.KubeConfig) > 0 {
-		target = targetOf(reached)
+		server = serverOf(reached)
 	}
-	if j.dryRun || !j.source.running() {
-		return j.unshared(reached, target), nil
+	if r.dryRun || !r.source.running() {
+		return r.unshared(reached, server), nil
 	}
-	key := deploymentKey{j.config.Cluster(), reached.ID}
-	return j.deployments.get(key, j.owner, func() (*deployment, error) {
-		if !j.source.running() {
+	key := targetKey{r.config.Cluster(), reached.ID}
+	return r.targets.get(key, r.owner, func() (*target, error) {
+		if !r.source.running() {
 			// The controller stopped meanwhile, so the watches would never be stopped.
-			return j.unshared(reached, target), nil
+			return r.unshared(reached, server), nil
 		}
-		return j.watching(reached, target)
+		return r.watching(reached, server)
 	})
 }
 
-// targetOf identifies an API server by where it is, without showing that.
-func targetOf(reached *clusters.Cluster) string {
+// serverOf identifies an API server by where it is, without showing that.
+func serverOf(reached *clusters.Cluster) string {
 	sum := sha256.Sum256([]byte(strings.TrimSuffix(reached.Config.Host, "/") + reached.Config.APIPath))
 	return hex.EncodeToString(sum[:8])
 }
 
-// direct is a deployment without watches, for a controller that was not set up, and for tests.
-func (j *job[T]) direct(c client.Client, d discovery.DiscoveryInterface) *deployment {
-	return &deployment{
+// direct is a target without watches, for a controller that was not set up, and for tests.
+func (r *request[T]) direct(c client.Client, d discovery.DiscoveryInterface) *target {
+	return &target{
 		client:    c,
 		discovery: d,
-		observer:  observe.NewDirect(c, j.Prefix, j.FieldManager, readiness.Of),
+		observer:  observe.NewDirect(c, r.Prefix, r.FieldManager, readiness.Of),
 		unwatched: true,
 	}
 }
 
-// unshared is a direct deployment to a cluster of the pool.
-func (j *job[T]) unshared(reached *clusters.Cluster, target string) *deployment {
-	direct := j.direct(reached.Client, reached.Discovery())
-	direct.fresh, direct.target, direct.reachability = reached.FreshClient, target, reached.Reachability
+// unshared is a direct target to a cluster of the pool.
+func (r *request[T]) unshared(reached *clusters.Cluster, server string) *target {
+	direct := r.direct(reached.Client, reached.Discovery())
+	direct.fresh, direct.server, direct.reachability = reached.FreshClient, server, reached.Reachability
 	return direct
 }
 
-// watching is a deployment whose watches wake the resources.
-func (j *job[T]) watching(reached *clusters.Cluster, target string) (*deployment, error) {
+// watching is a target whose watches wake the resources.
+func (r *request[T]) watching(reached *clusters.Cluster, server string) (*target, error) {
 	watching, err := observe.NewWatching(observe.Options{
 		Config:       reached.Config,
 		HTTPClient:   reached.HTTPClient,
 		Mapper:       reached.Client.RESTMapper(),
 		Client:       reached.Client,
-		Prefix:       j.Prefix,
-		FieldManager: j.FieldManager,
+		Prefix:       r.Prefix,
+		FieldManager: r.FieldManager,
 		Evaluate:     readiness.Of,
-		Wake:         j.source.wake,
+		Wake:         r.source.wake,
 	})
 	if err != nil {
 		return nil, err
 	}
-	made := &deployment{
+	made := &target{
 		client:       reached.Client,
 		discovery:    reached.Discovery(),
 		fresh:        reached.FreshClient,
 		observer:     watching,
-		target:       target,
+		server:       server,
 		reachability: reached.Reachability,
 		users:        map[types.UID]types.NamespacedName{},
 	}
 	silence := reached.Reachability.Listen(func() {
-		for _, user := range j.deployments.usersOf(made) {
-			j.source.wake(user, true)
+		for _, user := range r.targets.usersOf(made) {
+			r.source.wake(user, true)
 		}
 	})
 	made.stop = func() {
@@ -235,73 +235,73 @@ func (j *job[T]) watching(reached *clusters.Cluster, target string) (*deployment
 }
 
 // usersOf returns the resources to wake when a cluster stops answering, or answers again.
-func (d *deployments) usersOf(of *deployment) []types.NamespacedName {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+func (t *targets) usersOf(of *target) []types.NamespacedName {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	return slices.Collect(maps.Values(of.users))
 }
 
-func (d *deployments) poolFor(home cluster.Cluster, timeout time.Duration) *clusters.Pool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	pool, ok := d.pools[home]
+func (t *targets) poolFor(home cluster.Cluster, timeout time.Duration) *clusters.Pool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	pool, ok := t.pools[home]
 	if !ok {
-		if d.pools == nil {
-			d.pools = map[cluster.Cluster]*clusters.Pool{}
+		if t.pools == nil {
+			t.pools = map[cluster.Cluster]*clusters.Pool{}
 		}
 		pool = &clusters.Pool{Home: home.GetConfig(), Timeout: timeout}
-		d.pools[home] = pool
+		t.pools[home] = pool
 	}
 	return pool
 }
 
-// get returns the deployment for key, which the component uses from here on, and so cannot be stopped by another that
+// get returns the target for key, which the component uses from here on, and so cannot be stopped by another that
 // leaves it.
-func (d *deployments) get(
-	key deploymentKey, user observe.Component, empty func() (*deployment, error),
-) (*deployment, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if known, ok := d.by[key]; ok {
+func (t *targets) get(
+	key targetKey, user observe.Component, empty func() (*target, error),
+) (*target, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if known, ok := t.by[key]; ok {
 		known.users[user.UID] = user.Watcher
 		return known, nil
 	}
-	if d.by == nil {
-		d.by = map[deploymentKey]*deployment{}
+	if t.by == nil {
+		t.by = map[targetKey]*target{}
 	}
 	made, err := empty()
 	if err != nil || made.users == nil {
 		return made, err
 	}
 	made.users[user.UID] = user.Watcher
-	d.by[key] = made
+	t.by[key] = made
 	return made, nil
 }
 
-// leave ends the interest of a component in what is at a deployment. Without any component, nothing is watched there.
-func (d *deployments) leave(left *deployment, user observe.Component) {
+// leave ends the interest of a component in what is at a target. Without any component, nothing is watched there.
+func (t *targets) leave(left *target, user observe.Component) {
 	left.observer.Release(user)
 	if left.users == nil {
 		return
 	}
-	d.mu.Lock()
+	t.mu.Lock()
 	delete(left.users, user.UID)
 	unused := len(left.users) == 0
 	if unused {
-		maps.DeleteFunc(d.by, func(_ deploymentKey, known *deployment) bool { return known == left })
+		maps.DeleteFunc(t.by, func(_ targetKey, known *target) bool { return known == left })
 	}
-	d.mu.Unlock()
+	t.mu.Unlock()
 	if unused {
 		left.stop()
 	}
 }
 
 // moveTo notes that the component is deployed at to from now on, and ends its interest in the former cluster.
-func (s *resourceState) moveTo(all *deployments, to *deployment, owner observe.Component) {
-	sameCluster := s.deployment != nil && s.deployment.target == to.target
+func (s *resourceState) moveTo(all *targets, to *target, owner observe.Component) {
+	sameCluster := s.target != nil && s.target.server == to.server
 	_ = s.Close() // always nil
 	s.engine.Move(sameCluster)
-	s.deployment = to
+	s.target = to
 	s.release = func() { all.leave(to, owner) }
 }
 
@@ -310,28 +310,28 @@ func (s *resourceState) Close() error {
 	if s.release != nil {
 		s.release()
 	}
-	s.release, s.deployment = nil, nil
+	s.release, s.target = nil, nil
 	return nil
 }
 
 // stop stops everything, when the controller stops.
-func (d *deployments) stop() {
-	d.mu.Lock()
-	running := d.by
-	d.by = nil
-	d.mu.Unlock()
-	for _, deployment := range running {
-		deployment.stop()
+func (t *targets) stop() {
+	t.mu.Lock()
+	running := t.by
+	t.by = nil
+	t.mu.Unlock()
+	for _, target := range running {
+		target.stop()
 	}
 }
 
 // namespaced asks the cluster whether a kind is namespaced.
-func (d *deployment) namespaced(kind schema.GroupVersionKind) (namespaced, known bool, err error) {
+func (t *target) namespaced(kind schema.GroupVersionKind) (namespaced, known bool, err error) {
 	var groupMissing *discovery.ErrGroupDiscoveryFailed
-	mapping, err := d.client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+	mapping, err := t.client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
 	switch {
 	case meta.IsNoMatchError(err), errors.As(err, &groupMissing):
-		known := d.inMemory && d.client.Scheme().Recognizes(kind)
+		known := t.inMemory && t.client.Scheme().Recognizes(kind)
 		return known && !clusterScoped.Has(kind.Kind), known, nil
 	case err != nil:
 		return false, false, err
