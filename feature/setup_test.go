@@ -92,7 +92,7 @@ func TestSetupNeedsAStatus(t *testing.T) {
 
 // A CustomResourceDefinition without the field drops the records, and keeps the conditions.
 func TestRecordsThatAreNotKept(t *testing.T) {
-	const text = "the status of *lifecycle_test.Shop does not keep the records of features: " +
+	const text = "the status of *feature_test.Shop does not keep the records of features: " +
 		"its CustomResourceDefinition must define status.features"
 	node, s := till(scripted{}), shop.Object()
 	ctx := rtime.StashNow(t.Context(), began)

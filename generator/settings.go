@@ -291,7 +291,8 @@ const (
 	// AnnotationDigest is the annotation with a digest of the manifest that the object was last written for.
 	AnnotationDigest = "digest"
 
-	// AnnotationFence is the annotation that says how far the deletion of a type is, on an object that defines types.
+	// AnnotationFence is the annotation that says how far the deletion of a type is, on an object that defines types: the
+	// fence is the validation rule that refuses to create instances meanwhile.
 	AnnotationFence = "fence"
 )
 

@@ -112,16 +112,13 @@
 //
 // # Adopting it
 //
-// A root is an ordinary reconcile.Reconciler, and works beside others in one manager. A node can also be called from a
-// hand-written reconciler: put the config and the types on the context and call the node.
+// A root is an ordinary reconcile.Reconciler, and works beside others in one manager. [Embed] runs nodes in a
+// hand-written reconciler:
 //
-//	ctx = reconcilers.StashConfig(ctx, config)
-//	ctx = reconcilers.StashOriginalConfig(ctx, config)
-//	ctx = reconcilers.StashResourceType(ctx, &v1.Tenant{})
-//	ctx = reconcilers.StashOriginalResourceType(ctx, &v1.Tenant{})
-//	ctx = reconcilers.StashRequest(ctx, request)
-//	result, err := node.Reconcile(ctx, tenant)
+//	nodes := reconcilers.Embed(config, Quota())
+//	err := nodes.SetupWithManager(ctx, mgr, bldr)    // validates, and adds watches to the builder
+//	result, err := nodes.Reconcile(ctx, tenant)      // in the reconciler, which writes the status
 //
-// The set-up of the node needs such a context too. Without a root, the status is not written, what nodes remember is
-// not dropped when the resource is gone, and errors have no path.
+// [StashConfig] and the functions beside it put on a context what a node needs, for code that comes from
+// reconciler.io/runtime. What nodes remember is not dropped then when the resource is gone, and errors have no path.
 package reconcilers

@@ -78,7 +78,7 @@ func TestTemplates(t *testing.T) {
 		"merged":                {`"{{ .nested.a }} {{ .nested.c }} {{ hasKey .nested "gone" }}"`, "given d false"},
 		"missing":               {`"[{{ .missing }}]"`, "[]"},
 		"name and namespace":    {`"{{ namespace }}/{{ name }}"`, "target/app"},
-		"component":             {`"{{ generator.Name }} {{ generator.Labels.size }} {{ componentDigest }} {{ componentRevision }}"`, "resource big digest 7"},
+		"component":             {`"{{ component.Name }} {{ component.Labels.size }} {{ componentDigest }} {{ componentRevision }}"`, "resource big digest 7"},
 		"version":               {`"{{ kubernetesVersion.GitVersion }}"`, "v1.36.3"},
 		"resources":             {`"{{ range apiResources }}{{ .GroupVersion }}{{ range .APIResources }}:{{ .Kind }}{{ end }}{{ end }}"`, "apps/v1:Deployment"},
 		"files":                 {`"{{ listFiles "files/*" | join "," }} {{ listFiles "**/*.txt" | join "," }} {{ existsFile "files/a.txt" }} {{ existsFile "b" }}"`, "files/a.txt,files/b.ini files/a.txt,files/below/c.txt true false"},
@@ -224,7 +224,7 @@ func TestInputs(t *testing.T) {
 		}
 	})
 	t.Run("component", func(t *testing.T) {
-		g := make(t, `'{{ generator.Labels.size }}'`)
+		g := make(t, `'{{ component.Labels.size }}'`)
 		first := inputs(t, g, contextOf(t))
 		second := inputs(t, g, contextOf(t).WithComponent(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"size": "small"}}}))
 		if first == "" || first == second {

@@ -51,7 +51,6 @@ var espalier = table{
 		{"testing/preview", 9},
 		{"testing/apiserver", 9},
 		{"examples/*", 9},
-		{"cmd/*", 9},
 		{"hack/*", 9},
 		{"test/*", 9},
 	},

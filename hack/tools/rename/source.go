@@ -56,11 +56,17 @@ func renameSource(source []byte, taken map[string]bool) ([]byte, error) {
 // imports rewrites the imports.
 func (f *file) imports(taken map[string]bool) {
 	hidden := f.local()
-	kept := map[string]bool{}
+	// The names and the paths of imports that stay as they are.
+	names, kept := map[string]bool{}, map[string]bool{}
 	for _, spec := range f.syntax.Imports {
 		path, _ := strconv.Unquote(spec.Path.Value)
-		if _, _, moved := find(path); !moved {
+		_, now, moved := find(path)
+		if !moved {
 			kept[path] = true
+			now = path
+		}
+		if spec.Name == nil {
+			names[base(now)] = true
 		}
 	}
 	for _, spec := range f.syntax.Imports {
@@ -75,7 +81,11 @@ func (f *file) imports(taken map[string]bool) {
 			local, name = spec.Name.Name, spec.Name.Name
 			rewritten = name + " " + rewritten
 		case local != name && (hidden[name] || taken[name]):
+			// The old name serves, unless another package has it now.
 			name = local
+			if names[name] {
+				name += "pkg"
+			}
 			rewritten = name + " " + rewritten
 		case kept[now]:
 			rewritten = "" // two packages have become one

@@ -20,11 +20,11 @@ import (
 var folder embed.FS
 
 func NewApp(config reconcilers.Config) (*reconcilers.ResourceReconciler[*App], error) {
-	made, err := kustomize.NewGenerator(folder, "manifests", kustomize.Options{})
+	app, err := kustomize.NewGenerator(folder, "manifests", kustomize.Options{})
 	if err != nil {
 		return nil, err
 	}
-	return component.NewComponentRoot("app.example.com", made, component.Options[*App]{Config: config}), nil
+	return component.NewComponentRoot("app.example.com", app, component.Options[*App]{Config: config}), nil
 }
 
 type App struct {
@@ -41,13 +41,13 @@ func (a *App) DeepCopyObject() runtime.Object { copied := *a; return &copied }
 var overlays embed.FS
 
 func production(folder embed.FS) (*kustomize.Generator, error) {
-	made, err := kustomize.NewGenerator(folder, "overlays/production", kustomize.Options{Bases: []string{"../../base"}})
-	return made, err
+	app, err := kustomize.NewGenerator(folder, "overlays/production", kustomize.Options{Bases: []string{"../../base"}})
+	return app, err
 }
 
 func withBase(folder embed.FS) (*kustomize.Generator, error) {
-	made, err := kustomize.NewGenerator(folder, "manifests/app", kustomize.Options{Bases: []string{"../base"}})
-	return made, err
+	app, err := kustomize.NewGenerator(folder, "manifests/app", kustomize.Options{Bases: []string{"../base"}})
+	return app, err
 }
 
 func TestDocumentedCode(t *testing.T) {
@@ -59,11 +59,11 @@ func TestDocumentedCode(t *testing.T) {
 	if _, err := production(overlays); err != nil {
 		t.Error(err)
 	}
-	made, err := withBase(folder)
+	app, err := withBase(folder)
 	if err != nil {
 		t.Fatal(err)
 	}
-	transformed := generator.NewGenerator(made).WithObjectTransformer(&kustomize.ObjectTransformer{
+	transformed := generator.NewGenerator(app).WithObjectTransformer(&kustomize.ObjectTransformer{
 		Patches: []kustomize.Patch{{
 			Patch:  `[{"op": "replace", "path": "/spec/replicas", "value": 3}]`,
 			Target: &kustomize.Target{Kind: "Deployment", Name: "web"},

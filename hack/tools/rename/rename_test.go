@@ -1,0 +1,221 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestRenameSource(t *testing.T) {
+	const path = `"github.com/espalier-dev/espalier/`
+	for _, tc := range []struct {
+		name, before, want string
+		taken              []string
+	}{
+		{
+			name: "packages in code and comments",
+			before: "import (\n\t" + path + "component\"\n\t" + path + "components\"\n)\n\n" +
+				"// A is a [components.Options] with a component.Generator.\n" +
+				"var A = components.Options{Generator: component.NewGenerator(component.Default)}\n",
+			want: "import (\n\t" + path + "component\"\n\t" + path + "generator\"\n)\n\n" +
+				"// A is a [component.Options] with a generator.Generator.\n" +
+				"var A = component.Options{Generator: generator.NewGenerator(generator.Default)}\n",
+		},
+		{
+			name: "packages below others",
+			before: "import (\n\t_ " + path + "generators/helm\"\n\t_ " + path + "components/bundles\"\n\t_ " +
+				path + "componentry\"\n)\n",
+			want: "import (\n\t_ " + path + "component/bundles\"\n\t_ " + path + "componentry\"\n\t_ " +
+				path + "generator/helm\"\n)\n",
+		},
+		{
+			name: "names of types, functions and fields",
+			before: "import " + path + "mutation\"\n\nvar A = []mutation.Mutation[X]{{Mutate: nil}}\n" +
+				"var B = mutation.Mutation[X]{Mutate: other{Mutate: 1}}\nvar C = map[string]mutation.Mutation[X]{\"\": {Mutate: nil}}\n",
+			want: "import " + path + "edit\"\n\nvar A = []edit.Change[X]{{Edit: nil}}\n" +
+				"var B = edit.Change[X]{Edit: other{Mutate: 1}}\nvar C = map[string]edit.Change[X]{\"\": {Edit: nil}}\n",
+		},
+		{
+			name: "two packages that are one now",
+			before: "import (\n\t" + path + "edit\"\n\t" + path + "mutation\"\n)\n\n" +
+				"var A = mutation.Apply(edit.Labels)\n",
+			want: "import (\n\t" + path + "edit\"\n)\n\nvar A = edit.Apply(edit.Labels)\n",
+		},
+		{
+			name:   "a local name stays",
+			before: "import c " + path + "component\"\n\nvar A c.Generator\n",
+			want:   "import c " + path + "generator\"\n\nvar A c.Generator\n",
+		},
+		{
+			name:   "the new name is taken in the file",
+			before: "import " + path + "component\"\n\nfunc a(generator component.Generator) { generator.Generate() }\n",
+			want: "import component " + path + "generator\"\n\n" +
+				"func a(generator component.Generator) { generator.Generate() }\n",
+		},
+		{
+			name: "the new name is taken in the package", taken: []string{"gate"},
+			before: "import " + path + "feature\"\n\nvar A feature.Gate = gate{}\n",
+			want:   "import feature " + path + "feature/gate\"\n\nvar A feature.Gate = gate{}\n",
+		},
+		{
+			name: "both names are taken",
+			before: "import (\n\t" + path + "component\"\n\t" + path + "components\"\n)\n\n" +
+				"func a(generator component.Generator) components.Options { return b(generator) }\n",
+			want: "import (\n\t" + path + "component\"\n\tcomponentpkg " + path + "generator\"\n)\n\n" +
+				"func a(generator componentpkg.Generator) component.Options { return b(generator) }\n",
+		},
+		{
+			name:   "a variable that hides the package",
+			before: "import " + path + "component\"\n\nfunc a() { component := component.New(); component.Name() }\n",
+			want:   "import " + path + "generator\"\n\nfunc a() { component := generator.New(); component.Name() }\n",
+		},
+		{
+			name:   "other modules",
+			before: "import \"example.com/component\"\n\nvar A component.Generator // component.Generator\n",
+			want:   "import \"example.com/component\"\n\nvar A component.Generator // component.Generator\n",
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			taken := map[string]bool{}
+			for _, name := range tc.taken {
+				taken[name] = true
+			}
+			got, err := renameSource([]byte("package a\n\n"+tc.before), taken)
+			if want := "package a\n\n" + tc.want; err != nil || string(got) != want {
+				t.Errorf("got %v\n%s\nwant\n%s", err, got, want)
+			}
+		})
+	}
+}
+
+func TestRenameModules(t *testing.T) {
+	const path = "github.com/espalier-dev/espalier"
+	before := "require " + path + " v1\nrequire " + path + "/generators/helm v1\nrequire example.com/generators/helm v1\n"
+	want := "require " + path + " v1\nrequire " + path + "/generator/helm v1\nrequire example.com/generators/helm v1\n"
+	if got := string(renameModules([]byte(before))); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestRenameFolder(t *testing.T) {
+	root := t.TempDir()
+	const old = "package a\n\nimport _ \"github.com/espalier-dev/espalier/components\"\n"
+	for path, content := range map[string]string{
+		"a/a.go": old, "b/broken.go": "package", "c/vendor/a.go": old, "d/.hidden/a.go": old, "e/text.md": old,
+	} {
+		path = filepath.Join(root, path)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	changed, err := renameFolder(root)
+	if want := []string{filepath.Join(root, "a/a.go")}; !slices.Equal(changed, want) {
+		t.Errorf("changed %v, want %v", changed, want)
+	}
+	if err == nil || !strings.Contains(err.Error(), filepath.Join("b", "broken.go")) {
+		t.Errorf("got the error %v, want one that names b/broken.go", err)
+	}
+}
+
+// before is the commit whose examples are renamed.
+const before = "e876758d"
+
+// TestExamplesOfTheCommitBefore renames the examples of the commit before the packages moved, as a user would, and
+// compiles them with the packages of today.
+func TestExamplesOfTheCommitBefore(t *testing.T) {
+	root, err := filepath.Abs("../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	archive := exec.Command("git", "-C", root, "archive", before, "examples/tenant", "examples/platform", "examples/shop")
+	content, err := archive.Output()
+	if err != nil {
+		t.Skipf("the history of this checkout does not have the commit %s: %v", before, err)
+	}
+	folder := t.TempDir()
+	extract := exec.Command("tar", "-x", "-C", folder)
+	extract.Stdin = bytes.NewReader(content)
+	if out, err := extract.CombinedOutput(); err != nil {
+		t.Fatalf("the archive cannot be extracted: %v\n%s", err, out)
+	}
+	asUser(t, folder, root)
+	if _, err := renameFolder(folder); err != nil {
+		t.Fatal(err)
+	}
+	build := exec.Command("go", "build", "./...")
+	build.Dir = folder
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Errorf("the examples of %s do not compile after they were renamed: %v\n%s", before, err, out)
+	}
+}
+
+// asUser makes the examples a module of a user, with what a user has no access to left out.
+func asUser(t *testing.T, folder, root string) {
+	t.Helper()
+	const user = "example.com/user"
+	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		switch {
+		case entry.IsDir() && (entry.Name() == "demo" || entry.Name() == "delivery"):
+			if err := os.RemoveAll(path); err != nil {
+				return err
+			}
+			return filepath.SkipDir
+		case filepath.Ext(path) != ".go":
+			return nil
+		case strings.HasSuffix(path, "_test.go"):
+			return os.Remove(path)
+		}
+		source, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		own := bytes.ReplaceAll(source, []byte(module+"/examples"), []byte(user+"/examples"))
+		return os.WriteFile(path, own, 0o644)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{"go.mod", "go.sum"} {
+		content, err := os.ReadFile(filepath.Join(root, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if file == "go.mod" {
+			content = bytes.Replace(content, []byte("module "+module), []byte("module "+user), 1)
+			content = append(content, "\nrequire "+module+" v0.0.0\n\nreplace "+module+" => "+root+"\n"...)
+		}
+		if err := os.WriteFile(filepath.Join(folder, file), content, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// docs/migration.md has a line for each move, with the names that changed.
+func TestMovesAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/migration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range moves {
+		from := "\n| `" + m.from
+		_, line, found := strings.Cut(string(page), from)
+		line, _, _ = strings.Cut(line, "\n")
+		if !found || !strings.Contains(line, "| `"+m.to) {
+			t.Errorf("docs/migration.md has %q for %s, want %s", line, m.from, m.to)
+		}
+		for before, now := range m.names {
+			if !strings.Contains(line, "`"+before+"` is `"+now+"`") {
+				t.Errorf("docs/migration.md has %q, want %s, which is now %s", line, before, now)
+			}
+		}
+	}
+}
