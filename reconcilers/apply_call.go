@@ -7,6 +7,7 @@ import (
 	"maps"
 	"reflect"
 
+	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/internal/managedfields"
 	"github.com/espalier-dev/espalier/internal/message"
 
@@ -44,7 +45,7 @@ func (m *ApplyingObjectManager[Type]) callFor(
 	ctx context.Context, resource client.Object, desired Type,
 ) (*applyCall[Type], error) {
 	call := &applyCall[Type]{manager: m, owner: managedfields.Owner{Name: m.FieldManager, Before: m.TakeOverFrom}}
-	if isNil(desired) {
+	if gotype.IsNil(desired) {
 		return call, nil
 	}
 	if m.ApplyConfiguration == nil {
@@ -58,7 +59,7 @@ func (m *ApplyingObjectManager[Type]) callFor(
 	if err != nil {
 		return nil, err
 	}
-	if isNil(given) {
+	if gotype.IsNil(given) {
 		return nil, fmt.Errorf("ApplyingObjectManager %q: %w", m.Name, errNoApplyConfiguration)
 	}
 	call.given, call.identity = given, hashOfDesired([]any{desired, given})

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/internal/gotype"
 )
 
 // ApplyingObjectManager is the [ObjectManager] that updates objects by server-side apply. The API server knows the
@@ -139,7 +141,7 @@ func (m *ApplyingObjectManager[Type]) errorf(format string, args ...any) error {
 }
 
 func (m *ApplyingObjectManager[Type]) check() error {
-	if isNil(m.Type) {
+	if gotype.IsNil(m.Type) {
 		return m.errorf("must define Type since none can be made of %s", reflect.TypeFor[Type]())
 	}
 	if lacksKind(m.Type) {

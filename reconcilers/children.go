@@ -12,6 +12,8 @@ import (
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/internal/gotype"
 )
 
 // children are the children of one type of a node: [ChildReconciler] has one, [ChildSetReconciler] many. The methods
@@ -56,7 +58,7 @@ func (k *children[T, CT, CLT]) errorf(format string, args ...any) error {
 // List, as Kubernetes names its lists.
 func (k *children[T, CT, CLT]) completeListType(config Config) error {
 	k.listOnce.Do(func() {
-		if !isNil(k.listType) {
+		if !gotype.IsNil(k.listType) {
 			return
 		}
 		kind, err := config.GroupVersionKindFor(k.childType)
@@ -96,7 +98,7 @@ func (k *children[T, CT, CLT]) converge(
 	if err := k.take(ctx, config, resource, found...); err != nil {
 		return none, err
 	}
-	if !isNil(desired) {
+	if !gotype.IsNil(desired) {
 		if err := k.setOwner(ctx, config, resource, desired); err != nil {
 			return none, err
 		}
@@ -109,13 +111,13 @@ func (k *children[T, CT, CLT]) converge(
 				return none, err
 			}
 		}
-		if isNil(desired) {
+		if gotype.IsNil(desired) {
 			// The finalizer stays until the next request, because a deleted child may not be gone yet.
 			return none, nil
 		}
 		actual = none
 	}
-	if isNil(actual) {
+	if gotype.IsNil(actual) {
 		actual = copyOf(k.childType)
 		if err := k.checkScope(config, desired); err != nil {
 			return none, err
@@ -133,7 +135,7 @@ func (k *children[T, CT, CLT]) converge(
 func pickChild[CT client.Object](found []CT) (actual CT, extras []CT) {
 	for _, child := range found {
 		switch {
-		case isNil(actual), actual.GetDeletionTimestamp() != nil && child.GetDeletionTimestamp() == nil:
+		case gotype.IsNil(actual), actual.GetDeletionTimestamp() != nil && child.GetDeletionTimestamp() == nil:
 			actual = child
 		case child.GetDeletionTimestamp() == nil:
 			extras = append(extras, child)
@@ -143,16 +145,16 @@ func pickChild[CT client.Object](found []CT) (actual CT, extras []CT) {
 }
 
 func (k *children[T, CT, CLT]) manage(ctx context.Context, config Config, resource T, actual, desired CT) (CT, error) {
-	if isAbsent(actual) && !isNil(desired) && slices.Contains(k.reasons, metav1.StatusReasonAlreadyExists) {
+	if isAbsent(actual) && !gotype.IsNil(desired) && slices.Contains(k.reasons, metav1.StatusReasonAlreadyExists) {
 		ctx = withExplanation(ctx, func(err error) error {
 			return k.blockerOf(ctx, config, resource, desired, err)
 		})
 	}
 	child, err := k.manager.Manage(ctx, resource, actual, desired)
-	if err == nil || !isNil(child) {
+	if err == nil || !gotype.IsNil(child) {
 		k.recordWrite(ctx, config, actual, child)
 	}
-	if err == nil && !isNil(child) && isAbsent(actual) {
+	if err == nil && !gotype.IsNil(child) && isAbsent(actual) {
 		err = k.take(ctx, config, resource, child)
 	}
 	return child, err
@@ -216,7 +218,7 @@ func (k *children[T, CT, CLT]) take(ctx context.Context, config Config, resource
 // checkScope returns an error for a child without the namespace that its type needs. The API server would refuse it
 // with an error that does not name the object.
 func (k *children[T, CT, CLT]) checkScope(config Config, desired CT) error {
-	if isNil(desired) || desired.GetNamespace() != "" {
+	if gotype.IsNil(desired) || desired.GetNamespace() != "" {
 		return nil
 	}
 	namespaced, err := config.IsObjectNamespaced(desired)
@@ -237,7 +239,7 @@ func (k *children[T, CT, CLT]) observe(ctx context.Context, config Config, s sup
 
 // describe names child, or the type where there is none, for errors.
 func (k *children[T, CT, CLT]) describe(child CT) string {
-	if isNil(child) {
+	if gotype.IsNil(child) {
 		return typeName(k.childType)
 	}
 	return describeObject(child)

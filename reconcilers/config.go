@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/duck"
+	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/tracker"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -234,9 +235,9 @@ var (
 func wokenType(ctx context.Context) (client.Object, error) {
 	s := contextOf(ctx)
 	switch {
-	case !isNil(s.originalResourceType):
+	case !gotype.IsNil(s.originalResourceType):
 		return s.originalResourceType, nil
-	case !isNil(s.resourceType):
+	case !gotype.IsNil(s.resourceType):
 		return s.resourceType, nil
 	default:
 		return nil, errNoResourceType

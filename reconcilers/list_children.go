@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/internal/resourcestate"
 	rtime "github.com/espalier-dev/espalier/time"
 
@@ -125,7 +126,7 @@ func (k *children[T, CT, CLT]) withUnlabelled(
 	}
 	names := map[client.ObjectKey]bool{}
 	for _, child := range desired {
-		if !isNil(child) {
+		if !gotype.IsNil(child) {
 			names[client.ObjectKeyFromObject(child)] = true
 		}
 	}
@@ -202,7 +203,7 @@ func (k *children[T, CT, CLT]) candidates(ctx context.Context, config Config, re
 // with, and written what it returned, nil if the object was deleted.
 func (k *children[T, CT, CLT]) recordWrite(ctx context.Context, config Config, before, written CT) {
 	request := listKeeper(ctx)
-	deleted, absent := isNil(written), isAbsent(before)
+	deleted, absent := gotype.IsNil(written), isAbsent(before)
 	same := !deleted && !absent && (client.Object(written) == client.Object(before) || sameVersion(written, before))
 	if request == nil || same || deleted && absent {
 		return

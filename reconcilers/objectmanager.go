@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/digest"
+	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/internal/managedfields"
 	"github.com/espalier-dev/espalier/internal/resourcestate"
 	"github.com/espalier-dev/espalier/internal/statusfield"
@@ -108,9 +109,9 @@ func (w *objectWriter[Type]) start(ctx context.Context, desired Type) error {
 func (w objectWriter[Type]) manage(ctx context.Context, how objectStrategy[Type], actual, desired Type) (Type, error) {
 	var none Type
 	switch {
-	case isNil(desired) && isAbsent(actual):
+	case gotype.IsNil(desired) && isAbsent(actual):
 		return none, ClearFinalizer(ctx, w.resource, w.finalizer)
-	case isNil(desired):
+	case gotype.IsNil(desired):
 		return w.delete(ctx, actual)
 	}
 	if w.finalizer != "" {

@@ -34,9 +34,9 @@ const (
 
 // Guard bounds the templates of one execution. It is safe for concurrent use.
 //
-// A template is guarded in two steps. [Instrument] adds calls of functions of the guard to its text: at the beginning of
-// each template and in each round of a loop, and for values. [Guard.Functions] has these functions, and takes the place
-// of functions whose result may be much larger than their arguments, such as repeat and until.
+// A template is guarded in two steps. [Instrument] adds calls of functions of the guard to its text: at the beginning
+// of each template and in each round of a loop, and for values. [Guard.Functions] has these functions, and takes the
+// place of functions whose result may be much larger than their arguments, such as repeat and until.
 //
 // Templates may include each other to a depth of about 1000, and values may contain each other to a depth of 1000. This
 // counts as a limit of size.
@@ -84,9 +84,9 @@ func (g *Guard) Functions() template.FuncMap {
 	return functions
 }
 
-// Err returns an error that wraps [ErrLimit] if a limit was reached, or the error of the context; otherwise nil. failure
-// is the error of the execution, which says in which template that was. A template may swallow the error of a function,
-// so call Err after each execution.
+// Err returns an error that wraps [ErrLimit] if a limit was reached, or the error of the context; otherwise nil. The
+// failure is the error of the execution, which says in which template that was. A template may swallow the error of a
+// function, so call Err after each execution.
 func (g *Guard) Err(failure error) error {
 	if g.err.Load() == nil && g.clock() == nil {
 		return nil

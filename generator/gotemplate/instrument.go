@@ -17,8 +17,8 @@ const (
 	smallBranch = 64
 )
 
-// Instrument returns the text of a template as it is to be executed with [Guard.Functions]: calls of the guard are added
-// to it. It has the same output, and its actions are in the same lines. The error is that of the parser, with name and
+// Instrument returns the text of a template as it is to be executed with [Guard.Functions]: with calls of the guard. It
+// has the same output, and its actions are in the same lines. The error is that of the parser, with name and
 // line.
 //
 // Empty delimiters are {{ and }}. Others consist of ASCII characters without a meaning in actions, such as [[ and ]].
