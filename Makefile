@@ -101,7 +101,7 @@ bench: controlplane ## Run the benchmarks.
 	$(call each,$(CURDIR)/hack/bench '$(BENCH)' $(COUNT) $(TIMEOUT))
 
 .PHONY: paths
-paths: ## Count the functions and files that one request passes through; too many files fail (ARGS=-v lists them).
+paths: ## Count the functions and files that one request passes through, and its moves between them (ARGS=-v lists them).
 	@$(GO) -C hack/tools run ./callpath -module $(CURDIR) $(ARGS)
 
 .PHONY: size

@@ -215,7 +215,7 @@ func (r *ComponentReconciler[T]) init() {
 		}
 		t := reflect.TypeFor[T]()
 		r.refers = t.Kind() == reflect.Interface || generator.HasReferences(*new(T))
-		if !isNil(r.Generator) {
+		if !gotype.IsNil(r.Generator) {
 			r.generatorScheme, r.generatorErr = manifest.SchemeOf(r.Generator)
 		}
 	})
@@ -290,7 +290,7 @@ func (r *ComponentReconciler[T]) check() error {
 		return fmt.Errorf("ComponentReconciler %q must define a Prefix other than %q, which all share",
 			r.Name, r.Prefix)
 	}
-	if isNil(r.Generator) {
+	if gotype.IsNil(r.Generator) {
 		return fmt.Errorf("ComponentReconciler %q must define Generator", r.Name)
 	}
 	if r.generatorErr != nil {
@@ -304,12 +304,6 @@ func (r *ComponentReconciler[T]) check() error {
 		return fmt.Errorf("ComponentReconciler %q must have a valid Inventory: %w", r.Name, err)
 	}
 	return nil
-}
-
-// isNil reports whether an interface has no value, or a nil pointer.
-func isNil(value any) bool {
-	v := reflect.ValueOf(value)
-	return value == nil || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
 // Describe shows the prefix, and what the node does with the resource, with the types of Dependents, and with what it

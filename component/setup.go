@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/internal/statusfield"
 	"github.com/espalier-dev/espalier/reconcilers"
 
@@ -13,7 +14,7 @@ import (
 
 // checkStatus returns an error if a resource of the type of sample has no status of a component.
 func (r *ComponentReconciler[T]) checkStatus(sample T) error {
-	if !r.statusByDefault || isNil(sample) {
+	if !r.statusByDefault || gotype.IsNil(sample) {
 		// Only the author knows what Status returns for a resource with content.
 		return nil
 	}

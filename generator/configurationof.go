@@ -13,6 +13,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/espalier-dev/espalier/internal/gotype"
 )
 
 // DefaultRequeueInterval is how often a component is reconciled that does not configure it.
@@ -304,7 +306,7 @@ func with[I any](candidates []any, f func(I)) {
 // find returns the first of candidates that implements I.
 func find[I any](candidates []any) (I, bool) {
 	for _, candidate := range candidates {
-		if found, ok := candidate.(I); ok && !isNilPointer(candidate) {
+		if found, ok := candidate.(I); ok && !gotype.IsNil(candidate) {
 			return found, true
 		}
 	}
@@ -314,7 +316,7 @@ func find[I any](candidates []any) (I, bool) {
 
 // specsOf returns the values that are looked at after the resource itself, the best first.
 func specsOf(resource any) ([]any, error) {
-	if resource == nil || isNilPointer(resource) {
+	if gotype.IsNil(resource) {
 		return nil, nil
 	}
 	var specs []any
@@ -362,11 +364,6 @@ func asSpec(v reflect.Value) (any, bool) {
 		return addressable.Interface(), true
 	}
 	return v.Addr().Interface(), true
-}
-
-func isNilPointer(v any) bool {
-	r := reflect.ValueOf(v)
-	return r.Kind() == reflect.Pointer && r.IsNil()
 }
 
 // guarded calls f and turns a panic into an error. The error contains the value of the panic only if it comes from the

@@ -12,6 +12,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/internal/gotype"
 )
 
 // Substitute returns a transformer that replaces variables in the objects that selector selects. A nil selector selects
@@ -59,7 +61,7 @@ func (s substitution) TransformObjects(_, _ string, objects []client.Object) ([]
 	var errs []error
 	result := slices.Clone(objects)
 	for i, object := range objects {
-		if isNil(object) || isNilPointer(object) || s.selector != nil && !s.selector(object) {
+		if gotype.IsNil(object) || s.selector != nil && !s.selector(object) {
 			continue
 		}
 		replaced, err := s.transform(object)

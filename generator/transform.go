@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/validation"
 )
 
@@ -191,11 +191,11 @@ func (g *TransformableGenerator) Validate(ctx context.Context) error {
 }
 
 func (g *TransformableGenerator) check() error {
-	if g == nil || isNil(g.generator) {
+	if g == nil || gotype.IsNil(g.generator) {
 		return errNoGenerator
 	}
 	return g.each(func(part any) error {
-		if isNil(part) {
+		if gotype.IsNil(part) {
 			return errNoTransformer
 		}
 		return nil
@@ -219,13 +219,4 @@ func (g *TransformableGenerator) each(f func(part any) error) error {
 		}
 	}
 	return nil
-}
-
-// isNil reports whether v is nil, or an interface with a nil function. A nil pointer may be an implementation.
-func isNil(v any) bool {
-	if v == nil {
-		return true
-	}
-	r := reflect.ValueOf(v)
-	return r.Kind() == reflect.Func && r.IsNil()
 }

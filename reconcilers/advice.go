@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/internal/gotype"
 )
 
 // Advice runs functions before, around and after a node, without a change of the node. The functions may measure the
@@ -76,7 +78,7 @@ func (r *Advice[Type]) Validate(ctx context.Context) error {
 }
 
 func (r *Advice[Type]) check() error {
-	if isNilNode(r.Reconciler) {
+	if gotype.IsNil(r.Reconciler) {
 		return fmt.Errorf("Advice %q must implement Reconciler", r.Name)
 	}
 	return nil

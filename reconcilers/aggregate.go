@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/validation"
 
 	"k8s.io/client-go/util/workqueue"
@@ -138,7 +139,7 @@ func (r *AggregateReconciler[T]) init() {
 			r.DesiredResource = func(_ context.Context, resource T) (T, error) { return resource, nil }
 		}
 		r.manager = r.AggregateObjectManager
-		if isNilNode(r.AggregateObjectManager) && r.MergeBeforeUpdate != nil {
+		if gotype.IsNil(r.AggregateObjectManager) && r.MergeBeforeUpdate != nil {
 			r.manager = &UpdatingObjectManager[T]{
 				Name:              r.Name,
 				Type:              r.Type,
@@ -168,18 +169,18 @@ func (r *AggregateReconciler[T]) parts() rootParts[T] {
 }
 
 func (r *AggregateReconciler[T]) check(parts *rootParts[T]) error {
-	given := !isNilNode(r.AggregateObjectManager)
+	given := !gotype.IsNil(r.AggregateObjectManager)
 	switch {
 	case r.Request.Name == "":
 		return parts.errorf("must define Request")
-	case isNilNode(r.manager):
+	case gotype.IsNil(r.manager):
 		return parts.errorf("must define MergeBeforeUpdate or AggregateObjectManager")
 	case given && (r.MergeBeforeUpdate != nil || r.Sanitize != nil):
 		return parts.errorf("may not define both AggregateObjectManager and MergeBeforeUpdate or Sanitize")
 	case r.desiresWhole && appliesAllDesired(r.manager):
 		return parts.errorf("must define DesiredResource, " +
 			"since its AggregateObjectManager applies all that is desired")
-	case isNilNode(r.Reconciler):
+	case gotype.IsNil(r.Reconciler):
 		return parts.errorf("must have a valid Reconciler: %w", errNilNode)
 	}
 	return parts.checkType()

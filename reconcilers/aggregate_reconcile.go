@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/gotype"
 	rtime "github.com/espalier-dev/espalier/time"
 	"github.com/espalier-dev/espalier/tracker"
 
@@ -23,7 +24,7 @@ func (r *AggregateReconciler[T]) reconcile(ctx context.Context, req Request, p *
 	if err != nil {
 		return Result{}, err
 	}
-	if isNil(actual) || actual.GetDeletionTimestamp() != nil {
+	if gotype.IsNil(actual) || actual.GetDeletionTimestamp() != nil {
 		return Result{}, nil
 	}
 	p.resource = r.states.Of(actual)
@@ -45,7 +46,7 @@ func (r *AggregateReconciler[T]) reconcile(ctx context.Context, req Request, p *
 		}
 	}
 	r.remember(ctx, req, p, version, managed)
-	if err == nil && isNil(d.desired) && actual.GetUID() != "" {
+	if err == nil && gotype.IsNil(d.desired) && actual.GetUID() != "" {
 		p.resource.Deleted(actual, rtime.RetrieveNow(ctx))
 	}
 	return d.result, joinLoud(d.halted, err)
@@ -87,7 +88,7 @@ func (r *AggregateReconciler[T]) desired(ctx context.Context, actual, resource T
 		return none, err
 	}
 	desired, err := r.DesiredResource(ctx, copyOf(resource))
-	if err != nil || isNil(desired) {
+	if err != nil || gotype.IsNil(desired) {
 		return none, err
 	}
 	if client.ObjectKeyFromObject(desired) != client.ObjectKeyFromObject(actual) {
@@ -145,7 +146,7 @@ func (r *AggregateReconciler[T]) remember(
 	ctx context.Context, req Request, p *requestState, version string, managed T,
 ) {
 	written := p.stored
-	if !isNil(managed) {
+	if !gotype.IsNil(managed) {
 		// The next request finds an object with a UID. Without this, it would start with a new state.
 		r.states.SetUID(req.NamespacedName, p.resource, managed.GetUID())
 		written = managed

@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/internal/gotype"
 )
 
 // Always runs its nodes one after the other, also after one of them has failed.
@@ -46,7 +48,7 @@ func (a Always[Type]) Reconcile(ctx context.Context, resource Type) (Result, err
 		paths[i] = nodePath{Context: ctx, name: strconv.Itoa(i), parent: parent}
 		var result Result
 		var err error
-		if isNilNode(node) {
+		if gotype.IsNil(node) {
 			err = nilElement("Always", i)
 		} else {
 			result, err = node.Reconcile(&paths[i], resource)

@@ -21,6 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/diff"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/internal/gotype"
 )
 
 // ApplyingObjectManager is the [ObjectManager] that updates objects by server-side apply. The API server knows the
@@ -150,7 +152,7 @@ func (m *ApplyingObjectManager[Type]) errorf(format string, args ...any) error {
 }
 
 func (m *ApplyingObjectManager[Type]) check() error {
-	if isNil(m.Type) {
+	if gotype.IsNil(m.Type) {
 		return m.errorf("must define Type since none can be made of %s", reflect.TypeFor[Type]())
 	}
 	if lacksKind(m.Type) {
@@ -249,7 +251,7 @@ func (m *ApplyingObjectManager[Type]) callFor(
 	ctx context.Context, resource client.Object, desired Type,
 ) (*applyCall[Type], error) {
 	call := &applyCall[Type]{manager: m, owner: managedfields.Owner{Name: m.FieldManager, Before: m.TakeOverFrom}}
-	if isNil(desired) {
+	if gotype.IsNil(desired) {
 		return call, nil
 	}
 	if m.ApplyConfiguration == nil {
@@ -263,7 +265,7 @@ func (m *ApplyingObjectManager[Type]) callFor(
 	if err != nil {
 		return nil, err
 	}
-	if isNil(given) {
+	if gotype.IsNil(given) {
 		return nil, fmt.Errorf("ApplyingObjectManager %q: %w", m.Name, errNoApplyConfiguration)
 	}
 	call.given, call.identity = given, hashOfDesired([]any{desired, given})

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/internal/ownership"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
@@ -130,7 +131,7 @@ func (k *children[T, CT, CLT]) claimOf(resource T, blocker CT) string {
 // details, which matters for a generated name. An error of another origin may have none.
 func blockerKey(resource, desired client.Object, err error) client.ObjectKey {
 	var key client.ObjectKey
-	if !isNil(desired) {
+	if !gotype.IsNil(desired) {
 		key = client.ObjectKeyFromObject(desired)
 	}
 	key.Namespace = cmp.Or(key.Namespace, resource.GetNamespace())

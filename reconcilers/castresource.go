@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/espalier-dev/espalier/internal/digest"
+	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/internal/jsonmerge"
 
 	"github.com/go-logr/logr"
@@ -86,7 +87,7 @@ func (r *CastResource[Type, CastType]) Validate(ctx context.Context) error {
 }
 
 func (r *CastResource[Type, CastType]) check() error {
-	if isNilNode(r.Reconciler) {
+	if gotype.IsNil(r.Reconciler) {
 		return fmt.Errorf("CastResource %q must define Reconciler", r.Name)
 	}
 	return r.invalid
@@ -117,7 +118,7 @@ func (r *CastResource[Type, CastType]) withCastType(ctx context.Context) context
 	if err != nil {
 		return ctx
 	}
-	if !isNil(resourceType) {
+	if !gotype.IsNil(resourceType) {
 		cast.GetObjectKind().SetGroupVersionKind(kindOfOriginal(ctx, resourceType))
 	}
 	return StashResourceType(ctx, cast)

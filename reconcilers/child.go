@@ -9,6 +9,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/internal/gotype"
 )
 
 // ChildReconciler keeps one child object of the resource as it should be: it creates the child, updates it, deletes it
@@ -182,7 +184,7 @@ func (r *ChildReconciler[T, CT, CLT]) check() error {
 	case !reflects:
 		return r.children.errorf("must implement ReflectChildStatusOnParent or ReflectChildStatusOnParentWithError")
 	}
-	both := shortForm && !isNilNode(r.ChildObjectManager)
+	both := shortForm && !gotype.IsNil(r.ChildObjectManager)
 	return r.children.check("", both, "Finalizer, MergeBeforeUpdate or Sanitize")
 }
 

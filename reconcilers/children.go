@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/internal/listing"
 	"github.com/espalier-dev/espalier/internal/resourcestate"
 	rtime "github.com/espalier-dev/espalier/time"
@@ -99,7 +100,7 @@ func (k *children[T, CT, CLT]) withUnlabelled(
 	}
 	names := map[client.ObjectKey]bool{}
 	for _, child := range desired {
-		if !isNil(child) {
+		if !gotype.IsNil(child) {
 			names[client.ObjectKeyFromObject(child)] = true
 		}
 	}
@@ -137,7 +138,7 @@ func (k *children[T, CT, CLT]) converge(
 	if err := k.take(ctx, config, resource, found...); err != nil {
 		return none, err
 	}
-	if !isNil(desired) {
+	if !gotype.IsNil(desired) {
 		if err := k.setOwner(ctx, config, resource, desired); err != nil {
 			return none, err
 		}
@@ -150,13 +151,13 @@ func (k *children[T, CT, CLT]) converge(
 				return none, err
 			}
 		}
-		if isNil(desired) {
+		if gotype.IsNil(desired) {
 			// The finalizer stays until the next request, because a deleted child may not be gone yet.
 			return none, nil
 		}
 		actual = none
 	}
-	if isNil(actual) {
+	if gotype.IsNil(actual) {
 		actual = copyOf(k.childType)
 		if err := k.checkScope(config, desired); err != nil {
 			return none, err
@@ -174,7 +175,7 @@ func (k *children[T, CT, CLT]) converge(
 func pickChild[CT client.Object](found []CT) (actual CT, extras []CT) {
 	for _, child := range found {
 		switch {
-		case isNil(actual), actual.GetDeletionTimestamp() != nil && child.GetDeletionTimestamp() == nil:
+		case gotype.IsNil(actual), actual.GetDeletionTimestamp() != nil && child.GetDeletionTimestamp() == nil:
 			actual = child
 		case child.GetDeletionTimestamp() == nil:
 			extras = append(extras, child)
@@ -241,7 +242,7 @@ func (k *children[T, CT, CLT]) take(ctx context.Context, config Config, resource
 // checkScope returns an error for a child without the namespace that its type needs. The API server would refuse it
 // with an error that does not name the object.
 func (k *children[T, CT, CLT]) checkScope(config Config, desired CT) error {
-	if isNil(desired) || desired.GetNamespace() != "" {
+	if gotype.IsNil(desired) || desired.GetNamespace() != "" {
 		return nil
 	}
 	namespaced, err := config.IsObjectNamespaced(desired)
@@ -254,16 +255,16 @@ func (k *children[T, CT, CLT]) checkScope(config Config, desired CT) error {
 }
 
 func (k *children[T, CT, CLT]) manage(ctx context.Context, config Config, resource T, actual, desired CT) (CT, error) {
-	if isAbsent(actual) && !isNil(desired) && slices.Contains(k.reasons, metav1.StatusReasonAlreadyExists) {
+	if isAbsent(actual) && !gotype.IsNil(desired) && slices.Contains(k.reasons, metav1.StatusReasonAlreadyExists) {
 		ctx = withExplanation(ctx, func(err error) error {
 			return k.blockerOf(ctx, config, resource, desired, err)
 		})
 	}
 	child, err := k.manager.Manage(ctx, resource, actual, desired)
-	if err == nil || !isNil(child) {
+	if err == nil || !gotype.IsNil(child) {
 		k.recordWrite(ctx, config, actual, child)
 	}
-	if err == nil && !isNil(child) && isAbsent(actual) {
+	if err == nil && !gotype.IsNil(child) && isAbsent(actual) {
 		err = k.take(ctx, config, resource, child)
 	}
 	return child, err
@@ -273,7 +274,7 @@ func (k *children[T, CT, CLT]) manage(ctx context.Context, config Config, resour
 // with, and written what it returned, nil if the object was deleted.
 func (k *children[T, CT, CLT]) recordWrite(ctx context.Context, config Config, before, written CT) {
 	request := listKeeper(ctx)
-	deleted, absent := isNil(written), isAbsent(before)
+	deleted, absent := gotype.IsNil(written), isAbsent(before)
 	same := !deleted && !absent && (client.Object(written) == client.Object(before) || sameVersion(written, before))
 	if request == nil || same || deleted && absent {
 		return
@@ -343,7 +344,7 @@ func (k *children[T, CT, CLT]) classify(
 
 // describe names child, or the type where there is none, for errors.
 func (k *children[T, CT, CLT]) describe(child CT) string {
-	if isNil(child) {
+	if gotype.IsNil(child) {
 		return typeName(k.childType)
 	}
 	return describeObject(child)

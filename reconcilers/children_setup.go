@@ -10,12 +10,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/internal/gotype"
 )
 
 // defaultChildTypes returns child and list with empty values for nil, and with the kind of an unstructured list.
 func defaultChildTypes[CT client.Object, CLT client.ObjectList](child CT, list CLT) (CT, CLT) {
 	child, list = defaultType(child), defaultType(list)
-	if u, ok := any(list).(*unstructured.UnstructuredList); ok && u != nil && u.GetKind() == "" && !isNil(child) {
+	u, ok := any(list).(*unstructured.UnstructuredList)
+	if ok && u != nil && u.GetKind() == "" && !gotype.IsNil(child) {
 		gvk := child.GetObjectKind().GroupVersionKind()
 		u.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
 	}
@@ -34,7 +37,7 @@ func defaultReasons(given []metav1.StatusReason) []metav1.StatusReason {
 
 // useShortForm makes the object manager if the author gave a function to merge instead.
 func (k *children[T, CT, CLT]) useShortForm(finalizer string, merge func(current, desired CT), sanitize func(CT) any) {
-	if !isNilNode(k.manager) || merge == nil {
+	if !gotype.IsNil(k.manager) || merge == nil {
 		return
 	}
 	k.tracked = k.unowned
@@ -67,21 +70,21 @@ func (k *children[T, CT, CLT]) check(lacking string, both bool, fields string) e
 		return k.errorf("must implement ListOptions since owner references are not used")
 	case lacking != "":
 		return k.errorf("must implement %s", lacking)
-	case isNilNode(k.manager):
+	case gotype.IsNil(k.manager):
 		return k.errorf("must implement MergeBeforeUpdate or ChildObjectManager")
 	case len(content.IsLabelValue(k.label)) > 0:
 		return k.errorf("must have a Name that can be the value of a label, since LabelChildren is set: %s",
 			strings.Join(content.IsLabelValue(k.label), ", "))
 	case both:
 		return k.errorf("may not implement both ChildObjectManager and %s", fields)
-	case isNil(k.childType):
+	case gotype.IsNil(k.childType):
 		return k.errorf("must define ChildType since none can be made of %s", reflect.TypeFor[CT]())
 	case lacksKind(k.childType):
 		return k.errorf("must define ChildType with apiVersion and kind since it is unstructured")
-	case isNil(k.listType) && reflect.TypeFor[CLT]().Kind() == reflect.Interface:
+	case gotype.IsNil(k.listType) && reflect.TypeFor[CLT]().Kind() == reflect.Interface:
 		// The scheme knows it.
 		return nil
-	case isNil(k.listType):
+	case gotype.IsNil(k.listType):
 		return k.errorf("must define ChildListType since none can be made of %s", reflect.TypeFor[CLT]())
 	}
 	if _, ok := any(k.listType).(*unstructured.UnstructuredList); ok {
@@ -166,7 +169,7 @@ func (k *children[T, CT, CLT]) uses() []Access {
 // managerAccess returns what an object manager does with objects of the type of managed. A manager that is no
 // [Describer] may do everything.
 func managerAccess(manager any, managed client.Object) []Access {
-	if d, ok := manager.(Describer); ok && !isNilNode(manager) {
+	if d, ok := manager.(Describer); ok && !gotype.IsNil(manager) {
 		return d.Describe().Uses
 	}
 	return []Access{{Object: managed, Verbs: []string{"create", "update", "patch", "delete"}}}
@@ -190,7 +193,7 @@ func finalizerAccess(finalizer string, owns bool) []Access {
 func (k *children[T, CT, CLT]) completeListType(config Config) error {
 	k.listOnce.Do(func() {
 		k.indexed = indexedType(config.Client, k.childType)
-		if !isNil(k.listType) {
+		if !gotype.IsNil(k.listType) {
 			return
 		}
 		kind, err := config.GroupVersionKindFor(k.childType)

@@ -10,6 +10,8 @@ import (
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/internal/gotype"
 )
 
 // ChildSetReconciler keeps a set of children of one type as it should be: it creates, updates and deletes each of them
@@ -188,7 +190,7 @@ func (r *ChildSetReconciler[T, CT, CLT]) check() error {
 	if r.IdentifyChild == nil {
 		lacking = "IdentifyChild"
 	}
-	return r.children.check(lacking, shortForm && !isNilNode(r.ChildObjectManager), "MergeBeforeUpdate or Sanitize")
+	return r.children.check(lacking, shortForm && !gotype.IsNil(r.ChildObjectManager), "MergeBeforeUpdate or Sanitize")
 }
 
 // Reconcile makes the children as they should be, see [ChildSetReconciler]. It returns the result of

@@ -5,6 +5,8 @@ import (
 
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/internal/gotype"
 )
 
 // ChildSetResult is the outcome for the children of a [ChildSetReconciler].
@@ -33,7 +35,7 @@ type ChildSetPartialResult[T client.Object] struct {
 func (r *ChildSetResult[T]) Existing() []T {
 	existing := make([]T, 0, len(r.Children))
 	for _, child := range r.Children {
-		if !isNil(child.Child) {
+		if !gotype.IsNil(child.Child) {
 			existing = append(existing, child.Child)
 		}
 	}

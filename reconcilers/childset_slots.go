@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/internal/gotype"
 )
 
 // childSlot is the desired child and the known children of one identity.
@@ -34,7 +36,7 @@ func slotsOf[CT client.Object](identify func(CT) string, desired, known []CT) ([
 		return &slots[i], !ok
 	}
 	for i, child := range desired {
-		if isNil(child) {
+		if gotype.IsNil(child) {
 			return nil, fmt.Errorf("desired child %d is nil", i)
 		}
 		id := identify(child)

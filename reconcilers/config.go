@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/duck"
+	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/internal/listing"
 	"github.com/espalier-dev/espalier/tracker"
 
@@ -235,9 +236,9 @@ var (
 func wokenType(ctx context.Context) (client.Object, error) {
 	s := contextOf(ctx)
 	switch {
-	case !isNil(s.originalResourceType):
+	case !gotype.IsNil(s.originalResourceType):
 		return s.originalResourceType, nil
-	case !isNil(s.resourceType):
+	case !gotype.IsNil(s.resourceType):
 		return s.resourceType, nil
 	default:
 		return nil, errNoResourceType

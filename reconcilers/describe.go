@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/internal/gotype"
 )
 
 // Describer is implemented by a node that can describe itself, as all nodes of this package can. Any other node appears
@@ -61,7 +63,7 @@ type Access struct {
 
 // Describe returns the description of node.
 func Describe(node any) Description {
-	if isNilNode(node) {
+	if gotype.IsNil(node) {
 		return Description{Kind: "nothing"}
 	}
 	if describer, ok := node.(Describer); ok {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/stash"
 	rtime "github.com/espalier-dev/espalier/time"
 	"github.com/espalier-dev/espalier/validation"
@@ -97,7 +98,7 @@ func (e *Embedded[T]) parts() rootParts[T] {
 }
 
 func (e *Embedded[T]) check(parts *rootParts[T]) error {
-	if isNilNode(e.Reconciler) {
+	if gotype.IsNil(e.Reconciler) {
 		return parts.errorf("must define Reconciler")
 	}
 	if err := parts.checkConfig(); err != nil {
@@ -143,7 +144,7 @@ func (e *Embedded[T]) Reconcile(ctx context.Context, resource T) (Result, error)
 	if err := e.check(&parts); err != nil {
 		return Result{}, err
 	}
-	if isNil(resource) {
+	if gotype.IsNil(resource) {
 		return Result{}, parts.errorf("has no resource to reconcile")
 	}
 	p := &requestState{resource: e.states.Of(resource)}

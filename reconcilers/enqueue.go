@@ -3,6 +3,7 @@ package reconcilers
 import (
 	"context"
 
+	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/tracker"
 
 	"github.com/go-logr/logr"
@@ -50,7 +51,7 @@ func observersOf(config Config, watcher client.Object) func(client.Object) ([]ty
 		return func(client.Object) ([]types.NamespacedName, error) { return nil, nil }
 	}
 	byKind, ok := config.Tracker.(tracker.KindObservers)
-	if !ok || isNil(watcher) {
+	if !ok || gotype.IsNil(watcher) {
 		return config.Tracker.GetObservers
 	}
 	kind := kindOf(config.Client, watcher).GroupKind()

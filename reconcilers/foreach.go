@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/stash"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -94,7 +95,7 @@ func (r *ForEach[Type, Item]) Validate(ctx context.Context) error {
 }
 
 func (r *ForEach[Type, Item]) check() error {
-	if isNilNode(r.Reconciler) {
+	if gotype.IsNil(r.Reconciler) {
 		return fmt.Errorf("ForEach %q must implement Reconciler", r.Name)
 	}
 	if r.Items == nil {

@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/internal/gotype"
 )
 
 // IfThen runs one of two nodes, depending on a condition.
@@ -60,7 +62,7 @@ func (r *IfThen[Type]) Validate(ctx context.Context) error {
 	if err := validateField(ctx, "IfThen", r.Name, "Then", r.Then); err != nil {
 		return err
 	}
-	if isNilNode(r.Else) {
+	if gotype.IsNil(r.Else) {
 		return nil
 	}
 	return validateField(ctx, "IfThen", r.Name, "Else", r.Else)
@@ -70,7 +72,7 @@ func (r *IfThen[Type]) check() error {
 	if r.If == nil {
 		return fmt.Errorf("IfThen %q must implement If", r.Name)
 	}
-	if isNilNode(r.Then) {
+	if gotype.IsNil(r.Then) {
 		return fmt.Errorf("IfThen %q must implement Then", r.Name)
 	}
 	return nil
@@ -87,7 +89,7 @@ func (r *IfThen[Type]) Reconcile(ctx context.Context, resource Type) (Result, er
 	if r.If(ctx, resource) {
 		branch = r.Then
 	}
-	if isNilNode(branch) {
+	if gotype.IsNil(branch) {
 		return Result{}, nil
 	}
 	return reconcileNested(ctx, branch, resource)
@@ -98,7 +100,7 @@ func (r *IfThen[Type]) Describe() Description {
 	r.init()
 	then := describeAs("Then", r.Then)
 	d := Description{Kind: "IfThen", Name: r.Name, Nodes: []Description{then}, alternatives: true}
-	if !isNilNode(r.Else) {
+	if !gotype.IsNil(r.Else) {
 		d.Nodes = append(d.Nodes, describeAs("Else", r.Else))
 	}
 	return d

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/validation"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,7 +35,7 @@ func setUpNode(
 
 // setUpOf returns the set-up of a nested node, or nil if the node is nil.
 func setUpOf[Type client.Object](node SubReconciler[Type]) setUpStep {
-	if isNilNode(node) {
+	if gotype.IsNil(node) {
 		return nil
 	}
 	return node.SetupWithManager

@@ -16,23 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// isNil reports whether obj is nil or an interface that holds a nil pointer. Nodes return that for no object.
-func isNil(obj any) bool {
-	if obj == nil {
-		return true
-	}
-	v := reflect.ValueOf(obj)
-	switch v.Kind() {
-	case reflect.Chan, reflect.Func, reflect.Interface, reflect.Map, reflect.Pointer, reflect.Slice:
-		return v.IsNil()
-	default:
-		return false
-	}
-}
-
 // isAbsent reports whether obj stands for an object that the cluster does not have.
 func isAbsent(obj client.Object) bool {
-	if isNil(obj) {
+	if gotype.IsNil(obj) {
 		return true
 	}
 	created := obj.GetCreationTimestamp()
@@ -54,7 +40,7 @@ func emptyOf[T any]() (T, error) {
 // defaultType returns given, or an empty value if it is nil. If no empty value can be made, it returns nil, which the
 // check of the node reports.
 func defaultType[T any](given T) T {
-	if !isNil(given) {
+	if !gotype.IsNil(given) {
 		return given
 	}
 	if made, err := emptyOf[T](); err == nil {
@@ -70,7 +56,7 @@ func copyOf[T client.Object](obj T) T {
 
 // typeName returns the kind of obj if it has one, else the name of its Go type.
 func typeName(obj any) string {
-	if isNil(obj) {
+	if gotype.IsNil(obj) {
 		return ""
 	}
 	if o, ok := obj.(runtime.Object); ok {
@@ -83,7 +69,7 @@ func typeName(obj any) string {
 
 // describeObject names obj as [objectname.Of] does, for error texts. It returns no text for nil.
 func describeObject(obj client.Object) string {
-	if isNil(obj) {
+	if gotype.IsNil(obj) {
 		return ""
 	}
 	return objectname.Of(obj)

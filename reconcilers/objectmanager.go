@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/internal/resourcestate"
 	"github.com/espalier-dev/espalier/internal/write"
 
@@ -102,9 +103,9 @@ func (w *objectWriter[Type]) start(ctx context.Context, desired Type) error {
 func (w objectWriter[Type]) manage(ctx context.Context, how objectStrategy[Type], actual, desired Type) (Type, error) {
 	var none Type
 	switch {
-	case isNil(desired) && isAbsent(actual):
+	case gotype.IsNil(desired) && isAbsent(actual):
 		return none, ClearFinalizer(ctx, w.resource, w.finalizer)
-	case isNil(desired):
+	case gotype.IsNil(desired):
 		return w.delete(ctx, actual)
 	}
 	if w.finalizer != "" {

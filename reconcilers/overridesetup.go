@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/internal/gotype"
 )
 
 // OverrideSetup replaces the set-up of a node. It does not change what the node does in a request.
@@ -50,14 +52,14 @@ func (r *OverrideSetup[Type]) Validate(ctx context.Context) error {
 	if err := r.check(); err != nil {
 		return err
 	}
-	if isNilNode(r.Reconciler) {
+	if gotype.IsNil(r.Reconciler) {
 		return nil
 	}
 	return validateField(ctx, "OverrideSetup", r.Name, "Reconciler", r.Reconciler)
 }
 
 func (r *OverrideSetup[Type]) check() error {
-	if r.Setup == nil && isNilNode(r.Reconciler) {
+	if r.Setup == nil && gotype.IsNil(r.Reconciler) {
 		return fmt.Errorf("OverrideSetup %q must implement at least one of Setup or Reconciler", r.Name)
 	}
 	return nil
@@ -69,7 +71,7 @@ func (r *OverrideSetup[Type]) Reconcile(ctx context.Context, resource Type) (Res
 	if err := r.check(); err != nil {
 		return Result{}, err
 	}
-	if isNilNode(r.Reconciler) {
+	if gotype.IsNil(r.Reconciler) {
 		return Result{}, nil
 	}
 	ctx = Enter(ctx, r.Name)
@@ -80,7 +82,7 @@ func (r *OverrideSetup[Type]) Reconcile(ctx context.Context, resource Type) (Res
 func (r *OverrideSetup[Type]) Describe() Description {
 	r.init()
 	d := Description{Kind: "OverrideSetup", Name: r.Name}
-	if !isNilNode(r.Reconciler) {
+	if !gotype.IsNil(r.Reconciler) {
 		d.Nodes = []Description{Describe(r.Reconciler)}
 	}
 	return d

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/espalier-dev/espalier/internal/definitions"
+	"github.com/espalier-dev/espalier/internal/gotype"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -126,7 +127,7 @@ func (d Description) objects() []runtime.Object {
 	var objects []runtime.Object
 	d.Walk(func(_ string, node Description) {
 		for _, access := range node.Uses {
-			if !isNil(access.Object) {
+			if !gotype.IsNil(access.Object) {
 				objects = append(objects, access.Object)
 			}
 		}
@@ -138,10 +139,10 @@ func (d Description) objects() []runtime.Object {
 // tree reconciles.
 func (a Access) right(root client.Object, scheme *runtime.Scheme, mapper meta.RESTMapper) (r right, err error) {
 	obj := a.Object
-	if isNil(obj) {
+	if gotype.IsNil(obj) {
 		obj = root
 	}
-	if isNil(obj) {
+	if gotype.IsNil(obj) {
 		return r, errors.New("the resource that the tree reconciles is not known: describe the root")
 	}
 	gvk := obj.GetObjectKind().GroupVersionKind()

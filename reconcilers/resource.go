@@ -9,6 +9,7 @@ import (
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/duck"
+	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/internal/statusfield"
 	rtime "github.com/espalier-dev/espalier/time"
 
@@ -179,7 +180,7 @@ func (r *ResourceReconciler[T]) parts() rootParts[T] {
 }
 
 func (r *ResourceReconciler[T]) check(parts *rootParts[T]) error {
-	if isNilNode(r.Reconciler) {
+	if gotype.IsNil(r.Reconciler) {
 		return parts.errorf("must define Reconciler")
 	}
 	return parts.checkType()

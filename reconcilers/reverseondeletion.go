@@ -7,6 +7,8 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/espalier-dev/espalier/internal/gotype"
 )
 
 // ReverseOnDeletion is a [Sequence] whose nodes clean up one after the other, the last one first. Use it if a node must
@@ -35,7 +37,7 @@ func (s ReverseOnDeletion[Type]) SetupWithManager(ctx context.Context, mgr Manag
 
 // Validate checks that no node is nil and, if recursive, every node.
 func (s ReverseOnDeletion[Type]) Validate(ctx context.Context) error {
-	if i := slices.IndexFunc(s, func(node SubReconciler[Type]) bool { return isNilNode(node) }); i >= 0 {
+	if i := slices.IndexFunc(s, func(node SubReconciler[Type]) bool { return gotype.IsNil(node) }); i >= 0 {
 		return nilElement("ReverseOnDeletion", i)
 	}
 	return validateList(ctx, "ReverseOnDeletion", s)
@@ -43,7 +45,7 @@ func (s ReverseOnDeletion[Type]) Validate(ctx context.Context) error {
 
 // Reconcile runs the nodes, see [ReverseOnDeletion].
 func (s ReverseOnDeletion[Type]) Reconcile(ctx context.Context, resource Type) (Result, error) {
-	if i := slices.IndexFunc(s, func(node SubReconciler[Type]) bool { return isNilNode(node) }); i >= 0 {
+	if i := slices.IndexFunc(s, func(node SubReconciler[Type]) bool { return gotype.IsNil(node) }); i >= 0 {
 		return Result{}, nilElement("ReverseOnDeletion", i)
 	}
 	if !CleansUp(ctx, resource) {

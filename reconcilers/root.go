@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/internal/resourcestate"
 	"github.com/espalier-dev/espalier/stash"
 	rtime "github.com/espalier-dev/espalier/time"
@@ -51,7 +52,7 @@ func (r *root) configOf(config Config) Config {
 func (r *root) forget(config Config, resourceType client.Object, req Request) {
 	r.states.Forget(req.NamespacedName)
 	rounds, ok := config.Tracker.(tracker.Rounds)
-	if !ok || isNil(resourceType) {
+	if !ok || gotype.IsNil(resourceType) {
 		return
 	}
 	gone := copyOf(resourceType)
@@ -84,7 +85,7 @@ func (r *rootParts[T]) errorf(format string, args ...any) error {
 
 // checkType returns an error for a type that no resource can be made of.
 func (r *rootParts[T]) checkType() error {
-	if isNil(r.resourceType) {
+	if gotype.IsNil(r.resourceType) {
 		return r.errorf("must define Type since none can be made of %s", reflect.TypeFor[T]())
 	}
 	if lacksKind(r.resourceType) {

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/espalier-dev/espalier/internal/gotype"
 )
 
 // withheld replaces the values of a Secret in logs.
@@ -19,7 +21,7 @@ const withheld = "(withheld)"
 // Go representation of it (invariant L9).
 func sanitize[T client.Object](obj T, author func(T) any) any {
 	switch {
-	case isNil(obj):
+	case gotype.IsNil(obj):
 		return nil
 	case isSecret(obj):
 		return sanitizeSecret(obj, author)

@@ -6,6 +6,8 @@ import (
 	"strconv"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/internal/gotype"
 )
 
 // Sequence runs its nodes one after the other.
@@ -40,7 +42,7 @@ func (s Sequence[Type]) Reconcile(ctx context.Context, resource Type) (Result, e
 	// One allocation for the contexts of all elements.
 	paths := make([]nodePath, len(s))
 	for i, node := range s {
-		if isNilNode(node) {
+		if gotype.IsNil(node) {
 			return Result{}, nilElement("Sequence", i)
 		}
 		paths[i] = nodePath{Context: ctx, name: strconv.Itoa(i), parent: parent}
@@ -65,7 +67,7 @@ func setUpList[Type client.Object](
 	ctx context.Context, mgr Manager, bldr *Builder, kind string, nodes []SubReconciler[Type],
 ) error {
 	for i, node := range nodes {
-		if isNilNode(node) {
+		if gotype.IsNil(node) {
 			return nilElement(kind, i)
 		}
 		if err := node.SetupWithManager(Enter(ctx, strconv.Itoa(i)), mgr, bldr); err != nil {
@@ -77,7 +79,7 @@ func setUpList[Type client.Object](
 
 func validateList[Type client.Object](ctx context.Context, kind string, nodes []SubReconciler[Type]) error {
 	for i, node := range nodes {
-		if isNilNode(node) {
+		if gotype.IsNil(node) {
 			return nilElement(kind, i)
 		}
 		if err := validateNested(ctx, node); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"reflect"
 
+	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/validation"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -40,15 +41,6 @@ type SubReconciler[Type client.Object] interface {
 
 var errNilNode = errors.New("must not be nil")
 
-// isNilNode reports whether node is nil or a nil pointer. A nil list of nodes is an empty list, which can run.
-func isNilNode(node any) bool {
-	if node == nil {
-		return true
-	}
-	v := reflect.ValueOf(node)
-	return v.Kind() == reflect.Pointer && v.IsNil()
-}
-
 // validateNested validates a node nested in another, if the validation is recursive. A node without Validate is valid.
 //
 // Before the set-up of the tree, a node of another package is not validated, because its Validate may need what its
@@ -57,7 +49,7 @@ func validateNested(ctx context.Context, node any) error {
 	if !validation.IsRecursive(ctx) {
 		return nil
 	}
-	if isNilNode(node) {
+	if gotype.IsNil(node) {
 		return errNilNode
 	}
 	validator, ok := node.(validation.Validator)

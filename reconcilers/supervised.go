@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/espalier-dev/espalier/internal/gotype"
 	rtime "github.com/espalier-dev/espalier/time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,7 +17,7 @@ const leftoverDelay = 5 * time.Second
 
 // suspend returns desired as it has to be, or nil if it has to go.
 func suspend[CT client.Object](s supervision, desired CT) (CT, error) {
-	if s.says != Suspend || isNil(desired) {
+	if s.says != Suspend || gotype.IsNil(desired) {
 		return desired, nil
 	}
 	// The author may return the same object again when the supervision is another one.
@@ -41,7 +42,7 @@ func suspendSlots[CT client.Object](s supervision, slots []childSlot[CT]) []chil
 		slots[i].desired, slots[i].err = suspend(s, slots[i].desired)
 	}
 	return slices.DeleteFunc(slots, func(slot childSlot[CT]) bool {
-		return isNil(slot.desired) && len(slot.known) == 0
+		return gotype.IsNil(slot.desired) && len(slot.known) == 0
 	})
 }
 
@@ -63,15 +64,15 @@ type outcome[CT client.Object] struct {
 // it.
 func (o outcome[CT]) observed(now time.Time) []ObservedObject {
 	switch {
-	case !isNil(o.desired):
+	case !gotype.IsNil(o.desired):
 		object := o.child
-		if o.err != nil && isNil(object) && len(o.found) == 1 {
+		if o.err != nil && gotype.IsNil(object) && len(o.found) == 1 {
 			// Nothing was written.
 			object = o.found[0]
 		}
 		return []ObservedObject{observedObject(o.desired, object, o.err)}
 	case o.kept && o.err == nil:
-		if isNil(o.child) {
+		if gotype.IsNil(o.child) {
 			return nil
 		}
 		return []ObservedObject{observedObject(o.child, o.child, nil)}
@@ -93,7 +94,7 @@ func (o outcome[CT]) observed(now time.Time) []ObservedObject {
 // observedObject names a child as named does. The object may be nil.
 func observedObject[CT client.Object](named, object CT, err error) ObservedObject {
 	observed := ObservedObject{Namespace: named.GetNamespace(), Name: named.GetName(), Err: err}
-	if !isNil(object) {
+	if !gotype.IsNil(object) {
 		observed.Namespace, observed.Name = object.GetNamespace(), object.GetName()
 		observed.Object = object
 	}
@@ -110,7 +111,7 @@ func (k *children[T, CT, CLT]) report(ctx context.Context, config Config, s supe
 		}
 		s.by.Observe(object)
 	}
-	leaves := isNil(o.desired) && !o.kept && o.err == nil && len(observed) > 0
+	leaves := gotype.IsNil(o.desired) && !o.kept && o.err == nil && len(observed) > 0
 	if leaves && k.unowned && !k.tracked && k.finalizer == "" {
 		contextOf(ctx).state.wakeAfter(leftoverDelay)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/duck"
+	"github.com/espalier-dev/espalier/internal/gotype"
 	rtime "github.com/espalier-dev/espalier/time"
 
 	"github.com/go-logr/logr"
@@ -90,10 +91,10 @@ func (r *SuppressTransientErrors[T, LT]) Validate(ctx context.Context) error {
 }
 
 func (r *SuppressTransientErrors[T, LT]) check() error {
-	if isNilNode(r.Reconciler) {
+	if gotype.IsNil(r.Reconciler) {
 		return fmt.Errorf("SuppressTransientErrors %q must implement Reconciler", r.Name)
 	}
-	if isNil(r.ListType) {
+	if gotype.IsNil(r.ListType) {
 		return fmt.Errorf("SuppressTransientErrors %q must define ListType since none can be made of %s",
 			r.Name, reflect.TypeFor[LT]())
 	}

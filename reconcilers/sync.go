@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/internal/gotype"
 )
 
 // SyncReconciler runs a function of the author. It is the leaf for work that no other leaf does.
@@ -65,7 +67,7 @@ func (r *SyncReconciler[Type]) SetupWithManager(ctx context.Context, mgr Manager
 // watchUsed watches the types of Uses for what is tracked. Without a tracker nothing can be tracked.
 func (r *SyncReconciler[Type]) watchUsed(ctx context.Context, _ Manager, bldr *Builder) error {
 	for _, access := range r.Uses {
-		if isNil(access.Object) || access.Subresource != "" || !slices.Contains(access.Verbs, "watch") {
+		if gotype.IsNil(access.Object) || access.Subresource != "" || !slices.Contains(access.Verbs, "watch") {
 			continue
 		}
 		if config, err := RetrieveConfig(ctx); err == nil && config.Tracker == nil {

@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/internal/gotype"
 )
 
 // TryCatch runs a node, lets a function replace its result and error, and then runs another node in any case.
@@ -61,14 +63,14 @@ func (r *TryCatch[Type]) Validate(ctx context.Context) error {
 	if err := validateField(ctx, "TryCatch", r.Name, "Try", r.Try); err != nil {
 		return err
 	}
-	if isNilNode(r.Finally) {
+	if gotype.IsNil(r.Finally) {
 		return nil
 	}
 	return validateField(ctx, "TryCatch", r.Name, "Finally", r.Finally)
 }
 
 func (r *TryCatch[Type]) check() error {
-	if isNilNode(r.Try) {
+	if gotype.IsNil(r.Try) {
 		return fmt.Errorf("TryCatch %q must implement Try", r.Name)
 	}
 	return nil
@@ -88,7 +90,7 @@ func (r *TryCatch[Type]) Reconcile(ctx context.Context, resource Type) (Result, 
 		result, err = r.Catch(ctx, resource, result, err)
 		recordUnlocated(ctx, err)
 	}
-	if isNilNode(r.Finally) {
+	if gotype.IsNil(r.Finally) {
 		return result, err
 	}
 	finally, finallyErr := r.Finally.Reconcile(ctx, resource)
@@ -100,7 +102,7 @@ func (r *TryCatch[Type]) Reconcile(ctx context.Context, resource Type) (Result, 
 func (r *TryCatch[Type]) Describe() Description {
 	r.init()
 	d := Description{Kind: "TryCatch", Name: r.Name, Nodes: []Description{describeAs("Try", r.Try)}}
-	if !isNilNode(r.Finally) {
+	if !gotype.IsNil(r.Finally) {
 		d.Nodes = append(d.Nodes, describeAs("Finally", r.Finally))
 	}
 	return d

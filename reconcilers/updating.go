@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/espalier-dev/espalier/duck"
+	"github.com/espalier-dev/espalier/internal/gotype"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -114,7 +115,7 @@ func (m *UpdatingObjectManager[Type]) Validate(ctx context.Context) error {
 	if err := checkPropagation(m.DeletionPropagation); err != nil {
 		return fmt.Errorf("UpdatingObjectManager %q %w", m.Name, err)
 	}
-	if m.DangerouslyAllowDuckTypes || isNil(m.Type) {
+	if m.DangerouslyAllowDuckTypes || gotype.IsNil(m.Type) {
 		return nil
 	}
 	config, err := RetrieveConfig(ctx)

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/internal/jsonmerge"
 	"github.com/espalier-dev/espalier/stash"
 	rtime "github.com/espalier-dev/espalier/time"
@@ -78,10 +79,10 @@ func (r *AdmissionWebhookAdapter[T]) init() {
 }
 
 func (r *AdmissionWebhookAdapter[T]) check() error {
-	if isNilNode(r.Reconciler) {
+	if gotype.IsNil(r.Reconciler) {
 		return fmt.Errorf("AdmissionWebhookAdapter %q must define Reconciler", r.Name)
 	}
-	if isNil(r.Type) {
+	if gotype.IsNil(r.Type) {
 		return fmt.Errorf("AdmissionWebhookAdapter %q must define Type since none can be made of %s",
 			r.Name, reflect.TypeFor[T]())
 	}

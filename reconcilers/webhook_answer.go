@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/espalier-dev/espalier/internal/gotype"
 )
 
 // denial is an error by which the author of a tree denies a request. All other errors are failures.
@@ -28,7 +30,7 @@ func (r *denial) Unwrap() error {
 
 // deny changes resp into the answer to a request that ended with err.
 func deny(ctx context.Context, p *requestState, req admission.Request, resp *admission.Response, err error) {
-	if isNil(err) {
+	if gotype.IsNil(err) {
 		// The Error method of a nil pointer may panic.
 		err = fmt.Errorf("the tree returned a %T that is nil", err)
 	}

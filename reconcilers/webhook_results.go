@@ -15,6 +15,8 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/internal/gotype"
 )
 
 // Warn adds a warning to the admission response, whether the request is allowed or not. Clients such as kubectl print
@@ -76,7 +78,7 @@ func InvalidFields(ctx context.Context, resource client.Object, fields field.Err
 // identify returns the kind and name of resource for error texts.
 func identify(ctx context.Context, resource client.Object) (schema.GroupKind, string) {
 	s := contextOf(ctx)
-	if isNil(resource) {
+	if gotype.IsNil(resource) {
 		return schema.GroupKind{}, s.request.Name
 	}
 	name := resource.GetName()
@@ -84,7 +86,7 @@ func identify(ctx context.Context, resource client.Object) (schema.GroupKind, st
 		name = resource.GetGenerateName() + "*"
 	}
 	gvk := resource.GetObjectKind().GroupVersionKind()
-	if gvk.Empty() && !isNil(s.config.Client) {
+	if gvk.Empty() && !gotype.IsNil(s.config.Client) {
 		gvk = kindOf(s.config.Client, resource)
 	}
 	if gvk.Empty() {
@@ -105,9 +107,9 @@ func RetrieveOldResource[T client.Object](ctx context.Context) (T, error) {
 		return none, nil
 	}
 	old, ok := s.resourceType.(T)
-	if ok && !isNil(old) {
+	if ok && !gotype.IsNil(old) {
 		old = copyOf(old)
-	} else if old = defaultType(none); isNil(old) {
+	} else if old = defaultType(none); gotype.IsNil(old) {
 		return none, fmt.Errorf("unable to decode the old object: no value can be made of %s", reflect.TypeFor[T]())
 	}
 	if err := utiljson.Unmarshal(s.admissionRequest.OldObject.Raw, old); err != nil {

@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/internal/gotype"
 )
 
 // While runs a node again and again, as long as a condition is true.
@@ -116,7 +118,7 @@ func (r *While[Type]) check() error {
 	if r.Condition == nil {
 		return fmt.Errorf("While %q must implement Condition", r.Name)
 	}
-	if isNilNode(r.Reconciler) {
+	if gotype.IsNil(r.Reconciler) {
 		return fmt.Errorf("While %q must implement Reconciler", r.Name)
 	}
 	// A limit that was computed wrongly must not mean a loop without a limit.

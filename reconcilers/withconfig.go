@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/internal/gotype"
 )
 
 // WithConfig runs a node with another [Config], such as one for another cluster, with another identity, or with its own
@@ -75,7 +77,7 @@ func (r *WithConfig[Type]) check() error {
 	if r.Config == nil {
 		return fmt.Errorf("WithConfig %q must define Config", r.Name)
 	}
-	if isNilNode(r.Reconciler) {
+	if gotype.IsNil(r.Reconciler) {
 		return fmt.Errorf("WithConfig %q must define Reconciler", r.Name)
 	}
 	return nil

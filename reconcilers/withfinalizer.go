@@ -8,6 +8,8 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/espalier-dev/espalier/internal/gotype"
 )
 
 // WithFinalizer keeps a deleted resource until the nested node has cleaned up. Use it for state that Kubernetes does
@@ -71,7 +73,7 @@ func (r *WithFinalizer[Type]) check() error {
 	if r.Finalizer == "" {
 		return fmt.Errorf("WithFinalizer %q must define Finalizer", r.Name)
 	}
-	if isNilNode(r.Reconciler) {
+	if gotype.IsNil(r.Reconciler) {
 		return fmt.Errorf("WithFinalizer %q must define Reconciler", r.Name)
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/testing/internal/literal"
 	"github.com/espalier-dev/espalier/testing/internal/objects"
 )
@@ -109,7 +110,7 @@ func (a applied) ref() (ApplyRef, error) {
 	if scheme == nil {
 		scheme = runtime.NewScheme()
 	}
-	if objects.IsNil(a.object) {
+	if gotype.IsNil(a.object) {
 		return ApplyRef{}, errNothingApplied
 	}
 	return applyRefOf(a.object, scheme)

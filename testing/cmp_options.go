@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
-	"github.com/espalier-dev/espalier/testing/internal/objects"
+	"github.com/espalier-dev/espalier/internal/gotype"
 )
 
 // Options for go-cmp. [DefaultDiffer] uses them.
@@ -71,7 +71,7 @@ func normalizeSelector[S interface {
 	String() string
 }](name string) cmp.Option {
 	return cmp.Transformer(name, func(s S) *string {
-		if objects.IsNil(s) || s.Empty() {
+		if gotype.IsNil(s) || s.Empty() {
 			return nil
 		}
 		return new(s.String())
@@ -116,7 +116,7 @@ func withoutTransitionTimes(patch []byte) []byte {
 
 // sent returns the JSON members of an apply configuration; nil for nil.
 func sent(ac runtime.ApplyConfiguration) map[string]any {
-	if objects.IsNil(ac) {
+	if gotype.IsNil(ac) {
 		return nil
 	}
 	raw, err := json.Marshal(ac)

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/internal/kinds"
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/stash"
@@ -67,7 +68,7 @@ type Rollout[Type client.Object] struct {
 // changes do not end, or if they end before the components of the resource are ready. Without a test, as in an example,
 // it panics instead.
 func (r Rollout[Type]) Run(t testing.TB) *RolledOut[Type] {
-	if objects.IsNil(r.Resource) || objects.IsNil(r.Reconciler) || r.Scheme == nil {
+	if gotype.IsNil(r.Resource) || gotype.IsNil(r.Reconciler) || r.Scheme == nil {
 		fatal(t, errors.New("a Rollout needs a Scheme, a Resource and a Reconciler"))
 	}
 	if r.Now.IsZero() {

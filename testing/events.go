@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlrecorder "sigs.k8s.io/controller-runtime/pkg/recorder"
 
-	"github.com/espalier-dev/espalier/testing/internal/objects"
+	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/testing/internal/recording"
 )
 
@@ -62,7 +62,7 @@ func Warning(obj client.Object, reason, message string) Event {
 
 // resolved returns the event with the kind and name of the object that it is about, in place of the object.
 func (e Event) resolved(scheme *runtime.Scheme) (Event, error) {
-	if objects.IsNil(e.Regarding) {
+	if gotype.IsNil(e.Regarding) {
 		return e, nil
 	}
 	about, err := newEvent(e.Regarding, nil, scheme)
@@ -106,7 +106,7 @@ func newEvent(regarding, related runtime.Object, scheme *runtime.Scheme) (Event,
 		TypeMeta:       metav1.TypeMeta{APIVersion: ref.APIVersion, Kind: ref.Kind},
 		NamespacedName: types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name},
 	}
-	if objects.IsNil(related) {
+	if gotype.IsNil(related) {
 		return event, nil
 	}
 	if event.Related, err = referTo(related, scheme); err != nil {
@@ -117,7 +117,7 @@ func newEvent(regarding, related runtime.Object, scheme *runtime.Scheme) (Event,
 
 // referTo refers to the object that obj stands for.
 func referTo(obj runtime.Object, scheme *runtime.Scheme) (*corev1.ObjectReference, error) {
-	if objects.IsNil(obj) {
+	if gotype.IsNil(obj) {
 		return nil, reference.ErrNilObject
 	}
 	return reference.GetReference(scheme, obj.DeepCopyObject())

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/testing/internal/objects"
 	"github.com/espalier-dev/espalier/testing/internal/store"
 )
@@ -60,7 +61,7 @@ func (c *ExpectConfig) checkGiven(resource client.Object) error {
 	}
 	for i, obj := range c.StatusSubResourceTypes {
 		name := fmt.Sprintf("StatusSubResourceTypes[%d]", i)
-		if objects.IsNil(obj) {
+		if gotype.IsNil(obj) {
 			return fmt.Errorf("%s is nil", name)
 		}
 		if _, err := c.stored(name, obj); err != nil {
@@ -107,14 +108,14 @@ func content(obj client.Object) any {
 
 // isResource reports whether obj is the resource of a case, the same value.
 func isResource(obj, resource client.Object) bool {
-	return !objects.IsNil(resource) && reflect.TypeOf(obj).Comparable() && obj == resource
+	return !gotype.IsNil(resource) && reflect.TypeOf(obj).Comparable() && obj == resource
 }
 
 // checkList checks one list of given objects by their names in messages.
 func (c *ExpectConfig) checkList(names []string, objs []client.Object) error {
 	known := map[objectKey]string{}
 	for i, obj := range objs {
-		if objects.IsNil(obj) {
+		if gotype.IsNil(obj) {
 			return fmt.Errorf("%s is nil", names[i])
 		}
 		stored, err := c.stored(names[i], obj)
@@ -165,10 +166,4 @@ func notInScheme(obj runtime.Object) string {
 // String names the object.
 func (k objectKey) String() string {
 	return k.Kind + " " + objects.Path(k.Namespace, k.Name)
-}
-
-// isNothing reports whether a factory returned nil, or a nil pointer. A nil slice of nodes is an empty tree.
-func isNothing(made any) bool {
-	v := reflect.ValueOf(made)
-	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }

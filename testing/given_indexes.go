@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/testing/internal/objects"
 )
 
@@ -28,7 +29,7 @@ var errIndex = errors.New("an Index needs an Object, a Field and an Extract")
 // checkIndexes returns what is wrong with the given indexes.
 func (c *ExpectConfig) checkIndexes() error {
 	for i, index := range c.GivenIndexes {
-		if objects.IsNil(index.Object) || index.Field == "" || index.Extract == nil {
+		if gotype.IsNil(index.Object) || index.Field == "" || index.Extract == nil {
 			return fmt.Errorf("GivenIndexes[%d]: %w", i, errIndex)
 		}
 		if _, err := objects.KindOf(index.Object, c.Scheme); err != nil {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/testing/internal/literal"
 	"github.com/espalier-dev/espalier/testing/internal/objects"
 	"github.com/espalier-dev/espalier/testing/internal/recording"
@@ -234,7 +235,7 @@ func matching[T any](values []T, matches func(T) bool) T {
 
 // nameOfObject returns the kind and the name of an object.
 func nameOfObject(obj client.Object, scheme *runtime.Scheme) string {
-	if objects.IsNil(obj) {
+	if gotype.IsNil(obj) {
 		return "nil"
 	}
 	obj = objects.Copy(obj)

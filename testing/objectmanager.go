@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/stash"
 	"github.com/espalier-dev/espalier/testing/internal/objects"
@@ -34,11 +35,11 @@ func (StubObjectManager[Type]) Manage(ctx context.Context, _ client.Object, actu
 	if err != nil {
 		return none, err
 	}
-	absent := objects.IsNil(actual) || actual.GetCreationTimestamp().Time.IsZero()
+	absent := gotype.IsNil(actual) || actual.GetCreationTimestamp().Time.IsZero()
 	switch {
-	case objects.IsNil(desired) && absent:
+	case gotype.IsNil(desired) && absent:
 		return none, nil
-	case objects.IsNil(desired):
+	case gotype.IsNil(desired):
 		if !actual.GetDeletionTimestamp().IsZero() {
 			return none, nil
 		}
@@ -121,7 +122,7 @@ func ObjectManagerReconcilerTestHarnessResultStasher[T client.Object]() stash.St
 
 // Validate validates the object manager, if it can be.
 func (r ObjectManagerReconcilerTestHarness[T]) Validate(ctx context.Context) error {
-	if objects.IsNil(r.ObjectManager) {
+	if gotype.IsNil(r.ObjectManager) {
 		return errNoObjectManager
 	}
 	if v, ok := r.ObjectManager.(validation.Validator); ok {
@@ -149,7 +150,7 @@ func (r ObjectManagerReconcilerTestHarness[T]) Reconcile(
 	}
 	actual := ObjectManagerReconcilerTestHarnessActualStasher[T]().RetrieveOrDie(ctx)
 	desired := ObjectManagerReconcilerTestHarnessDesiredStasher[T]().RetrieveOrDie(ctx)
-	if !objects.IsNil(actual) {
+	if !gotype.IsNil(actual) {
 		c, err := reconcilers.RetrieveConfig(ctx)
 		if err != nil {
 			return reconcilers.Result{}, err

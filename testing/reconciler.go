@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/validation"
 )
@@ -166,7 +167,7 @@ func (tc *ReconcilerTestCase) runOnce(t *testing.T, scheme *runtime.Scheme, fact
 	run.request = &tc.Request
 	run.check(t)
 	r := factory(t, tc, run.expect.Config())
-	if isNothing(r) {
+	if gotype.IsNil(r) {
 		t.Fatal("the factory returned no reconciler")
 	}
 

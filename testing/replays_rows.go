@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/stash"
 )
@@ -29,7 +30,7 @@ func (tc *SubReconcilerTestCase[Type]) replays(
 		t *testing.T, tc *SubReconcilerTestCase[Type], c reconcilers.Config,
 	) (reconcile.Reconciler, error) {
 		node := factory(t, tc, c)
-		if isNothing(node) {
+		if gotype.IsNil(node) {
 			return nil, errNoNode
 		}
 		return &reconcilers.ResourceReconciler[Type]{
@@ -61,7 +62,7 @@ func (tc *ReconcilerTestCase) replays(
 		t *testing.T, tc *ReconcilerTestCase, c reconcilers.Config,
 	) (reconcile.Reconciler, error) {
 		root := factory(t, tc, c)
-		if isNothing(root) {
+		if gotype.IsNil(root) {
 			return nil, errNoRoot
 		}
 		return root, nil

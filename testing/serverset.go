@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/testing/internal/objects"
 )
 
@@ -21,7 +22,7 @@ import (
 
 // withoutServerSet returns actual without what only a server sets and expected does not set.
 func withoutServerSet(expected, actual client.Object) client.Object {
-	if objects.IsNil(expected) || objects.IsNil(actual) {
+	if gotype.IsNil(expected) || gotype.IsNil(actual) {
 		return actual
 	}
 	if _, ok := actual.(*Inventory); ok {
@@ -169,7 +170,7 @@ func clearObservedFields(expected, actual reflect.Value, generation int64) {
 
 // appliedWithoutServerSet returns actual without what only a server sets and expected does not set.
 func appliedWithoutServerSet(expected, actual runtime.ApplyConfiguration) runtime.ApplyConfiguration {
-	if objects.IsNil(expected) || objects.IsNil(actual) {
+	if gotype.IsNil(expected) || gotype.IsNil(actual) {
 		return actual
 	}
 	members := sent(actual)

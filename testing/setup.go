@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/testing/internal/fakemanager"
 	"github.com/espalier-dev/espalier/testing/internal/objects"
@@ -168,7 +169,7 @@ func (tc *SetupTestCase) Run(t *testing.T, scheme *runtime.Scheme, factory Setup
 		t.Fatalf("the manager cannot be made: %s", err)
 	}
 	setup := factory(t, tc, mgr.NewConfig())
-	if objects.IsNil(setup) {
+	if gotype.IsNil(setup) {
 		t.Fatal("Setup factory returned nothing to set up")
 	}
 	err = setup.SetupWithManager(run.ctx, mgr)
@@ -242,7 +243,7 @@ func (e SetupEvent) run(t *testing.T, ctx context.Context, c *ExpectConfig, i in
 		t.Errorf("%s has nothing that happens", at)
 	}
 	before := e.Before
-	if objects.IsNil(before) || objects.IsNil(e.Updated) {
+	if gotype.IsNil(before) || gotype.IsNil(e.Updated) {
 		before = e.Updated
 	}
 	for _, change := range []struct{ before, after client.Object }{
@@ -266,7 +267,7 @@ func (e SetupEvent) describe(scheme *runtime.Scheme) string {
 		verb string
 		obj  client.Object
 	}{{"created ", e.Created}, {"updated ", e.Updated}, {"deleted ", e.Deleted}} {
-		if objects.IsNil(change.obj) {
+		if gotype.IsNil(change.obj) {
 			continue
 		}
 		obj := objects.Copy(change.obj)
@@ -333,7 +334,7 @@ func textOfRequest(request reconcilers.Request) string {
 
 // textOfType names the type that an object of a table stands for.
 func textOfType(obj client.Object, scheme *runtime.Scheme) string {
-	if objects.IsNil(obj) {
+	if gotype.IsNil(obj) {
 		return "nil"
 	}
 	watched, err := fakemanager.TypeOf(objects.Copy(obj), scheme)

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/testing/internal/objects"
 )
 
@@ -19,7 +20,7 @@ func typesWithStatus(objs []client.Object, scheme *runtime.Scheme) []client.Obje
 	var types []client.Object
 	known := sets.New[schema.GroupVersionKind]()
 	for _, obj := range objs {
-		if objects.IsNil(obj) || scheme == nil {
+		if gotype.IsNil(obj) || scheme == nil {
 			continue
 		}
 		obj = objects.Copy(obj)

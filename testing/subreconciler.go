@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/stash"
 	"github.com/espalier-dev/espalier/testing/internal/objects"
@@ -187,14 +188,14 @@ func (tc *SubReconcilerTestCase[Type]) runOnce(
 	defer failOnPanic(t)
 	run := begin(t, tc, scheme, stash.WithContext)
 	defer run.end(t)
-	if objects.IsNil(tc.Resource) {
+	if gotype.IsNil(tc.Resource) {
 		t.Fatal("Resource field is required")
 	}
 	tc.give(run.expect)
 	run.resource = tc.Resource
 	run.check(t)
 	r := factory(t, tc, run.expect.Config())
-	if isNothing(r) {
+	if gotype.IsNil(r) {
 		t.Fatal("the factory returned no sub-reconciler")
 	}
 	tc.reconcile(t, run, r)
@@ -263,7 +264,7 @@ func (tc *SubReconcilerTestCase[Type]) reconcile(t *testing.T, run *caseRun, r r
 		return
 	}
 	expected := first.before
-	if !objects.IsNil(tc.ExpectResource) {
+	if !gotype.IsNil(tc.ExpectResource) {
 		expected = asGiven(tc.ExpectResource)
 		if run.expect.faithful {
 			expected = objects.Copy(tc.ExpectResource)
@@ -346,7 +347,7 @@ func (tc *SubReconcilerTestCase[Type]) assertStash(t *testing.T, ctx context.Con
 			tc.VerifyStashedValue(t, key, expected, actual)
 			continue
 		}
-		if objects.IsNil(expected) && objects.IsNil(actual) {
+		if gotype.IsNil(expected) && gotype.IsNil(actual) {
 			continue
 		}
 		assertStashed(t, ctx, c, tc.ExpectStashedValues, key, actual)
@@ -380,7 +381,7 @@ func asGiven[Type client.Object](obj Type) Type {
 
 // copyOfValue returns a deep copy of an object, and any other value as it is.
 func copyOfValue(value any) any {
-	if obj, ok := value.(runtime.Object); ok && !objects.IsNil(obj) {
+	if obj, ok := value.(runtime.Object); ok && !gotype.IsNil(obj) {
 		return obj.DeepCopyObject()
 	}
 	return value

@@ -12,7 +12,8 @@ package gate
 import (
 	"errors"
 	"fmt"
-	"reflect"
+
+	"github.com/espalier-dev/espalier/internal/gotype"
 )
 
 // Gate says whether something is on. An error means that it is not known.
@@ -22,7 +23,7 @@ type Gate interface {
 
 // Enabled returns what a gate says. A nil gate is on, also one that is a nil pointer or a nil function.
 func Enabled(gate Gate) (bool, error) {
-	if isNil(gate) {
+	if gotype.IsNil(gate) {
 		return true, nil
 	}
 	return gate.Enabled()
@@ -100,16 +101,4 @@ type not struct {
 func (n not) Enabled() (bool, error) {
 	on, err := Enabled(n.gate)
 	return !on && err == nil, err
-}
-
-func isNil(gate Gate) bool {
-	if gate == nil {
-		return true
-	}
-	switch v := reflect.ValueOf(gate); v.Kind() {
-	case reflect.Pointer, reflect.Func, reflect.Map, reflect.Slice, reflect.Chan:
-		return v.IsNil()
-	default:
-		return false
-	}
 }

@@ -59,8 +59,8 @@ replicas: {{ .replicas | default 2 }}
 func ExampleInstrument() {
 	fmt.Println(gotemplate.Instrument("list.yaml", "{{ range .items }}- {{ . }}\n{{ end }}", "", ""))
 	// Output:
-	// {{ espalierGuardEnter "list.yaml" 0 }}{{ range .items }}{{ espalierGuardRound 3 }}- {{ . | espalierGuardCount }}
-	// {{ end }}{{ espalierGuardLeave }} <nil>
+	// {{ espalierGuardEnter 0 }}{{ range .items }}{{ espalierGuardRound 3 }}- {{ . | espalierGuardCount }}
+	// {{ end }} <nil>
 }
 
 // A generator keeps the lookups of an execution, and later finds out whether it would see the same.

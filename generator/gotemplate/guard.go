@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"regexp"
+	"runtime"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"text/template"
 	"time"
@@ -16,36 +17,37 @@ const (
 	defaultTime = 10 * time.Second
 	defaultSize = 64 << 20
 
-	// maxNesting is how deep templates may include each other, and how deep values may be nested.
+	// maxNesting is how deep values may be nested.
 	maxNesting = 1000
+	// maxFrames is how deep the stack may be on which templates include each other. The deepest inclusion that charts
+	// need has about 20 calls.
+	maxFrames = 20_000
 	// callCost is what a call of the guard costs besides its bytes, so that an empty loop ends too.
 	callCost = 16
 	// clockEvery is how many calls may pass between two looks at the clock, and clockBytes how many bytes.
 	clockEvery, clockBytes = 64, 4096
+	// depthEvery is how many templates may begin between two looks at the stack.
+	depthEvery = 32
+
+	ofSize, ofTime = "limit of a template: size: ", "limit of a template: time: "
 )
 
 // Guard bounds the templates of one execution. It is safe for concurrent use.
 //
-// A template is guarded in two steps. [Instrument] changes its text, so that it calls functions of the guard in each
-// round of a loop, and for each value. [Guard.Functions] has these functions, and takes the place of functions whose
-// result may be much larger than their arguments, such as repeat and until.
+// A template is guarded in two steps. [Instrument] adds calls of functions of the guard to its text: at the beginning
+// of each template and in each round of a loop, and for values. [Guard.Functions] has these functions, and takes the
+// place of functions whose result may be much larger than their arguments, such as repeat and until.
 //
-// Templates may include each other up to a depth of 1000, and so may values contain each other. This counts as a limit
-// of size.
+// Templates may include each other to a depth of about 1000, and values may contain each other to a depth of 1000. This
+// counts as a limit of size.
 type Guard struct {
 	ctx     context.Context
 	limits  Limits
 	started time.Time
 
-	used  atomic.Int64
-	calls atomic.Uint32
-	err   atomic.Pointer[error]
-
-	mu sync.Mutex
-	// running are the names of the templates that are executed now, from the outermost to the innermost.
-	running []string
-	// guarded has the texts that tpl got, as they were instrumented.
-	guarded map[string]string
+	used           atomic.Int64
+	calls, entered atomic.Uint32
+	err            atomic.Pointer[limitError]
 }
 
 // NewGuard starts the clock of an execution. It ends when ctx is done, or when a limit is reached.
@@ -56,14 +58,13 @@ func NewGuard(ctx context.Context, limits Limits) *Guard {
 	if limits.Size <= 0 {
 		limits.Size = defaultSize
 	}
-	return &Guard{ctx: ctx, limits: limits, started: time.Now(), guarded: map[string]string{}}
+	return &Guard{ctx: ctx, limits: limits, started: time.Now()}
 }
 
 // The names of the functions that Instrument adds. A template that calls one of them itself is refused.
 const (
 	reserved      = "espalierGuard"
 	functionEnter = reserved + "Enter"
-	functionLeave = reserved + "Leave"
 	functionRound = reserved + "Round"
 	functionCount = reserved + "Count"
 	functionCheck = reserved + "Check"
@@ -74,7 +75,6 @@ const (
 func (g *Guard) Functions() template.FuncMap {
 	functions := template.FuncMap{
 		functionEnter: g.enter,
-		functionLeave: g.leave,
 		functionRound: g.round,
 		functionCount: g.count,
 		functionCheck: g.check,
@@ -84,46 +84,63 @@ func (g *Guard) Functions() template.FuncMap {
 	return functions
 }
 
-// Err returns an error that wraps [ErrLimit] if a limit was reached, or the error of the context; otherwise nil. A
-// template may swallow the error of a function, so look here after each execution.
-func (g *Guard) Err() error {
-	if err := g.err.Load(); err != nil {
-		return *err
+// Err returns an error that wraps [ErrLimit] if a limit was reached, or the error of the context; otherwise nil. The
+// failure is the error of the execution, which says in which template that was. A template may swallow the error of a
+// function, so call Err after each execution.
+func (g *Guard) Err(failure error) error {
+	if g.err.Load() == nil && g.clock() == nil {
+		return nil
 	}
-	return g.clock()
+	limit := *g.err.Load()
+	if failure != nil {
+		for _, match := range executing.FindAllStringSubmatch(failure.Error(), -1) {
+			if match[1] != nameOfTpl {
+				limit.template = fmt.Sprintf("template %q", match[1])
+			}
+		}
+	}
+	return limit
 }
 
-// fail keeps the first error.
-func (g *Guard) fail(err error) error {
-	g.err.CompareAndSwap(nil, &err)
+// nameOfTpl is the name of the texts that tpl executes.
+const nameOfTpl = "tpl"
+
+// executing is in the errors of the template engine, from the outermost template to the innermost.
+var executing = regexp.MustCompile(`: executing "([^"]*)" at <`)
+
+// limitError says what a template did. It wraps [ErrLimit] or the error of the context.
+type limitError struct {
+	before, template, after string
+	err                     error
+}
+
+func (e limitError) Error() string { return e.before + e.template + e.after }
+
+func (e limitError) Unwrap() error { return e.err }
+
+// fail keeps the first error, that of a limit or of the context.
+func (g *Guard) fail(err error, kind, format string, args ...any) error {
+	g.err.CompareAndSwap(nil, &limitError{
+		err: err, before: kind, template: "a template", after: fmt.Sprintf(format, args...),
+	})
 	return *g.err.Load()
 }
 
 func (g *Guard) tooLarge() error {
-	return g.fail(fmt.Errorf("%w: size: %s computes more than %d bytes", ErrLimit, g.where(), g.limits.Size))
+	return g.fail(ErrLimit, ofSize, " computes more than %d bytes", g.limits.Size)
 }
 
 func (g *Guard) tooDeep(what string) error {
-	return g.fail(fmt.Errorf("%w: size: %s nests %s deeper than %d", ErrLimit, g.where(), what, maxNesting))
-}
-
-// where names the template that is executed now.
-func (g *Guard) where() string {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if len(g.running) == 0 {
-		return "a template"
-	}
-	return fmt.Sprintf("template %q", g.running[len(g.running)-1])
+	return g.fail(ErrLimit, ofSize, " nests %s too deep", what)
 }
 
 // clock returns an error if the time is over.
 func (g *Guard) clock() error {
 	if err := g.ctx.Err(); err != nil {
-		return g.fail(fmt.Errorf("%s was interrupted: %w", g.where(), err))
+		return g.fail(err, "", " was interrupted: %s", err)
 	}
 	if time.Since(g.started) > g.limits.Time {
-		return g.fail(fmt.Errorf("%w: time: %s takes longer than %s", ErrLimit, g.where(), g.limits.Time))
+		return g.fail(ErrLimit, ofTime, " takes longer than %s", g.limits.Time)
 	}
 	return nil
 }
@@ -150,29 +167,16 @@ func (g *Guard) reserve(n, size int) error {
 	return nil
 }
 
-// enter is called at the beginning of each template, leave at its end. An error ends all templates, so it does not
-// matter that leave is not called then.
-func (g *Guard) enter(name string, bytes int) (string, error) {
-	g.mu.Lock()
-	g.running = append(g.running, name)
-	nesting := len(g.running)
-	g.mu.Unlock()
-	if nesting > maxNesting {
+// enter is called at the beginning of each template, with the bytes of its text. How deep templates are nested is seen
+// on the stack, whoever executes them.
+func (g *Guard) enter(bytes int) (string, error) {
+	if g.entered.Add(1)%depthEvery == 0 && runtime.Callers(maxFrames, make([]uintptr, 1)) > 0 {
 		return "", g.tooDeep("templates")
 	}
 	return "", g.charge(bytes)
 }
 
-func (g *Guard) leave() string {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if len(g.running) > 0 {
-		g.running = g.running[:len(g.running)-1]
-	}
-	return ""
-}
-
-// round is called in each round of a loop, and in branches, with the number of bytes of their text.
+// round is called in each round of a loop, and in branches, with the bytes of their text.
 func (g *Guard) round(bytes int) (string, error) { return "", g.charge(bytes) }
 
 // count counts a value, and returns it. It takes a reflect.Value, because the template engine treats a value that can
@@ -208,40 +212,20 @@ func (g *Guard) text(leftDelimiter, rightDelimiter string, v reflect.Value) (ref
 	if content.Kind() != reflect.String {
 		return v, nil
 	}
-	text, err := g.instrument(leftDelimiter, rightDelimiter, content.String())
-	return reflect.ValueOf(text), err
-}
-
-func (g *Guard) instrument(leftDelimiter, rightDelimiter, text string) (string, error) {
+	text := content.String()
 	if err := g.charge(len(text)); err != nil {
-		return "", err
+		return v, err
 	}
 	if !strings.Contains(text, leftDelimiter) {
-		return text, nil
-	}
-	g.mu.Lock()
-	guarded, ok := g.guarded[text]
-	name := "tpl"
-	if len(g.running) > 0 {
-		name = g.running[len(g.running)-1]
-	}
-	g.mu.Unlock()
-	if ok {
-		return guarded, nil
+		return v, nil
 	}
 	// The tree of a text is much larger than the text.
 	if err := g.reserve(len(text), 8); err != nil {
-		return "", err
+		return v, err
 	}
-	guarded, err := Instrument(name, text, leftDelimiter, rightDelimiter)
+	guarded, err := Instrument(nameOfTpl, text, leftDelimiter, rightDelimiter)
 	if err != nil {
-		return "", err
+		return v, err
 	}
-	if err := g.charge(len(guarded)); err != nil {
-		return "", err
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.guarded[text] = guarded
-	return guarded, nil
+	return reflect.ValueOf(guarded), g.charge(len(guarded))
 }

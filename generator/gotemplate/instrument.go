@@ -1,9 +1,10 @@
 package gotemplate
 
 import (
+	"cmp"
 	"fmt"
-	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"text/template/parse"
 )
@@ -16,8 +17,9 @@ const (
 	smallBranch = 64
 )
 
-// Instrument returns the text of a template as it is to be executed with [Guard.Functions]. It has the same output, and
-// its actions are in the same lines as far as possible. The error is that of the parser, with name and line.
+// Instrument returns the text of a template as it is to be executed with [Guard.Functions]: with calls of the guard. It
+// has the same output, and its actions are in the same lines. The error is that of the parser, with name and
+// line.
 //
 // Empty delimiters are {{ and }}. Others consist of ASCII characters without a meaning in actions, such as [[ and ]].
 func Instrument(name, text, leftDelimiter, rightDelimiter string) (_ string, err error) {
@@ -38,12 +40,18 @@ func Instrument(name, text, leftDelimiter, rightDelimiter string) (_ string, err
 	if _, err := root.Parse(text, leftDelimiter, rightDelimiter, trees); err != nil {
 		return "", err
 	}
-	p := &printer{left: leftDelimiter, right: rightDelimiter, source: newLines(text), line: 1}
-	p.file(root, trees)
-	if p.err != nil {
-		return "", fmt.Errorf("template %q: %w", name, p.err)
+	a := &additions{text: text, left: leftDelimiter, right: rightDelimiter}
+	for _, tree := range trees {
+		// The parser treats a template without content as none. So a call must not be its only content.
+		if !parse.IsEmptyTree(tree.Root) {
+			a.begin(tree.Root, functionEnter)
+			a.list(tree.Root)
+		}
 	}
-	return p.out.String(), nil
+	if a.err != nil {
+		return "", fmt.Errorf("template %q: %w", name, a.err)
+	}
+	return a.added(), nil
 }
 
 // delimiters fills in the defaults, and refuses what could be mistaken for something else in an action.
@@ -63,130 +71,216 @@ func delimiters(left, right string) (string, string, error) {
 	return left, right, nil
 }
 
-// file prints all templates of a text. Definitions are printed where they are, so that the lines stay the same; those
-// in a block that is nested come after what is around them.
-func (p *printer) file(root *parse.Tree, trees map[string]*parse.Tree) {
-	definitions := slices.SortedFunc(maps.Values(trees), func(a, b *parse.Tree) int {
-		return int(a.Root.Pos) - int(b.Root.Pos)
-	})
-	definitions = slices.DeleteFunc(definitions, func(t *parse.Tree) bool { return t == root })
-	before := func(end parse.Pos) {
-		for len(definitions) > 0 && (end < 0 || definitions[0].Root.Pos < end) {
-			p.definition(definitions[0])
-			definitions = definitions[1:]
-		}
-	}
-	// The parser treats a template without content as none. So a guard must not be its only content.
-	empty := parse.IsEmptyTree(root.Root)
-	if !empty {
-		p.enter(root.Name, root.Root)
-	}
-	for _, node := range root.Root.Nodes {
-		before(node.Position())
-		p.node(node)
-	}
-	if !empty {
-		p.leave()
-	}
-	before(-1)
+// additions are the calls of the guard to add to a text. Each node of the parser says where one begins, and the text
+// from there on where it ends.
+type additions struct {
+	text, left, right string
+	all               []addition
+	err               error
 }
 
-func (p *printer) definition(t *parse.Tree) {
-	p.open(t.Root.Pos, "define ", quote(t.Name))
-	p.close()
-	empty := parse.IsEmptyTree(t.Root)
-	if !empty {
-		p.enter(t.Name, t.Root)
-	}
-	p.nodes(t.Root)
-	if !empty {
-		p.leave()
-	}
-	p.end()
+type addition struct {
+	at   int
+	text string
 }
 
-func (p *printer) enter(name string, list *parse.ListNode) {
-	p.action(functionEnter, " ", quote(name), " ", fmt.Sprint(costOf(list)))
+// add adds words. Those at the same place stay in the order in which they were added.
+func (a *additions) add(at int, words ...string) {
+	a.all = append(a.all, addition{at, strings.Join(words, " ")})
 }
 
-func (p *printer) leave() { p.action(functionLeave) }
-
-// round counts a round of a loop, or a branch that has much text.
-func (p *printer) round(list *parse.ListNode, always bool) {
-	if cost := costOf(list); always || cost > smallBranch {
-		p.action(functionRound, " ", fmt.Sprint(cost))
+func (a *additions) added() string {
+	slices.SortStableFunc(a.all, func(x, y addition) int { return cmp.Compare(x.at, y.at) })
+	var out strings.Builder
+	done := 0
+	for _, addition := range a.all {
+		out.WriteString(a.text[done:addition.at])
+		out.WriteString(addition.text)
+		done = addition.at
 	}
+	out.WriteString(a.text[done:])
+	return out.String()
 }
 
-// costOf returns how many bytes a list prints without values. Branches that count themselves are left out.
-func costOf(list *parse.ListNode) int {
-	if list == nil {
-		return 0
+// begin adds an action at the beginning of a list, with the bytes that the list prints besides values.
+func (a *additions) begin(list *parse.ListNode, function string) {
+	at, left := int(list.Pos), a.left
+	// The space before an action that trims it must be trimmed by what is added in between.
+	if rest, ok := strings.CutPrefix(a.text[at:], left+"-"); ok && rest != "" && isSpace(rest[0]) {
+		left += "-"
 	}
-	cost := 0
-	branch := func(b *parse.BranchNode) {
-		for _, list := range []*parse.ListNode{b.List, b.ElseList} {
-			if bytes := costOf(list); bytes <= smallBranch {
-				cost += bytes
+	a.add(at, left, function, strconv.Itoa(bytesOf(list)), a.right)
+}
+
+func (a *additions) list(list *parse.ListNode) {
+	for _, node := range list.Nodes {
+		switch n := node.(type) {
+		case *parse.ActionNode:
+			a.pipe(n.Pipe, len(n.Pipe.Decl) == 0)
+		case *parse.IfNode:
+			a.branch(&n.BranchNode)
+		case *parse.WithNode:
+			a.branch(&n.BranchNode)
+		case *parse.RangeNode:
+			a.branch(&n.BranchNode)
+		case *parse.TemplateNode:
+			if n.Pipe != nil {
+				a.pipe(n.Pipe, false)
 			}
 		}
 	}
+}
+
+// branch guards each round of a loop, and branches that have much text.
+func (a *additions) branch(b *parse.BranchNode) {
+	a.pipe(b.Pipe, false)
+	if b.NodeType == parse.NodeRange || bytesOf(b.List) > smallBranch {
+		a.begin(b.List, functionRound)
+	}
+	a.list(b.List)
+	if b.ElseList == nil {
+		return
+	}
+	if bytesOf(b.ElseList) > smallBranch {
+		a.begin(b.ElseList, functionRound)
+	}
+	a.list(b.ElseList)
+}
+
+// bytesOf returns how many bytes of text a list prints at most. Branches that count themselves are left out, so it is
+// small for the list of an else that goes on with if: there is no place for an action in it.
+func bytesOf(list *parse.ListNode) int {
+	if list == nil {
+		return 0
+	}
+	bytes := 0
 	for _, node := range list.Nodes {
 		switch n := node.(type) {
 		case *parse.TextNode:
-			cost += len(n.Text)
-		case *parse.ActionNode:
-			cost += costOfLiteral(n.Pipe)
+			bytes += len(n.Text)
 		case *parse.IfNode:
-			branch(&n.BranchNode)
+			bytes += max(textOfSmall(n.List), textOfSmall(n.ElseList))
 		case *parse.WithNode:
-			branch(&n.BranchNode)
+			bytes += max(textOfSmall(n.List), textOfSmall(n.ElseList))
 		}
 	}
-	return cost
+	return bytes
 }
 
-func costOfLiteral(pipe *parse.PipeNode) int {
-	if len(pipe.Decl) > 0 || len(pipe.Cmds) != 1 || len(pipe.Cmds[0].Args) != 1 {
-		return 0
+func textOfSmall(list *parse.ListNode) int {
+	if bytes := bytesOf(list); bytes <= smallBranch {
+		return bytes
 	}
-	switch n := pipe.Cmds[0].Args[0].(type) {
-	case *parse.StringNode:
-		return len(n.Text)
-	case *parse.NumberNode:
-		return len(n.Text)
-	default:
-		return 0
+	return 0
+}
+
+// pipe guards the values that the commands of a pipeline have.
+func (a *additions) pipe(pipe *parse.PipeNode, printed bool) {
+	for i, command := range pipe.Cmds {
+		a.command(command)
+		if function := guardOf(pipe, i, printed); function != "" {
+			a.add(a.endOfCommand(command), " |", function)
+		}
 	}
 }
+
+// command guards the first argument of the functions that write it as text or execute it.
+func (a *additions) command(command *parse.CommandNode) {
+	for _, arg := range command.Args {
+		a.arg(arg)
+	}
+	name := functionOf(command)
+	if len(command.Args) == 1 || name != "tpl" && !writesText.Has(name) {
+		return
+	}
+	start := int(command.Pos) + len(name)
+	for isSpace(a.text[start]) {
+		start++
+	}
+	if name == "tpl" {
+		// The argument comes last, because errors of the caller name what was last.
+		a.add(start, "("+functionText, strconv.Quote(a.left), strconv.Quote(a.right), "")
+	} else {
+		a.add(start, "("+functionCheck, "")
+	}
+	a.add(start+endOfOperand(a.text[start:], a.right), ")")
+}
+
+func (a *additions) arg(arg parse.Node) {
+	switch n := arg.(type) {
+	case *parse.PipeNode:
+		a.pipe(n, false)
+	case *parse.ChainNode:
+		a.arg(n.Node)
+	case *parse.IdentifierNode:
+		if strings.HasPrefix(n.Ident, reserved) {
+			a.err = fmt.Errorf("function %q is reserved", n.Ident)
+		}
+	}
+}
+
+// endOfCommand returns where the command ends, before the marker of an action that trims.
+func (a *additions) endOfCommand(command *parse.CommandNode) int {
+	start := int(command.Pos)
+	end := start + endOf(a.text[start:], func(rest string) bool {
+		return rest[0] == '|' || rest[0] == ')' || strings.HasPrefix(rest, a.right)
+	})
+	before := a.text[:end]
+	if trimmed, ok := strings.CutSuffix(before, "-"); ok && isSpace(trimmed[len(trimmed)-1]) {
+		before = trimmed
+	}
+	return len(strings.TrimRight(before, spaces))
+}
+
+// endOfOperand returns where the operand ends that a text begins with.
+func endOfOperand(text, right string) int {
+	return endOf(text, func(rest string) bool {
+		return isSpace(rest[0]) || rest[0] == '|' || rest[0] == ')' || strings.HasPrefix(rest, right)
+	})
+}
+
+// endOf returns where ends says so, outside of literals and parentheses.
+func endOf(text string, ends func(rest string) bool) int {
+	for i, depth := 0, 0; i < len(text); i++ {
+		if depth == 0 && ends(text[i:]) {
+			return i
+		}
+		switch text[i] {
+		case '(':
+			depth++
+		case ')':
+			depth--
+		case '"', '`', '\'':
+			literal, _ := strconv.QuotedPrefix(text[i:])
+			i += max(len(literal)-1, 0)
+		}
+	}
+	return len(text)
+}
+
+// spaces are the characters that the parser takes for space.
+const spaces = " \t\r\n"
+
+func isSpace(c byte) bool { return strings.IndexByte(spaces, c) >= 0 }
 
 // guardOf says which function of the guard comes after the command i of a pipeline, if any.
 func guardOf(pipe *parse.PipeNode, i int, printed bool) string {
 	last := i == len(pipe.Cmds)-1
-	command := pipe.Cmds[i]
 	if !last && writesText.Has(functionOf(pipe.Cmds[i+1])) {
 		return functionCheck
 	}
-	first := command.Args[0]
-	if name := functionOf(command); name != "" {
-		switch {
-		case isBounded(name), small.Has(name):
-			return ""
-		case partial.Has(name) && !(last && printed):
-			return ""
-		}
+	command := pipe.Cmds[i]
+	name := functionOf(command)
+	switch {
+	case isBounded(name), small.Has(name):
+		return ""
+	case last && printed:
+		return functionCount
+	case name == "" && i == 0 && len(command.Args) == 1, partial.Has(name):
+		return ""
+	default:
 		return functionCount
 	}
-	if last && printed {
-		if isLiteral(first) {
-			return ""
-		}
-		return functionCount
-	}
-	if isMethod(first) || (!isLiteral(first) && (i > 0 || len(command.Args) > 1)) {
-		return functionCount
-	}
-	return ""
 }
 
 // functionOf returns the name of the function that a command calls, or nothing.
@@ -195,27 +289,4 @@ func functionOf(command *parse.CommandNode) string {
 		return identifier.Ident
 	}
 	return ""
-}
-
-func isLiteral(node parse.Node) bool {
-	switch node.(type) {
-	case *parse.StringNode, *parse.NumberNode, *parse.BoolNode, *parse.NilNode:
-		return true
-	default:
-		return false
-	}
-}
-
-// isMethod reports whether a node calls a method of Helm's files that makes a large value without an argument.
-func isMethod(node parse.Node) bool {
-	var fields []string
-	switch n := node.(type) {
-	case *parse.FieldNode:
-		fields = n.Ident
-	case *parse.VariableNode:
-		fields = n.Ident[1:]
-	case *parse.ChainNode:
-		fields = n.Field
-	}
-	return len(fields) > 0 && (fields[len(fields)-1] == "AsConfig" || fields[len(fields)-1] == "AsSecrets")
 }

@@ -103,7 +103,7 @@ func guarded(left, right, text string, data any) (string, error) {
 	}
 	guard := NewGuard(context.Background(), Limits{})
 	out, err := execute(left, right, instrumented, data, guard)
-	if limit := guard.Err(); limit != nil {
+	if limit := guard.Err(err); limit != nil {
 		return "", limit
 	}
 	return out, err

@@ -2,7 +2,6 @@ package gotemplate
 
 import (
 	"regexp"
-	"strconv"
 	"strings"
 )
 
@@ -12,7 +11,10 @@ var (
 	// column is that of Helm for an error of required or fail.
 	column = regexp.MustCompile(`^(execution error at \(.*?:\d+):\d+\)`)
 	// atGuard is an action that only the text has that was instrumented.
-	atGuard = regexp.MustCompile(`(\sat )?<espalierGuard\w*>`)
+	atGuard = regexp.MustCompile(`(\sat )?<` + reserved + `\w*>`)
+	// after is a call after a command, and before one that is given an operand.
+	after  = regexp.MustCompile(` \| ` + reserved + `\w+`)
+	before = regexp.MustCompile(`[(<]` + reserved + `(Check|Text "[^"]*" "[^"]*") ?`)
 )
 
 // Original returns the text of an error of an instrumented template as it would be for the template itself: without
@@ -22,59 +24,20 @@ func Original(text string) string {
 	if !strings.Contains(text, reserved) {
 		return text
 	}
-	text = atGuard.ReplaceAllString(text, "")
+	text = after.ReplaceAllString(atGuard.ReplaceAllString(text, ""), "")
 	text = strings.ReplaceAll(text, "error calling "+functionText+":", "error calling tpl:")
-	var out strings.Builder
-	var added []bool // for each parenthesis that is open, whether it was added
-	for len(text) > 0 {
-		size := 1
-		switch text[0] {
-		case '"', '`', '\'':
-			if literal, err := strconv.QuotedPrefix(text); err == nil {
-				size = len(literal)
-			}
-		case '(':
-			skipped := guardPrefix(text, "(")
-			added = append(added, skipped > 0)
-			if skipped > 0 {
-				text = strings.TrimPrefix(text[skipped:], " ")
-				continue
-			}
-		case ')':
-			if last := len(added) - 1; last >= 0 {
-				drop := added[last]
-				added = added[:last]
-				if drop {
-					text = text[1:]
-					continue
-				}
-			}
-		case '<':
-			if skipped := guardPrefix(text, "<"); skipped > 0 {
-				out.WriteByte('<')
-				text = strings.TrimPrefix(text[skipped:], " ")
-				continue
-			}
-		case ' ':
-			if skipped := guardPrefix(text, " | "); skipped > 0 {
-				text = text[skipped:]
-				continue
-			}
+	for {
+		call := before.FindStringIndex(text)
+		if call == nil {
+			return text
 		}
-		out.WriteString(text[:size])
-		text = text[size:]
-	}
-	return out.String()
-}
-
-var guardCall = regexp.MustCompile(`^espalierGuard(Text "[^"]*" "[^"]*"|[A-Z][a-z]+)`)
-
-// guardPrefix returns the length of a call of the guard at the beginning of a text, with what is before it.
-func guardPrefix(text, before string) int {
-	if rest, ok := strings.CutPrefix(text, before); ok {
-		if call := guardCall.FindString(rest); call != "" {
-			return len(before) + len(call)
+		operand, rest := text[call[1]:], ""
+		if text[call[0]] == '(' {
+			end := endOfOperand(operand, ")")
+			operand, rest = operand[:end], strings.TrimPrefix(operand[end:], ")")
+		} else {
+			call[0]++
 		}
+		text = text[:call[0]] + operand + rest
 	}
-	return 0
 }

@@ -94,7 +94,7 @@ func (s *Set) Execute(ctx context.Context, name string, data any, functions temp
 	templates.Funcs(all)
 	e.bind(templates, functions)
 	output, err := e.run(templates.Lookup(name), data)
-	if limit := e.guard.Err(); limit != nil {
+	if limit := e.guard.Err(err); limit != nil {
 		return "", limit
 	}
 	if err != nil {

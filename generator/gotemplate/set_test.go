@@ -76,7 +76,7 @@ func TestParseErrors(t *testing.T) {
 		"\n{{ if }}{{ end }}":            "template: a.yaml:2: missing value for if",
 		"{{":                             "template: a.yaml:1: unclosed action",
 		"\n\n{{ $x }}":                   "template: a.yaml:3: undefined variable \"$x\"",
-		"{{ espalierGuardLeave }}":       `template "a.yaml": function "espalierGuardLeave" is reserved`,
+		"{{ espalierGuardRound }}":       `template "a.yaml": function "espalierGuardRound" is reserved`,
 		"{{ (espalierGuardText 1).a }}":  `is reserved`,
 		strings.Repeat("{{ 1 }}", 60000): `limit of a template: size: template "a.yaml" has more than 50000 actions`,
 	} {
@@ -89,7 +89,7 @@ func TestParseErrors(t *testing.T) {
 
 // A template cannot call the guard through tpl either.
 func TestGuardIsReserved(t *testing.T) {
-	if _, err := execute(t, context.Background(), `{{ tpl "{{ espalierGuardLeave }}" . }}`); err == nil || !strings.Contains(err.Error(), "the text is not a template") {
+	if _, err := execute(t, context.Background(), `{{ tpl "{{ espalierGuardRound }}" . }}`); err == nil || !strings.Contains(err.Error(), "the text is not a template") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -105,7 +105,7 @@ func TestLimitsAreNamed(t *testing.T) {
 	}{
 		"loop.yaml":  {gotemplate.Limits{Time: 50 * time.Millisecond, Size: 1 << 40}, `limit of a template: time: template "loop.yaml" takes longer than 50ms`},
 		"large.yaml": {gotemplate.Limits{Size: 1000}, `limit of a template: size: template "inner" computes more than 1000 bytes`},
-		"deep.yaml":  {gotemplate.Limits{}, `limit of a template: size: template "deep.yaml" nests templates deeper than 1000`},
+		"deep.yaml":  {gotemplate.Limits{}, `limit of a template: size: template "deep.yaml" nests templates too deep`},
 	} {
 		set, err := gotemplate.Parse(templates, gotemplate.Options{Limits: tc.limits})
 		if err != nil {

@@ -48,7 +48,7 @@ func (p *parsed) render(
 	functions, failed := templateFunctions(ctx)
 	maps.Copy(functions, guard.Functions())
 	files, err := engine.Engine{CustomTemplateFuncs: functions}.RenderWithContext(ctx, chart, top)
-	if limit := guard.Err(); limit != nil {
+	if limit := guard.Err(err); limit != nil {
 		return nil, limit
 	}
 	if err != nil {

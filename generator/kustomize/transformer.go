@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -22,6 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/espalier-dev/espalier/generator"
+	"github.com/espalier-dev/espalier/internal/gotype"
 )
 
 // ObjectTransformer changes objects as a kustomization with these fields would. The zero value changes nothing.
@@ -132,7 +132,7 @@ func (t *ObjectTransformer) isPatched() bool {
 func serialize(objects []client.Object) ([][]byte, error) {
 	texts := make([][]byte, len(objects))
 	for i, object := range objects {
-		if isNil(object) {
+		if gotype.IsNil(object) {
 			return nil, fmt.Errorf("object %d is nil", i)
 		}
 		kind := object.GetObjectKind().GroupVersionKind()
@@ -146,14 +146,6 @@ func serialize(objects []client.Object) ([][]byte, error) {
 		texts[i] = text
 	}
 	return texts, nil
-}
-
-func isNil(object client.Object) bool {
-	if object == nil {
-		return true
-	}
-	value := reflect.ValueOf(object)
-	return value.Kind() == reflect.Pointer && value.IsNil()
 }
 
 func describe(object client.Object) string {

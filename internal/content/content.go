@@ -4,13 +4,14 @@ package content
 import (
 	"errors"
 	"maps"
-	"reflect"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/internal/gotype"
 )
 
 var errNoObject = errors.New("there is no object to look at")
@@ -59,14 +60,10 @@ func Of(kind schema.GroupVersionKind, object client.Object) (*unstructured.Unstr
 
 // Missing reports whether there is no object, not even an empty one.
 func Missing(object client.Object) bool {
-	if object == nil {
-		return true
-	}
 	if u, ok := object.(*unstructured.Unstructured); ok {
 		return u == nil || u.Object == nil
 	}
-	value := reflect.ValueOf(object)
-	return value.Kind() == reflect.Pointer && value.IsNil()
+	return gotype.IsNil(object)
 }
 
 // Field returns the value at a path, nil if there is none.

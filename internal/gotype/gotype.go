@@ -3,13 +3,18 @@ package gotype
 
 import "reflect"
 
-// IsNil reports whether there is no value: nil, or a nil pointer in an interface.
+// IsNil reports whether there is no value: nil, or a nil pointer, function or channel in an interface. A method of such
+// a value has nothing to work with, so callers treat it as one that was not given. A nil slice or map is an empty
+// value: a nil list of nodes is a tree without nodes.
 func IsNil(value any) bool {
-	if value == nil {
+	switch v := reflect.ValueOf(value); v.Kind() {
+	case reflect.Invalid:
 		return true
+	case reflect.Chan, reflect.Func, reflect.Pointer:
+		return v.IsNil()
+	default:
+		return false
 	}
-	v := reflect.ValueOf(value)
-	return v.Kind() == reflect.Pointer && v.IsNil()
 }
 
 // Empty returns a pointer to an empty struct, or nil if T is no pointer to a struct.

@@ -18,10 +18,11 @@ func TestIsNil(t *testing.T) {
 		want  bool
 	}{
 		"nil": {nil, true}, "an interface": {object, true}, "a pointer": {pointer, true}, "a pod": {&corev1.Pod{}, false},
-		"a list": {[]string(nil), false}, "a text": {"", false},
+		"a function": {(func())(nil), true}, "a channel": {(chan int)(nil), true}, "a function with a body": {func() {}, false},
+		"a list": {[]string(nil), false}, "a map": {map[string]int(nil), false}, "a text": {"", false},
 	} {
 		if got := gotype.IsNil(test.value); got != test.want {
-			t.Errorf("%s: %t", name, got)
+			t.Errorf("%s: got %t, want %t", name, got, test.want)
 		}
 	}
 }

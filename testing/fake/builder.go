@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/testing/internal/objects"
 	"github.com/espalier-dev/espalier/testing/internal/registry"
 	"github.com/espalier-dev/espalier/testing/internal/store"
@@ -203,7 +204,7 @@ func (b *ClientBuilder) schemeOrDefault() *runtime.Scheme {
 func objectsOf(given []runtime.Object) ([]client.Object, error) {
 	var all []client.Object
 	for _, obj := range given {
-		if objects.IsNil(obj) {
+		if gotype.IsNil(obj) {
 			return nil, errors.New("one of the given objects is nil")
 		}
 		items := []runtime.Object{obj}

@@ -23,10 +23,10 @@ var scenarios string
 //go:embed notes.go.tmpl
 var notes string
 
-// Folders of the module in which the two are while it is built. Being internal, they may import what is internal.
+// Folders of the module in which the two are while it is built. There they may import what is internal.
 const (
 	notesFolder   = "internal/callpathnotes"
-	programFolder = "internal/callpathprogram"
+	programFolder = "testing/internal/callpathprogram"
 )
 
 // run builds and runs program within an instrumented module. Functions in the folders of without are not counted.

@@ -1,10 +1,7 @@
 package main
 
 import (
-	"fmt"
 	"reflect"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
 )
@@ -60,7 +57,8 @@ two:
 	}
 }
 
-func TestScenariosPassThroughFewFiles(t *testing.T) {
+// A scenario that no call was counted of would report zeros.
+func TestScenariosAreCounted(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the module")
 	}
@@ -68,32 +66,13 @@ func TestScenariosPassThroughFewFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name := range maxFiles {
-		if !slices.ContainsFunc(trace, func(s scenario) bool { return s.Name == name && len(s.Calls) > 0 }) {
-			t.Errorf("no calls were counted of %q", name)
+	if len(trace) == 0 {
+		t.Error("got no scenario, want those of scenarios.go.tmpl")
+	}
+	for _, s := range trace {
+		if len(s.Calls) == 0 {
+			t.Errorf("%s: got no call, want some", s.Name)
 		}
-	}
-	if err := checkFiles(trace); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestCheckFiles(t *testing.T) {
-	through := func(name string, files int) (s scenario) {
-		s.Name = name
-		for i := range files {
-			s.Calls = append(s.Calls, call{File: strconv.Itoa(i)})
-		}
-		return s
-	}
-	const name = "child by update, idle"
-	limit := maxFiles[name]
-	if err := checkFiles([]scenario{through(name, limit), through("without a limit", 1000)}); err != nil {
-		t.Errorf("got %v, want no error", err)
-	}
-	want := fmt.Sprintf("%s: %d files, at most %d are allowed", name, limit+1, limit)
-	if err := checkFiles([]scenario{through(name, limit+1)}); err == nil || err.Error() != want {
-		t.Errorf("got %v, want %s", err, want)
 	}
 }
 

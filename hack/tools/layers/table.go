@@ -69,7 +69,7 @@ var espalier = table{
 	},
 	only: map[string][]string{
 		// It is for tests of any operator, so it brings nothing but the API server in memory.
-		"testing/fake": {"testing/internal", "internal/jsonmerge"},
+		"testing/fake": {"testing/internal", "internal/gotype", "internal/jsonmerge"},
 	},
 }
 

@@ -3,11 +3,11 @@ package manifest
 import (
 	"errors"
 	"fmt"
-	"reflect"
 	goruntime "runtime"
 	"slices"
 
 	"github.com/espalier-dev/espalier/generator"
+	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/internal/kinds"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -28,7 +28,7 @@ func SchemeOf(g generator.Generator) (*runtime.Scheme, error) {
 
 // contentOf returns a copy of what object holds, as JSON values.
 func contentOf(object client.Object, options *Options) (map[string]any, error) {
-	if isNil(object) {
+	if gotype.IsNil(object) {
 		return nil, errors.New("it is nil")
 	}
 	content, err := guarded(object, func() (map[string]any, error) {
@@ -41,14 +41,6 @@ func contentOf(object client.Object, options *Options) (map[string]any, error) {
 		return nil, err
 	}
 	return normalize(content)
-}
-
-func isNil(object client.Object) bool {
-	if object == nil {
-		return true
-	}
-	v := reflect.ValueOf(object)
-	return v.Kind() == reflect.Pointer && v.IsNil()
 }
 
 // guarded calls methods of unknown types.

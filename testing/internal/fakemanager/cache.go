@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllertest"
 
+	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/testing/internal/objects"
 )
 
@@ -84,10 +85,10 @@ func (c *Cache) Indexed() []Index {
 // after is nil. If both are nil nothing happens.
 func (c *Cache) Send(before, after client.Object) error {
 	obj := after
-	if objects.IsNil(obj) {
+	if gotype.IsNil(obj) {
 		obj = before
 	}
-	if objects.IsNil(obj) {
+	if gotype.IsNil(obj) {
 		return nil
 	}
 	kind, err := objects.KindOf(objects.Copy(obj), c.scheme)
@@ -215,12 +216,12 @@ func (i *informer) send(t Type, scheme *runtime.Scheme, before, after client.Obj
 	for _, h := range i.registered() {
 		var was, is client.Object
 		var err error
-		if !objects.IsNil(before) {
+		if !gotype.IsNil(before) {
 			if was, err = t.convert(objects.Copy(before), scheme); err != nil {
 				return err
 			}
 		}
-		if !objects.IsNil(after) {
+		if !gotype.IsNil(after) {
 			if is, err = t.convert(objects.Copy(after), scheme); err != nil {
 				return err
 			}

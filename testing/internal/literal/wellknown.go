@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/espalier-dev/espalier/testing/internal/objects"
+	"github.com/espalier-dev/espalier/internal/gotype"
 )
 
 // Import paths of well-known packages.
@@ -51,7 +51,7 @@ func (w *Writer) wellKnown(v reflect.Value) (node, bool) {
 		}
 		return leaf(fmt.Sprintf(w.in(intstrPackage, "FromInt32(%d)"), known.IntVal)), true
 	}
-	if objects.IsNil(v.Interface()) {
+	if gotype.IsNil(v.Interface()) {
 		return node{}, false
 	}
 	switch known := v.Interface().(type) {

@@ -12,19 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// IsNil reports whether v is nil or holds a nil value of some type.
-func IsNil(v any) bool {
-	if v == nil {
-		return true
-	}
-	switch r := reflect.ValueOf(v); r.Kind() {
-	case reflect.Chan, reflect.Func, reflect.Map, reflect.Pointer, reflect.Slice:
-		return r.IsNil()
-	default:
-		return false
-	}
-}
-
 // CopyAll returns copies of the objects that objs stand for. Objs often belongs to several cases.
 func CopyAll(objs []client.Object) []client.Object {
 	copies := make([]client.Object, len(objs))

@@ -16,6 +16,7 @@ import (
 	clientgotesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/testing/internal/objects"
 )
 
@@ -142,7 +143,7 @@ func (c *Client) react(action clientgotesting.Action) (answer runtime.Object, er
 			c.mu.Unlock()
 			return nil, err
 		}
-		if !objects.IsNil(obj) {
+		if !gotype.IsNil(obj) {
 			answer = obj
 		}
 	}
