@@ -155,7 +155,11 @@ func TestReferencesAreFoundEverywhere(t *testing.T) {
 		`refs:spec.pointers[7] ALL`, `refs:spec.promoted S`, `refs:spec.slice[0] K`, `refs:spec.slice[2] VALUE`,
 		`refs:spec.struct.ref ALL`, `refs:spec.tagged S`, `refs:spec.values[0] Secret/s/k/p/S`, "",
 	}, "\n")
-	got := strings.NewReplacer("uid-s/999", "S", identities[`refs:spec.slice[0]`], "K", identities[`refs:spec.slice[2]`], "VALUE",
+	secret := &corev1.Secret{}
+	if err := store.Get(t.Context(), client.ObjectKey{Namespace: "plots", Name: "s"}, secret); err != nil {
+		t.Fatal(err)
+	}
+	got := strings.NewReplacer("uid-s/"+secret.ResourceVersion, "S", identities[`refs:spec.slice[0]`], "K", identities[`refs:spec.slice[2]`], "VALUE",
 		identities[`refs:spec.struct.ref`], "ALL").Replace(text.String())
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
