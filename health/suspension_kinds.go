@@ -63,7 +63,7 @@ func status(live *unstructured.Unstructured, field string) int64 {
 }
 
 // waitFor says that n things have to go first.
-func waitFor(n int64, noun, verb string) (atRest bool, message string) {
+func waitFor(n int64, noun, verb string) (done bool, message string) {
 	if n <= 0 {
 		return true, ""
 	}

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
@@ -71,11 +70,11 @@ func (f combination[T, TL, CT, CL]) hasChild(t *testing.T) {
 		return f.childNode(func(_ T, child string, err error) { calls.add("reflect %q %v", child, err) })
 	}
 	blue, colorless := f.of(blueWidget.Object()), f.of(widget.With(seenBefore).Object())
-	runRepresented(t, map[string]representedCase[T]{
+	runNodes(t, map[string]nodeRow[T]{
 		"is created": {
 			SubReconcilerTestCase: rtesting.SubReconcilerTestCase[T]{
-				Resource: blue, WithReactors: []rtesting.ReactionFunc{assignUID},
-				ExpectCreates: []client.Object{f.child.of(configMap.Object())}, ExpectEvents: []rtesting.Event{memberEvent("Created", "gadget")},
+				Resource:      blue,
+				ExpectCreates: []client.Object{f.child.of(configMap.Object())}, ExpectEvents: []rtesting.Event{createdEvent("gadget")},
 			},
 			node: node, calls: []string{"create ConfigMap", `reflect "blue" <nil>`},
 		},
@@ -86,21 +85,21 @@ func (f combination[T, TL, CT, CL]) hasChild(t *testing.T) {
 		"is updated": {
 			SubReconcilerTestCase: rtesting.SubReconcilerTestCase[T]{
 				Resource: blue, GivenObjects: []client.Object{givenConfigMap.With(redden)},
-				ExpectUpdates: []client.Object{f.child.of(givenConfigMap.Object())}, ExpectEvents: []rtesting.Event{memberEvent("Updated", "gadget")},
+				ExpectUpdates: []client.Object{f.child.of(givenConfigMap.Object())}, ExpectEvents: []rtesting.Event{updatedEvent("gadget")},
 			},
 			node: node, calls: []string{"update ConfigMap", `reflect "blue" <nil>`},
 		},
 		"is deleted": {
 			SubReconcilerTestCase: rtesting.SubReconcilerTestCase[T]{
 				Resource: colorless, GivenObjects: []client.Object{givenConfigMap},
-				ExpectDeletes: deletes(configMap), ExpectEvents: []rtesting.Event{memberEvent("Deleted", "gadget")},
+				ExpectDeletes: deletes(configMap), ExpectEvents: []rtesting.Event{deletedEvent("gadget")},
 			},
 			node: node, calls: []string{"delete ConfigMap", `reflect "" <nil>`},
 		},
 		"is deleted with the resource": {
 			SubReconcilerTestCase: rtesting.SubReconcilerTestCase[T]{
 				Resource: f.of(blueWidget.With(terminating("f.io/f")).Object()), GivenObjects: []client.Object{givenConfigMap},
-				ExpectDeletes: deletes(configMap), ExpectEvents: []rtesting.Event{memberEvent("Deleted", "gadget")},
+				ExpectDeletes: deletes(configMap), ExpectEvents: []rtesting.Event{deletedEvent("gadget")},
 			},
 			node: node, calls: []string{"delete ConfigMap"},
 		},
@@ -145,38 +144,30 @@ func (f combination[T, TL, CT, CL]) hasChildren(t *testing.T) {
 			},
 		}
 	}
-	at := func(id string) func(*corev1.ConfigMap) {
-		return func(child *corev1.ConfigMap) {
-			child.Name = "gadget-" + id
-			if child.UID != "" {
-				child.UID = types.UID(child.Name + "-uid")
-			}
-		}
-	}
-	runRepresented(t, map[string]representedCase[T]{
+	runNodes(t, map[string]nodeRow[T]{
 		"come and go": {
 			SubReconcilerTestCase: rtesting.SubReconcilerTestCase[T]{
-				Resource: f.of(blueWidget.Object()), WithReactors: []rtesting.ReactionFunc{assignUID},
-				GivenObjects:  []client.Object{givenMember("a").With(at("a")), givenMember("b").With(at("b"), redden)},
-				ExpectDeletes: deletes(member("a").With(at("a"))),
-				ExpectUpdates: []client.Object{f.child.of(givenMember("b").With(at("b")).Object())},
-				ExpectCreates: []client.Object{f.child.of(member("c").With(at("c")).Object())},
-				ExpectEvents:  []rtesting.Event{memberEvent("Deleted", "gadget-a"), memberEvent("Updated", "gadget-b"), memberEvent("Created", "gadget-c")},
+				Resource:      f.of(blueWidget.Object()),
+				GivenObjects:  []client.Object{givenMember("a"), givenMember("b").With(redden)},
+				ExpectDeletes: deletes(member("a")),
+				ExpectUpdates: []client.Object{f.child.of(givenMember("b").Object())},
+				ExpectCreates: []client.Object{f.child.of(member("c").Object())},
+				ExpectEvents:  []rtesting.Event{deletedEvent("gadget-a"), updatedEvent("gadget-b"), createdEvent("gadget-c")},
 			},
 			node: node, calls: []string{"known 2", "delete ConfigMap", "update ConfigMap", "create ConfigMap", "reflect a b=blue c=blue"},
 		},
 		"are in sync": {
 			SubReconcilerTestCase: rtesting.SubReconcilerTestCase[T]{
 				Resource:     f.of(blueWidget.Object()),
-				GivenObjects: []client.Object{givenMember("b").With(at("b")), givenMember("c").With(at("c"))},
+				GivenObjects: []client.Object{givenMember("b"), givenMember("c")},
 			},
 			node: node, calls: []string{"known 2", "reflect b=blue c=blue"},
 		},
 		"go with the resource": {
 			SubReconcilerTestCase: rtesting.SubReconcilerTestCase[T]{
 				Resource:      f.of(blueWidget.With(terminating("f.io/f")).Object()),
-				GivenObjects:  []client.Object{givenMember("b").With(at("b"))},
-				ExpectDeletes: deletes(member("b").With(at("b"))), ExpectEvents: []rtesting.Event{memberEvent("Deleted", "gadget-b")},
+				GivenObjects:  []client.Object{givenMember("b")},
+				ExpectDeletes: deletes(member("b")), ExpectEvents: []rtesting.Event{deletedEvent("gadget-b")},
 			},
 			node: node, calls: []string{"delete ConfigMap", "reflect"},
 		},
@@ -199,7 +190,7 @@ func (f combination[T, TL, CT, CL]) tracks(t *testing.T) {
 	everywhere := rtesting.NewTrackRequest(configMap, widget, widgetScheme)
 	expected := []rtesting.TrackRequest{everywhere, listTrack("elsewhere")}
 	wakes := fmt.Sprintf("<nil>, wakes [%s] <nil>", widgetKey)
-	runRepresented(t, map[string]representedCase[T]{
+	runNodes(t, map[string]nodeRow[T]{
 		"what is there": {
 			SubReconcilerTestCase: rtesting.SubReconcilerTestCase[T]{
 				Resource: f.of(blueWidget.Object()), GivenObjects: []client.Object{givenConfigMap}, ExpectTracks: expected,
@@ -242,12 +233,12 @@ func (r childRepresentation[CT, CL]) isAggregated(t *testing.T) {
 			},
 		}
 	}
+	rows := map[string]rootRow{}
 	for name, test := range map[string]struct {
 		rtesting.ReconcilerTestCase
 		color string
 	}{
 		"is created": {rtesting.ReconcilerTestCase{
-			WithReactors:  []rtesting.ReactionFunc{assignUID},
 			ExpectCreates: []client.Object{r.of(blueSummary.Object())},
 			ExpectEvents:  []rtesting.Event{summaryEvent("Created", `Created ConfigMap "summary"`)},
 		}, "blue"},
@@ -263,13 +254,12 @@ func (r childRepresentation[CT, CL]) isAggregated(t *testing.T) {
 			ExpectEvents:  []rtesting.Event{summaryEvent("Deleted", `Deleted ConfigMap "summary"`)},
 		}, ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			test.Request = summaryRequest
-			test.ReconcilerTestCase.Run(t, widgetScheme, func(_ *testing.T, _ *rtesting.ReconcilerTestCase, c reconcilers.Config) reconcile.Reconciler {
-				aggregate := root(test.color)
-				aggregate.Config = c
-				return aggregate
-			})
-		})
+		test.Request = summaryRequest
+		rows[name] = rootRow{test.ReconcilerTestCase, func(_ *trace, c reconcilers.Config) reconcile.Reconciler {
+			aggregate := root(test.color)
+			aggregate.Config = c
+			return aggregate
+		}, nil}
 	}
+	runRoots(t, rows)
 }

@@ -16,7 +16,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/espalier-dev/espalier/testing/internal/jsondiff"
+	"github.com/espalier-dev/espalier/internal/jsondiff"
 	"github.com/espalier-dev/espalier/testing/internal/store"
 )
 
