@@ -9,9 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/testing/internal/registry"
 )
 
 // decideDelete says what a delete makes of an object. Next is the object after it.
@@ -77,34 +78,20 @@ func markAsDeleting(obj client.Object, grace int64, now metav1.Time) {
 
 func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }
 
-// gracePeriod returns the seconds that a delete leaves an object. Only Pods on a node have any, and a period below zero
-// is one second. Pending says that the object is already waiting for an end that is not later.
+// gracePeriod returns the seconds that a delete leaves an object. Pending says that the object is already waiting for
+// an end that is not later.
 func gracePeriod(live client.Object, options *metav1.DeleteOptions) (period int64, pending bool) {
-	pod, ok := live.(*corev1.Pod)
-	if !ok {
+	if _, ok := live.(*corev1.Pod); !ok || live.GetDeletionTimestamp() == nil {
+		return registry.GracePeriod(live, options.GracePeriodSeconds), false
+	}
+	left := live.GetDeletionGracePeriodSeconds()
+	if left == nil {
 		return 0, false
 	}
-	asked := options.GracePeriodSeconds
-	if pod.DeletionTimestamp != nil {
-		left := pod.DeletionGracePeriodSeconds
-		if left == nil {
-			return 0, false
-		}
-		period = positive(ptr.Deref(asked, *left))
-		return period, period >= *left
+	if period = ptr.Deref(options.GracePeriodSeconds, *left); period < 0 {
+		period = 1
 	}
-	if pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
-		return 0, false
-	}
-	own := ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)
-	return positive(ptr.Deref(asked, own)), false
-}
-
-func positive(period int64) int64 {
-	if period < 0 {
-		return 1
-	}
-	return period
+	return period, period >= *left
 }
 
 // finalizersAfterDelete replaces the finalizers of the garbage collector by what the delete asks for. Without a policy
@@ -139,17 +126,10 @@ func (r *resource) propagationPolicy(finalizers []string, options *metav1.Delete
 	//lint:ignore SA1019 clients may still send it
 	case options.OrphanDependents != nil:
 		return metav1.DeletePropagationBackground
-	case orphaning[r.gvk] && !slices.ContainsFunc(finalizers, collectorFinalizer):
+	case r.kind.OrphansDependents() && !slices.ContainsFunc(finalizers, collectorFinalizer):
 		return metav1.DeletePropagationOrphan
 	}
 	return ""
-}
-
-// orphaning are the kinds whose dependents stay by default, as their REST strategies in an API
-// server say for the sake of old clients.
-var orphaning = map[schema.GroupVersionKind]bool{
-	{Group: "batch", Version: "v1", Kind: "Job"}:   true,
-	{Version: "v1", Kind: "ReplicationController"}: true,
 }
 
 // collectorFinalizer reports whether the garbage collector removes a finalizer.

@@ -2,16 +2,13 @@ package server
 
 import (
 	"context"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage/names"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/testing/internal/registry"
@@ -84,19 +81,15 @@ func (s strategy) AllowUnconditionalUpdate(context.Context) bool {
 	return s.kind.AllowUnconditionalUpdate
 }
 
-// orphaning are the kinds whose dependents stay by default, see "Garbage Collection" in the Kubernetes documentation.
-var orphaning = []schema.GroupKind{{Group: "batch", Kind: "Job"}, {Kind: "ReplicationController"}}
-
 // DefaultGarbageCollectionPolicy implements [rest.GarbageCollectionDeleteStrategy].
 func (s strategy) DefaultGarbageCollectionPolicy(context.Context) rest.GarbageCollectionPolicy {
-	if slices.Contains(orphaning, s.kind.Kind) {
+	if s.kind.OrphansDependents() {
 		return rest.OrphanDependents
 	}
 	return rest.DeleteDependents
 }
 
-// CheckGracefulDelete implements [rest.RESTGracefulDeleteStrategy]. Only Pods on a node have time to end, see
-// "Termination of Pods" in the Kubernetes documentation. A period below zero is one second.
+// CheckGracefulDelete implements [rest.RESTGracefulDeleteStrategy].
 func (s strategy) CheckGracefulDelete(
 	_ context.Context, obj runtime.Object, options *metav1.DeleteOptions,
 ) bool {
@@ -104,14 +97,7 @@ func (s strategy) CheckGracefulDelete(
 	if !ok || options == nil {
 		return false
 	}
-	period := ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)
-	period = ptr.Deref(options.GracePeriodSeconds, period)
-	switch {
-	case pod.Spec.NodeName == "", pod.Status.Phase == corev1.PodSucceeded, pod.Status.Phase == corev1.PodFailed:
-		period = 0
-	case period < 0:
-		period = 1
-	}
+	period := registry.GracePeriod(pod, options.GracePeriodSeconds)
 	options.GracePeriodSeconds = &period
 	return true
 }
