@@ -3,8 +3,8 @@
 //
 // A component needs only a [Generator], which is usually a function:
 //
-//	component.GeneratorFunc(func(
-//		ctx context.Context, namespace, name string, parameters component.Unstructurable,
+//	generator.GeneratorFunc(func(
+//		ctx context.Context, namespace, name string, parameters generator.Unstructurable,
 //	) ([]client.Object, error) {
 //		return []client.Object{
 //			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}},
@@ -23,8 +23,8 @@
 // it, most easily by embedding the struct with a similar name:
 //
 //	type GardenSpec struct {
-//		component.PlacementSpec `json:",inline"`
-//		component.TimeoutSpec   `json:",inline"`
+//		generator.PlacementSpec `json:",inline"`
+//		generator.TimeoutSpec   `json:",inline"`
 //		Beds int `json:"beds"`
 //	}
 //

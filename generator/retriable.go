@@ -5,7 +5,7 @@ import "time"
 // RetriableError says that something that the component needs does not exist yet. It is no failure: the component is
 // Pending and not in state Error. A [Generator] or a [Hook] returns one, which may be wrapped:
 //
-//	var retriable *component.RetriableError
+//	var retriable *generator.RetriableError
 //	if errors.As(err, &retriable) {
 //
 // An error that joins several is retriable if one of them is.

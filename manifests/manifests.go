@@ -1,10 +1,10 @@
 // Package manifests writes the files that can be derived from the tree of an operator: its RBAC role, and a picture of
 // the tree. It is for a command that "go generate" runs:
 //
-//	func main() { generate.Main(".", files) }
+//	func main() { manifests.Main(".", files) }
 //
-//	func files(dir string) (generate.Files, error) {
-//		g := generate.Generator{Scheme: scheme, Definitions: os.DirFS(filepath.Join(dir, "crd"))}
+//	func files(dir string) (manifests.Files, error) {
+//		g := manifests.Generator{Scheme: scheme, Definitions: os.DirFS(filepath.Join(dir, "crd"))}
 //		return g.Operator("shop-operator", controller.New(reconcilers.Config{}))
 //	}
 //

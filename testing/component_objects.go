@@ -16,7 +16,7 @@ import (
 	"github.com/espalier-dev/espalier/testing/internal/objects"
 )
 
-// WithOwnership returns a copy of obj with the label and annotation by which a [components.ComponentReconciler] of
+// WithOwnership returns a copy of obj with the label and annotation by which a [component.ComponentReconciler] of
 // that prefix marks the objects of owner, for tables that expect obj to be created. The digest is not among them: it is
 // compared only where an expectation has one. It panics if the kind of owner is not known.
 func WithOwnership[Type client.Object](obj Type, prefix string, owner client.Object, scheme *runtime.Scheme) Type {

@@ -16,6 +16,7 @@ const (
 	nodesFolder     = "docs/nodes"
 	indexFile       = "docs/README.md"
 	annotationsFile = "docs/annotations.md"
+	indexTitle      = "Documentation"
 )
 
 // mark is how generated pages begin. Pages that are written by hand do not.
@@ -39,10 +40,10 @@ func generate(root string) error {
 		return err
 	}
 	guides = append(guides, guide{path.Base(annotationsFile), annotationsTitle})
-	slices.SortStableFunc(guides, func(a, b guide) int { return cmp.Compare(a.position(), b.position()) })
+	slices.SortStableFunc(guides, inOrder)
 	pages := map[string]string{
 		indexFile:       v.index(guides),
-		annotationsFile: annotations.page(v),
+		annotationsFile: annotations.page(v) + "\n" + nextOf(guides, path.Base(annotationsFile)),
 	}
 	for _, n := range v.nodes {
 		pages[path.Join(nodesFolder, n.page())] = v.pageOf(n)
@@ -58,19 +59,49 @@ type guide struct {
 	file, title string
 }
 
-// readingOrder are the guides in the order in which a newcomer needs them. Others come last.
-var readingOrder = []string{
-	"getting-started.md", "short-form.md", "testing.md", "simulation.md", "conditions.md", "events-and-logs.md",
-	"components.md", "annotations.md", "helm.md", "kustomize.md", "security.md", "lifecycle.md", "states.md",
-	"dependents.md", "health.md", "mutations.md", "embedding.md", "troubleshooting.md", "migration.md",
-	"compatibility.md", "releasing.md",
+// chapters are the guides in the order in which a newcomer needs them.
+var chapters = []chapter{
+	{"From the first operator to its operation", []string{
+		"getting-started.md", "which-one.md", "testing.md", "events-and-logs.md", "troubleshooting.md", "security.md",
+	}},
+	{"By topic", []string{
+		"short-form.md", "conditions.md", "components.md", "annotations.md", "helm.md", "kustomize.md", "features.md",
+		"states.md", "simulation.md", "embedding.md",
+	}},
+	{"The project", []string{"migration.md", "compatibility.md", "releasing.md"}},
+	{"More", nil}, // all others
 }
 
-func (g guide) position() int {
-	if i := slices.Index(readingOrder, g.file); i >= 0 {
-		return i
+// chapter is a part of the index.
+type chapter struct {
+	title string
+	files []string
+}
+
+// position returns the chapter of the guide, and its place there.
+func (g guide) position() (number, place int) {
+	for number, c := range chapters {
+		if place := slices.Index(c.files, g.file); place >= 0 {
+			return number, place
+		}
 	}
-	return len(readingOrder)
+	return len(chapters) - 1, 0
+}
+
+// inOrder compares the positions of two guides.
+func inOrder(a, b guide) int {
+	inA, placeA := a.position()
+	inB, placeB := b.position()
+	return cmp.Or(cmp.Compare(inA, inB), cmp.Compare(placeA, placeB))
+}
+
+// nextOf returns the line with which a page ends: a link to the guide after it, or to the index.
+func nextOf(guides []guide, file string) string {
+	next := guide{path.Base(indexFile), indexTitle}
+	if i := slices.IndexFunc(guides, func(g guide) bool { return g.file == file }); i+1 < len(guides) {
+		next = guides[i+1]
+	}
+	return "Next: [" + next.title + "](" + next.file + ")\n"
 }
 
 // readGuides finds the pages beside the index that are written by hand. Their first headings are their titles.

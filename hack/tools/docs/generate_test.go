@@ -4,8 +4,10 @@ import (
 	"flag"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -128,12 +130,86 @@ func TestGenerateFails(t *testing.T) {
 // somewhere.
 func TestLinksLeadSomewhere(t *testing.T) {
 	for _, root := range []string{module, "../../.."} {
-		for page, content := range readTree(t, filepath.Join(root, docsFolder)) {
-			for _, link := range deadLinks(t, filepath.Join(root, docsFolder), page, content) {
+		pages, err := fs.Glob(os.DirFS(root), "*.md")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for page := range readTree(t, filepath.Join(root, docsFolder)) {
+			pages = append(pages, path.Join(docsFolder, page))
+		}
+		for _, readme := range []string{"examples/*", "generator/*", "testing/*"} {
+			found, err := fs.Glob(os.DirFS(root), readme+"/README.md")
+			if err != nil {
+				t.Fatal(err)
+			}
+			pages = append(pages, found...)
+		}
+		for _, page := range pages {
+			content, err := os.ReadFile(filepath.Join(root, page))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, link := range deadLinks(t, root, page, string(content)) {
 				t.Errorf("%s/%s links to %s, which does not exist", root, page, link)
 			}
 		}
 	}
+}
+
+// A reader who follows the last line of each page reads all of them, in the order of the index.
+func TestEachGuideNamesTheNext(t *testing.T) {
+	folder := filepath.Join("../../..", docsFolder)
+	guides, err := readGuides(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	guides = append(guides, guide{path.Base(annotationsFile), annotationsTitle})
+	slices.SortStableFunc(guides, inOrder)
+	for _, g := range guides {
+		content, err := os.ReadFile(filepath.Join(folder, g.file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := "\n\n" + nextOf(guides, g.file); !strings.HasSuffix(string(content), want) {
+			t.Errorf("%s ends with %q, want %q", g.file, content[max(0, len(content)-len(want)):], want)
+		}
+	}
+	for _, c := range chapters {
+		for _, file := range c.files {
+			if !slices.ContainsFunc(guides, func(g guide) bool { return g.file == file }) {
+				t.Errorf("the chapter %q has %s, want a page of that name in %s", c.title, file, folder)
+			}
+		}
+	}
+}
+
+// Code below a sentence that links to a file of tests, and ends with a colon, is code of that file, but for its
+// indentation.
+func TestCodeIsThatOfTheLinkedExample(t *testing.T) {
+	linked := regexp.MustCompile("\\(([^()]+_test\\.go)\\)(?:[^()\n]|\n[^()\n])*:\n\n```go\n((?s:.*?))```\n")
+	folder, found := filepath.Join("../../..", docsFolder), 0
+	for page, content := range readTree(t, folder) {
+		if strings.HasPrefix(content, mark) {
+			continue
+		}
+		for _, match := range linked.FindAllStringSubmatch(content, -1) {
+			found++
+			source, err := os.ReadFile(filepath.Join(folder, path.Dir(page), match[1]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(withoutIndentation(string(source)), withoutIndentation(match[2])) {
+				t.Errorf("%s shows code that %s does not have:\n%s", page, match[1], match[2])
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("want pages with code of linked examples, and there is none")
+	}
+}
+
+func withoutIndentation(code string) string {
+	return regexp.MustCompile(`(?m)^\t+`).ReplaceAllString(code, "")
 }
 
 // The tests that the page about security names are in the files that it links to, and each attempt has one.

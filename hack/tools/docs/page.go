@@ -39,16 +39,20 @@ func (f field) declaration() string {
 // index returns the page that lists all nodes and guides.
 func (v *vocabulary) index(guides []guide) string {
 	parts := []string{
-		mark + "# Documentation",
+		mark + "# " + indexTitle,
 		wrapped("A controller is a tree of nodes. Each node of "+v.names()+" has a page with its contract, its fields "+
 			"and an example that runs as a test.", textWidth),
 	}
-	var items []string
-	for _, g := range guides {
-		items = append(items, "- ["+g.title+"]("+g.file+")")
-	}
-	if len(items) > 0 {
-		parts = append(parts, "## Guides", strings.Join(items, "\n"))
+	for number, c := range chapters {
+		var items []string
+		for _, g := range guides {
+			if in, _ := g.position(); in == number {
+				items = append(items, "- ["+g.title+"]("+g.file+")")
+			}
+		}
+		if len(items) > 0 {
+			parts = append(parts, "## "+c.title, strings.Join(items, "\n"))
+		}
 	}
 	for _, g := range groups {
 		var items []string

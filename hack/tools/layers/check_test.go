@@ -1,7 +1,9 @@
 package main
 
 import (
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -103,6 +105,19 @@ func TestCheck(t *testing.T) {
 			want: []string{"reconcilers depends on github.com/google/cel-go"},
 		},
 		{
+			name: "dependencies within the module that are forbidden",
+			packages: []string{
+				"reconcilers deps: example.test/module/generator example.test/module/generators",
+				". deps: example.test/module/component/x github.com/google/cel-go example.test/generator",
+				"component deps: example.test/module/generator",
+			},
+			want: []string{
+				". depends on component",
+				". depends on github.com/google/cel-go",
+				"reconcilers depends on generator",
+			},
+		},
+		{
 			name:     "what begins alike is not ours",
 			packages: []string{"stash: ../modules/thing"},
 		},
@@ -151,4 +166,35 @@ func path(rel string) string {
 		return "example.test/" + outside
 	}
 	return testModule + "/" + rel
+}
+
+// CONTRIBUTING.md has each package of the table in the same layer.
+func TestContributingHasTheTable(t *testing.T) {
+	content, err := os.ReadFile("../../../CONTRIBUTING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	layers := map[string]string{}
+	for line := range strings.Lines(string(content)) {
+		cells := strings.Split(line, " | ")
+		if len(cells) != 3 {
+			continue
+		}
+		for name := range strings.SplitSeq(cells[1], ", ") {
+			name, _, _ = strings.Cut(strings.TrimPrefix(name, "`"), "`")
+			layers[name] = strings.TrimPrefix(cells[0], "| ")
+		}
+	}
+	for _, row := range espalier.rows {
+		name, want := strings.Replace(row.pattern, "/*", "/…", 1), strconv.Itoa(row.layer)
+		switch {
+		case row.layer == derived:
+			name, want = "internal/…", "0 to "+strconv.Itoa(highestDerived)
+		case name == ".":
+			name = "espalier"
+		}
+		if layers[name] != want {
+			t.Errorf("CONTRIBUTING.md has %s in layer %q, want %q", name, layers[name], want)
+		}
+	}
 }

@@ -136,6 +136,9 @@ const before = "e876758d"
 // TestExamplesOfTheCommitBefore renames the examples of the commit before the packages moved, as a user would, and
 // compiles them with the packages of today.
 func TestExamplesOfTheCommitBefore(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it compiles the examples")
+	}
 	root, err := filepath.Abs("../../..")
 	if err != nil {
 		t.Fatal(err)
@@ -202,6 +205,27 @@ func asUser(t *testing.T, folder, root string) {
 		}
 		if err := os.WriteFile(filepath.Join(folder, file), content, 0o644); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// docs/migration.md has a line for each move, with the names that changed.
+func TestMovesAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/migration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range moves {
+		from := "\n| `" + m.from
+		_, line, found := strings.Cut(string(page), from)
+		line, _, _ = strings.Cut(line, "\n")
+		if !found || !strings.Contains(line, "| `"+m.to) {
+			t.Errorf("docs/migration.md has %q for %s, want %s", line, m.from, m.to)
+		}
+		for before, now := range m.names {
+			if !strings.Contains(line, "`"+before+"` is `"+now+"`") {
+				t.Errorf("docs/migration.md has %q, want %s, which is now %s", line, before, now)
+			}
 		}
 	}
 }

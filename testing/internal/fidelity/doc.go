@@ -8,12 +8,12 @@
 // The tests here run the checks on a real API server, on the store, and with -v on the fake client of
 // controller-runtime:
 //
-//	go test ./internal/testenv/fidelity -run Store -v
-//	go test ./internal/testenv/fidelity -run RealServer          # needs a control plane
-//	go test ./internal/testenv/fidelity -run RealServer -update  # records the answers
+//	go test ./testing/internal/fidelity -run Store -v
+//	go test ./testing/internal/fidelity -run RealServer          # needs a control plane
+//	go test ./testing/internal/fidelity -run RealServer -update  # records the answers
 //
 // Further tests make random calls, see [CompareRandomCalls], or random owners and dependents, on a real API server and
 // on the store at once. What they find is printed as the shortest sequence of calls:
 //
-//	go test ./internal/testenv/fidelity -run Random -seed 1000 -rounds 200
+//	go test ./testing/internal/fidelity -run Random -seed 1000 -rounds 200
 package fidelity
