@@ -117,7 +117,6 @@ func TestComponentRowsOfPatterns(t *testing.T) {
 
 	assemblyRows{
 		"while others have instances nothing is deleted": {
-			VirtualTime:  true,
 			Resource:     deployed.With(going).Object(),
 			GivenObjects: append(deployed.Objects(), foreign),
 			ExpectResource: deployed.With(going,

@@ -23,22 +23,19 @@ type configMapSet = reconcilers.ChildSetReconciler[*resources.Widget, *corev1.Co
 const setLabel = "part"
 
 // part is a ConfigMap of the set with the given identity, as it is desired.
-func part(id string) *corev1.ConfigMap {
+func part(id string, changes ...func(*corev1.ConfigMap)) *corev1.ConfigMap {
 	return configMap.With(func(c *corev1.ConfigMap) {
 		c.Name = "gadget-" + id
 		c.Labels = map[string]string{setLabel: id}
-	}).Object()
+	}).With(changes...).Object()
 }
 
 // givenPart is part in the cluster.
 func givenPart(id string, changes ...func(*corev1.ConfigMap)) *corev1.ConfigMap {
-	c := part(id)
-	c.UID, c.ResourceVersion = types.UID(c.Name+"-uid"), "999"
-	c.CreationTimestamp = metav1.NewTime(time.UnixMilli(1000))
-	for _, change := range changes {
-		change(c)
-	}
-	return c
+	return part(id, append([]func(*corev1.ConfigMap){func(c *corev1.ConfigMap) {
+		c.UID, c.ResourceVersion = types.UID(c.Name+"-uid"), "999"
+		c.CreationTimestamp = metav1.NewTime(time.UnixMilli(1000))
+	}}, changes...)...)
 }
 
 func renamed(name string) func(*corev1.ConfigMap) {
@@ -112,6 +109,10 @@ func setFailsToDesire(err error) func(*configMapSet) {
 
 func createdEvent(name string) rtesting.Event {
 	return normal("Created", fmt.Sprintf("Created ConfigMap %q", name))
+}
+
+func updatedEvent(name string) rtesting.Event {
+	return normal("Updated", fmt.Sprintf("Updated ConfigMap %q", name))
 }
 
 func deletedEvent(name string) rtesting.Event {

@@ -130,7 +130,7 @@ func TestLabelledChildren(t *testing.T) {
 					givenPart("a"), givenPart("x", childOf("Settings")), givenPart("y"), givenPart("z", childOf("Another")),
 				},
 				ExpectUpdates: []client.Object{givenPart("a", childOf("Settings"))},
-				ExpectCreates: []client.Object{configMapPart("b", childOf("Settings"))},
+				ExpectCreates: []client.Object{part("b", childOf("Settings"))},
 				ExpectDeletes: []rtesting.DeleteRef{deleteOf(givenPart("x"))},
 				ExpectEvents: []rtesting.Event{
 					normal("Updated", `Updated ConfigMap "gadget-a"`), createdEvent("gadget-b"), deletedEvent("gadget-x"),
@@ -138,14 +138,6 @@ func TestLabelledChildren(t *testing.T) {
 			},
 		},
 	}.run(t)
-}
-
-func configMapPart(id string, changes ...func(*corev1.ConfigMap)) *corev1.ConfigMap {
-	child := part(id)
-	for _, change := range changes {
-		change(child)
-	}
-	return child
 }
 
 // twoChildren are the nodes of a tree with two children of one type and different data.

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
@@ -75,7 +74,7 @@ func (f combination[T, TL, CT, CL]) hasChild(t *testing.T) {
 		"is created": {
 			SubReconcilerTestCase: rtesting.SubReconcilerTestCase[T]{
 				Resource:      blue,
-				ExpectCreates: []client.Object{f.child.of(configMap.Object())}, ExpectEvents: []rtesting.Event{memberEvent("Created", "gadget")},
+				ExpectCreates: []client.Object{f.child.of(configMap.Object())}, ExpectEvents: []rtesting.Event{createdEvent("gadget")},
 			},
 			node: node, calls: []string{"create ConfigMap", `reflect "blue" <nil>`},
 		},
@@ -86,21 +85,21 @@ func (f combination[T, TL, CT, CL]) hasChild(t *testing.T) {
 		"is updated": {
 			SubReconcilerTestCase: rtesting.SubReconcilerTestCase[T]{
 				Resource: blue, GivenObjects: []client.Object{givenConfigMap.With(redden)},
-				ExpectUpdates: []client.Object{f.child.of(givenConfigMap.Object())}, ExpectEvents: []rtesting.Event{memberEvent("Updated", "gadget")},
+				ExpectUpdates: []client.Object{f.child.of(givenConfigMap.Object())}, ExpectEvents: []rtesting.Event{updatedEvent("gadget")},
 			},
 			node: node, calls: []string{"update ConfigMap", `reflect "blue" <nil>`},
 		},
 		"is deleted": {
 			SubReconcilerTestCase: rtesting.SubReconcilerTestCase[T]{
 				Resource: colorless, GivenObjects: []client.Object{givenConfigMap},
-				ExpectDeletes: deletes(configMap), ExpectEvents: []rtesting.Event{memberEvent("Deleted", "gadget")},
+				ExpectDeletes: deletes(configMap), ExpectEvents: []rtesting.Event{deletedEvent("gadget")},
 			},
 			node: node, calls: []string{"delete ConfigMap", `reflect "" <nil>`},
 		},
 		"is deleted with the resource": {
 			SubReconcilerTestCase: rtesting.SubReconcilerTestCase[T]{
 				Resource: f.of(blueWidget.With(terminating("f.io/f")).Object()), GivenObjects: []client.Object{givenConfigMap},
-				ExpectDeletes: deletes(configMap), ExpectEvents: []rtesting.Event{memberEvent("Deleted", "gadget")},
+				ExpectDeletes: deletes(configMap), ExpectEvents: []rtesting.Event{deletedEvent("gadget")},
 			},
 			node: node, calls: []string{"delete ConfigMap"},
 		},
@@ -145,38 +144,30 @@ func (f combination[T, TL, CT, CL]) hasChildren(t *testing.T) {
 			},
 		}
 	}
-	at := func(id string) func(*corev1.ConfigMap) {
-		return func(child *corev1.ConfigMap) {
-			child.Name = "gadget-" + id
-			if child.UID != "" {
-				child.UID = types.UID(child.Name + "-uid")
-			}
-		}
-	}
 	runNodes(t, map[string]nodeRow[T]{
 		"come and go": {
 			SubReconcilerTestCase: rtesting.SubReconcilerTestCase[T]{
 				Resource:      f.of(blueWidget.Object()),
-				GivenObjects:  []client.Object{givenMember("a").With(at("a")), givenMember("b").With(at("b"), redden)},
-				ExpectDeletes: deletes(member("a").With(at("a"))),
-				ExpectUpdates: []client.Object{f.child.of(givenMember("b").With(at("b")).Object())},
-				ExpectCreates: []client.Object{f.child.of(member("c").With(at("c")).Object())},
-				ExpectEvents:  []rtesting.Event{memberEvent("Deleted", "gadget-a"), memberEvent("Updated", "gadget-b"), memberEvent("Created", "gadget-c")},
+				GivenObjects:  []client.Object{givenMember("a"), givenMember("b").With(redden)},
+				ExpectDeletes: deletes(member("a")),
+				ExpectUpdates: []client.Object{f.child.of(givenMember("b").Object())},
+				ExpectCreates: []client.Object{f.child.of(member("c").Object())},
+				ExpectEvents:  []rtesting.Event{deletedEvent("gadget-a"), updatedEvent("gadget-b"), createdEvent("gadget-c")},
 			},
 			node: node, calls: []string{"known 2", "delete ConfigMap", "update ConfigMap", "create ConfigMap", "reflect a b=blue c=blue"},
 		},
 		"are in sync": {
 			SubReconcilerTestCase: rtesting.SubReconcilerTestCase[T]{
 				Resource:     f.of(blueWidget.Object()),
-				GivenObjects: []client.Object{givenMember("b").With(at("b")), givenMember("c").With(at("c"))},
+				GivenObjects: []client.Object{givenMember("b"), givenMember("c")},
 			},
 			node: node, calls: []string{"known 2", "reflect b=blue c=blue"},
 		},
 		"go with the resource": {
 			SubReconcilerTestCase: rtesting.SubReconcilerTestCase[T]{
 				Resource:      f.of(blueWidget.With(terminating("f.io/f")).Object()),
-				GivenObjects:  []client.Object{givenMember("b").With(at("b"))},
-				ExpectDeletes: deletes(member("b").With(at("b"))), ExpectEvents: []rtesting.Event{memberEvent("Deleted", "gadget-b")},
+				GivenObjects:  []client.Object{givenMember("b")},
+				ExpectDeletes: deletes(member("b")), ExpectEvents: []rtesting.Event{deletedEvent("gadget-b")},
 			},
 			node: node, calls: []string{"delete ConfigMap", "reflect"},
 		},

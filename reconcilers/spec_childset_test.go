@@ -19,41 +19,41 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-type (
-	parts      = reconcilers.ChildSetReconciler[*resources.Widget, *corev1.ConfigMap, *corev1.ConfigMapList]
-	partResult = reconcilers.ChildSetResult[*corev1.ConfigMap]
-)
+type partResult = reconcilers.ChildSetResult[*corev1.ConfigMap]
 
-// member is a child that is desired, with an identity; its name is that of the identity unless there is another.
+// member is part with another name, if there is one.
 func member(id string, name ...string) rtesting.Fixture[*corev1.ConfigMap] {
-	return configMap.With(func(child *corev1.ConfigMap) {
-		child.Name = "part-" + id
-		for _, n := range name {
-			child.Name = "part-" + n
-		}
-		child.Labels = map[string]string{"part": id}
-	})
+	return rtesting.NewFixture(part(id, called(name)))
 }
 
 // givenMember is member in the cluster.
 func givenMember(id string, name ...string) rtesting.Fixture[*corev1.ConfigMap] {
-	return member(id, name...).With(func(child *corev1.ConfigMap) {
-		child.UID, child.ResourceVersion = types.UID(child.Name+"-uid"), "999"
-		child.CreationTimestamp = givenConfigMap.Object().CreationTimestamp
-	})
+	return rtesting.NewFixture(givenPart(id, called(name)))
+}
+
+func called(name []string) func(*corev1.ConfigMap) {
+	return func(child *corev1.ConfigMap) {
+		if len(name) == 0 {
+			return
+		}
+		child.Name = "gadget-" + name[0]
+		if child.UID != "" {
+			child.UID = types.UID(child.Name + "-uid")
+		}
+	}
 }
 
 func redden(child *corev1.ConfigMap) { child.Data = map[string]string{"color": "red"} }
 
 func nameless(child *corev1.ConfigMap) {
-	child.Name, child.GenerateName = "", "part-"
+	child.Name, child.GenerateName = "", "gadget-"
 }
 
 func disown(child *corev1.ConfigMap) { child.OwnerReferences = nil }
 
 // set is a child set that desires the children, and records what it reflects.
-func set(calls *trace, desired ...rtesting.Fixture[*corev1.ConfigMap]) *parts {
-	return &parts{
+func set(calls *trace, desired ...rtesting.Fixture[*corev1.ConfigMap]) *configMapSet {
+	return &configMapSet{
 		DesiredChildren: func(ctx context.Context, _ *resources.Widget) ([]*corev1.ConfigMap, error) {
 			calls.add("desired")
 			var children []*corev1.ConfigMap
@@ -93,10 +93,6 @@ func deletes(children ...rtesting.Fixture[*corev1.ConfigMap]) []rtesting.DeleteR
 	return refs
 }
 
-func memberEvent(reason, name string) rtesting.Event {
-	return normal(reason, fmt.Sprintf("%s ConfigMap %q", reason, name))
-}
-
 func TestChildSetMakesChildrenAgree(t *testing.T) {
 	nodeTests{
 		"leaves what others own": {
@@ -110,7 +106,7 @@ func TestChildSetMakesChildrenAgree(t *testing.T) {
 		"leaves what is not our child": {
 			widgetCase: widgetCase{
 				GivenObjects:  []client.Object{givenMember("a"), givenMember("z")},
-				ExpectDeletes: deletes(member("z")), ExpectEvents: []rtesting.Event{memberEvent("Deleted", "part-z")},
+				ExpectDeletes: deletes(member("z")), ExpectEvents: []rtesting.Event{deletedEvent("gadget-z")},
 			},
 			node: func(calls *trace) widgetNode {
 				node := set(calls)
@@ -124,7 +120,7 @@ func TestChildSetMakesChildrenAgree(t *testing.T) {
 		"creates under generated names": {
 			widgetCase: widgetCase{
 				ExpectCreates: []client.Object{member("a").With(nameless), member("b").With(nameless)},
-				ExpectEvents:  []rtesting.Event{memberEvent("Created", "part-001"), memberEvent("Created", "part-002")},
+				ExpectEvents:  []rtesting.Event{createdEvent("gadget-001"), createdEvent("gadget-002")},
 			},
 			node: func(calls *trace) widgetNode {
 				return set(calls, member("b").With(nameless), member("a").With(nameless))
@@ -133,7 +129,7 @@ func TestChildSetMakesChildrenAgree(t *testing.T) {
 				"desired",
 				"create ConfigMap",
 				"create ConfigMap",
-				"reflect a=part-001 blue b=part-002 blue",
+				"reflect a=gadget-001 blue b=gadget-002 blue",
 			},
 		},
 		"lists once": {
@@ -180,14 +176,14 @@ func TestASetCountsTheChildrenThatExist(t *testing.T) {
 			ExpectResource: widget.With(statusField("children", "2")).Object(),
 			ExpectCreates:  []client.Object{member("b")},
 			ExpectDeletes:  deletes(member("z")),
-			ExpectEvents:   []rtesting.Event{memberEvent("Created", "part-b"), memberEvent("Deleted", "part-z")},
+			ExpectEvents:   []rtesting.Event{createdEvent("gadget-b"), deletedEvent("gadget-z")},
 		},
 	}}.run(t)
 }
 
 func TestChildSetErrors(t *testing.T) {
-	invalid := apierrs.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "part-b", nil)
-	exists := apierrs.NewAlreadyExists(schema.GroupResource{Resource: "configmaps"}, "part-a")
+	invalid := apierrs.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "gadget-b", nil)
+	exists := apierrs.NewAlreadyExists(schema.GroupResource{Resource: "configmaps"}, "gadget-a")
 	failing := func(verb, name string, err error) rtesting.ReactionFunc {
 		return rtesting.InduceFailure(verb, "ConfigMap", rtesting.InduceFailureOpts{Name: name, Error: err})
 	}
@@ -198,10 +194,10 @@ func TestChildSetErrors(t *testing.T) {
 	nodeTests{
 		"is reflected by its reason only if that is listed": {
 			widgetCase: fails(widgetCase{
-				WithReactors:  []rtesting.ReactionFunc{failing("create", "part-b", invalid)},
+				WithReactors:  []rtesting.ReactionFunc{failing("create", "gadget-b", invalid)},
 				ExpectCreates: []client.Object{member("b")},
 				ExpectEvents: []rtesting.Event{
-					warning("CreationFailed", `Failed to create ConfigMap "part-b": `+invalid.Error()),
+					warning("CreationFailed", `Failed to create ConfigMap "gadget-b": `+invalid.Error()),
 				},
 			}, invalid),
 			node: func(calls *trace) widgetNode {
@@ -218,9 +214,9 @@ func TestChildSetErrors(t *testing.T) {
 				ExpectCreates:   []client.Object{member("a"), member("b")},
 				ExpectEvents: []rtesting.Event{
 					warning(
-						"CreationFailed", `Failed to create ConfigMap "part-a": configmaps "part-a" already exists`,
+						"CreationFailed", `Failed to create ConfigMap "gadget-a": configmaps "gadget-a" already exists`,
 					),
-					memberEvent("Created", "part-b"),
+					createdEvent("gadget-b"),
 				},
 				ExpectTracks: []rtesting.TrackRequest{rtesting.NewTrackRequest(member("a"), widget, widgetScheme)},
 			},
@@ -229,16 +225,16 @@ func TestChildSetErrors(t *testing.T) {
 				"desired",
 				"create ConfigMap",
 				"create ConfigMap",
-				"reflect a=none (AlreadyExists) b=part-b blue",
+				"reflect a=none (AlreadyExists) b=gadget-b blue",
 			},
 		},
 		"since our own object is in the way, and the cache is behind": {
 			widgetCase: fails(widgetCase{
-				WithReactors:    []rtesting.ReactionFunc{failing("create", "part-a", exists)},
+				WithReactors:    []rtesting.ReactionFunc{failing("create", "gadget-a", exists)},
 				APIGivenObjects: []client.Object{givenMember("a")},
 				ExpectCreates:   []client.Object{member("a")},
 				ExpectEvents: []rtesting.Event{
-					warning("CreationFailed", `Failed to create ConfigMap "part-a": `+exists.Error()),
+					warning("CreationFailed", `Failed to create ConfigMap "gadget-a": `+exists.Error()),
 				},
 			}, exists),
 			node:  func(calls *trace) widgetNode { return set(calls, member("b"), member("a")) },
@@ -246,9 +242,9 @@ func TestChildSetErrors(t *testing.T) {
 		},
 		"is not silenced by a quiet one of the reflection": {
 			widgetCase: widgetCase{
-				WithReactors:  []rtesting.ReactionFunc{failing("create", "part-a", errBoom)},
+				WithReactors:  []rtesting.ReactionFunc{failing("create", "gadget-a", errBoom)},
 				ExpectCreates: []client.Object{member("a")},
-				ExpectEvents:  failedTo("create", "part-a", errBoom),
+				ExpectEvents:  failedTo("create", "gadget-a", errBoom),
 				ShouldErr:     true, Verify: func(t *testing.T, result reconcilers.Result, err error) {
 					returnsBoth(errBoom, nothing)(t, result, err)
 					if errors.Is(err, reconcilers.ErrQuiet) {
@@ -334,19 +330,19 @@ func TestTerminatingChildrenAreLeftToGo(t *testing.T) {
 		"desired": {
 			widgetCase: widgetCase{GivenObjects: []client.Object{givenMember("a").With(redden, onItsWay)}},
 			node:       func(calls *trace) widgetNode { return set(calls, member("a")) },
-			calls:      []string{"desired", "reflect a=part-a red"},
+			calls:      []string{"desired", "reflect a=gadget-a red"},
 		},
 		"not desired": {
 			widgetCase: widgetCase{GivenObjects: []client.Object{givenMember("a").With(redden, onItsWay)}},
 			node:       func(calls *trace) widgetNode { return set(calls) },
-			calls:      []string{"desired", "reflect a=part-a red"},
+			calls:      []string{"desired", "reflect a=gadget-a red"},
 		},
 		"beside one that stays": {
 			widgetCase: widgetCase{
 				GivenObjects: []client.Object{givenMember("a", "old").With(onItsWay), givenMember("a")},
 			},
 			node:  func(calls *trace) widgetNode { return set(calls, member("a")) },
-			calls: []string{"desired", "reflect a=part-a blue"},
+			calls: []string{"desired", "reflect a=gadget-a blue"},
 		},
 	}.run(t)
 }
