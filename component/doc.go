@@ -15,8 +15,8 @@
 //     (internal/component). The doc of package engine describes the life of one object.
 //  6. If the resource is being deleted, the engine deletes all objects instead (remove.go). The finalizer is removed
 //     last.
-//  7. table.go has state, reason, message and when to come back, for what was found out. status.go changes the status in
-//     memory.
+//  7. table.go has state, reason, message and when to come back, for what was found out. status.go changes the status
+//     in memory.
 //  8. events.go records events if something happened.
 //  9. requeue.go returns the delay. Its event source brings the resource back when an object changes.
 //  10. The root writes the status if it differs.
