@@ -79,7 +79,9 @@ simulate: controlplane ## Run operators in simulated clusters, under faults and 
 
 .PHONY: differential
 differential: controlplane ## Compare the API server in memory with a real one, by the tables that run on both.
-	@hack/differential $(call packages-with,os.Exit.apiserver.Main)
+	KUBEBUILDER_ASSETS=$${KUBEBUILDER_ASSETS:-$(CURDIR)/bin/controlplane} KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m \
+		$(GO) test $(TESTFLAGS) \
+		$(call packages-with,os.Exit.rtesting.Main) -rtesting.differential -rtesting.faults=off
 
 .PHONY: e2e
 e2e: controlplane cluster ## Run operators on a cluster with real controllers and a scheduler, and simulated nodes.

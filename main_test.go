@@ -5,14 +5,15 @@ import (
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
-	"github.com/espalier-dev/espalier/testing/apiserver"
+	rtesting "github.com/espalier-dev/espalier/testing"
 )
 
-// TestMain lets the flags -rtesting.real and -rtesting.differential run the tables on an API server.
+// TestMain lets the flag -rtesting.differential make the calls of the tables on a real API server, too.
 func TestMain(m *testing.M) {
-	os.Exit(apiserver.Main(m, apiserver.Options{
+	os.Exit(rtesting.Main(m, &envtest.Environment{
 		CRDs: []*apiextensionsv1.CustomResourceDefinition{resources.CRD()},
 	}))
 }

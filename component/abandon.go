@@ -36,25 +36,25 @@ func (e *unreachableError) Error() string { return e.cluster + " " + e.Problem }
 func (e *unreachableError) Unwrap() error { return e.UnreachableError }
 
 // explain turns the errors of many objects in a cluster that does not answer into one, which says when to try again.
-func (j *job[T]) explain(err error) error {
+func (r *request[T]) explain(err error) error {
 	failed, ok := errors.AsType[*clusters.UnreachableError](err)
-	if !ok && j.deployment != nil && apierrs.IsUnauthorized(err) {
-		failed, ok = errors.AsType[*clusters.UnreachableError](j.deployment.reachability.Failure())
+	if !ok && r.target != nil && apierrs.IsUnauthorized(err) {
+		failed, ok = errors.AsType[*clusters.UnreachableError](r.target.reachability.Failure())
 	}
 	if !ok {
 		return err
 	}
-	return generator.NewRetriableError(&unreachableError{failed, j.clusterName()}, &failed.RetryAfter)
+	return generator.NewRetriableError(&unreachableError{failed, r.clusterName()}, &failed.RetryAfter)
 }
 
 // outOfReach reports whether the operator cannot delete the objects for a reason that may never go away: their cluster
 // is not known any more, is another one, does not answer, or does not let it.
-func (j *job[T]) outOfReach(err error) bool {
+func (r *request[T]) outOfReach(err error) bool {
 	_, missing := errors.AsType[*missingError](err)
 	_, unusable := errors.AsType[*unusableError](err)
 	_, unreachable := errors.AsType[*clusters.UnreachableError](err)
-	// Without a deployment, the operator may not do something in its own cluster.
-	denied := j.deployment != nil && (apierrs.IsForbidden(err) || apierrs.IsUnauthorized(err))
+	// Without a target, the operator may not do something in its own cluster.
+	denied := r.target != nil && (apierrs.IsForbidden(err) || apierrs.IsUnauthorized(err))
 	return missing || unusable || unreachable || denied || errors.Is(err, errElsewhere)
 }
 
@@ -62,11 +62,11 @@ func (j *job[T]) outOfReach(err error) bool {
 // cannot be deleted. Otherwise it returns err, and says what would give them up.
 //
 // The condition says so first. The resource goes with the next request.
-func (j *job[T]) abandonAfter(ctx context.Context, err error) error {
-	if j.dryRun || !j.outOfReach(err) {
+func (r *request[T]) abandonAfter(ctx context.Context, err error) error {
+	if r.dryRun || !r.outOfReach(err) {
 		return err
 	}
-	store, storeErr := j.inventoryStore()
+	store, storeErr := r.inventoryStore()
 	if storeErr != nil {
 		return storeErr
 	}
@@ -76,29 +76,29 @@ func (j *job[T]) abandonAfter(ctx context.Context, err error) error {
 	}
 	names := namesOf(records)
 	_, missing := errors.AsType[*missingError](err)
-	key := j.Prefix + "/" + generator.AnnotationAbandon
-	value, asked := j.resource.GetAnnotations()[key]
-	switch uid := string(j.resource.GetUID()); {
-	case missing && j.configuration.AbandonOnDeletion, asked && value == uid:
+	key := r.Prefix + "/" + generator.AnnotationAbandon
+	value, asked := r.resource.GetAnnotations()[key]
+	switch uid := string(r.resource.GetUID()); {
+	case missing && r.configuration.AbandonOnDeletion, asked && value == uid:
 	case asked:
 		return &hintError{err, fmt.Sprintf("; the annotation %s counts only if its value is the UID %s", key, uid)}
 	default:
 		return &hintError{err, fmt.Sprintf("; the annotation %s: %s gives up %s", key, uid, countOf(len(names)))}
 	}
 	text := fmt.Sprintf("Gave up %s in %s: %s",
-		countOf(len(names)), j.clusterName(), message.Truncate(singleLine(err.Error()), maxMessage/2))
-	if j.state.abandoning++; j.reason() != ReasonAbandoned && j.state.abandoning < maxAbandoning {
-		j.facts.abandoning = text
+		countOf(len(names)), r.clusterName(), message.Truncate(singleLine(err.Error()), maxMessage/2))
+	if r.state.abandoning++; r.reason() != ReasonAbandoned && r.state.abandoning < maxAbandoning {
+		r.facts.abandoning = text
 		return nil
 	}
-	j.recordEvent(ctx, event{corev1.EventTypeWarning, ReasonAbandoned, text})
-	logr.FromContextOrDiscard(ctx).Info("gave up the objects of a component", "cluster", j.clusterName(),
+	r.recordEvent(ctx, event{corev1.EventTypeWarning, ReasonAbandoned, text})
+	logr.FromContextOrDiscard(ctx).Info("gave up the objects of a component", "cluster", r.clusterName(),
 		"objects", len(names), "first", message.List(names, maxLogged), "reason", err.Error())
 	if _, err := store.Save(ctx, nil); err != nil {
 		return fmt.Errorf("unable to give up the inventory: %w", err)
 	}
-	j.store = store
-	return j.finish(ctx)
+	r.store = store
+	return r.finish(ctx)
 }
 
 const (

@@ -34,8 +34,8 @@ import (
 
 type assemblyNode = *component.ComponentReconciler[*resources.Assembly]
 
-// TestStatusAtRest: a request that finds nothing new writes nothing, however much later it is, not even when it looked.
-func TestStatusAtRest(t *testing.T) {
+// TestStatusUnchanged: a request that finds nothing new writes nothing, however much later it is, not even when it looked.
+func TestStatusUnchanged(t *testing.T) {
 	definition := resources.CRD()
 	definition.TypeMeta = metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}
 	house, walls, _ := newHouse()

@@ -164,7 +164,7 @@ func TestClustersThatNobodyUsesAreForgotten(t *testing.T) {
 		return c.Update(ctx, assembly)
 	})
 	isReady(t, c, assembly)
-	if n := component.CountDeployments(root.Reconciler.(assemblyNode)); n != 1 {
+	if n := component.CountTargets(root.Reconciler.(assemblyNode)); n != 1 {
 		t.Errorf("%d clusters are kept", n)
 	}
 }

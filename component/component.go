@@ -176,10 +176,10 @@ type ComponentReconciler[Type client.Object] struct {
 	// assumes three.
 	FenceMargin time.Duration
 
-	deployments deployments
-	source      eventSource
-	states      reconcilers.ResourceState[*resourceState]
-	initOnce    sync.Once
+	targets  targets
+	source   eventSource
+	states   reconcilers.ResourceState[*resourceState]
+	initOnce sync.Once
 	// refers is true if the spec may have references.
 	refers bool
 	// statusByDefault is true if the author did not define Status.
@@ -248,7 +248,7 @@ func (r *ComponentReconciler[T]) SetupWithManager(
 	if err := watchReferenced(ctx, bldr, sample); err != nil {
 		return err
 	}
-	r.source.onStop(r.deployments.stop)
+	r.source.onStop(r.targets.stop)
 	bldr.WatchesRawSource(&r.source)
 	return nil
 }

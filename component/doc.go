@@ -8,16 +8,16 @@
 //
 //  1. The root calls Reconcile (reconcile.go), which checks the fields of the node (component.go).
 //  2. It reads from the resource how to deploy (package generator, configurationof.go), and adds the finalizer.
-//  3. It finds the cluster and the identity to deploy with (deployment.go), and the inventory (inventory.go). What it
+//  3. It finds the cluster and the identity to deploy with (target.go), and the inventory (inventory.go). What it
 //     remembers of the resource from request to request is in resource_state.go.
 //  4. It computes the component digest and calls the generator (reconcile.go; digest.go of package generator).
 //  5. manifest.Prepare checks the objects, and the engine brings the cluster into agreement with them
 //     (internal/component). The doc of package engine describes the life of one object.
 //  6. If the resource is being deleted, the engine deletes all objects instead (remove.go). The finalizer is removed
 //     last.
-//  7. table.go decides state, reason, message and when to come back, by what was found out, and status.go changes the
-//     status in memory.
+//  7. table.go has state, reason, message and when to come back, for what was found out. status.go changes the status in
+//     memory.
 //  8. events.go records events if something happened.
-//  9. requeue.go makes a delay of when to come back. Its event source brings the resource back when an object changes.
+//  9. requeue.go returns the delay. Its event source brings the resource back when an object changes.
 //  10. The root writes the status if it differs.
 package component

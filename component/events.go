@@ -31,31 +31,31 @@ const eventWindow = 5 * time.Minute
 // recordEvents records what happened as events on the resource: one for the component if its reason changed or an error
 // is left, and one for each wave and kind of operation on its objects. The number of events does not depend on the
 // number of objects.
-func (j *job[T]) recordEvents(ctx context.Context, reasonBefore string, c condition) {
+func (r *request[T]) recordEvents(ctx context.Context, reasonBefore string, c condition) {
 	eventType := corev1.EventTypeNormal
 	if c.state == apis.ComponentError || c.reason == ReasonAbandoned {
 		eventType = corev1.EventTypeWarning
 	}
-	if j.report != nil {
-		for _, e := range operationEvents(j.report.Results) {
-			j.recordEvent(ctx, e)
+	if r.report != nil {
+		for _, e := range operationEvents(r.report.Results) {
+			r.recordEvent(ctx, e)
 		}
 	}
-	if c.reason != reasonBefore || eventType == corev1.EventTypeWarning && j.facts.err != nil {
-		j.recordEvent(ctx, event{eventType, c.reason, c.message})
+	if c.reason != reasonBefore || eventType == corev1.EventTypeWarning && r.facts.err != nil {
+		r.recordEvent(ctx, event{eventType, c.reason, c.message})
 	}
 }
 
-func (j *job[T]) recordEvent(ctx context.Context, e event) {
-	maps.DeleteFunc(j.state.recorded, func(_ event, at time.Time) bool { return j.now.Sub(at) >= eventWindow })
-	if _, known := j.state.recorded[e]; known {
+func (r *request[T]) recordEvent(ctx context.Context, e event) {
+	maps.DeleteFunc(r.state.recorded, func(_ event, at time.Time) bool { return r.now.Sub(at) >= eventWindow })
+	if _, known := r.state.recorded[e]; known {
 		return
 	}
-	if j.state.recorded == nil {
-		j.state.recorded = map[event]time.Time{}
+	if r.state.recorded == nil {
+		r.state.recorded = map[event]time.Time{}
 	}
-	j.state.recorded[e] = j.now
-	reconcilers.RecordEvent(ctx, j.resource, e.eventType, e.reason, "%s", e.message)
+	r.state.recorded[e] = r.now
+	reconcilers.RecordEvent(ctx, r.resource, e.eventType, e.reason, "%s", e.message)
 }
 
 // operationEvents makes one event for each wave, verb and outcome, in the order of the first operation of each. What

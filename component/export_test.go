@@ -18,20 +18,20 @@ func ForgetTask[T client.Object](ctx context.Context, node *ComponentReconciler[
 func CountObserves[T client.Object](
 	ctx context.Context, node *ComponentReconciler[T], resource T, observes *atomic.Int64,
 ) {
-	deployment := node.states.Of(ctx, resource, newResourceState).deployment
-	if deployment == nil {
+	target := node.states.Of(ctx, resource, newResourceState).target
+	if target == nil {
 		return
 	}
-	if _, counts := deployment.observer.(*countingObserver); !counts {
-		deployment.observer = &countingObserver{deployment.observer, observes}
+	if _, counts := target.observer.(*countingObserver); !counts {
+		target.observer = &countingObserver{target.observer, observes}
 	}
 }
 
-// CountDeployments returns how many clusters the node keeps, with the identities to use there.
-func CountDeployments[T client.Object](node *ComponentReconciler[T]) int {
-	node.deployments.mu.Lock()
-	defer node.deployments.mu.Unlock()
-	return len(node.deployments.by)
+// CountTargets returns how many clusters the node keeps, with the identities to use there.
+func CountTargets[T client.Object](node *ComponentReconciler[T]) int {
+	node.targets.mu.Lock()
+	defer node.targets.mu.Unlock()
+	return len(node.targets.by)
 }
 
 type countingObserver struct {

@@ -22,31 +22,31 @@ import (
 )
 
 // identity is where and as whom the component is deployed.
-func (j *job[T]) identity(ctx context.Context) (clusters.Identity, error) {
+func (r *request[T]) identity(ctx context.Context) (clusters.Identity, error) {
 	identity := clusters.Identity{
-		KubeConfig: j.configuration.KubeConfig,
-		User:       j.configuration.User,
-		Groups:     slices.Clone(j.configuration.Groups),
+		KubeConfig: r.configuration.KubeConfig,
+		User:       r.configuration.User,
+		Groups:     slices.Clone(r.configuration.Groups),
 	}
-	reference := j.configuration.KubeConfigSecret
+	reference := r.configuration.KubeConfigSecret
 	if len(identity.KubeConfig) > 0 || reference == nil {
 		return identity, nil
 	}
 	secret := &corev1.Secret{}
-	key := types.NamespacedName{Namespace: j.resource.GetNamespace(), Name: reference.Name}
-	if err := j.trackAndGet(ctx, key, secret); err != nil {
+	key := types.NamespacedName{Namespace: r.resource.GetNamespace(), Name: reference.Name}
+	if err := r.trackAndGet(ctx, key, secret); err != nil {
 		if apierrs.IsNotFound(err) {
-			return identity, j.missing(fmt.Errorf("the Secret %s of the kubeconfig does not exist", key))
+			return identity, r.missing(fmt.Errorf("the Secret %s of the kubeconfig does not exist", key))
 		}
 		return identity, fmt.Errorf("unable to read the Secret %s of the kubeconfig: %w", key, err)
 	}
 	kubeconfig, err := reference.ValueIn(secret.Data)
 	if err != nil {
-		return identity, j.missing(fmt.Errorf("the Secret %s has no kubeconfig: %w", key, err))
+		return identity, r.missing(fmt.Errorf("the Secret %s has no kubeconfig: %w", key, err))
 	}
 	if len(bytes.TrimSpace(kubeconfig)) == 0 {
 		// Without one, the component would be deployed to the cluster of the operator.
-		return identity, j.missing(fmt.Errorf("the kubeconfig in the Secret %s is empty", key))
+		return identity, r.missing(fmt.Errorf("the kubeconfig in the Secret %s is empty", key))
 	}
 	identity.KubeConfig = kubeconfig
 	return identity, nil
@@ -56,60 +56,60 @@ func (j *job[T]) identity(ctx context.Context) (clusters.Identity, error) {
 const missingReferenceDelay = 10 * time.Second
 
 // missing is the error for a kubeconfig that is not there.
-func (j *job[T]) missing(err error) error {
+func (r *request[T]) missing(err error) error {
 	delay := missingReferenceDelay
 	return generator.NewRetriableError(&missingError{err}, &delay)
 }
 
 // impersonate fills in the default service account, and refuses to become an administrator.
-func (j *job[T]) impersonate() error {
-	c := &j.configuration
+func (r *request[T]) impersonate() error {
+	c := &r.configuration
 	if slices.Contains(c.Groups, systemMasters) {
 		return fmt.Errorf("the configuration is invalid: impersonation: the group %s is refused: "+
 			"it may do anything, whatever the roles are", systemMasters)
 	}
-	if j.DefaultServiceAccount == "" || c.User != "" || len(c.Groups) > 0 || j.remote() {
+	if r.DefaultServiceAccount == "" || c.User != "" || len(c.Groups) > 0 || r.remote() {
 		return nil
 	}
-	if c.User = j.defaultUser(); c.User == "" {
+	if c.User = r.defaultUser(); c.User == "" {
 		return fmt.Errorf("the resource is in no namespace in which the default service account %q could be, "+
-			"and names no user to deploy it", j.DefaultServiceAccount)
+			"and names no user to deploy it", r.DefaultServiceAccount)
 	}
 	return nil
 }
 
 // defaultUser is the default service account, in the namespace of the resource; empty if there is none.
-func (j *job[T]) defaultUser() string {
-	if j.DefaultServiceAccount == "" || j.resource.GetNamespace() == "" {
+func (r *request[T]) defaultUser() string {
+	if r.DefaultServiceAccount == "" || r.resource.GetNamespace() == "" {
 		return ""
 	}
-	return "system:serviceaccount:" + j.resource.GetNamespace() + ":" + j.DefaultServiceAccount
+	return "system:serviceaccount:" + r.resource.GetNamespace() + ":" + r.DefaultServiceAccount
 }
 
 // localIdentity is who the component is in the cluster of the resource; empty for the operator.
-func (j *job[T]) localIdentity() clusters.Identity {
-	identity := clusters.Identity{User: j.configuration.User, Groups: j.configuration.Groups}
+func (r *request[T]) localIdentity() clusters.Identity {
+	identity := clusters.Identity{User: r.configuration.User, Groups: r.configuration.Groups}
 	if identity.User == "" && len(identity.Groups) == 0 {
 		// A kubeconfig says who the component is elsewhere, and not here.
-		identity.User = j.defaultUser()
+		identity.User = r.defaultUser()
 	}
 	return identity
 }
 
 // localClient returns a client for the cluster of the resource with the identity of the component, and one that reads
 // past the cache.
-func (j *job[T]) localClient(ctx context.Context) (client.Client, client.Reader, error) {
-	identity := j.localIdentity()
+func (r *request[T]) localClient(ctx context.Context) (client.Client, client.Reader, error) {
+	identity := r.localIdentity()
 	if identity.User == "" && len(identity.Groups) == 0 {
-		if j.config.APIReader == nil {
-			return j.config.Client, j.config.Client, nil
+		if r.config.APIReader == nil {
+			return r.config.Client, r.config.Client, nil
 		}
-		return j.config.Client, j.config.APIReader, nil
+		return r.config.Client, r.config.APIReader, nil
 	}
-	if j.config.Cluster() == nil {
+	if r.config.Cluster() == nil {
 		return nil, nil, permanent(errNoCluster)
 	}
-	reached, err := j.deployments.poolFor(j.config.Cluster(), j.RequestTimeout).Get(ctx, identity)
+	reached, err := r.targets.poolFor(r.config.Cluster(), r.RequestTimeout).Get(ctx, identity)
 	if err != nil {
 		return nil, nil, fmt.Errorf("unable to reach the cluster of the resource: %w", err)
 	}
@@ -120,46 +120,46 @@ func (j *job[T]) localClient(ctx context.Context) (client.Client, client.Reader,
 const systemMasters = "system:masters"
 
 // remote reports whether the component is deployed with a kubeconfig.
-func (j *job[T]) remote() bool {
-	return len(j.configuration.KubeConfig) > 0 || j.configuration.KubeConfigSecret != nil
+func (r *request[T]) remote() bool {
+	return len(r.configuration.KubeConfig) > 0 || r.configuration.KubeConfigSecret != nil
 }
 
 // clusterName names the cluster that the component is deployed to.
-func (j *job[T]) clusterName() string {
-	switch secret := j.configuration.KubeConfigSecret; {
-	case len(j.configuration.KubeConfig) > 0:
+func (r *request[T]) clusterName() string {
+	switch secret := r.configuration.KubeConfigSecret; {
+	case len(r.configuration.KubeConfig) > 0:
 		return "the cluster of the kubeconfig"
 	case secret != nil:
-		return fmt.Sprintf("the cluster of the Secret %s/%s", j.resource.GetNamespace(), secret.Name)
+		return fmt.Sprintf("the cluster of the Secret %s/%s", r.resource.GetNamespace(), secret.Name)
 	}
 	return "this cluster"
 }
 
 // identifyOwner completes the owner of the objects. In a cluster that is reached with a kubeconfig it names the cluster
 // of the resource, since another one may deploy there too. A cluster is asked once.
-func (j *job[T]) identifyOwner(ctx context.Context, remote bool) error {
+func (r *request[T]) identifyOwner(ctx context.Context, remote bool) error {
 	if !remote {
 		return nil
 	}
-	id := j.ClusterID
+	id := r.ClusterID
 	if id == "" {
 		var err error
-		read := func() (string, error) { return j.readClusterID(ctx) }
-		if id, err = j.deployments.clusterID(j.config.Cluster(), read); err != nil {
+		read := func() (string, error) { return r.readClusterID(ctx) }
+		if id, err = r.targets.clusterID(r.config.Cluster(), read); err != nil {
 			return err
 		}
 	}
-	j.formerOwnerID = j.owner.OwnerID
-	text := engine.OwnerText(j.kind.GroupKind(), client.ObjectKeyFromObject(j.resource), id, j.resource.GetUID())
-	j.owner.Owner, j.owner.OwnerID = text, engine.OwnerID(text)
+	r.formerOwnerID = r.owner.OwnerID
+	text := engine.OwnerText(r.kind.GroupKind(), client.ObjectKeyFromObject(r.resource), id, r.resource.GetUID())
+	r.owner.Owner, r.owner.OwnerID = text, engine.OwnerID(text)
 	return nil
 }
 
 // clusterID returns what identifies a cluster of the operator, and asks for it the first time.
-func (d *deployments) clusterID(home cluster.Cluster, read func() (string, error)) (string, error) {
-	d.mu.Lock()
-	id := d.ids[home]
-	d.mu.Unlock()
+func (t *targets) clusterID(home cluster.Cluster, read func() (string, error)) (string, error) {
+	t.mu.Lock()
+	id := t.ids[home]
+	t.mu.Unlock()
 	if id != "" {
 		return id, nil
 	}
@@ -167,21 +167,21 @@ func (d *deployments) clusterID(home cluster.Cluster, read func() (string, error
 	if err != nil {
 		return "", err
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.ids == nil {
-		d.ids = map[cluster.Cluster]string{}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ids == nil {
+		t.ids = map[cluster.Cluster]string{}
 	}
-	d.ids[home] = id
+	t.ids[home] = id
 	return id, nil
 }
 
 // readClusterID reads the UID of the namespace kube-system, which exists as long as its cluster.
-func (j *job[T]) readClusterID(ctx context.Context) (string, error) {
+func (r *request[T]) readClusterID(ctx context.Context) (string, error) {
 	// A cache would watch all namespaces.
-	var reader client.Reader = j.config.Client
-	if j.config.APIReader != nil {
-		reader = j.config.APIReader
+	var reader client.Reader = r.config.Client
+	if r.config.APIReader != nil {
+		reader = r.config.APIReader
 	}
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
@@ -189,7 +189,7 @@ func (j *job[T]) readClusterID(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("unable to read the Namespace %s, which tells this cluster apart from others that "+
 			"deploy to %s: the operator needs the permission to get namespaces, "+
 			"or ComponentReconciler %q must define ClusterID: %w",
-			metav1.NamespaceSystem, j.clusterName(), j.Name, err)
+			metav1.NamespaceSystem, r.clusterName(), r.Name, err)
 	}
 	return string(namespace.UID), nil
 }

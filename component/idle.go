@@ -35,23 +35,23 @@ type taskInput struct {
 }
 
 // inputs returns what the request is about. known is false if the configuration has no digest.
-func (j *job[T]) inputs(ctx context.Context) (input taskInput, known bool, err error) {
-	configuration := j.configuration
+func (r *request[T]) inputs(ctx context.Context) (input taskInput, known bool, err error) {
+	configuration := r.configuration
 	// It says where the component is deployed. What is remembered is forgotten when that changes.
 	configuration.KubeConfig = nil
 	sum, known := digest.Of(&configuration)
-	input = taskInput{configuration: sum, supervision: j.supervision, generatorInput: generatorInput{
-		namespace:  cmp.Or(strings.TrimSpace(j.configuration.Namespace), j.resource.GetNamespace()),
-		name:       cmp.Or(strings.TrimSpace(j.configuration.Name), j.resource.GetName()),
-		digest:     j.digest,
-		revision:   j.revision,
-		generation: j.resource.GetGeneration(),
+	input = taskInput{configuration: sum, supervision: r.supervision, generatorInput: generatorInput{
+		namespace:  cmp.Or(strings.TrimSpace(r.configuration.Namespace), r.resource.GetNamespace()),
+		name:       cmp.Or(strings.TrimSpace(r.configuration.Name), r.resource.GetName()),
+		digest:     r.digest,
+		revision:   r.revision,
+		generation: r.resource.GetGeneration(),
 	}}
-	if !generator.ReportsInputs(j.Generator) {
+	if !generator.ReportsInputs(r.Generator) {
 		return input, known, nil
 	}
-	reporter := j.Generator.(generator.InputReporter)
-	if input.reported, err = reporter.Inputs(j.generationContext(ctx), input.namespace, input.name); err != nil {
+	reporter := r.Generator.(generator.InputReporter)
+	if input.reported, err = reporter.Inputs(r.generationContext(ctx), input.namespace, input.name); err != nil {
 		err = fmt.Errorf("unable to generate the objects: %w", err)
 	}
 	return input, known, err
@@ -59,44 +59,43 @@ func (j *job[T]) inputs(ctx context.Context) (input taskInput, known bool, err e
 
 // rollOut has the engine roll out what is desired. It does not if the last request left nothing to do and nothing has
 // changed since.
-func (j *job[T]) rollOut(ctx context.Context, parameters generator.Unstructurable) error {
-	input, known, err := j.inputs(ctx)
+func (r *request[T]) rollOut(ctx context.Context, parameters generator.Unstructurable) error {
+	input, known, err := r.inputs(ctx)
 	if err != nil {
 		return err
 	}
-	machine := j.engine()
 	var unchanged *engine.Report
-	if known && !j.dryRun && j.state.taskInput == input {
-		unchanged = machine.Unchanged(j.now)
+	if known && !r.dryRun && r.state.taskInput == input {
+		unchanged = r.engine().Unchanged(r.now)
 	}
-	if unchanged != nil && generator.IsDeterministic(j.Generator) {
-		return j.assess(unchanged, nil)
+	if unchanged != nil && generator.IsDeterministic(r.Generator) {
+		return r.assess(unchanged, nil)
 	}
-	j.state.taskInput = taskInput{}
-	desired, err := j.desired(ctx, parameters, input, known, unchanged != nil)
+	r.state.taskInput = taskInput{}
+	desired, err := r.desired(ctx, parameters, input, known, unchanged != nil)
 	if err != nil {
 		return err
 	}
-	j.keepRevision()
-	j.facts.varies = j.state.variation.message
+	r.keepRevision()
+	r.facts.varies = r.state.variation.message
 	if known {
-		j.state.taskInput = input
+		r.state.taskInput = input
 	}
 	if desired == nil {
-		return j.assess(unchanged, nil)
+		return r.assess(unchanged, nil)
 	}
-	task := j.task(*desired)
-	if j.facts.suspends {
-		if err := j.suspend(&task); err != nil {
-			j.state.taskInput = taskInput{}
+	task := r.task(*desired)
+	if r.facts.suspends {
+		if err := r.suspend(&task); err != nil {
+			r.state.taskInput = taskInput{}
 			return err
 		}
 	}
-	report, err := j.runEngine(ctx, machine, task)
-	err = j.assess(report, err)
-	if j.facts.done {
+	report, err := r.runEngine(ctx, task)
+	err = r.assess(report, err)
+	if r.facts.done {
 		// They can be generated again. All that is needed until then is in the cache.
-		j.state.generated = nil
+		r.state.generated = nil
 	}
 	return err
 }
@@ -105,67 +104,67 @@ func (j *job[T]) rollOut(ctx context.Context, parameters generator.Unstructurabl
 // request.
 // A deterministic generator is not called again for the same input, unless something has to be written and the objects
 // are not in memory any more. If it returns other objects again and again, it is not called for a while either.
-func (j *job[T]) desired(
+func (r *request[T]) desired(
 	ctx context.Context, parameters generator.Unstructurable, task taskInput, known, unchanged bool,
 ) (*[]manifest.Object, error) {
 	input := task.generatorInput
-	cache, options := &j.state.engine.Manifests, j.manifestOptions(input.namespace)
-	deterministic := generator.IsDeterministic(j.Generator)
-	if j.state.variation.last != nil {
-		if held := j.held(task); held != nil && unchanged {
+	cache, options := &r.state.engine.Manifests, r.manifestOptions(input.namespace)
+	deterministic := generator.IsDeterministic(r.Generator)
+	if r.state.variation.last != nil {
+		if held := r.held(task); held != nil && unchanged {
 			return nil, nil
 		} else if held != nil {
 			objects, err := manifest.Prepare(held, options, cache)
 			return &objects, err
 		}
 	}
-	if deterministic && j.state.preparedFor == input && !j.state.keeps(input) {
-		generate := func() ([]client.Object, error) { return j.generate(ctx, parameters, input) }
+	if deterministic && r.state.preparedFor == input && !r.state.keeps(input) {
+		generate := func() ([]client.Object, error) { return r.generate(ctx, parameters, input) }
 		objects, ok, err := manifest.PrepareAgain(generate, options, cache)
 		if ok || err != nil {
 			return &objects, err
 		}
 	}
-	generated, err := j.generate(ctx, parameters, input)
+	generated, err := r.generate(ctx, parameters, input)
 	if err != nil {
 		return nil, err
 	}
 	if unchanged && cache.Unchanged(generated, &options) {
-		if j.state.variation.last != nil {
-			j.state.variation.expire(j.now)
+		if r.state.variation.last != nil {
+			r.state.variation.expire(r.now)
 		}
 		return nil, nil
 	}
 	before := cache.Snapshot()
 	objects, err := manifest.Prepare(generated, options, cache)
 	if err != nil {
-		j.state.generated, j.state.preparedFor = nil, generatorInput{}
+		r.state.generated, r.state.preparedFor = nil, generatorInput{}
 		return &objects, err
 	}
 	if deterministic {
-		j.state.preparedFor = input
+		r.state.preparedFor = input
 	}
-	if known && !j.dryRun && (!cache.Same() || j.state.variation.last != nil) {
-		j.observeVariation(task, before, generated, objects)
+	if known && !r.dryRun && (!cache.Same() || r.state.variation.last != nil) {
+		r.observeVariation(task, before, generated, objects)
 	}
 	return &objects, nil
 }
 
 // generate calls the generator, unless it is deterministic and the objects are in memory.
-func (j *job[T]) generate(
+func (r *request[T]) generate(
 	ctx context.Context, parameters generator.Unstructurable, input generatorInput,
 ) ([]client.Object, error) {
-	if j.state.keeps(input) {
-		return j.state.generated, nil
+	if r.state.keeps(input) {
+		return r.state.generated, nil
 	}
-	j.state.generated = nil
-	generated, err := j.Generator.Generate(j.generationContext(ctx), input.namespace, input.name, parameters)
+	r.state.generated = nil
+	generated, err := r.Generator.Generate(r.generationContext(ctx), input.namespace, input.name, parameters)
 	if err != nil {
 		return nil, fmt.Errorf("unable to generate the objects: %w", err)
 	}
-	if generator.IsDeterministic(j.Generator) {
+	if generator.IsDeterministic(r.Generator) {
 		// Whoever uses them copies what it changes.
-		j.state.generated, j.state.generatedFor = generated, input
+		r.state.generated, r.state.generatedFor = generated, input
 	}
 	return generated, nil
 }
@@ -176,12 +175,12 @@ func (s *resourceState) keeps(input generatorInput) bool {
 }
 
 // task is what the engine has to do about objects.
-func (j *job[T]) task(objects []manifest.Object) engine.Task {
+func (r *request[T]) task(objects []manifest.Object) engine.Task {
 	task := engine.Task{
 		Objects:  objects,
-		Patterns: j.patterns(),
-		DryRun:   j.dryRun,
-		Now:      j.now,
+		Patterns: r.patterns(),
+		DryRun:   r.dryRun,
+		Now:      r.now,
 	}
 	for i := range objects {
 		switch key := objects[i].Desired.Key; objects[i].Settings.Presence {
@@ -192,11 +191,11 @@ func (j *job[T]) task(objects []manifest.Object) engine.Task {
 		default:
 		}
 	}
-	if j.configuration.MissingNamespacesPolicy != apis.MissingNamespacesDoNotCreate {
+	if r.configuration.MissingNamespacesPolicy != apis.MissingNamespacesDoNotCreate {
 		task.Namespaces = manifest.MissingNamespaces(objects)
-		if j.deployment.target == "" {
+		if r.target.server == "" {
 			// The resource is in this namespace, so it exists.
-			own := func(name string) bool { return name == j.resource.GetNamespace() }
+			own := func(name string) bool { return name == r.resource.GetNamespace() }
 			task.Namespaces = slices.DeleteFunc(task.Namespaces, own)
 		}
 	}
@@ -211,18 +210,18 @@ func leave(task *engine.Task, key plan.Key, policy apis.DeletePolicy) {
 	task.Leaving[key] = policy
 }
 
-func (j *job[T]) manifestOptions(namespace string) manifest.Options {
+func (r *request[T]) manifestOptions(namespace string) manifest.Options {
 	return manifest.Options{
-		Prefix:          j.Prefix,
+		Prefix:          r.Prefix,
 		Namespace:       namespace,
-		ComponentDigest: j.digest,
-		AdoptionPolicy:  j.configuration.AdoptionPolicy,
-		UpdatePolicy:    j.configuration.UpdatePolicy,
-		DeletePolicy:    j.configuration.DeletePolicy,
-		PrunePolicy:     j.configuration.PrunePolicy,
-		ReapplyInterval: j.configuration.ReapplyInterval,
-		Scheme:          j.config.Scheme(),
-		GeneratorScheme: j.generatorScheme,
-		Namespaced:      j.deployment.namespaced,
+		ComponentDigest: r.digest,
+		AdoptionPolicy:  r.configuration.AdoptionPolicy,
+		UpdatePolicy:    r.configuration.UpdatePolicy,
+		DeletePolicy:    r.configuration.DeletePolicy,
+		PrunePolicy:     r.configuration.PrunePolicy,
+		ReapplyInterval: r.configuration.ReapplyInterval,
+		Scheme:          r.config.Scheme(),
+		GeneratorScheme: r.generatorScheme,
+		Namespaced:      r.target.namespaced,
 	}
 }

@@ -22,13 +22,13 @@ import (
 
 // BenchmarkComponentAtRest is a request for a component that is as desired, over the watches of a running manager, by
 // the number of its objects and by whether its generator is deterministic: another one is called in each request.
-// live-B/object is the live memory of the operator for the component at rest, by object.
+// live-B/object is the live memory of the operator for the idle component, by object.
 func BenchmarkComponentAtRest(b *testing.B) {
 	for _, deterministic := range []bool{true, false} {
 		for _, objects := range []int{1_000, 10_000} {
 			b.Run(fmt.Sprintf("deterministic=%v/objects=%d", deterministic, objects), func(b *testing.B) {
 				c, namespace := live(b), plane.Namespace(b)
-				r := startResting(b, c, namespace, objects, deterministic)
+				r := startIdle(b, c, namespace, objects, deterministic)
 				request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(r.assembly)}
 				// The first one may look at what the watches have shown meanwhile.
 				if _, err := r.root.Reconcile(b.Context(), request); err != nil {
@@ -58,7 +58,7 @@ func BenchmarkComponentAtRest(b *testing.B) {
 	}
 }
 
-type restingComponent struct {
+type idleComponent struct {
 	assembly *resources.Assembly
 	requests *controlplane.Requests
 	root     *reconcilers.ResourceReconciler[*resources.Assembly]
@@ -66,9 +66,9 @@ type restingComponent struct {
 	before uint64
 }
 
-// startResting returns a component of ConfigMaps whose inventory is in Secrets, once it is ready and no request is made
+// startIdle returns a component of ConfigMaps whose inventory is in Secrets, once it is ready and no request is made
 // any more.
-func startResting(b *testing.B, c client.Client, namespace string, objects int, deterministic bool) *restingComponent {
+func startIdle(b *testing.B, c client.Client, namespace string, objects int, deterministic bool) *idleComponent {
 	b.Helper()
 	config, requests := controlplane.CountRequests(plane.Config(b))
 	mgr := newManager(b, config, ctrl.Options{Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}}})
@@ -101,7 +101,7 @@ func startResting(b *testing.B, c client.Client, namespace string, objects int, 
 		b.Fatal(err)
 	}
 	startManager(b, mgr)
-	r := &restingComponent{requests: requests, root: root}
+	r := &idleComponent{requests: requests, root: root}
 	for _, name := range []string{"one", "all"} {
 		r.before = liveHeap()
 		r.assembly = resources.NewAssembly(namespace, name)

@@ -26,8 +26,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// restingOperator deploys an Assembly, and tells requests that look at the objects from those that do not.
-type restingOperator struct {
+// idleOperator deploys an Assembly, and tells requests that look at the objects from those that do not.
+type idleOperator struct {
 	client   client.Client
 	requests *controlplane.Requests
 	root     *reconcilers.ResourceReconciler[*resources.Assembly]
@@ -46,12 +46,12 @@ type restingOperator struct {
 	policy, reference atomic.Value
 }
 
-func newRestingOperator(t *testing.T, kind string, deterministic bool) *restingOperator {
+func newIdleOperator(t *testing.T, kind string, deterministic bool) *idleOperator {
 	t.Helper()
 	c, namespace := live(t), plane.Namespace(t)
 	config, requests := controlplane.CountRequests(plane.Config(t))
 	mgr := newManager(t, config, ctrl.Options{Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}}})
-	o := &restingOperator{client: c, requests: requests}
+	o := &idleOperator{client: c, requests: requests}
 	o.policy.Store(generator.UpdatePolicy(""))
 	o.reference.Store("1")
 	node := &component.ComponentReconciler[*resources.Assembly]{
@@ -125,8 +125,8 @@ func startManager(t testing.TB, mgr ctrl.Manager) {
 	})
 }
 
-// rests waits until the component is ready and no request is made any more.
-func (o *restingOperator) rests(t *testing.T) {
+// settles waits until the component is ready and no request is made any more.
+func (o *idleOperator) settles(t *testing.T) {
 	t.Helper()
 	what := o.last
 	eventually(t, "it is not ready after "+what, func(ctx context.Context) error {
@@ -140,7 +140,7 @@ func (o *restingOperator) rests(t *testing.T) {
 }
 
 // reconcile makes one request, and returns its result and how often the objects were looked at.
-func (o *restingOperator) reconcile(t *testing.T, now time.Time) (result reconcilers.Result, observes int64) {
+func (o *idleOperator) reconcile(t *testing.T, now time.Time) (result reconcilers.Result, observes int64) {
 	t.Helper()
 	before := o.observes.Load()
 	request := reconcilers.Request{NamespacedName: client.ObjectKeyFromObject(o.assembly)}
@@ -153,7 +153,7 @@ func (o *restingOperator) reconcile(t *testing.T, now time.Time) (result reconci
 
 // compare makes a request that does not look at the objects and one that does, and expects that both do the same:
 // nothing.
-func (o *restingOperator) compare(t *testing.T) {
+func (o *idleOperator) compare(t *testing.T) {
 	t.Helper()
 	now := time.Now()
 	// The first request after a change may have to look, as one that reads its own write back does.
@@ -183,7 +183,7 @@ func (o *restingOperator) compare(t *testing.T) {
 	}
 }
 
-// A component at rest is not looked at, whatever brings it back, until something has changed; then what has changed is
+// A component with nothing to do is not looked at, whatever brings it back, until something has changed; then what has changed is
 // seen.
 func TestRestEndsWithEachChange(t *testing.T) {
 	t.Parallel()
@@ -191,8 +191,8 @@ func TestRestEndsWithEachChange(t *testing.T) {
 		for _, deterministic := range []bool{true, false} {
 			t.Run(fmt.Sprintf("inventory=%s/deterministic=%v", or(kind, "status"), deterministic), func(t *testing.T) {
 				t.Parallel()
-				o := newRestingOperator(t, kind, deterministic)
-				o.rests(t)
+				o := newIdleOperator(t, kind, deterministic)
+				o.settles(t)
 				o.compare(t)
 				for _, step := range o.steps() {
 					if step.only != "" && step.only != or(kind, "status") || step.random && deterministic {
@@ -204,7 +204,7 @@ func TestRestEndsWithEachChange(t *testing.T) {
 						t.Fatalf("%s: %v", step.name, err)
 					}
 					eventually(t, step.name, step.until)
-					o.rests(t)
+					o.settles(t)
 					if looks := o.observes.Load() - before; (looks > 0) != step.looks {
 						t.Errorf("%s: it looked %d times", step.name, looks)
 					}
@@ -220,8 +220,8 @@ func TestRestEndsWithEachChange(t *testing.T) {
 	}
 }
 
-// restStep is a change while a component rests.
-type restStep struct {
+// idleStep is a change while a component is idle.
+type idleStep struct {
 	name   string
 	change func(ctx context.Context) error
 	until  func(ctx context.Context) error
@@ -233,7 +233,7 @@ type restStep struct {
 	random bool
 }
 
-func (o *restingOperator) steps() []restStep {
+func (o *idleOperator) steps() []idleStep {
 	namespace := o.assembly.Namespace
 	part, extra := partOf(namespace, "part", "0"), partOf(namespace, "extra", "0")
 	merge := func(object client.Object, patch string, options ...client.PatchOption) func(ctx context.Context) error {
@@ -260,7 +260,7 @@ func (o *restingOperator) steps() []restStep {
 		return o.client.Get(ctx, client.ObjectKeyFromObject(extra), &corev1.ConfigMap{})
 	}
 	at := func(ctx context.Context) error { return hasState(ctx, o.client, o.assembly, apis.ComponentReady) }
-	return []restStep{
+	return []idleStep{
 		{name: "a touch", change: touch, until: at},
 		{name: "drift", change: merge(part, `{"data":{"name":"x"}}`), until: asDesired, looks: true},
 		{name: "a deletion", change: func(ctx context.Context) error { return o.client.Delete(ctx, other.DeepCopy()) }, until: asDesired, looks: true},

@@ -48,64 +48,64 @@ var errNoInventoryNamespace = errors.New("the resource has no namespace, so Inve
 
 // inventoryStore returns where the inventory is. Records move from the status to objects when Kind is set. Moving back
 // is refused: the objects recorded there would be forgotten.
-func (j *job[T]) inventoryStore() (inventory.Store, error) {
-	if known := j.status.InventoryKind; known != "" && known != j.Inventory.Kind {
+func (r *request[T]) inventoryStore() (inventory.Store, error) {
+	if known := r.status.InventoryKind; known != "" && known != r.Inventory.Kind {
 		err := fmt.Errorf("the inventory is kept in a %s, so the Kind of Inventory must be %s and not %q",
-			known, known, j.Inventory.Kind)
+			known, known, r.Inventory.Kind)
 		return nil, permanent(err)
 	}
-	if j.Inventory.Kind == "" {
-		return inventory.NewStatus(j.status), nil
+	if r.Inventory.Kind == "" {
+		return inventory.NewStatus(r.status), nil
 	}
-	store, err := j.objectStore()
+	store, err := r.objectStore()
 	if err != nil {
 		return nil, err
 	}
-	j.status.InventoryKind = j.Inventory.Kind
-	if len(j.status.Inventory) > 0 {
-		return inventory.NewMove(store, j.status), nil
+	r.status.InventoryKind = r.Inventory.Kind
+	if len(r.status.Inventory) > 0 {
+		return inventory.NewMove(store, r.status), nil
 	}
 	return store, nil
 }
 
 // objectStore returns the inventory in objects, which remembers what they hold from request to request.
-func (j *job[T]) objectStore() (inventory.Store, error) {
-	if j.state.objects != nil {
-		return j.state.objects, nil
+func (r *request[T]) objectStore() (inventory.Store, error) {
+	if r.state.objects != nil {
+		return r.state.objects, nil
 	}
-	namespace := j.resource.GetNamespace()
+	namespace := r.resource.GetNamespace()
 	if namespace == "" {
-		namespace = j.Inventory.Namespace
+		namespace = r.Inventory.Namespace
 	}
 	if namespace == "" {
 		return nil, permanent(errNoInventoryNamespace)
 	}
-	var reader client.Reader = j.config.Client
-	if j.config.APIReader != nil {
-		reader = j.config.APIReader
+	var reader client.Reader = r.config.Client
+	if r.config.APIReader != nil {
+		reader = r.config.APIReader
 	}
-	kind := j.kind
-	owner := types.NamespacedName{Namespace: j.resource.GetNamespace(), Name: j.resource.GetName()}
-	name := inventory.ObjectName(j.Prefix, kind.Kind, owner, j.resource.GetUID())
+	kind := r.kind
+	owner := types.NamespacedName{Namespace: r.resource.GetNamespace(), Name: r.resource.GetName()}
+	name := inventory.ObjectName(r.Prefix, kind.Kind, owner, r.resource.GetUID())
 	options := inventory.Options{
-		Client:     j.config.Client,
+		Client:     r.config.Client,
 		Reader:     reader,
-		Kind:       j.Inventory.Kind,
+		Kind:       r.Inventory.Kind,
 		Namespace:  namespace,
 		Name:       name,
-		Labels:     map[string]string{j.Prefix + "/inventory": string(j.resource.GetUID())},
-		CountLabel: j.Prefix + "/inventory-buckets",
-		OwnerUID:   j.resource.GetUID(),
-		Finalizer:  j.Finalizer,
-		Parallel:   j.Parallel,
+		Labels:     map[string]string{r.Prefix + "/inventory": string(r.resource.GetUID())},
+		CountLabel: r.Prefix + "/inventory-buckets",
+		OwnerUID:   r.resource.GetUID(),
+		Finalizer:  r.Finalizer,
+		Parallel:   r.Parallel,
 		OwnerReference: &metav1.OwnerReference{
-			APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Name: owner.Name, UID: j.resource.GetUID(),
+			APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Name: owner.Name, UID: r.resource.GetUID(),
 		},
 	}
 	store, err := inventory.NewObjects(options)
 	if err != nil {
 		return nil, fmt.Errorf("unable to keep the inventory in objects: %w", err)
 	}
-	j.state.objects = store
+	r.state.objects = store
 	return store, nil
 }

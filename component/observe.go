@@ -12,33 +12,33 @@ import (
 
 // observe tells the supervisor how the objects are. As long as all are as they should be, they are reported as one,
 // under the name of the resource. Nothing is reported of a component that has no objects and is to have none.
-func (j *job[T]) observe(ctx context.Context, err error) {
-	if j.dryRun || j.facts.withdrawn || j.facts.withdrawing && !j.hasObjects() {
+func (r *request[T]) observe(ctx context.Context, err error) {
+	if r.dryRun || r.facts.withdrawn || r.facts.withdrawing && !r.hasObjects() {
 		return
 	}
 	node := reconcilers.RetrievePath(ctx)
-	if j.report != nil && !j.report.Unchanged {
-		j.state.reported = observationsOf(j.report, j.supervision)
+	if r.report != nil && !r.report.Unchanged {
+		r.state.reported = observationsOf(r.report, r.supervision)
 	}
-	whole := j.wholeHealth(err)
+	whole := r.wholeHealth(err)
 	if whole != nil {
-		j.supervisor.Observe(reconcilers.ObservedObject{
-			Node: node, Kind: j.kind, Namespace: j.resource.GetNamespace(), Name: j.resource.GetName(),
+		r.supervisor.Observe(reconcilers.ObservedObject{
+			Node: node, Kind: r.kind, Namespace: r.resource.GetNamespace(), Name: r.resource.GetName(),
 			Health: whole, Err: err,
 		})
 	}
-	if j.report == nil {
+	if r.report == nil {
 		return
 	}
-	for _, object := range j.state.reported {
+	for _, object := range r.state.reported {
 		object.Node = node
-		j.supervisor.Observe(object)
+		r.supervisor.Observe(object)
 	}
 }
 
 // wholeHealth returns how the component is as a whole; nil if only its objects say that.
-func (j *job[T]) wholeHealth(err error) *apis.Health {
-	s, report := &j.facts, j.report
+func (r *request[T]) wholeHealth(err error) *apis.Health {
+	s, report := &r.facts, r.report
 	switch {
 	case s.suspended:
 		return &apis.Health{State: apis.StateUnknown, Reason: ReasonSuspended, Message: "reconciliation is suspended"}

@@ -36,11 +36,11 @@ func (r *ComponentReconciler[T]) Reconcile(ctx context.Context, resource T) (rec
 	if resource.GetDeletionTimestamp() != nil && !controllerutil.ContainsFinalizer(resource, r.Finalizer) {
 		return reconcilers.Result{}, nil
 	}
-	job, err := r.begin(ctx, resource)
+	request, err := r.begin(ctx, resource)
 	if err != nil {
 		return reconcilers.Result{}, reconcilers.Failed(ctx, nil, err)
 	}
-	result, err := job.run(ctx)
+	result, err := request.run(ctx)
 	return result, reconcilers.Failed(ctx, nil, err)
 }
 
@@ -52,20 +52,20 @@ func (r *ComponentReconciler[T]) Plan(ctx context.Context, resource T) (*Plan, e
 		return nil, err
 	}
 	ctx = reconcilers.Enter(ctx, r.Name)
-	job, err := r.begin(ctx, resource.DeepCopyObject().(T))
+	request, err := r.begin(ctx, resource.DeepCopyObject().(T))
 	if err != nil {
 		return nil, err
 	}
 	// Reconcile may run at the same time and uses the state of the resource.
-	job.dryRun, job.state = true, newResourceState()
-	if err := job.deployOrRemove(ctx); err != nil {
+	request.dryRun, request.state = true, newResourceState()
+	if err := request.deployOrRemove(ctx); err != nil {
 		return nil, err
 	}
-	return newPlan(job.report), nil
+	return newPlan(request.report), nil
 }
 
-// job is one request for a component.
-type job[T client.Object] struct {
+// request is one request for a component.
+type request[T client.Object] struct {
 	*ComponentReconciler[T]
 	resource      T
 	config        reconcilers.Config
@@ -75,7 +75,7 @@ type job[T client.Object] struct {
 	before        apis.ComponentStatus
 	configuration generator.Configuration
 	state         *resourceState
-	deployment    *deployment
+	target        *target
 	// formerOwnerID is the owner label that the component wrote before its owner had a cluster; empty in its own.
 	formerOwnerID string
 	store         inventory.Store
@@ -99,7 +99,7 @@ type job[T client.Object] struct {
 }
 
 // begin collects what a request needs. Its errors are no state of the component.
-func (r *ComponentReconciler[T]) begin(ctx context.Context, resource T) (*job[T], error) {
+func (r *ComponentReconciler[T]) begin(ctx context.Context, resource T) (*request[T], error) {
 	config, err := reconcilers.RetrieveConfig(ctx)
 	if err != nil {
 		return nil, err
@@ -118,7 +118,7 @@ func (r *ComponentReconciler[T]) begin(ctx context.Context, resource T) (*job[T]
 	if owner.Watcher = reconcilers.RetrieveRequest(ctx).NamespacedName; owner.Watcher.Name == "" {
 		owner.Watcher = client.ObjectKeyFromObject(resource)
 	}
-	j := &job[T]{
+	begun := &request[T]{
 		ComponentReconciler: r,
 		resource:            resource,
 		config:              config,
@@ -134,47 +134,47 @@ func (r *ComponentReconciler[T]) begin(ctx context.Context, resource T) (*job[T]
 			first:    status.ProcessingDigest == "" && status.LastAppliedAt == nil,
 		},
 	}
-	j.supervise(ctx)
-	return j, nil
+	begun.supervise(ctx)
+	return begun, nil
 }
 
 // supervise notes what the supervisor asks for.
-func (j *job[T]) supervise(ctx context.Context) {
-	if j.facts.deleting {
+func (r *request[T]) supervise(ctx context.Context) {
+	if r.facts.deleting {
 		return
 	}
-	j.supervisor, j.supervision = reconcilers.SupervisorOf(ctx), reconcilers.SupervisionOf(ctx, j.resource)
-	j.facts.withdrawing = j.supervision == reconcilers.Withdraw
-	j.facts.suspends = j.supervision == reconcilers.Suspend
+	r.supervisor, r.supervision = reconcilers.SupervisorOf(ctx), reconcilers.SupervisionOf(ctx, r.resource)
+	r.facts.withdrawing = r.supervision == reconcilers.Withdraw
+	r.facts.suspends = r.supervision == reconcilers.Suspend
 }
 
 // run does what the cluster allows, sets the status, and decides when to come back.
-func (j *job[T]) run(ctx context.Context) (reconcilers.Result, error) {
-	err := j.deployOrRemove(ctx)
-	if j.supervisor != nil {
-		j.observe(ctx, err)
+func (r *request[T]) run(ctx context.Context) (reconcilers.Result, error) {
+	err := r.deployOrRemove(ctx)
+	if r.supervisor != nil {
+		r.observe(ctx, err)
 	}
-	if j.finished {
+	if r.finished {
 		return reconcilers.Result{}, nil
 	}
 	var retriable *generator.RetriableError
-	_, j.facts.unreachable = errors.AsType[*clusters.UnreachableError](err)
-	if j.facts.err = err; errors.As(err, &retriable) {
-		j.facts.retriable, j.retryAfter = true, retriable.RetryAfter()
+	_, r.facts.unreachable = errors.AsType[*clusters.UnreachableError](err)
+	if r.facts.err = err; errors.As(err, &retriable) {
+		r.facts.retriable, r.retryAfter = true, retriable.RetryAfter()
 	}
 	quiet := errors.Is(err, reconcilers.ErrQuiet) && !errors.Is(err, reconcilers.ErrDurable)
-	if quiet || apierrs.IsConflict(err) && !j.anyResult(func(r execute.Result) bool { return r.Err != nil }) {
+	if quiet || apierrs.IsConflict(err) && !r.anyResult(func(r execute.Result) bool { return r.Err != nil }) {
 		// A conflict with another writer, or a quiet error of another node, is no state of the component.
 		return reconcilers.Result{}, err
 	}
-	reasonBefore := j.reason()
-	if j.waitsForWatches() {
-		_, back := decide(states, &j.facts)
-		return j.requeueAfter(back, reasonBefore), nil
+	reasonBefore := r.reason()
+	if r.waitsForWatches() {
+		_, back := decide(states, &r.facts)
+		return r.requeueAfter(back, reasonBefore), nil
 	}
-	c, back := j.updateStatus(ctx)
-	if c.reason != reasonBefore || err != nil || j.anyResult(func(execute.Result) bool { return true }) {
-		j.recordEvents(ctx, reasonBefore, c)
+	c, back := r.updateStatus(ctx)
+	if c.reason != reasonBefore || err != nil || r.anyResult(func(execute.Result) bool { return true }) {
+		r.recordEvents(ctx, reasonBefore, c)
 	}
 	if back == byError {
 		return reconcilers.Result{}, err
@@ -182,216 +182,214 @@ func (j *job[T]) run(ctx context.Context) (reconcilers.Result, error) {
 	if c.reason == ReasonTimeout && reasonBefore != ReasonTimeout && err == nil {
 		return reconcilers.Result{}, fmt.Errorf("the component is not ready: %s", c.message)
 	}
-	return j.requeueAfter(back, c.reason), nil
+	return r.requeueAfter(back, c.reason), nil
 }
 
 // anyResult reports whether match holds for an operation that was carried out.
-func (j *job[T]) anyResult(match func(execute.Result) bool) bool {
-	return j.report != nil && slices.ContainsFunc(j.report.Results, match)
+func (r *request[T]) anyResult(match func(execute.Result) bool) bool {
+	return r.report != nil && slices.ContainsFunc(r.report.Results, match)
 }
 
 // waitsForWatches reports whether the request found out nothing but that watches have to start first, as after a
 // restart. The state of the component has not changed by that.
-func (j *job[T]) waitsForWatches() bool {
-	s, report := j.facts, j.report
+func (r *request[T]) waitsForWatches() bool {
+	s, report := r.facts, r.report
 	if s.err != nil || s.recorded || s.leaving() || report == nil || len(report.Syncing) == 0 {
 		return false
 	}
 	blocks := func(o plan.Obstacle) bool { return o.Kind != plan.ObstacleWaiting }
-	return len(report.Results) == 0 && j.before.State != "" && j.before.ProcessingDigest == j.digest &&
+	return len(report.Results) == 0 && r.before.State != "" && r.before.ProcessingDigest == r.digest &&
 		!slices.ContainsFunc(report.Plan.Obstacles, blocks)
 }
 
 // deployOrRemove goes as far as the cluster allows.
-func (j *job[T]) deployOrRemove(ctx context.Context) error {
-	configuration, err := generator.ConfigurationOf(j.resource)
+func (r *request[T]) deployOrRemove(ctx context.Context) error {
+	configuration, err := generator.ConfigurationOf(r.resource)
 	if err != nil {
 		return fmt.Errorf("the configuration is invalid: %w", err)
 	}
-	if j.Configure != nil {
-		if err := j.Configure(ctx, j.resource, &configuration); err != nil {
+	if r.Configure != nil {
+		if err := r.Configure(ctx, r.resource, &configuration); err != nil {
 			return err
 		}
 	}
-	j.configuration = configuration
-	if err := j.impersonate(); err != nil {
+	r.configuration = configuration
+	if err := r.impersonate(); err != nil {
 		return err
 	}
-	if j.facts.suspended = j.configuration.Suspended && !j.facts.deleting; j.facts.suspended {
+	if r.facts.suspended = r.configuration.Suspended && !r.facts.deleting; r.facts.suspended {
 		return nil
 	}
-	if j.facts.withdrawn = j.facts.withdrawing && !j.hasObjects(); j.facts.withdrawn {
+	if r.facts.withdrawn = r.facts.withdrawing && !r.hasObjects(); r.facts.withdrawn {
 		return nil
 	}
-	if !j.dryRun && !j.facts.leaving() {
-		if err := reconcilers.AddFinalizer(ctx, j.resource, j.Finalizer); err != nil {
+	if !r.dryRun && !r.facts.leaving() {
+		if err := reconcilers.AddFinalizer(ctx, r.resource, r.Finalizer); err != nil {
 			return err
 		}
 	}
-	if j.refers {
-		if err := j.loadReferences(ctx); err != nil {
+	if r.refers {
+		if err := r.loadReferences(ctx); err != nil {
 			return err
 		}
 	}
-	if err := j.hooks(ctx, "post-read", j.Hooks.PostRead); err != nil {
+	if err := r.hooks(ctx, "post-read", r.Hooks.PostRead); err != nil {
 		return err
 	}
-	err = j.selectCluster(ctx)
+	err = r.selectCluster(ctx)
 	switch {
 	case err != nil:
-	case j.facts.leaving():
-		err = j.remove(ctx)
+	case r.facts.leaving():
+		err = r.remove(ctx)
 	default:
-		err = j.deploy(ctx)
+		err = r.deploy(ctx)
 	}
 	if err == nil {
 		return nil
 	}
-	if err = j.explain(err); j.facts.deleting {
-		return j.abandonAfter(ctx, err)
+	if err = r.explain(err); r.facts.deleting {
+		return r.abandonAfter(ctx, err)
 	}
 	return err
 }
 
 // deploy rolls the component out.
-func (j *job[T]) deploy(ctx context.Context) error {
-	parameters, err := j.Parameters(ctx, j.resource)
+func (r *request[T]) deploy(ctx context.Context) error {
+	parameters, err := r.Parameters(ctx, r.resource)
 	if err != nil {
 		return fmt.Errorf("unable to find the parameters: %w", err)
 	}
-	if err := j.computeRevision(ctx, parameters); err != nil {
+	if err := r.computeRevision(ctx, parameters); err != nil {
 		return err
 	}
-	if j.refers {
-		if parameters, err = j.withValues(parameters); err != nil {
+	if r.refers {
+		if parameters, err = r.withValues(parameters); err != nil {
 			return err
 		}
 	}
-	if err := j.hooks(ctx, "pre-reconcile", j.Hooks.PreReconcile); err != nil {
+	if err := r.hooks(ctx, "pre-reconcile", r.Hooks.PreReconcile); err != nil {
 		return err
 	}
-	if err := j.rollOut(ctx, parameters); err != nil || !j.facts.done || j.facts.suspends {
+	if err := r.rollOut(ctx, parameters); err != nil || !r.facts.done || r.facts.suspends {
 		return err
 	}
-	return j.hooks(ctx, "post-reconcile", j.Hooks.PostReconcile)
+	return r.hooks(ctx, "post-reconcile", r.Hooks.PostReconcile)
 }
 
 // computeRevision computes the digest of what is rolled out, and which revision that is.
-func (j *job[T]) computeRevision(ctx context.Context, parameters generator.Unstructurable) error {
-	references, err := j.identities(ctx)
+func (r *request[T]) computeRevision(ctx context.Context, parameters generator.Unstructurable) error {
+	references, err := r.identities(ctx)
 	if err != nil {
 		return err
 	}
-	spec, annotations := parameters.ToUnstructured(), j.resource.GetAnnotations()
-	digest, err := generator.ComponentDigest(spec, annotations, j.Prefix, references)
+	spec, annotations := parameters.ToUnstructured(), r.resource.GetAnnotations()
+	digest, err := generator.ComponentDigest(spec, annotations, r.Prefix, references)
 	if err != nil {
 		return fmt.Errorf("the spec has no digest: %w", err)
 	}
-	j.digest = digest
-	j.facts.changed = j.status.ProcessingDigest != "" && j.status.ProcessingDigest != digest
-	if j.status.LastProcessingDigest != digest {
-		j.revision = j.status.Revision + 1
+	r.digest = digest
+	r.facts.changed = r.status.ProcessingDigest != "" && r.status.ProcessingDigest != digest
+	if r.status.LastProcessingDigest != digest {
+		r.revision = r.status.Revision + 1
 	}
 	return nil
 }
 
 // keepRevision counts the revision. What the generator refuses never was one.
-func (j *job[T]) keepRevision() {
-	j.status.Revision, j.status.LastProcessingDigest = j.revision, j.digest
+func (r *request[T]) keepRevision() {
+	r.status.Revision, r.status.LastProcessingDigest = r.revision, r.digest
 }
 
 // identities are those of what the component refers to.
-func (j *job[T]) identities(ctx context.Context) (map[string]string, error) {
-	if j.References == nil {
-		return j.references, nil
+func (r *request[T]) identities(ctx context.Context) (map[string]string, error) {
+	if r.References == nil {
+		return r.references, nil
 	}
-	identities, err := j.References(ctx, j.resource)
+	identities, err := r.References(ctx, r.resource)
 	if err != nil {
 		return nil, fmt.Errorf("unable to find the references: %w", err)
 	}
-	if len(j.references) == 0 {
+	if len(r.references) == 0 {
 		return identities, nil
 	}
-	all := maps.Clone(j.references)
+	all := maps.Clone(r.references)
 	maps.Copy(all, identities)
 	return all, nil
 }
 
-func (j *job[T]) generationContext(ctx context.Context) context.Context {
-	generation := generator.NewContext(ctx).WithReconcilerName(j.Prefix)
-	if local, _, err := j.localClient(ctx); err == nil {
+func (r *request[T]) generationContext(ctx context.Context) context.Context {
+	generation := generator.NewContext(ctx).WithReconcilerName(r.Prefix)
+	if local, _, err := r.localClient(ctx); err == nil {
 		// Without it, the operator's own client must not take its place.
 		generation = generation.WithLocalClient(local)
 	}
-	if j.deployment != nil {
-		generation = generation.WithClient(j.deployment.client).WithDiscovery(j.deployment.discovery)
+	if r.target != nil {
+		generation = generation.WithClient(r.target.client).WithDiscovery(r.target.discovery)
 	}
 	return generation.
-		WithComponent(j.resource).
-		WithComponentNamespace(j.resource.GetNamespace()).
-		WithComponentName(j.resource.GetName()).
-		WithComponentDigest(j.digest).
-		WithComponentRevision(j.revision)
+		WithComponent(r.resource).
+		WithComponentNamespace(r.resource.GetNamespace()).
+		WithComponentName(r.resource.GetName()).
+		WithComponentDigest(r.digest).
+		WithComponentRevision(r.revision)
 }
 
-func (j *job[T]) patterns() []plan.Pattern {
-	patterns := make([]plan.Pattern, 0, len(j.configuration.AdditionalManagedTypes))
-	for _, t := range j.configuration.AdditionalManagedTypes {
+func (r *request[T]) patterns() []plan.Pattern {
+	patterns := make([]plan.Pattern, 0, len(r.configuration.AdditionalManagedTypes))
+	for _, t := range r.configuration.AdditionalManagedTypes {
 		patterns = append(patterns, plan.Pattern{Group: t.Group, Kind: t.Kind})
 	}
 	return patterns
 }
 
-// hooks calls the hooks of one sort in order, until one fails.
-func (j *job[T]) hooks(ctx context.Context, sort string, hooks []generator.Hook[T]) error {
-	if j.dryRun || len(hooks) == 0 {
+// hooks calls the hooks with a name, such as pre-delete, in order, until one fails.
+func (r *request[T]) hooks(ctx context.Context, name string, hooks []generator.Hook[T]) error {
+	if r.dryRun || len(hooks) == 0 {
 		return nil
 	}
-	hooked := j.generationContext(ctx)
+	hooked := r.generationContext(ctx)
 	for i, hook := range hooks {
-		if err := hook(hooked, j.config.Client, j.resource); err != nil {
-			return fmt.Errorf("%s hook %d failed: %w", sort, i, err)
+		if err := hook(hooked, r.config.Client, r.resource); err != nil {
+			return fmt.Errorf("%s hook %d failed: %w", name, i, err)
 		}
 	}
 	return nil
 }
 
 // engine returns the engine of the component.
-func (j *job[T]) engine() *engine.Engine {
-	owner := j.owner
+func (r *request[T]) engine() *engine.Engine {
+	owner := r.owner
 	return &engine.Engine{
-		Client:   j.deployment.client,
-		Observer: j.deployment.observer,
-		Store:    j.store,
+		Client:   r.target.client,
+		Observer: r.target.observer,
+		Store:    r.store,
 		Guard: &foreign.Guard{
-			Client:        j.deployment.client,
-			Discovery:     j.deployment.discovery,
-			OwnerLabel:    j.Prefix + "/" + generator.LabelOwnerID,
+			Client:        r.target.client,
+			Discovery:     r.target.discovery,
+			OwnerLabel:    r.Prefix + "/" + generator.LabelOwnerID,
 			OwnerID:       owner.OwnerID,
-			FormerOwnerID: j.formerOwnerID,
-			FieldManager:  j.FieldManager,
-			Fresh:         j.deployment.fresh,
-			Margin:        j.FenceMargin,
-			Memory:        &j.state.namespaces,
+			FormerOwnerID: r.formerOwnerID,
+			FieldManager:  r.FieldManager,
+			Fresh:         r.target.fresh,
+			Margin:        r.FenceMargin,
+			Memory:        &r.state.namespaces,
 		},
-		Memory:       &j.state.engine,
+		Memory:       &r.state.engine,
 		Component:    owner,
-		Mark:         execute.Mark{Prefix: j.Prefix, ID: owner.OwnerID, Owner: owner.Owner},
-		FieldManager: j.FieldManager,
-		Reclaim:      j.ReclaimFrom,
-		Parallel:     j.Parallel,
+		Mark:         execute.Mark{Prefix: r.Prefix, ID: owner.OwnerID, Owner: owner.Owner},
+		FieldManager: r.FieldManager,
+		Reclaim:      r.ReclaimFrom,
+		Parallel:     r.Parallel,
 	}
 }
 
-// runEngine runs the engine.
-func (j *job[T]) runEngine(
-	ctx context.Context, machine *engine.Engine, task engine.Task,
-) (*engine.Report, error) {
+// runEngine runs the engine of the component.
+func (r *request[T]) runEngine(ctx context.Context, task engine.Task) (*engine.Report, error) {
 	// The writes of the request itself must not wake the resource.
-	defer machine.Observer.Pause(machine.Component)()
-	report, err := machine.Run(ctx, task)
-	if !j.dryRun {
-		j.source.setCoalesceDelay(machine.Component.Watcher, len(report.Inventory))
+	defer r.target.observer.Pause(r.owner)()
+	report, err := r.engine().Run(ctx, task)
+	if !r.dryRun {
+		r.source.setCoalesceDelay(r.owner.Watcher, len(report.Inventory))
 		if len(report.Results) > 0 {
 			logResults(ctx, report.Results)
 		}
@@ -403,25 +401,25 @@ func (j *job[T]) runEngine(
 }
 
 // assess notes how far the engine came.
-func (j *job[T]) assess(report *engine.Report, err error) error {
-	j.report = report
-	j.facts.recorded = report.Recorded > 0
-	j.facts.done = err == nil && report.Plan.Done && !j.facts.recorded
-	j.facts.blocked = hasObstacle(report, plan.ObstacleBlocked)
-	j.facts.contested = hasObstacle(report, plan.ObstacleContested)
-	j.facts.fenceAt = report.RetryAt
-	j.facts.failed, j.facts.unseen, j.facts.polled = len(report.Failures) > 0, report.Waits, len(report.Polled) > 0
-	j.facts.unwatched = j.deployment.unwatched
-	if !j.facts.done {
-		j.facts.progress = plan.Message(report.Plan, maxMessage-maxRemarks)
+func (r *request[T]) assess(report *engine.Report, err error) error {
+	r.report = report
+	r.facts.recorded = report.Recorded > 0
+	r.facts.done = err == nil && report.Plan.Done && !r.facts.recorded
+	r.facts.blocked = hasObstacle(report, plan.ObstacleBlocked)
+	r.facts.contested = hasObstacle(report, plan.ObstacleContested)
+	r.facts.fenceAt = report.RetryAt
+	r.facts.failed, r.facts.unseen, r.facts.polled = len(report.Failures) > 0, report.Waits, len(report.Polled) > 0
+	r.facts.unwatched = r.target.unwatched
+	if !r.facts.done {
+		r.facts.progress = plan.Message(report.Plan, maxMessage-maxRemarks)
 	}
 	if err != nil {
 		return err
 	}
-	if j.state.unkept++; !j.facts.recorded {
-		j.state.unkept = 0
+	if r.state.unkept++; !r.facts.recorded {
+		r.state.unkept = 0
 	}
-	if j.state.unkept > maxUnkept {
+	if r.state.unkept > maxUnkept {
 		return errInventoryLost
 	}
 	return nil

@@ -43,17 +43,17 @@ func versionOf(object client.Object) version {
 
 // loadReferences loads what the spec refers to, with the identity of the component. Nothing is loaded for a resource
 // that is being deleted and has no hooks, and an error does not stop its deletion.
-func (j *job[T]) loadReferences(ctx context.Context) error {
-	hooks := len(j.Hooks.PostRead) + len(j.Hooks.PreDelete) + len(j.Hooks.PostDelete)
-	if !generator.HasReferences(j.resource) || j.facts.leaving() && (hooks == 0 || j.dryRun) {
+func (r *request[T]) loadReferences(ctx context.Context) error {
+	hooks := len(r.Hooks.PostRead) + len(r.Hooks.PreDelete) + len(r.Hooks.PostDelete)
+	if !generator.HasReferences(r.resource) || r.facts.leaving() && (hooks == 0 || r.dryRun) {
 		return nil
 	}
-	local, reader, err := j.localClient(ctx)
+	local, reader, err := r.localClient(ctx)
 	if err != nil {
 		return err
 	}
-	memory := &j.state.references
-	identity := j.localIdentity()
+	memory := &r.state.references
+	identity := r.localIdentity()
 	user := fmt.Sprintf("%q", append([]string{identity.User}, identity.Groups...))
 	if memory.user != user {
 		*memory = referenceMemory{user: user}
@@ -63,10 +63,10 @@ func (j *job[T]) loadReferences(ctx context.Context) error {
 	source := generator.ReferenceSource{
 		Client: local,
 		Read: func(ctx context.Context, object client.Object) (*generator.Referenced, error) {
-			return j.referenced(ctx, reader, object, before)
+			return r.referenced(ctx, reader, object, before)
 		},
 	}
-	if j.references, err = source.Load(ctx, j.resource); err != nil && !j.facts.leaving() {
+	if r.references, err = source.Load(ctx, r.resource); err != nil && !r.facts.leaving() {
 		return fmt.Errorf("unable to load what the spec refers to: %w", err)
 	}
 	return nil
@@ -75,20 +75,20 @@ func (j *job[T]) loadReferences(ctx context.Context) error {
 // referenced returns the content of a ConfigMap or Secret, and tracks the object. The operator watches the metadata of
 // such objects. The content is read with the identity of the component, when the object is missing or has changed
 // since.
-func (j *job[T]) referenced(
+func (r *request[T]) referenced(
 	ctx context.Context, reader client.Reader, object client.Object, before map[referencedObject]referencedContent,
 ) (*generator.Referenced, error) {
-	kind, err := j.config.GroupVersionKindFor(object)
+	kind, err := r.config.GroupVersionKindFor(object)
 	if err != nil {
 		return nil, err
 	}
 	key := referencedObject{kind.Kind, object.GetName()}
-	if known, ok := j.state.references.read[key]; ok {
+	if known, ok := r.state.references.read[key]; ok {
 		return known.content, nil
 	}
 	metadata := &metav1.PartialObjectMetadata{}
 	metadata.SetGroupVersionKind(kind)
-	err = j.trackAndGet(ctx, client.ObjectKeyFromObject(object), metadata)
+	err = r.trackAndGet(ctx, client.ObjectKeyFromObject(object), metadata)
 	if client.IgnoreNotFound(err) != nil {
 		return nil, err
 	}
@@ -105,18 +105,18 @@ func (j *job[T]) referenced(
 		}
 		known = referencedContent{content: content, seen: seen, found: versionOf(object)}
 	}
-	j.state.references.read[key] = known
+	r.state.references.read[key] = known
 	return known.content, nil
 }
 
 // trackAndGet reads an object of a type that the node watches, and tracks it, but for a plan.
-func (j *job[T]) trackAndGet(ctx context.Context, key types.NamespacedName, object client.Object) error {
-	config := j.config
+func (r *request[T]) trackAndGet(ctx context.Context, key types.NamespacedName, object client.Object) error {
+	config := r.config
 	if home := config.Cluster(); home != nil && home.GetCache() != nil {
 		// The manager may be told that its client reads Secrets past the cache. That would be a request each time.
 		config.Client = cachedClient{config.Client, home.GetCache()}
 	}
-	if j.dryRun {
+	if r.dryRun {
 		return config.Get(ctx, key, object)
 	}
 	return config.TrackAndGet(ctx, key, object)
@@ -136,14 +136,14 @@ func (c cachedClient) Get(
 }
 
 // withValues merges the parameters over the values that the spec refers to.
-func (j *job[T]) withValues(parameters generator.Unstructurable) (generator.Unstructurable, error) {
-	memory := &j.state.references
-	if memory.valuesFor != j.digest {
-		values, err := generator.ValuesOf(j.resource)
+func (r *request[T]) withValues(parameters generator.Unstructurable) (generator.Unstructurable, error) {
+	memory := &r.state.references
+	if memory.valuesFor != r.digest {
+		values, err := generator.ValuesOf(r.resource)
 		if err != nil {
 			return nil, fmt.Errorf("unable to merge values: %w", err)
 		}
-		memory.values, memory.valuesFor = values, j.digest
+		memory.values, memory.valuesFor = values, r.digest
 	}
 	return generator.WithValues(memory.values, parameters), nil
 }

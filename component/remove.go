@@ -9,46 +9,46 @@ import (
 )
 
 // remove deletes the component, or its objects if it is withdrawn.
-func (j *job[T]) remove(ctx context.Context) error {
-	report, err := j.runEngine(ctx, j.engine(), engine.Task{
+func (r *request[T]) remove(ctx context.Context) error {
+	report, err := r.runEngine(ctx, engine.Task{
 		Deleting: true,
-		Patterns: j.patterns(),
-		DryRun:   j.dryRun,
-		Now:      j.now,
+		Patterns: r.patterns(),
+		DryRun:   r.dryRun,
+		Now:      r.now,
 		BeforeDelete: func(ctx context.Context) error {
-			return j.hooks(ctx, "pre-delete", j.Hooks.PreDelete)
+			return r.hooks(ctx, "pre-delete", r.Hooks.PreDelete)
 		},
 	})
-	if err := j.assess(report, err); err != nil || !j.facts.done || j.dryRun {
+	if err := r.assess(report, err); err != nil || !r.facts.done || r.dryRun {
 		return err
 	}
-	if j.facts.withdrawing {
-		err := j.release(ctx)
-		j.facts.withdrawn = err == nil
+	if r.facts.withdrawing {
+		err := r.release(ctx)
+		r.facts.withdrawn = err == nil
 		return err
 	}
-	return j.finish(ctx)
+	return r.finish(ctx)
 }
 
 // finish lets the resource go, once its objects are gone. It is then not touched any more.
-func (j *job[T]) finish(ctx context.Context) error {
-	err := j.release(ctx)
-	j.finished = err == nil
+func (r *request[T]) finish(ctx context.Context) error {
+	err := r.release(ctx)
+	r.finished = err == nil
 	return err
 }
 
 // release ends what the component has of the resource, once its objects are gone.
-func (j *job[T]) release(ctx context.Context) error {
-	if err := j.hooks(ctx, "post-delete", j.Hooks.PostDelete); err != nil {
+func (r *request[T]) release(ctx context.Context) error {
+	if err := r.hooks(ctx, "post-delete", r.Hooks.PostDelete); err != nil {
 		return err
 	}
-	if err := j.store.Remove(ctx); err != nil {
+	if err := r.store.Remove(ctx); err != nil {
 		return fmt.Errorf("unable to remove the inventory: %w", err)
 	}
-	if err := reconcilers.ClearFinalizer(ctx, j.resource, j.Finalizer); err != nil {
+	if err := reconcilers.ClearFinalizer(ctx, r.resource, r.Finalizer); err != nil {
 		return err
 	}
-	j.source.setCoalesceDelay(j.owner.Watcher, 0)
-	j.states.Forget(j.resource.GetUID())
-	return j.state.Close()
+	r.source.setCoalesceDelay(r.owner.Watcher, 0)
+	r.states.Forget(r.resource.GetUID())
+	return r.state.Close()
 }

@@ -92,35 +92,35 @@ func (p *pace) untilDue(delay time.Duration) time.Duration {
 
 // requeueAfter returns when the component is looked at again. reason is what the condition says. Requests of other
 // resources go first.
-func (j *job[T]) requeueAfter(back *comeBack, reason string) reconcilers.Result {
+func (r *request[T]) requeueAfter(back *comeBack, reason string) reconcilers.Result {
 	p := pace{
-		now:        j.now,
-		retry:      j.configuration.Retry,
-		interval:   j.configuration.Requeue,
-		timeout:    j.configuration.Timeout,
-		retryAfter: j.retryAfter,
-		fenceAt:    j.facts.fenceAt,
+		now:        r.now,
+		retry:      r.configuration.Retry,
+		interval:   r.configuration.Requeue,
+		timeout:    r.configuration.Timeout,
+		retryAfter: r.retryAfter,
+		fenceAt:    r.facts.fenceAt,
 	}
-	if since := j.status.ProcessingSince; since != nil {
+	if since := r.status.ProcessingSince; since != nil {
 		p.since = since.Time
 	}
-	if j.report != nil {
-		p.due = [2]time.Time{j.report.Plan.Reapply, j.report.Plan.Recheck}
+	if r.report != nil {
+		p.due = [2]time.Time{r.report.Plan.Reapply, r.report.Plan.Recheck}
 	}
 	if back.counted {
-		p.tries = j.state.countWait(reason, j.report.Changed())
+		p.tries = r.state.countWait(reason, r.report.Changed())
 	} else {
-		j.state.resetWaits("")
+		r.state.resetWaits("")
 	}
 	delay := back.delay(&p)
-	if j.facts.varies != "" && delay > 0 {
-		delay = min(delay, p.until(j.state.variation.nextOutput(j.now)))
+	if r.facts.varies != "" && delay > 0 {
+		delay = min(delay, p.until(r.state.variation.nextOutput(r.now)))
 	}
 	if delay <= 0 {
 		return reconcilers.Result{}
 	}
 	priority := handler.LowPriority
-	return reconcilers.Result{RequeueAfter: jittered(delay, string(j.resource.GetUID())), Priority: &priority}
+	return reconcilers.Result{RequeueAfter: jittered(delay, string(r.resource.GetUID())), Priority: &priority}
 }
 
 // pollInterval is how often a component with objects that no watch shows is looked at.

@@ -31,9 +31,9 @@ type resourceState struct {
 
 	references referenceMemory
 
-	// deployment is where the component is deployed; release ends its interest there.
-	deployment *deployment
-	release    func()
+	// target is where the component is deployed; release ends its interest there.
+	target  *target
+	release func()
 
 	// reason and tries say how many requests in a row found nothing new, for waits that no event ends.
 	reason string

@@ -90,72 +90,72 @@ func (c rolloutTimer) tick(digest string, ready, deleting bool, now time.Time) r
 }
 
 // reason is the reason of the condition in the status.
-func (j *job[T]) reason() string {
-	if condition := meta.FindStatusCondition(j.status.Conditions, j.Condition); condition != nil {
+func (r *request[T]) reason() string {
+	if condition := meta.FindStatusCondition(r.status.Conditions, r.Condition); condition != nil {
 		return condition.Reason
 	}
 	return ""
 }
 
 // updateStatus sets the status, and changes nothing of it if nothing is new. It also returns when to come back.
-func (j *job[T]) updateStatus(ctx context.Context) (condition, *comeBack) {
-	status, generation := j.status, j.resource.GetGeneration()
+func (r *request[T]) updateStatus(ctx context.Context) (condition, *comeBack) {
+	status, generation := r.status, r.resource.GetGeneration()
 	timer := rolloutTimer{digest: status.ProcessingDigest}
 	if status.ProcessingSince != nil {
 		timer.since = status.ProcessingSince.Time
 	}
 	switch {
-	case j.facts.suspended:
-	case j.facts.suspends && j.digest != "":
+	case r.facts.suspended:
+	case r.facts.suspends && r.digest != "":
 		// It begins anew when the objects are resumed.
-		timer = rolloutTimer{digest: j.digest}
-	case !j.facts.suspends:
+		timer = rolloutTimer{digest: r.digest}
+	case !r.facts.suspends:
 		// A request may end before the digest is known.
-		digest := cmp.Or(j.digest, timer.digest)
-		timer = timer.tick(digest, j.facts.done && j.facts.err == nil, j.facts.leaving(), j.now)
-		timeout := j.configuration.Timeout
-		j.facts.overdue = !timer.since.IsZero() && timeout > 0 && j.now.Sub(timer.since) >= timeout
+		digest := cmp.Or(r.digest, timer.digest)
+		timer = timer.tick(digest, r.facts.done && r.facts.err == nil, r.facts.leaving(), r.now)
+		timeout := r.configuration.Timeout
+		r.facts.overdue = !timer.since.IsZero() && timeout > 0 && r.now.Sub(timer.since) >= timeout
 	}
-	c, back := decide(states, &j.facts)
-	c.message = message.Truncate(singleLine(c.message)+j.remarks(), maxMessage)
+	c, back := decide(states, &r.facts)
+	c.message = message.Truncate(singleLine(c.message)+r.remarks(), maxMessage)
 
 	status.ProcessingDigest = timer.digest
 	status.ProcessingSince = keepTime(status.ProcessingSince, timer.since)
 	status.State = c.state
-	if j.facts.withdrawn && j.facts.err == nil {
-		j.forgetRollouts()
+	if r.facts.withdrawn && r.facts.err == nil {
+		r.forgetRollouts()
 	}
 	if c.state == apis.ComponentReady {
-		if status.AppliedGeneration != generation || j.before.State != apis.ComponentReady || j.report.Changed() {
+		if status.AppliedGeneration != generation || r.before.State != apis.ComponentReady || r.report.Changed() {
 			status.AppliedGeneration = generation
-			status.LastAppliedAt = &metav1.Time{Time: j.now.Truncate(time.Second)}
+			status.LastAppliedAt = &metav1.Time{Time: r.now.Truncate(time.Second)}
 		}
 	}
-	if j.facts.err == nil {
+	if r.facts.err == nil {
 		status.ObservedGeneration = generation
 	}
 	// The slice may be shared with what the status was before.
 	status.Conditions = slices.Clone(status.Conditions)
 	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
-		Type:               j.Condition,
+		Type:               r.Condition,
 		Status:             conditionStatus(c.state),
 		ObservedGeneration: generation,
 		Reason:             c.reason,
 		Message:            c.message,
-		LastTransitionTime: metav1.Time{Time: j.now.Truncate(time.Second)},
+		LastTransitionTime: metav1.Time{Time: r.now.Truncate(time.Second)},
 	})
-	if j.differs() {
-		status.LastObservedAt = &metav1.Time{Time: j.now.Truncate(time.Second)}
+	if r.differs() {
+		status.LastObservedAt = &metav1.Time{Time: r.now.Truncate(time.Second)}
 	}
-	if j.Reflect != nil {
-		j.Reflect(ctx, j.resource, status)
+	if r.Reflect != nil {
+		r.Reflect(ctx, r.resource, status)
 	}
 	return c, back
 }
 
 // differs reports whether the status differs from before in more than LastObservedAt.
-func (j *job[T]) differs() bool {
-	before, after := j.before, *j.status
+func (r *request[T]) differs() bool {
+	before, after := r.before, *r.status
 	if !inventory.Equal(before.Inventory, after.Inventory) {
 		return true
 	}
@@ -177,12 +177,12 @@ func keepTime(known *metav1.Time, t time.Time) *metav1.Time {
 }
 
 // remarks names the types that cannot be watched.
-func (j *job[T]) remarks() string {
-	if j.report == nil || len(j.report.Polled) == 0 {
+func (r *request[T]) remarks() string {
+	if r.report == nil || len(r.report.Polled) == 0 {
 		return ""
 	}
-	remarks := make([]string, 0, len(j.report.Polled))
-	for kind, reason := range j.report.Polled {
+	remarks := make([]string, 0, len(r.report.Polled))
+	for kind, reason := range r.report.Polled {
 		remarks = append(remarks, fmt.Sprintf("%s %s, so it is polled", kind.Kind, reason))
 	}
 	slices.Sort(remarks)

@@ -14,14 +14,14 @@ import (
 )
 
 // hasObjects reports whether the component may have objects, or something else to clean up.
-func (j *job[T]) hasObjects() bool {
-	return controllerutil.ContainsFinalizer(j.resource, j.Finalizer) || len(j.status.Inventory) > 0
+func (r *request[T]) hasObjects() bool {
+	return controllerutil.ContainsFinalizer(r.resource, r.Finalizer) || len(r.status.Inventory) > 0
 }
 
 // forgetRollouts makes the status of a component that is withdrawn that of one that was never rolled out. The revision
 // keeps counting.
-func (j *job[T]) forgetRollouts() {
-	status := j.status
+func (r *request[T]) forgetRollouts() {
+	status := r.status
 	status.ProcessingDigest, status.ProcessingSince, status.LastProcessingDigest = "", nil, ""
 	status.AppliedGeneration, status.LastAppliedAt = 0, nil
 	status.Target, status.InventoryKind, status.Inventory = "", "", nil
@@ -29,13 +29,13 @@ func (j *job[T]) forgetRollouts() {
 
 // suspend suspends the objects of a task, if the supervisor asks for that. Objects that have to go for that are
 // deleted, whatever their delete policies.
-func (j *job[T]) suspend(task *engine.Task) error {
+func (r *request[T]) suspend(task *engine.Task) error {
 	for i := range task.Objects {
 		object := &task.Objects[i]
 		if _, leaves := task.Leaving[object.Desired.Key]; leaves || object.Desired.ReadOnly {
 			continue
 		}
-		suspended, remove, err := object.Suspended(j.supervisor.Suspend)
+		suspended, remove, err := object.Suspended(r.supervisor.Suspend)
 		switch {
 		case err != nil:
 			return fmt.Errorf("unable to suspend %s: %w", object.Desired.Key, err)
@@ -46,7 +46,7 @@ func (j *job[T]) suspend(task *engine.Task) error {
 		}
 	}
 	task.Suspended = func(live *unstructured.Unstructured) readiness.Result {
-		health := j.supervisor.SuspensionOf(live)
+		health := r.supervisor.SuspensionOf(live)
 		if health.State == apis.StateSuspended {
 			return readiness.Result{Status: apis.ObjectCurrent}
 		}

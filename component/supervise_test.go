@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// supervised is a node whose component has a supervisor. Deployments rest without replicas, and Services are deleted.
+// supervised is a node whose component has a supervisor. Deployments are suspended without replicas, and Services are deleted.
 type supervised struct {
 	assemblyNode
 	mode     reconcilers.Supervision
@@ -224,7 +224,7 @@ func (o *operated) runs(t *testing.T, name string, replicas int32) {
 	}
 }
 
-// TestSuspend: objects rest, whatever their policies and waves, and are as before afterwards.
+// TestSuspend: objects are suspended, whatever their policies and waves, and are as before afterwards.
 func TestSuspend(t *testing.T) {
 	stuck, once, scaled := deployment("stuck", "0", 1), deployment("once", "0", 2), deployment("scaled", "0", 3)
 	later := deployment("later", "1", 4)
@@ -308,7 +308,7 @@ func TestSuspend(t *testing.T) {
 	o.idles(t)
 }
 
-// TestSuspendHangingRelease: what waits for an earlier wave rests at once.
+// TestSuspendHangingRelease: what waits for an earlier wave is suspended at once.
 func TestSuspendHangingRelease(t *testing.T) {
 	first, second := deployment("first", "0", 1), deployment("second", "1", 1)
 	house := resources.NewAssembly("default", "house", first, second)

@@ -35,39 +35,39 @@ type variationInput struct {
 	metadata uint64
 }
 
-func (j *job[T]) variationInput(input taskInput) variationInput {
+func (r *request[T]) variationInput(input taskInput) variationInput {
 	metadata, _ := digest.Of(&struct{ labels, annotations map[string]string }{
-		j.resource.GetLabels(), j.resource.GetAnnotations(),
+		r.resource.GetLabels(), r.resource.GetAnnotations(),
 	})
 	return variationInput{input, metadata}
 }
 
 // held returns the objects to roll out in place of what the generator would return; nil if it is to be called.
-func (j *job[T]) held(input taskInput) []client.Object {
-	v := &j.state.variation
-	if !v.repetition.Persistent || v.input != j.variationInput(input) || !j.now.Before(v.repetition.Due()) {
+func (r *request[T]) held(input taskInput) []client.Object {
+	v := &r.state.variation
+	if !v.repetition.Persistent || v.input != r.variationInput(input) || !r.now.Before(v.repetition.Due()) {
 		return nil
 	}
 	return v.last
 }
 
 // observeVariation compares what was generated with what the cache had before.
-func (j *job[T]) observeVariation(
+func (r *request[T]) observeVariation(
 	input taskInput, before manifest.Snapshot, generated []client.Object, objects []manifest.Object,
 ) {
-	v, now := &j.state.variation, j.variationInput(input)
+	v, now := &r.state.variation, r.variationInput(input)
 	if v.input != now {
 		*v = variation{input: now}
 		return
 	}
-	changed := j.state.engine.Manifests.ChangedSince(before)
+	changed := r.state.engine.Manifests.ChangedSince(before)
 	if len(changed) == 0 {
-		v.expire(j.now)
+		v.expire(r.now)
 		return
 	}
-	v.repetition = v.repetition.Again(changed[0].String(), j.now)
+	v.repetition = v.repetition.Again(changed[0].String(), r.now)
 	if v.repetition.Persistent && v.message == "" {
-		was, _ := manifest.Prepare(v.last, j.manifestOptions(input.namespace), nil)
+		was, _ := manifest.Prepare(v.last, r.manifestOptions(input.namespace), nil)
 		v.message = variationMessage(manifest.FirstDifference(was, objects, changed))
 	}
 	v.last = make([]client.Object, len(generated))

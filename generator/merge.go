@@ -9,19 +9,19 @@ func MergeMaps(base, over map[string]any) map[string]any {
 	return merge(base, over, deleteNulls)
 }
 
-// nulls says what becomes of a null that is merged over a map.
-type nulls int
+// nullPolicy says what becomes of a null that is merged over a map.
+type nullPolicy int
 
 const (
 	// deleteNulls drops it, and what it is merged over.
-	deleteNulls nulls = iota
+	deleteNulls nullPolicy = iota
 	// keepNulls has it override like other values.
 	keepNulls
 	// useNulls drops it together with what it is merged over. It stays where it is merged over nothing.
 	useNulls
 )
 
-func merge(base, over map[string]any, nulls nulls) map[string]any {
+func merge(base, over map[string]any, policy nullPolicy) map[string]any {
 	result := make(map[string]any, max(len(base), len(over)))
 	for key, value := range base {
 		if _, overridden := over[key]; !overridden {
@@ -33,8 +33,8 @@ func merge(base, over map[string]any, nulls nulls) map[string]any {
 		switch inner, isMap := value.(map[string]any); {
 		case isMap && inner != nil:
 			below, _ := below.(map[string]any)
-			result[key] = merge(below, inner, nulls)
-		case value != nil, nulls == keepNulls, nulls == useNulls && !overrides:
+			result[key] = merge(below, inner, policy)
+		case value != nil, policy == keepNulls, policy == useNulls && !overrides:
 			result[key] = deepCopy(value)
 		}
 	}

@@ -13,8 +13,8 @@ import (
 )
 
 // backend is the API server that a config works with. There are: the one in memory that is compatible with tables of
-// older versions (compat.go), the faithful one in memory (faithful.go), a real one as tables of older versions know it
-// (live.go), a real one on which a row runs as on the faithful one (real.go), and both side by side (real.go).
+// older versions (compat.go), the faithful one in memory (faithful.go), the same compared with a real one
+// (differential.go), and a real one as tables of older versions know it (live.go).
 type backend struct {
 	// client reads as from a cache. Reader reads past it, and has no journal.
 	client, reader *recording.Client
@@ -33,7 +33,7 @@ type backend struct {
 	revision func() int64
 	settle   func() bool
 	// comparison has what a real API server has answered in another way; nil without one.
-	comparison *differential.Comparison
+	comparison *differential.Server
 	// close ends the use.
 	close func(ctx context.Context) error
 	// problems are what is wrong with the given state.
@@ -45,10 +45,8 @@ func (c *ExpectConfig) newBackend(journal *recording.Journal) backend {
 	switch {
 	case c.Server != nil:
 		return c.newLive(journal)
-	case c.real != nil && c.real.differential:
-		return c.newDifferential(journal)
 	case c.real != nil:
-		return c.newReal(journal)
+		return c.newDifferential(journal)
 	case c.faithful:
 		return c.newFaithful(journal)
 	default:

@@ -42,8 +42,8 @@ type ExpectConfig struct {
 	// GivenAPIResources are the resources that discovery and the REST mapper know. The Group and Version of a resource
 	// override those of its list. The REST mapper is a *meta.DefaultRESTMapper, to which a test may add further kinds.
 	GivenAPIResources []*metav1.APIResourceList
-	// GivenIndexes are the fields that the cache behind the client has indexed. The flags of the package
-	// testing/apiserver do not move a config with indexes to a real API server, which knows none of them.
+	// GivenIndexes are the fields that the cache behind the client has indexed. The flag -rtesting.differential leaves
+	// out a config with indexes: a real API server knows none of them.
 	GivenIndexes []Index
 	// WithClientBuilder changes the builders of the fake clients behind Client and APIReader. Its settings override
 	// others.
@@ -105,8 +105,8 @@ type ExpectConfig struct {
 	reconciled int
 	// requested is the name of the resource to reconcile, if its kind is not known; nil if it is.
 	requested *types.NamespacedName
-	// real is the real API server on which a faithful config works; nil for none.
-	real *realServer
+	// real is the real API server with which a faithful config is compared; nil for none.
+	real client.WithWatch
 	// now is the time of writes to a faithful API server; nil is the real time.
 	now func() time.Time
 

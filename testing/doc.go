@@ -35,6 +35,7 @@
 //
 //	-rtesting.update        rows that fail are written with what was seen
 //	-rtesting.faults=pairs  rows are replayed with two faults, too; off: without any
+//	-rtesting.differential  rows are compared with a real API server, see [Main]
 //
 // The environment variable COLOR_DIFF has differences in colour. A row that panics fails, and other rows go on.
 //

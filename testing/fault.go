@@ -3,10 +3,9 @@ package testing
 import (
 	"cmp"
 	"fmt"
-	"strings"
 
+	"github.com/espalier-dev/espalier/internal/fault"
 	"github.com/espalier-dev/espalier/testing/internal/literal"
-	"github.com/espalier-dev/espalier/testing/internal/replay"
 )
 
 // Fault is what goes wrong at one call of a row. The zero Fault is none.
@@ -25,45 +24,45 @@ import (
 // The occurrence says which of several calls of that name is meant, in all requests of a replay: 1, the default, is the
 // first. There is at most one occurrence; to give more, or one below 1, is an error of the row.
 type Fault struct {
-	faults []replay.Fault
+	faults []fault.Fault
 	// problem is what is wrong with an occurrence; empty if nothing is.
 	problem string
 }
 
 // DiesBefore ends the process before a call. A new instance of the code starts, which knows nothing of the old one.
 func DiesBefore(call string, occurrence ...int) Fault {
-	return newFault(replay.DiesBefore, call, occurrence)
+	return newFault(fault.DiesBefore, call, occurrence)
 }
 
 // DiesAfter ends the process after a call, before the answer arrives.
 func DiesAfter(call string, occurrence ...int) Fault {
-	return newFault(replay.DiesAfter, call, occurrence)
+	return newFault(fault.DiesAfter, call, occurrence)
 }
 
 // Fails lets a call fail without an effect. A request of [HTTP] is answered with 503 Service Unavailable.
-func Fails(call string, occurrence ...int) Fault { return newFault(replay.Fails, call, occurrence) }
+func Fails(call string, occurrence ...int) Fault { return newFault(fault.Fails, call, occurrence) }
 
 // LosesAnswer lets a call fail that had its effect.
 func LosesAnswer(call string, occurrence ...int) Fault {
-	return newFault(replay.LosesAnswer, call, occurrence)
+	return newFault(fault.LosesAnswer, call, occurrence)
 }
 
 // Conflicts lets somebody else write the object just before a call that changes or deletes it.
 func Conflicts(call string, occurrence ...int) Fault {
-	return newFault(replay.Conflicts, call, occurrence)
+	return newFault(fault.Conflicts, call, occurrence)
 }
 
 // Stale answers a read from a cache that has not seen the last change of the kind, until the request ends.
-func Stale(call string, occurrence ...int) Fault { return newFault(replay.Stale, call, occurrence) }
+func Stale(call string, occurrence ...int) Fault { return newFault(fault.Stale, call, occurrence) }
 
-func newFault(sort replay.Sort, call string, occurrence []int) Fault {
-	fault := replay.Fault{Sort: sort, Call: call}
+func newFault(kind fault.Kind, call string, occurrence []int) Fault {
+	one := fault.Fault{Kind: kind, Path: call}
 	if len(occurrence) == 1 {
-		fault.Occurrence = occurrence[0]
+		one.Nth = occurrence[0]
 	}
-	f := Fault{faults: []replay.Fault{fault}}
+	f := Fault{faults: []fault.Fault{one}}
 	if len(occurrence) > 1 || len(occurrence) == 1 && occurrence[0] < 1 {
-		f.problem = fmt.Sprintf("%s(%q): want one occurrence, 1 or more, not %v", sort, call, occurrence)
+		f.problem = fmt.Sprintf("%s(%q): want one occurrence, 1 or more, not %v", kind, call, occurrence)
 	}
 	return f
 }
@@ -93,9 +92,9 @@ func (f Fault) isZero() bool { return len(f.faults) == 0 }
 // expression returns how a fault that is not zero is written.
 func (f Fault) expression() literal.Call {
 	first := f.faults[0]
-	call := literal.Call{Package: harnessPackage, Func: string(first.Sort), Args: []any{first.Call}}
-	if first.Occurrence > 1 {
-		call.Args = append(call.Args, first.Occurrence)
+	call := literal.Call{Package: harnessPackage, Func: string(first.Kind), Args: []any{first.Path}}
+	if first.Nth > 1 {
+		call.Args = append(call.Args, first.Nth)
 	}
 	if others := f.faults[1:]; len(others) > 0 {
 		call.Method, call.MethodArgs = "And", []any{Fault{faults: others}.expression()}
@@ -105,10 +104,10 @@ func (f Fault) expression() literal.Call {
 
 // covers reports whether one of the faults of f, in which * stands for any text, is the other. An occurrence that f was
 // not given stands for any.
-func (f Fault) covers(other replay.Fault) bool {
+func (f Fault) covers(other fault.Fault) bool {
 	for _, mine := range f.faults {
-		if mine.Sort == other.Sort && matchesPattern(mine.Call, other.Call) &&
-			(mine.Occurrence == 0 || mine.Occurrence == max(1, other.Occurrence)) {
+		if mine.Kind == other.Kind && matchesPattern(mine.Path, other.Path) &&
+			(mine.Nth == 0 || mine.Nth == max(1, other.Nth)) {
 			return true
 		}
 	}
@@ -116,16 +115,4 @@ func (f Fault) covers(other replay.Fault) bool {
 }
 
 // matchesPattern reports whether a text is a pattern, in which * stands for any text.
-func matchesPattern(pattern, text string) bool {
-	prefix, rest, wild := strings.Cut(pattern, "*")
-	if !wild {
-		return pattern == text
-	}
-	text, ok := strings.CutPrefix(text, prefix)
-	for i := 0; ok && i <= len(text); i++ {
-		if matchesPattern(rest, text[i:]) {
-			return true
-		}
-	}
-	return false
-}
+func matchesPattern(pattern, text string) bool { return fault.Matches(pattern, text, "") }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/espalier-dev/espalier/internal/fault"
 	"github.com/espalier-dev/espalier/testing/internal/replay"
 )
 
@@ -50,9 +51,9 @@ func (r Replays) options(mode faultMode, short bool) replay.Options {
 	return o
 }
 
-func (r Replays) skips(fault replay.Fault) bool {
+func (r Replays) skips(f fault.Fault) bool {
 	for _, skipped := range r.Skip {
-		if skipped.covers(fault) {
+		if skipped.covers(f) {
 			return true
 		}
 	}

@@ -31,10 +31,8 @@ import (
 //     none if the expectation has no generation.
 //   - A type of the scheme has a status subresource if the Go type has a field Status. StatusSubResourceTypes have no
 //     effect.
-//   - A row with a Server runs there as it runs in memory: what the server assigns is mapped to what the row assumes,
-//     such as UIDs, resource versions and namespaces. What the server completes in given objects is not shown. Objects
-//     that are used past the config, through the Server itself, have other names. Package testing/apiserver runs all
-//     rows so.
+//   - The calls of a row with a Server are made in memory, and there too. The row fails if an answer differs, as with
+//     the flag of [Main]. Objects that are used past the config, through the Server itself, have other names.
 //   - Prepare, the factory and CleanUp run again for each replay: Prepare and CleanUp once for each run, with a context
 //     that ends after CleanUp, and the factory once for each instance of the code, that is, after each death too. They
 //     get the t of the row. So they must not call t.Parallel, which panics when it is called twice: call it in the test

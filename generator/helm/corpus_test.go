@@ -36,11 +36,11 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 	fakediscovery "k8s.io/client-go/discovery/fake"
 	clienttesting "k8s.io/client-go/testing"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/yaml"
 
 	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/generator/gotemplate"
+	"github.com/espalier-dev/espalier/testing/fake"
 )
 
 // The corpus is testdata/corpus, with a chart in each folder, and testdata/cases, with values for each chart. The

@@ -21,12 +21,12 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	clienttesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/yaml"
 
 	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/generator/helm"
+	"github.com/espalier-dev/espalier/testing/fake"
 )
 
 // files are those of a chart. One without Chart.yaml gets one.

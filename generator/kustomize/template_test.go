@@ -15,11 +15,11 @@ import (
 	"k8s.io/client-go/discovery/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	fakeclient "sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/generator/gotemplate"
 	"github.com/espalier-dev/espalier/generator/kustomize"
+	fakeclient "github.com/espalier-dev/espalier/testing/fake"
 )
 
 // dataTemplate is a ConfigMap with one value, which is a template.

@@ -73,7 +73,8 @@ func (w Writer) Migrate(
 	if len(from) == 0 {
 		return only, nil, nil
 	}
-	patch, err := JSONPatch(only.ResourceVersion, jsonpatch.NewOperation("replace", "/metadata/managedFields", migrated))
+	replace := jsonpatch.NewOperation("replace", "/metadata/managedFields", migrated)
+	patch, err := JSONPatch(only.ResourceVersion, replace)
 	if err != nil {
 		return only, from, err
 	}

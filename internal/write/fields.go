@@ -8,9 +8,9 @@ import (
 	"github.com/espalier-dev/espalier/internal/managedfields"
 )
 
-// WithFields returns content with the fields that JSON pointers name as live has them: a field that live does not have is
-// left out. With add, fields are also taken over that content does not have. A pointer that leads nowhere, or is none,
-// changes nothing.
+// WithFields returns content with the fields that JSON pointers name as live has them: a field that live does not have
+// is left out. With add, fields are also taken over that content does not have. A pointer that leads nowhere, or is
+// none, changes nothing.
 //
 // What a pointer means by the index of a list is the element of content; the element of live is the one of the same
 // name, or, where elements have no names, of the same index. An element that live does not have is new, and written as

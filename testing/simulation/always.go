@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
-	"github.com/espalier-dev/espalier/testing/internal/jsondiff"
+	"github.com/espalier-dev/espalier/internal/jsondiff"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/journal"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/state"
 )

@@ -13,8 +13,8 @@
 //   - [Explore] draws the stories, too, and the resources in them, from the schema of a definition. [Fuzz] does so for
 //     the fuzzer of package testing.
 //
-// Package faults has the sorts of faults. A test that fails prints the plan, the story if it was drawn, and what
-// happened, all of it as small as it gets.
+// A [Plan] has kinds of faults such as [DiesAfter]. A test that fails prints the plan, the story if it was drawn, and
+// what happened, all of it as small as it gets.
 //
 // # What a story must not do
 //

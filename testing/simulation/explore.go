@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
-	"github.com/espalier-dev/espalier/testing/simulation/faults"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/generate"
+	"github.com/espalier-dev/espalier/testing/simulation/internal/plan"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/state"
 )
 
@@ -79,11 +79,11 @@ func Explore(t *testing.T, options Options, e Exploration) {
 }
 
 // plan returns the plan of a seed: every fourth has no faults.
-func (x *explorer) plan(n uint64) faults.Plan {
+func (x *explorer) plan(n uint64) Plan {
 	if n%4 == 0 {
-		return faults.Plan{}
+		return Plan{}
 	}
-	return faults.FromSeed(n, faults.Options{Actors: x.options.actors()})
+	return plan.FromSeed(n, plan.Options{Actors: x.options.actors()})
 }
 
 // Fuzz is [Explore] for native fuzzing: what is drawn is decided by the bytes that the fuzzer makes.
@@ -165,7 +165,7 @@ func newExplorer(options Options, e Exploration) (*explorer, error) {
 }
 
 // explore tells a drawn story. It reports whether the story failed.
-func (x *explorer) explore(t *testing.T, r *rand.Rand, plan faults.Plan) bool {
+func (x *explorer) explore(t *testing.T, r *rand.Rand, plan Plan) bool {
 	t.Helper()
 	s, err := drawScript(r, x.generator, x.Exploration)
 	if err != nil {
@@ -190,14 +190,14 @@ type told struct {
 }
 
 // tell tells a story under a plan.
-func (x *explorer) tell(t *testing.T, s script, plan faults.Plan) told {
+func (x *explorer) tell(t *testing.T, s script, plan Plan) told {
 	t.Helper()
 	var accepted script
 	got, o := x.play(t, plan, func(w *World) { s.tell(w, &accepted) })
 	if o.failed || x.Remembers {
 		return told{outcome: o, script: accepted}
 	}
-	want, reference := x.play(t, faults.Plan{}, func(w *World) {
+	want, reference := x.play(t, Plan{}, func(w *World) {
 		for _, obj := range accepted.end() {
 			w.Create(obj.DeepCopy())
 		}
@@ -233,7 +233,7 @@ func (x *explorer) edit(fields map[string]any) {
 const revision = "deployment.kubernetes.io/revision"
 
 // play tells a story and has it come to rest. It returns the resources and what the operator created.
-func (x *explorer) play(t *testing.T, plan faults.Plan, story func(w *World)) (state.State, outcome) {
+func (x *explorer) play(t *testing.T, plan Plan, story func(w *World)) (state.State, outcome) {
 	t.Helper()
 	options := x.options
 	options.Plan = plan

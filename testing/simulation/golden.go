@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/espalier-dev/espalier/testing/simulation/internal/state"
+	"github.com/espalier-dev/espalier/internal/fault"
 )
 
 var update = flag.Bool("simulation.update", false, "write the golden files of stories instead of comparing them")
@@ -67,7 +67,7 @@ func (w *World) archive(edit []func(obj *unstructured.Unstructured)) *txtar.Arch
 	var lines []string
 	names := now.Names()
 	for _, made := range w.takeWrites(func(all *writes) *int { return &all.golden }) {
-		made.key = names.Key(made.key)
+		made.key, _ = names.Alias(made.key)
 		lines = append(lines, made.String())
 	}
 	written := strings.Join(append(normalLines(lines), ""), "\n")
@@ -83,7 +83,7 @@ func (w *World) archive(edit []func(obj *unstructured.Unstructured)) *txtar.Arch
 }
 
 // fileOf returns the name of an object's file.
-func fileOf(key state.Key) string {
+func fileOf(key fault.Key) string {
 	return filepath.ToSlash(filepath.Join(key.Namespace, key.Kind.String(), key.Name+".yaml"))
 }
 

@@ -14,8 +14,6 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/espalier-dev/espalier/testing/simulation/faults"
 )
 
 // Operator is the name of the actor whose requests are those of the operator's first process. The others are called
@@ -77,7 +75,7 @@ type Options struct {
 	AllowPanics bool
 
 	// Plan is what goes wrong. If it names no actors, its latency and chances concern the operator alone.
-	Plan faults.Plan
+	Plan Plan
 }
 
 // actor returns the name of a replica.

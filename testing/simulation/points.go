@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/espalier-dev/espalier/testing/simulation/faults"
+	"github.com/espalier-dev/espalier/internal/fault"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/transport"
 )
 
@@ -36,14 +36,14 @@ func RunFaults(t *testing.T, options Options, story func(w *World)) {
 		return
 	}
 	all := faultsAt(calls(first.log, options.actors()))
-	tried := spread(all, *most)
+	tried := fault.Spread(all, *most)
 	t.Logf("%d of %d faults", len(tried), len(all))
 	var failed atomic.Int32
-	for _, fault := range tried {
-		t.Run(title(fault), func(t *testing.T) {
+	for _, f := range tried {
+		t.Run(title(f), func(t *testing.T) {
 			t.Parallel()
 			struck := options
-			struck.Plan.Faults = append(slices.Clone(options.Plan.Faults), fault)
+			struck.Plan.Faults = append(slices.Clone(options.Plan.Faults), f)
 			o := attempt(t, struck, story)
 			switch {
 			case !o.failed:
@@ -57,51 +57,35 @@ func RunFaults(t *testing.T, options Options, story func(w *World)) {
 }
 
 // title names a fault for a subtest, in whose name a slash would have a meaning.
-func title(f faults.Fault) string {
-	return strings.ReplaceAll(fmt.Sprintf("%s %s%s #%d", f.Sort, f.Verb, f.Path, f.Nth), "/", ":")
+func title(f Fault) string {
+	return strings.ReplaceAll(fmt.Sprintf("%s %s%s #%d", f.Kind, f.Verb, f.Path, f.Nth), "/", ":")
 }
 
 // calls returns the requests of actors in a log. Of the watches of a kind, those are left out that begin again after
 // the first two, for they are all alike.
-func calls(log transport.Log, actors []string) []faults.Call {
-	var made []faults.Call
+func calls(log transport.Log, actors []string) []fault.Point {
+	var made []fault.Point
 	for _, e := range log.Entries {
 		c := e.Call
-		again := e.Note != "" || e.End != "" || c.Verb == faults.Watch && c.N > 2
-		if !again && c.Verb != faults.Discover && slices.Contains(actors, c.Actor) {
-			made = append(made, c)
+		again := e.Note != "" || e.End != "" || c.Verb == fault.Watch && c.N > 2
+		if !again && c.Verb != fault.Discover && slices.Contains(actors, c.Actor) {
+			made = append(made, fault.Point{Call: c})
 		}
 	}
 	return made
 }
 
+// oneByOne are the kinds of faults of [RunFaults]. To the operator, the others are much like Fails, and clients try
+// again by themselves.
+var oneByOne = []FaultKind{Fails, LosesAnswer, Conflicts, Expires, CutsWatch, DelaysWatch, DiesBefore, DiesAfter}
+
 // faultsAt returns the faults that may strike calls.
-func faultsAt(calls []faults.Call) []faults.Fault {
-	var all []faults.Fault
-	for _, c := range calls {
-		for _, s := range faults.Sorts {
-			switch {
-			case !s.Fits(c.Verb):
-			case s == faults.Refuses, s == faults.Throttles, s == faults.Restarts:
-				// To the operator they are much like Fails, and clients try again by themselves.
-			case s == faults.DelaysWatch:
-				all = append(all, faults.At(c, s, stale))
-			default:
-				all = append(all, faults.At(c, s, 0))
-			}
+func faultsAt(calls []fault.Point) []Fault {
+	all := fault.Points(calls, oneByOne)
+	for i := range all {
+		if all[i].Kind == DelaysWatch {
+			all[i].Delay = stale
 		}
 	}
 	return all
-}
-
-// spread returns up to n items, evenly spread. 0 stands for all.
-func spread[T any](items []T, n int) []T {
-	if n <= 0 || len(items) <= n {
-		return items
-	}
-	var some []T
-	for i := range n {
-		some = append(some, items[i*len(items)/n])
-	}
-	return some
 }

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/espalier-dev/espalier/testing/simulation/faults"
+	"github.com/espalier-dev/espalier/internal/fault"
 )
 
 // work is who worked on what, in which order. Processes is how many processes were set up.
@@ -176,14 +176,14 @@ func (r runnable) Start(ctx context.Context) error { return r(ctx) }
 // TestDies has processes die at a request: what it had no effect for is done by the next one.
 func TestDies(t *testing.T) {
 	t.Parallel()
-	for _, sort := range []faults.Sort{faults.DiesBefore, faults.DiesAfter} {
-		t.Run(string(sort), func(t *testing.T) {
+	for _, kind := range []FaultKind{DiesBefore, DiesAfter} {
+		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
-			options := Options{Operator: copies, Plan: faults.Plan{Faults: []faults.Fault{
-				{Sort: sort, Actor: Operator, Verb: faults.Create},
-				{Sort: sort, Actor: Operator, Verb: faults.Update, Times: 3},
-				{Sort: sort, Actor: Operator, Verb: faults.Watch, Path: "/api/v1/secrets"},
-				{Sort: sort, Actor: Operator, Verb: faults.Discover, Path: "/api"},
+			options := Options{Operator: copies, Plan: Plan{Faults: []Fault{
+				{Kind: kind, Actor: Operator, Verb: fault.Create},
+				{Kind: kind, Actor: Operator, Verb: fault.Update, Times: 3},
+				{Kind: kind, Actor: Operator, Verb: fault.Watch, Path: "/api/v1/secrets"},
+				{Kind: kind, Actor: Operator, Verb: fault.Discover, Path: "/api"},
 			}}}
 			Run(t, options, func(w *World) {
 				a := original("a", "1")
@@ -193,7 +193,7 @@ func TestDies(t *testing.T) {
 				w.Update(a, func() { a.Data["key"] = "2" })
 				w.Rest()
 				isCopied(w, "a", "2")
-				if missed := options.Plan.Missed(w.network.Happened()); sort == faults.DiesBefore && len(missed) > 0 {
+				if missed := options.Plan.Missed(w.network.Happened()); kind == DiesBefore && len(missed) > 0 {
 					w.Errorf("these did not happen: %v", missed)
 				}
 			})
@@ -204,7 +204,7 @@ func TestDies(t *testing.T) {
 // TestReplicas has two replicas that work at the same time, with clocks that differ.
 func TestReplicas(t *testing.T) {
 	t.Parallel()
-	plan := faults.Plan{Clocks: []faults.Clock{{Actor: "operator-2", Ahead: 2 * time.Hour}}}
+	plan := Plan{Clocks: []Clock{{Actor: "operator-2", Ahead: 2 * time.Hour}}}
 	Run(t, Options{Operator: workers, Replicas: 2, Plan: plan}, func(w *World) {
 		w.Create(original("a", ""))
 		w.Pass(time.Second)
@@ -219,8 +219,8 @@ func TestReplicas(t *testing.T) {
 // TestLeaderElection has two replicas of which one works. The other one takes over if that dies.
 func TestLeaderElection(t *testing.T) {
 	t.Parallel()
-	for name, plan := range map[string]faults.Plan{
-		"true clocks": {}, "a wrong clock": {Clocks: []faults.Clock{{Actor: "operator-2", Ahead: 2 * time.Hour}}},
+	for name, plan := range map[string]Plan{
+		"true clocks": {}, "a wrong clock": {Clocks: []Clock{{Actor: "operator-2", Ahead: 2 * time.Hour}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -271,11 +271,11 @@ func TestLeaderElection(t *testing.T) {
 // TestServerRestarts restarts the API server in the middle of a request and of steps of the story.
 func TestServerRestarts(t *testing.T) {
 	t.Parallel()
-	options := Options{Operator: copies, Plan: faults.Plan{
+	options := Options{Operator: copies, Plan: Plan{
 		Seed: 1, Latency: 10 * time.Second, Actors: []string{Operator, user},
-		Faults: []faults.Fault{
-			{Sort: faults.Restarts, Actor: Operator, Verb: faults.Create, Delay: 5 * time.Second},
-			{Sort: faults.Restarts, Actor: user, Verb: faults.Update},
+		Faults: []Fault{
+			{Kind: Restarts, Actor: Operator, Verb: fault.Create, Delay: 5 * time.Second},
+			{Kind: Restarts, Actor: user, Verb: fault.Update},
 		},
 	}}
 	Run(t, options, func(w *World) {
@@ -299,7 +299,7 @@ func TestServerRestarts(t *testing.T) {
 // TestActors has somebody edit and delete at the same time as the user and the operator.
 func TestActors(t *testing.T) {
 	t.Parallel()
-	Run(t, Options{Operator: copies, Plan: faults.Plan{Seed: 2, Latency: time.Second}}, func(w *World) {
+	Run(t, Options{Operator: copies, Plan: Plan{Seed: 2, Latency: time.Second}}, func(w *World) {
 		a := original("a", "1")
 		w.Create(a)
 		w.Rest()
@@ -339,7 +339,7 @@ func TestHalfway(t *testing.T) {
 		"the simulation does not start: options: Objects: ConfigMap default/a:", "already exists")
 	definitions := ReadDefinitions(t, "testdata/broken.yaml")
 	fails(t, Options{Definitions: definitions}, (*World).Rest, "the simulation does not start: create Custom")
-	fails(t, Options{Plan: faults.Plan{
-		Actors: []string{cluster}, Faults: []faults.Fault{{Sort: faults.Fails, Actor: cluster, Times: 1000000}},
+	fails(t, Options{Plan: Plan{
+		Actors: []string{cluster}, Faults: []Fault{{Kind: Fails, Actor: cluster, Times: 1000000}},
 	}}, (*World).Rest, "the simulation does not start: start the controllers")
 }

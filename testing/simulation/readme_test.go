@@ -53,7 +53,7 @@ func runPlanted(t *testing.T, test string, args ...string) string {
 }
 
 // smallPlan is a plan with one fault and nothing else.
-var smallPlan = regexp.MustCompile(`(?m)^ *faults\.Plan{\n\s*Faults: \[\]faults\.Fault{\n.*\n\s*},\n\s*}$`)
+var smallPlan = regexp.MustCompile(`(?m)^ *simulation\.Plan{\n\s*Faults: \[\]simulation\.Fault{\n.*\n\s*},\n\s*}$`)
 
 // TestPlantedBugIsFound has faults and seeds find the bug of the page README.md.
 func TestPlantedBugIsFound(t *testing.T) {

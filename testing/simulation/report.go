@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/espalier-dev/espalier/testing/simulation/faults"
+	"github.com/espalier-dev/espalier/internal/fault"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/transport"
 )
 
@@ -23,7 +23,7 @@ func (o outcome) summary() string {
 		plan.Seed, plan.Actors = 0, nil // nothing is drawn
 	}
 	if plan.Latency > 0 || len(plan.Chances)+len(plan.Faults)+len(plan.Clocks) > 0 {
-		text += "\nThis happens with Options.Plan:\n" + plan.Code("faults") + "\n"
+		text += "\nThis happens with Options.Plan:\n" + plan.Code() + "\n"
 	}
 	return text
 }
@@ -51,21 +51,21 @@ func tell(log transport.Log) string {
 }
 
 // seen reports whether a call is one of those with which the controllers of the cluster see what there is.
-func seen(c faults.Call) bool {
-	reads := []string{faults.Discover, faults.Get, faults.List, faults.Watch}
+func seen(c fault.Call) bool {
+	reads := []string{fault.Discover, fault.Get, fault.List, fault.Watch}
 	return c.Actor == cluster && slices.Contains(reads, c.Verb)
 }
 
 // silent reports whether an entry says nothing: a read that found something, watches too, unless the user makes it.
 // Those of the user show where in the story something happened.
 func silent(e transport.Entry) bool {
-	if e.Note != "" || e.End != "" || e.Fault.Sort != "" {
+	if e.Note != "" || e.End != "" || e.Fault.Kind != "" {
 		return false
 	}
 	switch e.Call.Verb {
-	case faults.Discover, faults.Watch:
+	case fault.Discover, fault.Watch:
 		return succeeded(e)
-	case faults.Get, faults.List:
+	case fault.Get, fault.List:
 		return succeeded(e) && e.Call.Actor != user
 	}
 	return false
@@ -81,7 +81,7 @@ func passing(e transport.Entry) bool {
 	switch {
 	case e.Note != "":
 		return strings.Contains(e.Note, problem)
-	case e.Fault.Sort != "":
+	case e.Fault.Kind != "":
 		return false
 	}
 	return e.End != "" || e.Call.Actor == cluster || !succeeded(e)
@@ -146,11 +146,11 @@ type leases map[string]string
 
 // silent reports whether an entry renews a lease, and notes who holds it.
 func (l leases) silent(e transport.Entry) bool {
-	if e.Kind != "Lease" || e.Fault.Sort != "" || !succeeded(e) {
+	if e.Kind != "Lease" || e.Fault.Kind != "" || !succeeded(e) {
 		return false
 	}
 	name := e.Namespace + "/" + e.Name
-	renews := l[name] == e.Call.Actor && e.Call.Verb == faults.Update
+	renews := l[name] == e.Call.Actor && e.Call.Verb == fault.Update
 	l[name] = e.Call.Actor
 	return renews
 }

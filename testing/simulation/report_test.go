@@ -9,12 +9,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/espalier-dev/espalier/testing/simulation/faults"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/transport"
 )
 
 // logOf returns a log with an entry in each second. A text is a note, or "actor verb Kind name status", with an error
-// instead of the status, and a sort of fault as the last word.
+// instead of the status, and a kind of fault as the last word.
 func logOf(texts ...string) transport.Log {
 	var log transport.Log
 	for i, text := range texts {
@@ -26,7 +25,7 @@ func logOf(texts ...string) transport.Log {
 			words := strings.SplitN(text, " ", 5)
 			e.Call.Actor, e.Call.Verb, e.Kind, e.Name = words[0], words[1], words[2], words[3]
 			e.Resource = schema.GroupResource{Resource: words[2]}
-			e.Fault.Sort = faults.Sort(fault)
+			e.Fault.Kind = FaultKind(fault)
 			if _, err := fmt.Sscan(words[4], &e.Status); err != nil {
 				e.Error = words[4]
 			}

@@ -5,15 +5,14 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/testing/simulation"
-	"github.com/espalier-dev/espalier/testing/simulation/faults"
 )
 
 // TestRestIsAfterTrouble has an API server that restarts for longer than a cluster takes to come to rest. A cluster in
 // which nothing changes because nobody can change it is not at rest.
 func TestRestIsAfterTrouble(t *testing.T) {
 	options := simulation.Options{Operator: web}
-	options.Plan.Faults = []faults.Fault{
-		{Sort: faults.Restarts, Verb: faults.Create, Path: "/apis/apps/*/*/*/deployments/web", Delay: time.Hour},
+	options.Plan.Faults = []simulation.Fault{
+		{Kind: simulation.Restarts, Verb: "create", Path: "/apis/apps/*/*/*/deployments/web", Delay: time.Hour},
 	}
 	simulation.Run(t, options, func(w *simulation.World) {
 		w.Create(configMap("web", "x"))

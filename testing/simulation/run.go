@@ -4,7 +4,6 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/espalier-dev/espalier/testing/simulation/faults"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/random"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/transport"
 )
@@ -29,12 +28,12 @@ func Run(t *testing.T, options Options, story func(w *World)) {
 
 // outcome is what came of an attempt.
 type outcome struct {
-	plan   faults.Plan
+	plan   Plan
 	failed bool
 	// said is what the story said.
 	said string
 	// happened are the faults that struck.
-	happened []faults.Fault
+	happened []Fault
 	log      transport.Log
 }
 

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/espalier-dev/espalier/testing/simulation/faults"
+	"github.com/espalier-dev/espalier/testing/simulation/internal/plan"
 )
 
 var (
@@ -34,7 +34,7 @@ func RunSeeds(t *testing.T, options Options, story func(w *World)) {
 	}
 	eachSeed(t, func(t *testing.T, n uint64) bool {
 		drawn := options
-		drawn.Plan = faults.FromSeed(n, faults.Options{Actors: options.actors()})
+		drawn.Plan = plan.FromSeed(n, plan.Options{Actors: options.actors()})
 		o := attempt(t, drawn, story)
 		if o.failed {
 			t.Error(smallest(t, drawn, o, story))
@@ -73,7 +73,7 @@ func holds(t *testing.T, options Options, story func(w *World)) bool {
 // smallest makes a plan smaller with which a story failed, and reports how the story fails with it.
 func smallest(t *testing.T, options Options, failed outcome, story func(w *World)) string {
 	last, again := failed, false
-	faults.Shrink(failed.plan, failed.happened, func(p faults.Plan) bool {
+	plan.Shrink(failed.plan, failed.happened, func(p Plan) bool {
 		smaller := options
 		smaller.Plan = p
 		o := attempt(t, smaller, story)

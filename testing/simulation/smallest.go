@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/espalier-dev/espalier/testing/simulation/faults"
+	"github.com/espalier-dev/espalier/testing/simulation/internal/plan"
 )
 
 // shrinking is how long, in real time, a failing story is made smaller.
@@ -19,7 +19,7 @@ const shrinking = time.Minute
 func (x *explorer) smallest(t *testing.T, found told) told {
 	t.Helper()
 	began := time.Now()
-	again := func(s script, plan faults.Plan) bool {
+	again := func(s script, plan Plan) bool {
 		if time.Since(began) > shrinking {
 			return false
 		}
@@ -29,13 +29,13 @@ func (x *explorer) smallest(t *testing.T, found told) told {
 		}
 		return next.failed
 	}
-	again(found.script, faults.Plan{})
+	again(found.script, Plan{})
 	for i := len(found.script) - 1; i >= 0; i-- {
 		if i < len(found.script) {
 			again(slices.Delete(slices.Clone(found.script), i, i+1), found.plan)
 		}
 	}
-	faults.Shrink(found.plan, found.happened, func(p faults.Plan) bool { return again(found.script, p) })
+	plan.Shrink(found.plan, found.happened, func(p Plan) bool { return again(found.script, p) })
 	for i := len(found.script) - 1; i >= 0; i-- {
 		if i < len(found.script) {
 			again(slices.Delete(slices.Clone(found.script), i, i+1), found.plan)
@@ -52,7 +52,7 @@ func (x *explorer) smallest(t *testing.T, found told) told {
 }
 
 // simplify tries simpler resources in a step. It reports whether one of them fails, too.
-func (x *explorer) simplify(i int, found told, again func(s script, plan faults.Plan) bool) bool {
+func (x *explorer) simplify(i int, found told, again func(s script, plan Plan) bool) bool {
 	if step := found.script[i]; step.verb != doCreate && step.verb != doReplace {
 		return false
 	}

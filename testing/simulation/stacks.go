@@ -43,7 +43,7 @@ func (s stack) ours() bool {
 
 // in reports whether the goroutine is in a function of this package.
 func (s stack) in(function string) bool {
-	return strings.Contains(string(s), "espalier/simulation.(*"+function)
+	return strings.Contains(string(s), "espalier/testing/simulation.(*"+function)
 }
 
 // forEver reports whether goroutines of a bubble wait for nothing that time brings: the story does not sleep, and

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	"github.com/espalier-dev/espalier/internal/fault"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/state"
 )
 
@@ -30,7 +31,7 @@ func (s State) Get(obj client.Object) bool {
 	if err != nil {
 		panic(err)
 	}
-	found := s.objects.Get(state.Key{Kind: gvk.GroupKind(), Namespace: obj.GetNamespace(), Name: obj.GetName()})
+	found := s.objects.Get(fault.Key{Kind: gvk.GroupKind(), Namespace: obj.GetNamespace(), Name: obj.GetName()})
 	if found != nil {
 		decodeInto(found, gvk, obj)
 	}

@@ -14,8 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-
-	"github.com/espalier-dev/espalier/testing/simulation/faults"
 )
 
 // stuck is set for a test binary in which simulations get stuck.
@@ -132,7 +130,7 @@ func (g *guarded) second(context.Context) error {
 }
 
 func requestStory(t *testing.T) {
-	plan := faults.Plan{Seed: 1, Latency: time.Hour}
+	plan := Plan{Seed: 1, Latency: time.Hour}
 	Run(t, Options{Plan: plan, Operator: func(_ context.Context, mgr ctrl.Manager) error {
 		g := &guarded{mgr: mgr}
 		_ = mgr.Add(runnable(g.first))

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/espalier-dev/espalier/testing/simulation/faults"
+	"github.com/espalier-dev/espalier/internal/fault"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/controllers"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/journal"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/server"
@@ -263,7 +263,7 @@ func (w *World) Idle(d time.Duration) {
 	made := w.network.Since(mark)
 	for _, name := range w.options.actors() {
 		for counted := range made {
-			if counted.Actor == name && (counted.Verb == faults.Watch || counted.Kind == "Lease") {
+			if counted.Actor == name && (counted.Verb == fault.Watch || counted.Kind == "Lease") {
 				delete(made, counted)
 			}
 		}
@@ -329,4 +329,4 @@ func (w *World) RestartServer(down time.Duration) {
 }
 
 // Happened returns the faults that have struck up to now, each as a fault of one call.
-func (w *World) Happened() []faults.Fault { return w.network.Happened() }
+func (w *World) Happened() []Fault { return w.network.Happened() }

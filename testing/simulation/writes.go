@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/espalier-dev/espalier/testing/simulation/internal/state"
+	"github.com/espalier-dev/espalier/internal/fault"
 )
 
 // writes are what the operator wrote.
@@ -16,7 +16,7 @@ type writes struct {
 
 // written is a write of the operator.
 type written struct {
-	key               state.Key
+	key               fault.Key
 	verb, subresource string
 }
 
@@ -25,7 +25,7 @@ func (w *writes) add(made Write) {
 }
 
 func newWritten(made Write) written {
-	key := state.Key{Kind: made.Kind, Namespace: made.Namespace, Name: made.Name}
+	key := fault.Key{Kind: made.Kind, Namespace: made.Namespace, Name: made.Name}
 	return written{key, made.Verb(), made.Subresource}
 }
 

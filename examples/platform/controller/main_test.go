@@ -4,10 +4,12 @@ import (
 	"os"
 	"testing"
 
-	"github.com/espalier-dev/espalier/testing/apiserver"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	rtesting "github.com/espalier-dev/espalier/testing"
 )
 
-// TestMain lets the flags -rtesting.real and -rtesting.differential run the tables on an API server.
+// TestMain lets the flag -rtesting.differential make the calls of the tables on a real API server, too.
 func TestMain(m *testing.M) {
-	os.Exit(apiserver.Main(m, apiserver.Options{CRDPaths: []string{"../config/crd"}}))
+	os.Exit(rtesting.Main(m, &envtest.Environment{CRDDirectoryPaths: []string{"../config/crd"}}))
 }

@@ -71,6 +71,7 @@ func (c *checker) checkPackage(rel string, p golist.Package) {
 			}
 		}
 	}
+	c.checkOnly(rel, p)
 	unit, layer, ok := c.table.find(rel)
 	if !ok {
 		c.report("%s is a package that has no layer", rel)
@@ -79,6 +80,19 @@ func (c *checker) checkPackage(rel string, p golist.Package) {
 	for _, imported := range c.ours(p.Imports, p.TestImports) {
 		if _, exists := c.packages[imported]; exists {
 			c.checkImport(rel, unit, layer, imported)
+		}
+	}
+}
+
+// checkOnly checks a package that may depend on some others of the module only.
+func (c *checker) checkOnly(rel string, p golist.Package) {
+	allowed, limited := c.table.only[rel]
+	if !limited {
+		return
+	}
+	for _, dependency := range c.ours(p.Deps) {
+		if !slices.ContainsFunc(allowed, func(a string) bool { return strings.HasPrefix(dependency+"/", a+"/") }) {
+			c.report("%s depends on %s, and may depend on %s only", rel, dependency, strings.Join(allowed, " and "))
 		}
 	}
 }

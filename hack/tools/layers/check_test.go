@@ -105,6 +105,18 @@ func TestCheck(t *testing.T) {
 			want: []string{"reconcilers depends on github.com/google/cel-go"},
 		},
 		{
+			name: "dependencies on others than the allowed ones",
+			packages: []string{
+				"testing/fake deps: k8s.io/api example.test/module/testing/internal/store " +
+					"example.test/module/internal/jsonmerge example.test/module/testing example.test/module/duck",
+				"testing/preview deps: example.test/module/duck",
+			},
+			want: []string{
+				"testing/fake depends on duck, and may depend on testing/internal and internal/jsonmerge only",
+				"testing/fake depends on testing, and may depend on testing/internal and internal/jsonmerge only",
+			},
+		},
+		{
 			name: "dependencies within the module that are forbidden",
 			packages: []string{
 				"reconcilers deps: example.test/module/generator example.test/module/generators",

@@ -8,6 +8,9 @@ type table struct {
 	// forbidden are import paths that a package must not depend on, also not through other packages: those of packages
 	// of the module relative to it. A path stands for what is below it, too.
 	forbidden map[string][]string
+	// only are the packages of the module that a package may depend on, by their paths relative to the module. Others
+	// are forbidden. A path stands for what is below it, too.
+	only map[string][]string
 }
 
 // row is one line of a table. A pattern that ends in "/*" stands for each folder there, with all its subfolders, as a
@@ -47,19 +50,26 @@ var espalier = table{
 		{"manifests", 7},
 		{"dependents", 8}, // it uses the short form
 		{"testing", 8},
-		{"testing/fake", 8},
+		{"testing/fake", 9},
 		{"testing/preview", 9},
-		{"testing/apiserver", 9},
 		{"examples/*", 9},
 		{"hack/*", 9},
 		{"test/*", 9},
 	},
 	forbidden: map[string][]string{
+		// The engine of faults knows no server, so that what has faults happen can stand on any.
+		"internal/fault": {
+			"k8s.io/apiserver", "k8s.io/client-go", "sigs.k8s.io/controller-runtime", "testing", "reconcilers",
+		},
 		// They make the binary of each operator larger, and only components need them.
 		".": {"github.com/google/cel-go", "component", "generator", "internal/component"},
 		"reconcilers": {
 			"github.com/google/cel-go", "github.com/fluxcd/cli-utils", "component", "generator", "internal/component",
 		},
+	},
+	only: map[string][]string{
+		// It is for tests of any operator, so it brings nothing but the API server in memory.
+		"testing/fake": {"testing/internal", "internal/jsonmerge"},
 	},
 }
 

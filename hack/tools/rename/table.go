@@ -38,6 +38,13 @@ var moves = []move{
 	},
 	{from: "generate", to: "manifests"},
 	{from: "simulation", to: "testing/simulation"},
+	{
+		from: "simulation/faults", to: "testing/simulation",
+		names: map[string]string{"Sort": "FaultKind", "FromSeed": "PlanFromSeed", "Options": "PlanOptions"},
+		fields: map[string]map[string]string{
+			"Fault": {"Sort": "Kind"}, "Chance": {"Sort": "Kind"}, "Options": {"Sorts": "Kinds"},
+		},
+	},
 }
 
 // find returns the move of a package, by its import path, and the path that the package has now.

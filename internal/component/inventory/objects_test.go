@@ -123,10 +123,11 @@ func TestObjectsLookLikeThis(t *testing.T) {
 	}
 	want := metav1.ObjectMeta{
 		Namespace: "default", Name: "shop-inventory-0", UID: secret.UID, ResourceVersion: secret.ResourceVersion,
-		Labels:          map[string]string{"test.example.com/inventory": "shop", "test.example.com/inventory-buckets": "4"},
-		Annotations:     map[string]string{"backup": "yes"},
-		Finalizers:      []string{"test.example.com/inventory", "backup.example.com/wait"},
-		OwnerReferences: []metav1.OwnerReference{*options.OwnerReference},
+		CreationTimestamp: secret.CreationTimestamp,
+		Labels:            map[string]string{"test.example.com/inventory": "shop", "test.example.com/inventory-buckets": "4"},
+		Annotations:       map[string]string{"backup": "yes"},
+		Finalizers:        []string{"test.example.com/inventory", "backup.example.com/wait"},
+		OwnerReferences:   []metav1.OwnerReference{*options.OwnerReference},
 	}
 	if diff := cmp.Diff(want, secret.ObjectMeta); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

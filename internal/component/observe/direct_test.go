@@ -10,6 +10,7 @@ import (
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/component/observe"
 	"github.com/espalier-dev/espalier/internal/component/plan"
+	"github.com/espalier-dev/espalier/testing/fake"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,9 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
@@ -41,14 +40,13 @@ func newDirect(t *testing.T, objects ...*unstructured.Unstructured) *direct {
 		Watcher: types.NamespacedName{Namespace: "default", Name: "shop"}, UID: "uid-1",
 		OwnerID: ourID, Owner: ourOwner, Now: epoch,
 	}
-	c := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithReturnManagedFields().Build()
+	// The mapper knows no other version of a type.
+	builder := fake.NewClientBuilder().WithRESTMapper(meta.NewDefaultRESTMapper(nil)).WithReturnManagedFields()
 	for _, object := range objects {
 		object.SetResourceVersion("")
-		object.SetManagedFields(nil)
-		if err := c.Create(t.Context(), object, client.FieldOwner(manager)); err != nil {
-			t.Fatal(err)
-		}
+		builder = builder.WithObjects(object)
 	}
+	c := builder.Build()
 	d.client = interceptor.NewClient(c, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
 			return d.read(fmt.Sprintf("get %s %s", object.GetObjectKind().GroupVersionKind().Kind, key.Name), func() error {

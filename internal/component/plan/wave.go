@@ -128,16 +128,17 @@ func (b *builder) openWave(w *wave, open bool) {
 	if open || !w.hasUnwritten() {
 		allowDeletion(w.before)
 	}
-	waits := b.waitsForPruning(w.before)
-
-	regular := !slices.ContainsFunc(w.items, func(it *item) bool {
-		return it.stage() == stageRegular && !it.wasReady()
-	})
+	order := waveOrder{
+		closed: !open,
+		prunes: b.waitsForPruning(w.before),
+		regular: slices.ContainsFunc(w.items, func(it *item) bool {
+			return it.stage() == stageRegular && !it.wasReady()
+		}),
+	}
 	idle := true
 	w.ready = true
 	for _, it := range w.items {
-		waited := !b.in.Suspended || it.observed.Presence != Present
-		if it.unwritten && waited && (!open || waits || it.stage() > stageRegular && !regular || b.waitsForServer(it)) {
+		if it.unwritten && b.isHeld(it, order) {
 			it.postpone()
 		}
 		if isPurging(it.record.Phase) {
@@ -150,12 +151,34 @@ func (b *builder) openWave(w *wave, open bool) {
 	}
 
 	// An object that cannot be written now may need that another one is deleted.
-	if idle && !waits && (open || !w.hasUnwritten()) {
+	if idle && !order.prunes && (open || !w.hasUnwritten()) {
 		allowDeletion(w.with)
 	}
 	if w.ready {
 		allowDeletion(w.after)
 	}
+}
+
+// waveOrder is what the objects of a wave wait for together.
+type waveOrder struct {
+	// closed is true if a wave before is not ready, prunes if objects have to be pruned first, regular if a regular
+	// object of the wave was not ready yet.
+	closed, prunes, regular bool
+}
+
+// isHeld reports whether an object that is to be written has to wait.
+func (b *builder) isHeld(it *item, order waveOrder) bool {
+	switch {
+	case b.in.Suspended && it.observed.Presence == Present:
+		return false // nothing has to run for an object to be suspended
+	case order.closed, order.prunes:
+		return true
+	case it.stage() == stageRegular:
+		return false
+	case order.regular:
+		return true
+	}
+	return b.waitsForServer(it)
 }
 
 // wasReady reports whether the object was ready once since it was written, or is not waited for.

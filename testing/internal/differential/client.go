@@ -1,5 +1,3 @@
-// Package differential makes each call of a row on two API servers, one in memory and a real one, and reports where
-// they answer in different ways. The row gets the answers of the one in memory.
 package differential
 
 import (
@@ -7,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -15,98 +12,77 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/espalier-dev/espalier/testing/internal/mapped"
 	"github.com/espalier-dev/espalier/testing/internal/store"
 )
 
-// Comparison has the differences between the two API servers in one row. It is safe for concurrent use.
-type Comparison struct {
-	server *mapped.Server
-	// mu makes the two calls of one call of the row one step.
-	mu sync.Mutex
-	// versions are the last resource versions in memory that the row has seen, by object.
-	versions map[store.Key]string
-	// rests are what the server lists after a page, by the token of memory for the next one.
-	rests       map[string][]runtime.Object
-	differences []Difference
-}
-
-// New returns a comparison with a server.
-func New(server *mapped.Server) *Comparison {
-	return &Comparison{server: server, versions: map[store.Key]string{}, rests: map[string][]runtime.Object{}}
-}
-
-// Difference is what was different about a call.
-type Difference struct {
-	// Call is the call; zero for what was beside all calls.
-	Call store.Call
-	// Text says what is different, as far as possible as the rule that one of the servers lacks.
-	Text string
-}
-
-// String returns the call and the text.
-func (d Difference) String() string {
-	if d.Call.Verb == "" {
-		return d.Text
-	}
-	return d.Call.String() + ": " + d.Text
-}
-
-// Rule is String for all objects of the kind.
-func (d Difference) Rule() string {
-	d.Call.Namespace, d.Call.Name = "", ""
-	return d.String()
-}
-
-// First returns the first difference. After it the two servers may have different states, so that others may be its
-// consequences.
-func (c *Comparison) First() (first Difference, ok bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.differences) == 0 {
-		return first, false
-	}
-	return c.differences[0], true
-}
-
-// Note notes a difference beside all calls.
-func (c *Comparison) Note(err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.differences = append(c.differences, Difference{Text: err.Error()})
-}
-
-// Client returns a client that makes each call with memory, and then with server. Watches are those of memory.
-func (c *Comparison) Client(memory, server client.WithWatch) client.WithWatch {
-	return &tee{WithWatch: memory, server: server, comparison: c}
+// Client returns a client that makes each call with memory, and then on the API server. Watches are those of memory.
+// The manager is who writes if the call does not say. A cached client does not see what the server hides.
+func (s *Server) Client(memory client.WithWatch, manager string, cached bool) client.WithWatch {
+	return &tee{WithWatch: memory, server: s, manager: client.FieldOwner(manager), cached: cached}
 }
 
 // tee makes the calls of one client.
 type tee struct {
 	// WithWatch is the client of memory.
 	client.WithWatch
-	server     client.WithWatch
-	comparison *Comparison
+	server  *Server
+	manager client.FieldOwner
+	cached  bool
 }
 
 // call is a call that is made on both servers.
 type call struct {
 	store.Call
-	memory, server func() error
-	// inMemory and onServer are what is answered, after the call. They are nil if nothing is.
-	inMemory, onServer runtime.Object
-	// writes says that an answer shows whether the object was written.
-	writes bool
+	memory, onServer func() error
+	// compare returns what is different about the answers; nil if there are none.
+	compare func() []string
 }
 
-// make makes a call on both servers, and compares.
+// make makes a call on both servers, and compares. Of a kind that nothing knows only memory is asked.
 func (t *tee) make(c call) error {
-	t.comparison.mu.Lock()
-	defer t.comparison.mu.Unlock()
+	s := t.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	inMemory := c.memory()
-	onServer := c.server()
-	t.comparison.compare(c, inMemory, onServer)
+	if c.Kind.Empty() {
+		return inMemory
+	}
+	if c.Writes() {
+		s.kinds.Insert(c.Kind)
+	}
+	var differences []string
+	if onServer := c.onServer(); inMemory != nil || onServer != nil {
+		differences = s.compareErrors(inMemory, onServer)
+	} else if c.compare != nil {
+		differences = c.compare()
+	}
+	for _, difference := range differences {
+		s.differences = append(s.differences, Difference{c.Call, difference})
+	}
 	return inMemory
+}
+
+// object returns a call about an object that is sent, and is filled with the answer. Send makes it with what the API
+// server is sent.
+func (t *tee) object(
+	of store.Call, obj client.Object, memory func() error, send func(target, *unstructured.Unstructured) error,
+) call {
+	sent, u := copyOf(obj), &unstructured.Unstructured{}
+	return call{
+		Call: of, memory: memory,
+		onServer: func() (err error) {
+			name := sent.GetName()
+			if name == "" && sent.GetGenerateName() != "" {
+				sent.SetName(obj.GetName()) // the name that memory has generated
+			}
+			on := t.server.target(of.Kind, sent.GetNamespace(), sent.GetName())
+			if u, err = on.body(sent, of.Kind); err != nil {
+				return err
+			}
+			return send(on, u)
+		},
+		compare: func() []string { return t.server.compareObjects(of, obj, u) },
+	}
 }
 
 // callOf returns a call about an object.
@@ -127,44 +103,46 @@ func (t *tee) kindOf(obj runtime.Object) schema.GroupVersionKind {
 	return kind
 }
 
+func copyOf(obj client.Object) client.Object { return obj.DeepCopyObject().(client.Object) }
+
 // Get implements [client.Client].
 func (t *tee) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	other := copyOf(obj)
+	of := store.Call{Verb: store.Get, Kind: t.kindOf(obj), Namespace: key.Namespace, Name: key.Name}
+	on := &unstructured.Unstructured{}
 	return t.make(call{
-		Call:     store.Call{Verb: store.Get, Kind: t.kindOf(obj), Namespace: key.Namespace, Name: key.Name},
-		memory:   func() error { return t.WithWatch.Get(ctx, key, obj, opts...) },
-		server:   func() error { return t.server.Get(ctx, key, other, opts...) },
-		inMemory: obj, onServer: other,
+		Call:   of,
+		memory: func() error { return t.WithWatch.Get(ctx, key, obj, opts...) },
+		onServer: func() error {
+			if t.hides(keyOf(of)) {
+				return t.WithWatch.Get(ctx, key, copyOf(obj), opts...)
+			}
+			on = t.server.target(of.Kind, key.Namespace, key.Name).on
+			return t.server.inner.Get(ctx, client.ObjectKeyFromObject(on), on, opts...)
+		},
+		compare: func() []string { return t.server.compareObjects(of, obj, on) },
 	})
 }
 
+func (t *tee) hides(key store.Key) bool { return t.cached && t.server.hidden.Has(key) }
+
 // Create implements [client.Client].
 func (t *tee) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
-	other := copyOf(obj)
-	options := (&client.CreateOptions{}).ApplyOptions(opts)
-	return t.make(call{
-		Call:   t.callOf(store.Create, obj, options.DryRun),
-		memory: func() error { return t.WithWatch.Create(ctx, obj, opts...) },
-		server: func() error {
-			if other.GetName() == "" {
-				other.SetName(obj.GetName())
-			}
-			return t.server.Create(ctx, other, opts...)
-		},
-		inMemory: obj, onServer: other,
-	})
+	of := t.callOf(store.Create, obj, (&client.CreateOptions{}).ApplyOptions(opts).DryRun)
+	return t.make(t.object(of, obj,
+		func() error { return t.WithWatch.Create(ctx, obj, opts...) },
+		func(_ target, u *unstructured.Unstructured) error {
+			return t.server.inner.Create(ctx, u, append([]client.CreateOption{t.manager}, opts...)...)
+		}))
 }
 
 // Update implements [client.Client].
 func (t *tee) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
-	other := copyOf(obj)
-	options := (&client.UpdateOptions{}).ApplyOptions(opts)
-	return t.make(call{
-		Call:     t.callOf(store.Update, obj, options.DryRun),
-		memory:   func() error { return t.WithWatch.Update(ctx, obj, opts...) },
-		server:   func() error { return t.server.Update(ctx, other, opts...) },
-		inMemory: obj, onServer: other, writes: true,
-	})
+	of := t.callOf(store.Update, obj, (&client.UpdateOptions{}).ApplyOptions(opts).DryRun)
+	return t.make(t.object(of, obj,
+		func() error { return t.WithWatch.Update(ctx, obj, opts...) },
+		func(_ target, u *unstructured.Unstructured) error {
+			return t.server.inner.Update(ctx, u, append([]client.UpdateOption{t.manager}, opts...)...)
+		}))
 }
 
 // Patch implements [client.Client].
@@ -174,55 +152,55 @@ func (t *tee) Patch(ctx context.Context, obj client.Object, patch client.Patch, 
 		return err
 	}
 	patch = client.RawPatch(patch.Type(), data)
-	other := copyOf(obj)
-	options := (&client.PatchOptions{}).ApplyOptions(opts)
-	return t.make(call{
-		Call:     t.callOf(store.Patch, obj, options.DryRun),
-		memory:   func() error { return t.WithWatch.Patch(ctx, obj, patch, opts...) },
-		server:   func() error { return t.server.Patch(ctx, other, patch, opts...) },
-		inMemory: obj, onServer: other, writes: true,
-	})
+	of := t.callOf(store.Patch, obj, (&client.PatchOptions{}).ApplyOptions(opts).DryRun)
+	return t.make(t.object(of, obj,
+		func() error { return t.WithWatch.Patch(ctx, obj, patch, opts...) },
+		func(on target, u *unstructured.Unstructured) error {
+			mapped, err := on.patch(patch.Type(), data)
+			if err != nil {
+				return err
+			}
+			return t.server.inner.Patch(ctx, u, mapped, append([]client.PatchOption{t.manager}, opts...)...)
+		}))
 }
 
 // Apply implements [client.Client].
 func (t *tee) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-	options := (&client.ApplyOptions{}).ApplyOptions(opts)
-	return t.apply(obj, "", options.DryRun,
+	return t.apply(obj, "", (&client.ApplyOptions{}).ApplyOptions(opts).DryRun,
 		func(config runtime.ApplyConfiguration) error { return t.WithWatch.Apply(ctx, config, opts...) },
-		func(config runtime.ApplyConfiguration) error { return t.server.Apply(ctx, config, opts...) },
+		func(config runtime.ApplyConfiguration) error { return t.server.inner.Apply(ctx, config, opts...) },
 	)
 }
 
 func (t *tee) apply(
 	obj runtime.ApplyConfiguration, subresource string, dryRun []string,
-	memory, server func(runtime.ApplyConfiguration) error,
+	memory, onServer func(runtime.ApplyConfiguration) error,
 ) error {
-	other, err := sent(obj)
+	sent, err := applied(obj)
 	if err != nil {
 		return err
 	}
-	applies := t.callOf(store.Apply, other, dryRun)
-	applies.Subresource = subresource
-	answer := &unstructured.Unstructured{}
+	of := t.callOf(store.Apply, sent, dryRun)
+	of.Subresource = subresource
 	return t.make(call{
-		Call: applies,
-		memory: func() error {
-			if err := memory(obj); err != nil {
-				return err
-			}
-			answered, err := sent(obj)
-			if err == nil {
-				answer.Object = answered.Object
-			}
-			return nil
+		Call:   of,
+		memory: func() error { return memory(obj) },
+		onServer: func() error {
+			t.server.target(of.Kind, of.Namespace, of.Name).toServer(nil, sent.Object)
+			return onServer(client.ApplyConfigurationFromUnstructured(sent))
 		},
-		server:   func() error { return server(client.ApplyConfigurationFromUnstructured(other)) },
-		inMemory: answer, onServer: other, writes: true,
+		compare: func() []string {
+			answer, err := applied(obj)
+			if err != nil {
+				return nil
+			}
+			return t.server.compareObjects(of, answer, sent)
+		},
 	})
 }
 
-// sent returns an apply configuration as an object.
-func sent(config runtime.ApplyConfiguration) (*unstructured.Unstructured, error) {
+// applied returns an apply configuration as an object.
+func applied(config runtime.ApplyConfiguration) (*unstructured.Unstructured, error) {
 	raw, err := json.Marshal(config)
 	if err != nil {
 		return nil, fmt.Errorf("cannot marshal the apply configuration: %w", err)
@@ -236,27 +214,43 @@ func sent(config runtime.ApplyConfiguration) (*unstructured.Unstructured, error)
 
 // Delete implements [client.Client].
 func (t *tee) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
-	other := copyOf(obj)
 	options := (&client.DeleteOptions{}).ApplyOptions(opts)
+	of := t.callOf(store.Delete, obj, options.DryRun)
 	return t.make(call{
-		Call:   t.callOf(store.Delete, obj, options.DryRun),
+		Call:   of,
 		memory: func() error { return t.WithWatch.Delete(ctx, obj, opts...) },
-		server: func() error { return t.server.Delete(ctx, other, opts...) },
-	})
-}
-
-// DeleteAllOf implements [client.Client].
-func (t *tee) DeleteAllOf(ctx context.Context, obj client.Object, opts ...client.DeleteAllOfOption) error {
-	other := copyOf(obj)
-	options := (&client.DeleteAllOfOptions{}).ApplyOptions(opts)
-	return t.make(call{
-		Call: store.Call{
-			Verb: store.DeleteCollection, Kind: t.kindOf(obj), Namespace: options.Namespace,
-			DryRun: len(options.DryRun) > 0,
+		onServer: func() error {
+			on := t.server.target(of.Kind, of.Namespace, of.Name)
+			mapped := *options
+			mapped.Preconditions = on.preconditions(options.Preconditions)
+			return t.server.inner.Delete(ctx, on.on, &mapped)
 		},
-		memory: func() error { return t.WithWatch.DeleteAllOf(ctx, obj, opts...) },
-		server: func() error { return t.server.DeleteAllOf(ctx, other, opts...) },
 	})
 }
 
-func copyOf(obj client.Object) client.Object { return obj.DeepCopyObject().(client.Object) }
+// DeleteAllOf implements [client.Client]. Objects in no namespace are deleted one by one, since others have some too.
+func (t *tee) DeleteAllOf(ctx context.Context, obj client.Object, opts ...client.DeleteAllOfOption) error {
+	s, options := t.server, (&client.DeleteAllOfOptions{}).ApplyOptions(opts)
+	of := store.Call{
+		Verb: store.DeleteCollection, Kind: t.kindOf(obj), Namespace: options.Namespace,
+		DryRun: len(options.DryRun) > 0,
+	}
+	return t.make(call{
+		Call:   of,
+		memory: func() error { return t.WithWatch.DeleteAllOf(ctx, obj, opts...) },
+		onServer: func() error {
+			on := s.target(of.Kind, obj.GetNamespace(), obj.GetName())
+			mapped := *options
+			mapped.ListOptions = *s.listOptions(of.Kind, &options.ListOptions)
+			mapped.Preconditions = on.preconditions(options.Preconditions)
+			if !on.suffixed {
+				return s.inner.DeleteAllOf(ctx, on.on, &mapped)
+			}
+			objs, err := s.list(ctx, of.Kind, &mapped.ListOptions)
+			for i := 0; err == nil && i < len(objs); i++ {
+				err = client.IgnoreNotFound(s.inner.Delete(ctx, &objs[i], &mapped.DeleteOptions))
+			}
+			return err
+		},
+	})
+}

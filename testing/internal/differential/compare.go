@@ -12,60 +12,28 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/espalier-dev/espalier/testing/internal/jsondiff"
+	"github.com/espalier-dev/espalier/internal/jsondiff"
 	"github.com/espalier-dev/espalier/testing/internal/store"
 )
 
-// compare notes what is different about a call that was made on both servers.
-func (c *Comparison) compare(of call, inMemory, onServer error) {
-	add := func(difference string) {
-		if difference != "" {
-			c.differences = append(c.differences, Difference{of.Call, difference})
-		}
-	}
-	if inMemory != nil || onServer != nil {
-		add(compareErrors(inMemory, onServer))
-		return
-	}
-	if of.inMemory == nil {
-		return
-	}
-	memory, server := contentOf(of.inMemory), contentOf(of.onServer)
-	if memory == nil || server == nil {
-		return
-	}
-	if of.Subresource == "token" {
-		ignoreToken(memory, server)
-	}
-	if items, ok := memory["items"].([]any); ok {
-		others, _ := server["items"].([]any)
-		add(c.compareItems(items, others))
-		c.pairItems(of)
-		return
-	}
-	add(compareContent(memory, server))
-	if a, ok := of.inMemory.(client.Object); ok && !of.DryRun {
-		b := of.onServer.(client.Object)
-		add(c.compareWrites(of, a.GetResourceVersion(), b.GetResourceVersion()))
-		c.pair(a, b)
-	}
-}
-
 // compareErrors compares the reasons of errors. Their texts may differ.
-func compareErrors(inMemory, onServer error) string {
+func (s *Server) compareErrors(inMemory, onServer error) []string {
 	memory, server := reason(inMemory), reason(onServer)
 	switch {
 	case memory == server:
-		return ""
+		return nil
 	case onServer == nil:
-		return fmt.Sprintf("memory refuses it (%s), the server does not: %v", memory, inMemory)
+		return []string{fmt.Sprintf("memory refuses it (%s), the server does not: %v", memory, inMemory)}
 	case inMemory == nil:
-		return fmt.Sprintf("the server refuses it (%s), memory does not: %v", server, onServer)
+		text := s.text(onServer.Error())
+		return []string{fmt.Sprintf("the server refuses it (%s), memory does not: %s", server, text)}
 	default:
-		return fmt.Sprintf("the server answers %s, memory %s: %v; %v", server, memory, onServer, inMemory)
+		text := s.text(onServer.Error())
+		return []string{fmt.Sprintf("the server answers %s, memory %s: %s; %v", server, memory, text, inMemory)}
 	}
 }
 
@@ -79,69 +47,113 @@ func reason(err error) string {
 	return cmp.Or(string(apierrors.ReasonForError(err)), "an error")
 }
 
-// compareWrites compares whether an update or a patch has changed the object.
-func (c *Comparison) compareWrites(of call, memory, server string) string {
-	before, ok := c.versions[keyOf(of.Call)]
-	if !ok || !of.writes || (memory == before) == (server == before) {
-		return ""
-	}
-	if memory == before {
-		return "the server writes it, memory finds no change"
-	}
-	return "memory writes it, the server finds no change"
-}
-
 func keyOf(call store.Call) store.Key {
 	return store.Key{Kind: call.Kind.GroupKind(), Namespace: call.Namespace, Name: call.Name}
 }
 
-// pair makes the identity in memory that of both answers.
-func (c *Comparison) pair(memory, server client.Object) {
-	if memory.GetUID() == "" {
-		return
+// compareObjects compares what the two servers have answered to a call, and makes the answers one object from then on.
+func (s *Server) compareObjects(of store.Call, memory client.Object, server *unstructured.Unstructured) []string {
+	key := keyOf(of)
+	key.Name = cmp.Or(memory.GetName(), key.Name) // It may be generated.
+	writes := s.compareWrites(of, key, memory.GetResourceVersion(), server.GetResourceVersion())
+	s.pair(key, memory, server, of.DryRun)
+	inMemory := contentOf(memory)
+	onServer := s.shown(memory, inMemory, server)
+	if inMemory == nil || onServer == nil {
+		return nil
 	}
-	if key, err := c.server.Pair(server, memory); err == nil {
-		c.versions[key] = memory.GetResourceVersion()
+	if of.Subresource == "token" {
+		ignoreToken(inMemory, onServer)
 	}
+	differences := []string{compareContent(inMemory, onServer), writes}
+	return slices.DeleteFunc(differences, func(text string) bool { return text == "" })
 }
 
-// pairItems pairs the items of two lists by name.
-func (c *Comparison) pairItems(of call) {
-	memory, err := meta.ExtractList(of.inMemory)
-	if err != nil {
-		return
+// compareWrites compares whether a call has changed the object.
+func (s *Server) compareWrites(of store.Call, key store.Key, memory, server string) string {
+	before, ok := s.seen[key]
+	if !ok || !of.Writes() || of.Verb == store.Create {
+		return ""
 	}
-	server, err := meta.ExtractList(of.onServer)
-	if err != nil {
-		return
-	}
-	others := map[client.ObjectKey]client.Object{}
-	for _, item := range server {
-		if obj, ok := item.(client.Object); ok {
-			others[client.ObjectKeyFromObject(obj)] = obj
-		}
-	}
-	for _, item := range memory {
-		if obj, ok := item.(client.Object); ok && others[client.ObjectKeyFromObject(obj)] != nil {
-			c.pair(obj, others[client.ObjectKeyFromObject(obj)])
-		}
-	}
-}
-
-// compareItems compares the items of two lists, and their order.
-func (c *Comparison) compareItems(memory, server []any) string {
-	inMemory, onServer := namesOf(memory), namesOf(server)
-	if !slices.Equal(inMemory, onServer) {
-		return fmt.Sprintf("the server lists %s, memory %s", onServer, inMemory)
-	}
-	for i := range memory {
-		a, _ := memory[i].(map[string]any)
-		b, _ := server[i].(map[string]any)
-		if difference := compareContent(a, b); difference != "" {
-			return inMemory[i] + ": " + difference
-		}
+	switch inMemory, onServer := memory != before, server != s.versions[versionOf{key, before}]; {
+	case onServer && !inMemory:
+		return "the server writes it, memory finds no change"
+	case inMemory && !onServer:
+		return "memory writes it, the server finds no change"
 	}
 	return ""
+}
+
+// pair says that an object in memory is the same as one on the API server, and in the same state but for a dry run.
+func (s *Server) pair(key store.Key, memory, server client.Object, dryRun bool) {
+	if memory.GetUID() == "" || server.GetUID() == "" {
+		return
+	}
+	s.pairUIDs(memory.GetUID(), server.GetUID())
+	if version := memory.GetResourceVersion(); version != "" && !dryRun {
+		s.versions[versionOf{key, version}], s.seen[key] = server.GetResourceVersion(), version
+	}
+}
+
+func (s *Server) pairUIDs(row, server types.UID) {
+	s.uids[string(row)], s.rowUIDs[string(server)] = string(server), string(row)
+}
+
+// shown returns the content of an answer of the API server as the row would see it, in an object of the Go type of the
+// one in memory. It is nil if the answer does not fit that.
+func (s *Server) shown(
+	memory runtime.Object, inMemory map[string]any, answer *unstructured.Unstructured,
+) map[string]any {
+	g, ok := s.given[string(answer.GetUID())]
+	s.fromServer(answer.Object)
+	if ok {
+		generation := g.wanted.GetGeneration()
+		if answer.GetGeneration() != 0 {
+			answer.SetGeneration(generation + answer.GetGeneration() - g.made.GetGeneration())
+		} else if generation != 0 && answer.GroupVersionKind().GroupKind() == g.key.Kind {
+			answer.SetGeneration(generation) // A subresource of another kind, such as Scale, has none.
+		}
+		hide(answer.Object, g.made.Object, inMemory)
+	}
+	if _, ok := memory.(runtime.Unstructured); ok {
+		return answer.Object
+	}
+	typed := reflect.New(reflect.TypeOf(memory).Elem()).Interface().(runtime.Object)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(answer.Object, typed); err != nil {
+		return nil
+	}
+	return contentOf(typed)
+}
+
+// compareLists compares the items of two lists, and their order.
+func (s *Server) compareLists(of store.Call, list client.ObjectList, items []unstructured.Unstructured) []string {
+	inMemory, err := meta.ExtractList(list)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	var names, others []string
+	for _, item := range inMemory {
+		names = append(names, nameOf(item.(client.Object)))
+	}
+	for i := range items {
+		others = append(others, s.text(nameOf(&items[i])))
+	}
+	if !slices.Equal(names, others) {
+		return []string{fmt.Sprintf("the server lists %s, memory %s", others, names)}
+	}
+	var differences []string
+	for i := range items {
+		item := inMemory[i].(client.Object)
+		of.Namespace, of.Name = item.GetNamespace(), item.GetName()
+		for _, difference := range s.compareObjects(of, item, &items[i]) {
+			differences = append(differences, names[i]+": "+difference)
+		}
+	}
+	return differences
+}
+
+func nameOf(obj client.Object) string {
+	return strings.TrimPrefix(obj.GetNamespace()+"/"+obj.GetName(), "/")
 }
 
 // ignoreToken removes from two answers about a token what each API server decides for itself: the token, until when it
@@ -155,17 +167,6 @@ func ignoreToken(memory, server map[string]any) {
 			unstructured.RemoveNestedField(server, path...)
 		}
 	}
-}
-
-func namesOf(items []any) []string {
-	names := make([]string, len(items))
-	for i, item := range items {
-		metadata, _ := item.(map[string]any)["metadata"].(map[string]any)
-		namespace, _ := metadata["namespace"].(string)
-		name, _ := metadata["name"].(string)
-		names[i] = strings.TrimPrefix(namespace+"/"+name, "/")
-	}
-	return names
 }
 
 // ignored are the fields of the metadata that differ, or that memory has only when it must.
@@ -225,7 +226,7 @@ func isEmpty(value any) bool {
 	return v.IsZero()
 }
 
-// contentOf returns a copy of the JSON of an object or a list, nil if it has none.
+// contentOf returns a copy of the JSON of an object, nil if it has none.
 func contentOf(obj runtime.Object) map[string]any {
 	raw, err := json.Marshal(obj)
 	if err != nil {
@@ -234,9 +235,6 @@ func contentOf(obj runtime.Object) map[string]any {
 	content := map[string]any{}
 	if utiljson.Unmarshal(raw, &content) != nil {
 		return nil
-	}
-	if _, ok := content["items"]; ok {
-		delete(content, "metadata")
 	}
 	return content
 }

@@ -3,6 +3,8 @@ package differential
 import (
 	"context"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -15,64 +17,78 @@ func (t *tee) Status() client.SubResourceWriter { return t.SubResource("status")
 // SubResource implements [client.Client].
 func (t *tee) SubResource(name string) client.SubResourceClient {
 	return &subresource{
-		SubResourceClient: t.WithWatch.SubResource(name), server: t.server.SubResource(name), tee: t, name: name,
+		SubResourceClient: t.WithWatch.SubResource(name), inner: t.server.inner.SubResource(name), tee: t, name: name,
 	}
 }
 
 // subresource makes the calls to a subresource.
 type subresource struct {
 	client.SubResourceClient
-	server client.SubResourceClient
-	tee    *tee
-	name   string
+	inner client.SubResourceClient
+	tee   *tee
+	name  string
 }
 
-func (r *subresource) call(verb store.Verb, obj client.Object, dryRun []string) store.Call {
-	call := r.tee.callOf(verb, obj, dryRun)
-	call.Subresource = r.name
-	return call
+// call returns a call about an object, with a body that is filled with the answer. Send makes it with the object and
+// the body that the API server is sent.
+func (r *subresource) call(
+	verb store.Verb, obj, body client.Object, dryRun []string,
+	memory func() error, send func(on target, obj, body *unstructured.Unstructured) error,
+) call {
+	of := r.tee.callOf(verb, obj, dryRun)
+	of.Subresource = r.name
+	kind, same := r.tee.kindOf(body), body == obj
+	sentBody, answer := copyOf(body), &unstructured.Unstructured{}
+	made := r.tee.object(of, obj, memory, func(on target, u *unstructured.Unstructured) (err error) {
+		if answer = u; !same {
+			if answer, err = on.body(sentBody, kind); err != nil {
+				return err
+			}
+		}
+		return send(on, u, answer)
+	})
+	made.compare = func() []string {
+		if answer.Object["status"] == metav1.StatusSuccess {
+			return nil // A Status is no object.
+		}
+		return r.tee.server.compareObjects(of, body, answer)
+	}
+	return made
 }
 
 // Get implements [client.SubResourceReader].
 func (r *subresource) Get(ctx context.Context, obj, body client.Object, opts ...client.SubResourceGetOption) error {
-	other, otherBody := copyOf(obj), copyOf(body)
-	return r.tee.make(call{
-		Call:     r.call(store.Get, obj, nil),
-		memory:   func() error { return r.SubResourceClient.Get(ctx, obj, body, opts...) },
-		server:   func() error { return r.server.Get(ctx, other, otherBody, opts...) },
-		inMemory: body, onServer: otherBody,
-	})
+	return r.tee.make(r.call(store.Get, obj, body, nil,
+		func() error { return r.SubResourceClient.Get(ctx, obj, body, opts...) },
+		func(on target, _, body *unstructured.Unstructured) error {
+			return r.inner.Get(ctx, on.on, body, opts...)
+		}))
 }
 
 // Create implements [client.SubResourceWriter].
 func (r *subresource) Create(
 	ctx context.Context, obj, body client.Object, opts ...client.SubResourceCreateOption,
 ) error {
-	other, otherBody := copyOf(obj), copyOf(body)
-	options := (&client.SubResourceCreateOptions{}).ApplyOptions(opts)
-	return r.tee.make(call{
-		Call:     r.call(store.Create, obj, options.DryRun),
-		memory:   func() error { return r.SubResourceClient.Create(ctx, obj, body, opts...) },
-		server:   func() error { return r.server.Create(ctx, other, otherBody, opts...) },
-		inMemory: body, onServer: otherBody,
-	})
+	return r.tee.make(r.call(store.Create, obj, body, (&client.SubResourceCreateOptions{}).ApplyOptions(opts).DryRun,
+		func() error { return r.SubResourceClient.Create(ctx, obj, body, opts...) },
+		func(on target, _, body *unstructured.Unstructured) error {
+			return r.inner.Create(ctx, on.on, body, opts...)
+		}))
 }
 
 // Update implements [client.SubResourceWriter].
 func (r *subresource) Update(ctx context.Context, obj client.Object, opts ...client.SubResourceUpdateOption) error {
 	options := *(&client.SubResourceUpdateOptions{}).ApplyOptions(opts)
-	other, answer := copyOf(obj), obj
-	otherAnswer := other
-	if options.SubResourceBody != nil {
-		answer, otherAnswer = options.SubResourceBody, copyOf(options.SubResourceBody)
-		options.SubResourceBody = otherAnswer
-	}
-	return r.tee.make(call{
-		Call:     r.call(store.Update, obj, options.DryRun),
-		memory:   func() error { return r.SubResourceClient.Update(ctx, obj, opts...) },
-		server:   func() error { return r.server.Update(ctx, other, &options) },
-		inMemory: answer, onServer: otherAnswer, writes: true,
-	})
+	options.FieldManager = r.managerOr(options.FieldManager)
+	body := bodyOr(options.SubResourceBody, obj)
+	return r.tee.make(r.call(store.Update, obj, body, options.DryRun,
+		func() error { return r.SubResourceClient.Update(ctx, obj, opts...) },
+		func(_ target, u, answer *unstructured.Unstructured) error {
+			if options.SubResourceBody != nil {
+				options.SubResourceBody = answer
+			}
+			return r.inner.Update(ctx, u, &options)
+		}))
 }
 
 // Patch implements [client.SubResourceWriter].
@@ -80,32 +96,46 @@ func (r *subresource) Patch(
 	ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption,
 ) error {
 	options := *(&client.SubResourcePatchOptions{}).ApplyOptions(opts)
-	other, answer := copyOf(obj), obj
-	otherAnswer := other
-	if options.SubResourceBody != nil {
-		answer, otherAnswer = options.SubResourceBody, copyOf(options.SubResourceBody)
-		options.SubResourceBody = otherAnswer
-	}
-	data, err := patch.Data(answer)
+	options.FieldManager = r.managerOr(options.FieldManager)
+	body := bodyOr(options.SubResourceBody, obj)
+	data, err := patch.Data(body)
 	if err != nil {
 		return err
 	}
 	patch = client.RawPatch(patch.Type(), data)
-	return r.tee.make(call{
-		Call:     r.call(store.Patch, obj, options.DryRun),
-		memory:   func() error { return r.SubResourceClient.Patch(ctx, obj, patch, opts...) },
-		server:   func() error { return r.server.Patch(ctx, other, patch, &options) },
-		inMemory: answer, onServer: otherAnswer, writes: true,
-	})
+	return r.tee.make(r.call(store.Patch, obj, body, options.DryRun,
+		func() error { return r.SubResourceClient.Patch(ctx, obj, patch, opts...) },
+		func(on target, u, answer *unstructured.Unstructured) error {
+			if options.SubResourceBody != nil {
+				options.SubResourceBody = answer
+			}
+			mapped, err := on.patch(patch.Type(), data)
+			if err != nil {
+				return err
+			}
+			return r.inner.Patch(ctx, u, mapped, &options)
+		}))
+}
+
+func (r *subresource) managerOr(manager string) string {
+	if manager == "" {
+		return string(r.tee.manager)
+	}
+	return manager
+}
+
+func bodyOr(body, obj client.Object) client.Object {
+	if body == nil {
+		return obj
+	}
+	return body
 }
 
 // Apply implements [client.SubResourceWriter].
 func (r *subresource) Apply(
 	ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption,
 ) error {
-	options := (&client.SubResourceApplyOptions{}).ApplyOpts(opts)
-	return r.tee.apply(obj, r.name, options.DryRun,
+	return r.tee.apply(obj, r.name, (&client.SubResourceApplyOptions{}).ApplyOpts(opts).DryRun,
 		func(config runtime.ApplyConfiguration) error { return r.SubResourceClient.Apply(ctx, config, opts...) },
-		func(config runtime.ApplyConfiguration) error { return r.server.Apply(ctx, config, opts...) },
-	)
+		func(config runtime.ApplyConfiguration) error { return r.inner.Apply(ctx, config, opts...) })
 }

@@ -7,6 +7,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	applyconfiguration "k8s.io/apiextensions-apiserver/pkg/client/applyconfiguration"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -70,25 +71,35 @@ func addStoredVersion(definition *apiextensionsv1.CustomResourceDefinition) {
 	}
 }
 
-// Validate implements [Strategy].
+// Validate implements [Strategy]. Of the contents only the schemas are validated, see [FromDefinition].
 func (definitionStrategy) Validate(obj client.Object) field.ErrorList {
-	definition := obj.(*apiextensionsv1.CustomResourceDefinition)
-	errs := validateDefinitionMetadata(definition)
-	errs = append(errs, compiledDefinitions.get(&definition.Spec).errs...)
-	return append(errs, validateStoredVersions(definition)...)
+	errs := validateMetadata(obj, Cluster, subdomainName)
+	return append(errs, compiledDefinitions.get(&obj.(*apiextensionsv1.CustomResourceDefinition).Spec).errs...)
 }
 
-// ValidateUpdate implements [Strategy].
+// ValidateUpdate implements [Strategy]. What says which objects a definition has does not change: those that are stored
+// would belong to no definition.
 func (definitionStrategy) ValidateUpdate(obj, old client.Object, subresource string) field.ErrorList {
-	definition := obj.(*apiextensionsv1.CustomResourceDefinition)
-	previous := old.(*apiextensionsv1.CustomResourceDefinition)
 	errs := validateMetadataUpdate(obj, old, Cluster, subdomainName)
 	if subresource != "" {
 		return errs
 	}
-	errs = append(errs, compiledDefinitions.get(&definition.Spec).errs...)
-	errs = append(errs, validateDefinitionUpdate(&definition.Spec, &previous.Spec)...)
-	return append(errs, validateStoredVersions(definition)...)
+	spec := &obj.(*apiextensionsv1.CustomResourceDefinition).Spec
+	previous := &old.(*apiextensionsv1.CustomResourceDefinition).Spec
+	errs = append(errs, compiledDefinitions.get(spec).errs...)
+	path := field.NewPath("spec")
+	for _, immutable := range []struct {
+		path     *field.Path
+		now, was any
+	}{
+		{path.Child("scope"), spec.Scope, previous.Scope},
+		{path.Child("names", "kind"), spec.Names.Kind, previous.Names.Kind},
+		{path.Child("group"), spec.Group, previous.Group},
+		{path.Child("names", "plural"), spec.Names.Plural, previous.Names.Plural},
+	} {
+		errs = append(errs, validation.ValidateImmutableField(immutable.now, immutable.was, immutable.path)...)
+	}
+	return errs
 }
 
 // Converter implements [Strategy].

@@ -37,7 +37,7 @@ func newCustomResource(
 		return nil, field.ErrorList{field.Invalid(path, "", err.Error())}
 	}
 	var errs field.ErrorList
-	if c.schema, errs = newObjectSchema(&internal, c.hasStatus, path); len(errs) > 0 {
+	if c.schema, errs = newObjectSchema(&internal, path); len(errs) > 0 {
 		return nil, errs
 	}
 	return c, nil

@@ -28,22 +28,14 @@ type objectSchema struct {
 	rules func() *cel.Validator
 }
 
-func newObjectSchema(
-	s *apiextensions.JSONSchemaProps, hasStatus bool, path *field.Path,
-) (*objectSchema, field.ErrorList) {
-	errs := validateSchema(s, hasStatus, path)
+// newObjectSchema compiles a schema. It returns an error if the schema is not structural, which the packages below rely
+// on.
+func newObjectSchema(s *apiextensions.JSONSchemaProps, path *field.Path) (*objectSchema, field.ErrorList) {
 	structural, err := structuralschema.NewStructural(s)
 	if err != nil {
-		if len(errs) == 0 {
-			errs = append(errs, field.Invalid(path, "", err.Error()))
-		}
-		return nil, errs
+		return nil, field.ErrorList{field.Invalid(path, "", err.Error())}
 	}
-	errs = append(errs, validateStructural(structural, path)...)
-	if len(errs) == 0 {
-		errs = validateRules(structural, path)
-	}
-	if len(errs) > 0 {
+	if errs := structuralschema.ValidateStructural(path, structural); len(errs) > 0 {
 		return nil, errs
 	}
 	compiled := &objectSchema{structural: structural}

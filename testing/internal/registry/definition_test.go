@@ -76,10 +76,10 @@ func TestFromDefinitionWithoutServedVersion(t *testing.T) {
 func TestFromDefinitionError(t *testing.T) {
 	t.Parallel()
 	crd := resources.CRD()
-	addProperty(root(crd), "spec", `{type: object, properties: {size: {type: odd}}}`)
+	addProperty(root(crd), "spec", `{type: object, properties: {size: {}}}`)
 	_, err := registry.FromDefinition(crd)
 	const want = `CustomResourceDefinition widgets.test.espalier.dev: ` +
-		`spec.validation.openAPIV3Schema.properties[spec].properties[size].type: Unsupported value: "odd"`
+		`spec.versions[0].schema.openAPIV3Schema.properties[spec].properties[size].type: Required value`
 	if err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("got  %v\nwant %s...", err, want)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/espalier-dev/espalier/internal/fault"
 	"github.com/espalier-dev/espalier/testing/internal/replay"
 	rtime "github.com/espalier-dev/espalier/time"
 )
@@ -38,7 +39,7 @@ func logged(t *testing.T) (replay.Program, *[]string) {
 func TestARunHasABeginAndAnEnd(t *testing.T) {
 	t.Parallel()
 	program, log := logged(t)
-	run(t, program, replay.Fault{Sort: replay.DiesAfter, Call: "create ConfigMap ns/one"})
+	run(t, program, fault.Fault{Kind: fault.DiesAfter, Path: "create ConfigMap ns/one"})
 	want := []string{"reset", "begin", "start", "end", "reset", "begin", "start", "start", "end"}
 	if !slices.Equal(*log, want) {
 		t.Errorf("got %v", *log)

@@ -8,6 +8,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-dev/espalier/internal/fault"
 	"github.com/espalier-dev/espalier/testing/internal/replay"
 )
 
@@ -83,8 +84,8 @@ func TestAnEndlessRequestIsToldInShort(t *testing.T) {
 					}
 				}
 			})
-			fault := replay.Fault{Sort: replay.LosesAnswer, Call: "create ConfigMap ns/one"}
-			found, err := replay.Run(t.Context(), program, []replay.Fault{fault}, replay.Options{})
+			struck := fault.Fault{Kind: fault.LosesAnswer, Path: "create ConfigMap ns/one"}
+			found, err := replay.Run(t.Context(), program, []fault.Fault{struck}, replay.Options{})
 			if err != nil || found == nil || found.Story != tc.story {
 				t.Errorf("got %v, %v", found, err)
 			}

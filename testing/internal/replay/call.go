@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"github.com/espalier-dev/espalier/internal/fault"
 	"github.com/espalier-dev/espalier/testing/internal/store"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -23,7 +24,7 @@ type call struct {
 	// err is the answer of the cluster, not that of a fault.
 	err error
 	// fault is what went wrong; empty if nothing did.
-	fault Sort
+	fault fault.Kind
 }
 
 // state tells two moments of a run apart, but for what the instance has in memory and the time.
@@ -33,6 +34,9 @@ type state struct {
 	// externalCalls is how many were made.
 	externalCalls int
 }
+
+// point is the call as faults see it.
+func (c *call) point() fault.Call { return fault.Call{Path: c.name, N: c.occurrence} }
 
 // effective reports whether the call had an effect.
 func (c *call) effective() bool { return len(c.changes) > 0 || c.external() && c.after != c.before }

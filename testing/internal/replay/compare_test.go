@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/espalier-dev/espalier/internal/fault"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/testing/internal/replay"
 )
@@ -40,7 +41,7 @@ func differences(
 		return p.Create(ctx, configMap("done"))
 	})
 	found, err := replay.Run(t.Context(), program,
-		[]replay.Fault{{Sort: replay.Fails, Call: "get ConfigMap ns/done"}}, replay.Options{Ignore: ignore})
+		[]fault.Fault{{Kind: fault.Fails, Path: "get ConfigMap ns/done"}}, replay.Options{Ignore: ignore})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -398,7 +399,7 @@ func TestTimesAreNotCompared(t *testing.T) {
 			return reconcile.Result{}, nil
 		}, nil
 	}
-	run(t, program, replay.Fault{Sort: replay.Fails, Call: "get Widget ns/a"})
+	run(t, program, fault.Fault{Kind: fault.Fails, Path: "get Widget ns/a"})
 }
 
 func TestAGeneratedNameMayDifferAtRest(t *testing.T) {
@@ -420,7 +421,7 @@ func TestAGeneratedNameMayDifferAtRest(t *testing.T) {
 		}
 		return p.note(ctx, w, "child", child.Name)
 	})
-	run(t, program, replay.Fault{Sort: replay.Fails, Call: "get Widget ns/a"})
+	run(t, program, fault.Fault{Kind: fault.Fails, Path: "get Widget ns/a"})
 }
 
 func TestWhatIsOutsideOfTheClustersIsCompared(t *testing.T) {

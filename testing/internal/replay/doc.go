@@ -10,7 +10,7 @@
 //   - A [Step] is what others do once the run is at rest, such as an upgrade; it then runs to rest again. An
 //     [Invariant] holds after each call.
 //   - [Explore] makes two runs without a fault. If they make the same calls and come to rest, it makes one run for each
-//     fault at each call, see points.go, and compares how it ended with how they ended, see compare.go.
+//     fault at each call, see [fault.Points], and compares how it ended with how they ended, see [fault.Compare].
 //   - [Shrink] makes a finding small, for people.
 //
 // A fault names its call by what the call does, and by its occurrence among the calls of this name, since the calls of

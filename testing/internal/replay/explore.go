@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+
+	"github.com/espalier-dev/espalier/internal/fault"
 )
 
 // Options are how a program is explored.
@@ -13,13 +15,9 @@ type Options struct {
 	// take twice as many.
 	Requests int
 	// Skip leaves faults out; nil none.
-	Skip func(Fault) bool
-	// Ignore reports differences at the end that do not matter, by object and path, such as "ConfigMap ns/one" and
-	// "data.attempts"; nil none. The path is that of a field; "" if the object is missing or left over; "created" or
-	// "deleted" if that happened more or less often; "written" if the object is foreign; and "overwritten" if what
-	// somebody else wrote was lost. For a call that is still made at rest, the object is the call and the path "rest".
-	// Externals are "external", or "external 1", "external 2" if several have a state, with the path of a field.
-	Ignore func(object, path string) bool
+	Skip func(fault.Fault) bool
+	// Ignore reports differences at the end that do not matter; nil none.
+	Ignore fault.Ignore
 	// Share explores each n-th fault only; 0 and 1 all.
 	Share int
 	// Pairs explores two faults in one run too: pairs of a sample of those that find nothing alone.
@@ -44,9 +42,8 @@ type Report struct {
 
 // Finding is a run that ended in another way than the run without a fault.
 type Finding struct {
-	Faults []Fault
-	// Story has the requests of the run in one line: "get App a · create ConfigMap one · † · get App a · rest". Of each
-	// request it has the first call, the writes, and what went wrong. Namespaces are left out if there is one only.
+	Faults []fault.Fault
+	// Story has the requests of the run in one line, see [fault.Story].
 	Story string
 	// Differences say what is wrong at the end, a line each: "missing: ConfigMap ns/two". What a Secret has is not
 	// printed.
@@ -62,14 +59,14 @@ func Explore(ctx context.Context, program Program, options Options) (Report, err
 	if err != nil || e.report.NotReplayed != "" {
 		return e.report, err
 	}
-	var harmless []Fault
-	for _, fault := range e.points(reference) {
+	var harmless []fault.Fault
+	for _, f := range e.points(reference) {
 		found := len(e.report.Findings)
-		if err := e.replay(ctx, fault); err != nil {
+		if err := e.replay(ctx, f); err != nil {
 			return e.report, err
 		}
 		if len(e.report.Findings) == found {
-			harmless = append(harmless, fault)
+			harmless = append(harmless, f)
 		}
 	}
 	if !options.Pairs {
@@ -86,7 +83,7 @@ func Explore(ctx context.Context, program Program, options Options) (Report, err
 // Run runs a program once with the faults, and compares the end with that of a run without them. Nil says that they end
 // alike. The error is one of [Explore], or says that the run without a fault does not come to rest, or that a fault did
 // not happen.
-func Run(ctx context.Context, program Program, faults []Fault, options Options) (*Finding, error) {
+func Run(ctx context.Context, program Program, faults []fault.Fault, options Options) (*Finding, error) {
 	e := &explorer{program: program, options: options}
 	reference, err := e.once(ctx)
 	if err != nil {
@@ -99,10 +96,10 @@ func Run(ctx context.Context, program Program, faults []Fault, options Options) 
 	if err != nil {
 		return nil, err
 	}
-	for _, fault := range faults {
-		if !r.happened[fault] {
+	for _, f := range faults {
+		if !r.happened[f] {
 			calls := names(reference.calls())
-			return nil, fmt.Errorf("%s did not happen; the calls without a fault are %q", fault, calls)
+			return nil, fmt.Errorf("%s did not happen; the calls without a fault are %q", f, calls)
 		}
 	}
 	return finding, nil
@@ -118,7 +115,7 @@ type explorer struct {
 }
 
 // replay makes a run with faults, and reports what it finds. A run in which they do not happen does not count.
-func (e *explorer) replay(ctx context.Context, faults ...Fault) error {
+func (e *explorer) replay(ctx context.Context, faults ...fault.Fault) error {
 	finding, r, err := e.run(ctx, faults)
 	if err != nil || len(r.happened) < len(faults) {
 		return err
@@ -144,7 +141,7 @@ func (e *explorer) within(ctx context.Context, run func(ctx context.Context) err
 }
 
 // run makes a run with faults, and compares how it ended.
-func (e *explorer) run(ctx context.Context, faults []Fault) (finding *Finding, r *run, err error) {
+func (e *explorer) run(ctx context.Context, faults []fault.Fault) (finding *Finding, r *run, err error) {
 	err = e.within(ctx, func(ctx context.Context) error {
 		finding, r, err = e.runFaults(ctx, faults)
 		return err
@@ -153,7 +150,7 @@ func (e *explorer) run(ctx context.Context, faults []Fault) (finding *Finding, r
 }
 
 // runFaults is run where it is. It is over once a step ends in another way.
-func (e *explorer) runFaults(ctx context.Context, faults []Fault) (*Finding, *run, error) {
+func (e *explorer) runFaults(ctx context.Context, faults []fault.Fault) (*Finding, *run, error) {
 	r, err := newRun(ctx, e.program, faults)
 	if err != nil {
 		return nil, nil, err
@@ -191,26 +188,33 @@ func (r *run) finding(ctx context.Context, differences []string, requests int, r
 
 // differences compares the end of a run, or of one of its steps.
 func (e *explorer) differences(ctx context.Context, r *run, got, want *end) ([]string, error) {
-	differences := append(slices.Clone(got.broken), compare(got, want, e.options.Ignore)...)
-	if len(differences) > 0 || len(beyond(got.demands, want.demands)) == 0 {
+	differences := append(slices.Clone(got.broken), fault.Compare(&got.End, &want.End, e.options.Ignore)...)
+	if len(differences) > 0 || len(fault.Beyond(got.demands, want.demands)) == 0 {
 		return differences, nil
 	}
 	// The last request may have been more than one at rest: one in which a fault happened, or that ended what one left
 	// behind. The next, which nothing calls for, shows what remains. A fault that did not happen yet does not happen in
 	// it: nothing would follow.
-	r.suspend(true)
-	defer r.suspend(false)
-	if _, err := r.makeRequest(ctx); err != nil {
+	err := r.withoutFaults(func() error {
+		_, err := r.makeRequest(ctx)
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
-	return compareRest(r.demandsAtRest(got.mask), want.demands, e.options.Ignore), nil
+	return fault.CompareRest(r.demandsAtRest(got.Names), want.demands, e.options.Ignore), nil
 }
 
-// suspend keeps faults from happening, or lets them happen again.
-func (r *run) suspend(faults bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.faultless = faults
+// withoutFaults calls a function, in which no fault happens.
+func (r *run) withoutFaults(do func() error) error {
+	set := func(faultless bool) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.faultless = faultless
+	}
+	set(true)
+	defer set(false)
+	return do()
 }
 
 // once makes a run without a fault.
@@ -247,9 +251,9 @@ func (e *explorer) runFaultless(ctx context.Context) (*run, error) {
 			e.report.NotReplayed = "without a fault too: " + end.broken[0]
 			return r, nil
 		case !rested:
-			e.report.NotReplayed = "without a fault it never comes to rest: " + end.notAtRest
+			e.report.NotReplayed = "without a fault it never comes to rest: " + end.NotAtRest
 			if r.restless() {
-				e.report.Unrest = r.finding(ctx, []string{end.notAtRest}, len(r.requests), false)
+				e.report.Unrest = r.finding(ctx, []string{end.NotAtRest}, len(r.requests), false)
 			}
 			return r, nil
 		}
@@ -279,7 +283,7 @@ func (e *explorer) twice(ctx context.Context) (*run, error) {
 		return nil, nil
 	}
 	for i, end := range ends {
-		if differences := compare(e.ends[i], end, e.noteVarying); len(differences) > 0 {
+		if differences := fault.Compare(&e.ends[i].End, &end.End, e.noteVarying); len(differences) > 0 {
 			e.report.NotReplayed = "two runs without a fault end differently: " + differences[0]
 			return nil, nil
 		}
@@ -308,7 +312,7 @@ func differentCalls(a, b []*request) string {
 		this, other := names(a[i].calls), names(b[i].calls)
 		slices.Sort(this)
 		slices.Sort(other)
-		for _, call := range append(beyond(this, other), beyond(other, this)...) {
+		for _, call := range append(fault.Beyond(this, other), fault.Beyond(other, this)...) {
 			return fmt.Sprintf("%s is not in both in request %d", call, i+1)
 		}
 	}
@@ -318,13 +322,13 @@ func differentCalls(a, b []*request) string {
 func (e *explorer) requests() int { return cmp.Or(e.options.Requests, 20) }
 
 // points returns the faults to run, one at a time.
-func (e *explorer) points(r *run) []Fault {
+func (e *explorer) points(r *run) []fault.Fault {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var faults []Fault
-	for _, fault := range points(r.calls(), r.journal()) {
-		if e.options.Skip == nil || !e.options.Skip(fault) {
-			faults = append(faults, fault)
+	var faults []fault.Fault
+	for _, f := range fault.Points(points(r.calls(), r.journal()), kinds) {
+		if e.options.Skip == nil || !e.options.Skip(f) {
+			faults = append(faults, f)
 		}
 	}
 	return share(faults, e.options.Share)
@@ -332,17 +336,14 @@ func (e *explorer) points(r *run) []Fault {
 
 // share returns each n-th fault. Which ones these are does not depend on the order, which is not the same each time if
 // branches run in parallel.
-func share(faults []Fault, n int) []Fault {
+func share(faults []fault.Fault, n int) []fault.Fault {
 	if n <= 1 {
 		return faults
 	}
 	sorted := slices.Clone(faults)
-	slices.SortFunc(sorted, func(a, b Fault) int { return cmp.Compare(a.String(), b.String()) })
-	chosen := map[Fault]bool{}
-	for i := 0; i < len(sorted); i += n {
-		chosen[sorted[i]] = true
-	}
-	return slices.DeleteFunc(slices.Clone(faults), func(f Fault) bool { return !chosen[f] })
+	slices.SortFunc(sorted, func(a, b fault.Fault) int { return cmp.Compare(a.String(), b.String()) })
+	chosen := fault.Spread(sorted, (len(sorted)+n-1)/n)
+	return slices.DeleteFunc(slices.Clone(faults), func(f fault.Fault) bool { return !slices.Contains(chosen, f) })
 }
 
 // sample is how many faults are paired at most.
@@ -350,12 +351,12 @@ const sample = 16
 
 // pairs returns the pairs of a sample of faults, which are in the order of their calls. Two at one call never happen in
 // one run.
-func pairs(faults []Fault) [][]Fault {
+func pairs(faults []fault.Fault) [][]fault.Fault {
 	faults = share(faults, (len(faults)+sample-1)/sample)
-	var all [][]Fault
+	var all [][]fault.Fault
 	for i, first := range faults {
 		for _, second := range faults[i+1:] {
-			all = append(all, []Fault{first, second})
+			all = append(all, []fault.Fault{first, second})
 		}
 	}
 	return all

@@ -13,22 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/espalier-dev/espalier/internal/fault"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/testing/internal/replay"
 )
-
-func TestAFaultIsPrintedAsInATableRow(t *testing.T) {
-	t.Parallel()
-	for want, fault := range map[string]replay.Fault{
-		`DiesAfter("create ConfigMap ns/one")`:  {Sort: replay.DiesAfter, Call: "create ConfigMap ns/one"},
-		`Stale("get ConfigMap ns/one")`:         {Sort: replay.Stale, Call: "get ConfigMap ns/one", Occurrence: 1},
-		`Fails("create ConfigMap ns/one-*", 2)`: {Sort: replay.Fails, Call: "create ConfigMap ns/one-*", Occurrence: 2},
-	} {
-		if got := fault.String(); got != want {
-			t.Errorf("got %s, want %s", got, want)
-		}
-	}
-}
 
 // twoSteps creates a ConfigMap, and changes it in the next request.
 func twoSteps(ctx context.Context, p *process) error {
@@ -42,7 +30,7 @@ func twoSteps(ctx context.Context, p *process) error {
 func faultsOf(t *testing.T, program replay.Program) []string {
 	t.Helper()
 	var all []string
-	report := explore(t, program, replay.Options{Skip: func(f replay.Fault) bool {
+	report := explore(t, program, replay.Options{Skip: func(f fault.Fault) bool {
 		all = append(all, f.String())
 		return true
 	}})
@@ -283,20 +271,20 @@ func TestADoneContextEndsTheExploration(t *testing.T) {
 func TestAFaultThatDoesNotHappenIsAnError(t *testing.T) {
 	t.Parallel()
 	program := programOf(given(t, widget()), twoSteps)
-	for want, fault := range map[string]replay.Fault{
+	for want, f := range map[string]fault.Fault{
 		`Fails("create ConfigMap ns/two") did not happen; the calls without a fault are ["get ConfigMap ns/one" ` +
 			`"create ConfigMap ns/one" "get ConfigMap ns/one" "patch ConfigMap ns/one" "get ConfigMap ns/one" ` +
-			`"patch ConfigMap ns/one"]`: {Sort: replay.Fails, Call: "create ConfigMap ns/two"},
+			`"patch ConfigMap ns/one"]`: {Kind: fault.Fails, Path: "create ConfigMap ns/two"},
 		// The object to write does not exist.
 		`Conflicts("create ConfigMap ns/one") did not happen`: {
-			Sort: replay.Conflicts, Call: "create ConfigMap ns/one",
+			Kind: fault.Conflicts, Path: "create ConfigMap ns/one",
 		},
 		// Nothing of the kind changed yet.
-		`Stale("get ConfigMap ns/one") did not happen`: {Sort: replay.Stale, Call: "get ConfigMap ns/one"},
+		`Stale("get ConfigMap ns/one") did not happen`: {Kind: fault.Stale, Path: "get ConfigMap ns/one"},
 		// It is no read.
-		`Stale("patch ConfigMap ns/one") did not happen`: {Sort: replay.Stale, Call: "patch ConfigMap ns/one"},
+		`Stale("patch ConfigMap ns/one") did not happen`: {Kind: fault.Stale, Path: "patch ConfigMap ns/one"},
 	} {
-		_, err := replay.Run(t.Context(), program, []replay.Fault{fault}, replay.Options{})
+		_, err := replay.Run(t.Context(), program, []fault.Fault{f}, replay.Options{})
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
@@ -435,8 +423,8 @@ func TestACacheThatHasShownAChangeIsNotStale(t *testing.T) {
 		return err
 	})
 	for occurrence, happens := range map[int]bool{2: true, 3: false} {
-		stale := replay.Fault{Sort: replay.Stale, Call: "get ConfigMap ns/one", Occurrence: occurrence}
-		finding, err := replay.Run(t.Context(), program, []replay.Fault{stale}, replay.Options{})
+		stale := fault.Fault{Kind: fault.Stale, Path: "get ConfigMap ns/one", Nth: occurrence}
+		finding, err := replay.Run(t.Context(), program, []fault.Fault{stale}, replay.Options{})
 		if finding != nil || (err == nil) != happens || err != nil && !strings.Contains(err.Error(), "did not happen") {
 			t.Errorf("%s: got %v, %v", stale, finding, err)
 		}
@@ -456,9 +444,9 @@ func TestNoFaultHappensInTheRequestAfterRest(t *testing.T) {
 		}
 		return err
 	})
-	faults := []replay.Fault{
-		{Sort: replay.Fails, Call: "get ConfigMap ns/one"},
-		{Sort: replay.DiesBefore, Call: "get ConfigMap ns/one", Occurrence: 3},
+	faults := []fault.Fault{
+		{Kind: fault.Fails, Path: "get ConfigMap ns/one"},
+		{Kind: fault.DiesBefore, Path: "get ConfigMap ns/one", Nth: 3},
 	}
 	finding, err := replay.Run(t.Context(), program, faults, replay.Options{})
 	if finding != nil || err == nil || !strings.HasPrefix(err.Error(), faults[1].String()+" did not happen") {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-dev/espalier/internal/fault"
 	"github.com/espalier-dev/espalier/testing/internal/store"
 )
 
@@ -24,12 +25,12 @@ const (
 func (r *run) do(ctx context.Context, in *instance, c *cluster, made store.Call, do func() error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	call := &call{Call: made, cluster: c, name: made.String() + c.suffix()}
+	call := &call{Call: made, cluster: c, name: made.String() + fault.In(c.name)}
 	if err := r.begin(in, call); err != nil {
 		return err
 	}
 	switch {
-	case call.fault == Conflicts && !r.somebodyElseWrites(ctx, call), call.fault == Stale && !r.hold(call):
+	case call.fault == fault.Conflicts && !r.somebodyElseWrites(ctx, call), call.fault == fault.Stale && !r.hold(call):
 		r.dropFault(call)
 	}
 	call.before, call.revision = r.state(), c.store.Revision()
@@ -81,18 +82,18 @@ func (r *run) begin(in *instance, call *call) error {
 	call.before = r.state()
 	call.after = call.before
 	last.calls = append(last.calls, call)
-	for _, fault := range r.faults {
-		if fault.at(call) && !r.happened[fault] && !r.faultless {
-			r.happened[fault] = true
-			call.fault = fault.Sort
+	for _, f := range r.faults {
+		if f.Call() == call.point() && !r.happened[f] && !r.faultless {
+			r.happened[f] = true
+			call.fault = f.Kind
 			break
 		}
 	}
 	switch call.fault {
-	case DiesBefore:
+	case fault.DiesBefore:
 		in.die()
 		return context.Canceled
-	case Fails:
+	case fault.Fails:
 		return call.failure()
 	}
 	return nil
@@ -102,9 +103,9 @@ func (r *run) begin(in *instance, call *call) error {
 func (r *run) finish(in *instance, call *call) error {
 	call.after = r.state()
 	switch call.fault {
-	case DiesAfter:
+	case fault.DiesAfter:
 		in.die()
-	case LosesAnswer:
+	case fault.LosesAnswer:
 		return fmt.Errorf("%s: the answer is lost: %w", call.name, context.DeadlineExceeded)
 	}
 	if in.dead {
@@ -127,9 +128,9 @@ func (c *call) failure() error {
 
 // dropFault notes that the fault of a call did not happen after all.
 func (r *run) dropFault(call *call) {
-	for _, fault := range r.faults {
-		if fault.at(call) && fault.Sort == call.fault {
-			delete(r.happened, fault)
+	for _, f := range r.faults {
+		if f.Call() == call.point() && f.Kind == call.fault {
+			delete(r.happened, f)
 		}
 	}
 	call.fault = ""
@@ -147,13 +148,13 @@ func (r *run) somebodyElseWrites(ctx context.Context, call *call) bool {
 		return false
 	}
 	key := store.Key{Kind: call.Kind.GroupKind(), Namespace: call.Namespace, Name: call.Name}
-	r.conflicts = append(r.conflicts, conflict{objectKey{key, call.cluster.suffix()}, obj.UID})
+	r.conflicts = append(r.conflicts, conflict{call.cluster.key(key), obj.UID})
 	return true
 }
 
 // conflict is an object that somebody else has written.
 type conflict struct {
-	key objectKey
+	key fault.Key
 	uid types.UID
 }
 

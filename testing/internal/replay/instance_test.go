@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/espalier-dev/espalier/internal/fault"
 	"github.com/espalier-dev/espalier/testing/internal/replay"
 )
 
@@ -54,7 +55,7 @@ func TestAStartThatPanicsAfterADeathIsADeath(t *testing.T) {
 		return start(ctx, w)
 	}
 	starts = counted(&program)
-	run(t, program, replay.Fault{Sort: replay.DiesAfter, Call: "create ConfigMap ns/one"})
+	run(t, program, fault.Fault{Kind: fault.DiesAfter, Path: "create ConfigMap ns/one"})
 	if *starts != 4 {
 		t.Errorf("got %d starts", *starts)
 	}
@@ -88,7 +89,7 @@ func TestADeadInstanceDoesNotMakeARequestEndless(t *testing.T) {
 		return err
 	})
 	starts = counted(&program)
-	run(t, program, replay.Fault{Sort: replay.DiesAfter, Call: "create ConfigMap ns/one"})
+	run(t, program, fault.Fault{Kind: fault.DiesAfter, Path: "create ConfigMap ns/one"})
 }
 
 func TestCodeThatDoesNotReturnIsTold(t *testing.T) {
@@ -160,6 +161,6 @@ func TestWhatIsOutsideIsLookedAtOnceTheDeadAreQuiet(t *testing.T) {
 			return p.ensure(ctx, "one")
 		}, replay.External{Reset: look, End: func() any { look(); return nil }})
 		starts = counted(&program)
-		run(t, program, replay.Fault{Sort: replay.DiesAfter, Call: "create ConfigMap ns/one"})
+		run(t, program, fault.Fault{Kind: fault.DiesAfter, Path: "create ConfigMap ns/one"})
 	})
 }

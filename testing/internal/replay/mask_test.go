@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/espalier-dev/espalier/internal/fault"
 	"github.com/espalier-dev/espalier/testing/internal/replay"
 )
 
@@ -63,7 +64,7 @@ func TestTimesInTextsAreNotCompared(t *testing.T) {
 			return reconcile.Result{}, p.Create(ctx, one)
 		}, nil
 	}
-	run(t, program, replay.Fault{Sort: replay.Fails, Call: "get ConfigMap ns/one"})
+	run(t, program, fault.Fault{Kind: fault.Fails, Path: "get ConfigMap ns/one"})
 }
 
 func TestATimeIsNotNoTime(t *testing.T) {
@@ -112,7 +113,7 @@ func TestTheSameGeneratedNameInTwoClusters(t *testing.T) {
 			return p.Create(ctx, configMap("done"))
 		})
 		program.Clusters["remote"] = replay.Cluster{Store: given(t, configMap("other"))}
-		run(t, program, replay.Fault{Sort: replay.Fails, Call: "get ConfigMap ns/done"})
+		run(t, program, fault.Fault{Kind: fault.Fails, Path: "get ConfigMap ns/done"})
 	}
 }
 
@@ -129,12 +130,12 @@ func TestWhatIsWrittenWithoutAChangeIsNotForeign(t *testing.T) {
 		live.Annotations = map[string]string{"example.com/mine": "yes"}
 		return p.Update(ctx, live)
 	})
-	fault := replay.Fault{Sort: replay.Conflicts, Call: "update ConfigMap ns/one"}
+	struck := fault.Fault{Kind: fault.Conflicts, Path: "update ConfigMap ns/one"}
 	overwritten := replay.Options{Ignore: func(_, path string) bool { return path == "overwritten" }}
-	if f, err := replay.Run(t.Context(), program, []replay.Fault{fault}, overwritten); err != nil || f != nil {
+	if f, err := replay.Run(t.Context(), program, []fault.Fault{struck}, overwritten); err != nil || f != nil {
 		t.Errorf("got %v, %v", f, err)
 	}
-	if f, err := replay.Run(t.Context(), program, []replay.Fault{fault}, replay.Options{}); err != nil || f == nil {
+	if f, err := replay.Run(t.Context(), program, []fault.Fault{struck}, replay.Options{}); err != nil || f == nil {
 		t.Errorf("what somebody else wrote is lost, got %v, %v", f, err)
 	}
 }

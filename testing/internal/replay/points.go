@@ -1,55 +1,28 @@
 package replay
 
-import "github.com/espalier-dev/espalier/testing/internal/store"
+import (
+	"github.com/espalier-dev/espalier/internal/fault"
+	"github.com/espalier-dev/espalier/testing/internal/store"
+)
 
-// points returns the faults that are worth a run, in the order of the calls of a run without a fault. At one call,
-// deaths come before lost answers, since they are easier to understand. The journal has the changes of each cluster
-// since the beginning, oldest first.
-//
-// A run with a fault is left out if it would be the same as another: a new instance knows nothing of the old one, so
-// two deaths in the same state of the world are one, and so is a death before anything happened and no death. The same
-// call fails once in a state.
-func points(calls []*call, journal map[*cluster][]store.Change) []Fault {
-	if len(calls) == 0 {
-		return nil
-	}
-	var faults []Fault
-	add := func(sort Sort, c *call) {
-		faults = append(faults, Fault{Sort: sort, Call: c.name, Occurrence: c.occurrence})
-	}
-	died := map[state]bool{calls[0].before: true}
-	failed := map[failure]bool{}
-	caches := caches{journal: journal, shown: map[clusterKind]int64{}}
-	for _, c := range calls {
-		if !died[c.before] {
-			died[c.before] = true
-			add(DiesBefore, c)
-		}
-		if at := (failure{c.name, c.before}); !failed[at] {
-			failed[at] = true
-			add(Fails, c)
-		}
-		if c.rewrites() {
-			add(Conflicts, c)
-		}
-		if c.cached() && caches.lag(c) {
-			add(Stale, c)
-		}
-		if !died[c.after] {
-			died[c.after] = true
-			add(DiesAfter, c)
-		}
-		if c.effective() {
-			add(LosesAnswer, c)
-		}
-	}
-	return faults
+// kinds are the kinds of faults that are tried at each call, in this order: deaths come before lost answers, since they
+// are easier to understand.
+var kinds = []fault.Kind{
+	fault.DiesBefore, fault.Fails, fault.Conflicts, fault.Stale, fault.DiesAfter, fault.LosesAnswer,
 }
 
-// failure is a call that fails in a state of the world.
-type failure struct {
-	call string
-	state
+// points returns the calls of a run without a fault, with what is known of them. The journal has the changes of each
+// cluster since the beginning, oldest first.
+func points(calls []*call, journal map[*cluster][]store.Change) []fault.Point {
+	caches := caches{journal: journal, shown: map[clusterKind]int64{}}
+	var all []fault.Point
+	for _, c := range calls {
+		all = append(all, fault.Point{Call: c.point(), Known: &fault.Known{
+			Before: c.before, After: c.after,
+			Effective: c.effective(), Rewrites: c.rewrites(), Lags: c.cached() && caches.lag(c),
+		}})
+	}
+	return all
 }
 
 // caches are what caches have shown so far.

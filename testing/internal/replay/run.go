@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/espalier-dev/espalier/internal/fault"
 	"github.com/espalier-dev/espalier/testing/internal/store"
 	rtime "github.com/espalier-dev/espalier/time"
 )
@@ -24,8 +25,8 @@ type run struct {
 
 	// mu makes calls to clusters happen one after the other, so that what changed is known to be their effect.
 	mu       sync.Mutex
-	faults   []Fault
-	happened map[Fault]bool
+	faults   []fault.Fault
+	happened map[fault.Fault]bool
 	// faultless keeps faults from happening.
 	faultless     bool
 	occurrences   map[string]int
@@ -57,10 +58,10 @@ type cluster struct {
 }
 
 // newRun begins a run. The error is that of Begin.
-func newRun(ctx context.Context, program Program, faults []Fault) (*run, error) {
+func newRun(ctx context.Context, program Program, faults []fault.Fault) (*run, error) {
 	r := &run{
 		program: program, clusters: map[string]*cluster{}, faults: faults,
-		happened: map[Fault]bool{}, occurrences: map[string]int{},
+		happened: map[fault.Fault]bool{}, occurrences: map[string]int{},
 	}
 	r.now.Store(&program.Now)
 	for name, given := range program.Clusters {
@@ -186,9 +187,9 @@ func (r *run) withFaults(err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var happened []string
-	for _, fault := range r.faults {
-		if r.happened[fault] {
-			happened = append(happened, fault.String())
+	for _, f := range r.faults {
+		if r.happened[f] {
+			happened = append(happened, f.String())
 		}
 	}
 	if len(happened) == 0 {

@@ -3,7 +3,7 @@ package replay
 import (
 	"context"
 
-	"github.com/espalier-dev/espalier/testing/internal/shrink"
+	"github.com/espalier-dev/espalier/internal/fault"
 )
 
 // Shrink returns the fewest of the given items, such as given objects, with which a finding is still found, and the
@@ -25,6 +25,6 @@ func Shrink[T any](
 		smallest = *smaller
 		return true
 	}
-	given = shrink.Fewest(given, found)
+	given = fault.Fewest(given, found)
 	return given, smallest
 }

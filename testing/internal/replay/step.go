@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/espalier-dev/espalier/internal/fault"
 	"github.com/espalier-dev/espalier/testing/internal/store"
 )
 
@@ -38,7 +39,7 @@ func (r *run) doStep(ctx context.Context, step Step) error {
 func (r *run) collectGarbage(c *cluster) {
 	before := c.store.Revision()
 	if c.store.CollectGarbage() {
-		r.check(&call{cluster: c, name: "garbage collection" + c.suffix(), changes: c.store.Changes(before)})
+		r.check(&call{cluster: c, name: "garbage collection" + fault.In(c.name), changes: c.store.Changes(before)})
 	}
 }
 

@@ -146,10 +146,10 @@ func (r *run) cluster(name string) *cluster {
 	return c
 }
 
-// suffix is the end of the name of what is in the cluster.
-func (c *cluster) suffix() string {
-	if c == nil || c.name == "" {
+// named is the name of the cluster; empty if there is none.
+func (c *cluster) named() string {
+	if c == nil {
 		return ""
 	}
-	return " in " + c.name
+	return c.name
 }

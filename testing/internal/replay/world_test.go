@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/espalier-dev/espalier/internal/fault"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/testing/internal/replay"
 	"github.com/espalier-dev/espalier/testing/internal/store"
@@ -25,7 +26,7 @@ import (
 )
 
 // run runs a program with faults, and fails the test if the end is not that without them.
-func run(t *testing.T, program replay.Program, faults ...replay.Fault) {
+func run(t *testing.T, program replay.Program, faults ...fault.Fault) {
 	t.Helper()
 	found, err := replay.Run(t.Context(), program, faults, replay.Options{})
 	if err != nil {
@@ -38,7 +39,7 @@ func run(t *testing.T, program replay.Program, faults ...replay.Fault) {
 
 func TestADeadInstanceDoesNothing(t *testing.T) {
 	t.Parallel()
-	for sort, made := range map[replay.Sort]bool{replay.DiesBefore: false, replay.DiesAfter: true} {
+	for kind, made := range map[fault.Kind]bool{fault.DiesBefore: false, fault.DiesAfter: true} {
 		var left []*process
 		program := programOf(given(t, widget()), func(ctx context.Context, p *process) error {
 			if found, err := exists(ctx, p.live, "one"); found || err != nil {
@@ -64,11 +65,11 @@ func TestADeadInstanceDoesNothing(t *testing.T) {
 				}
 			}
 			if found, err := exists(context.Background(), p.user, "one"); found != made || err != nil {
-				t.Errorf("%s: it is there: %t, %v", sort, found, err)
+				t.Errorf("%s: it is there: %t, %v", kind, found, err)
 			}
 			return nil
 		})
-		run(t, program, replay.Fault{Sort: sort, Call: "create ConfigMap ns/one"})
+		run(t, program, fault.Fault{Kind: kind, Path: "create ConfigMap ns/one"})
 		if len(left) != 1 {
 			t.Fatalf("%d instances died", len(left))
 		}
@@ -81,15 +82,15 @@ func TestADeadInstanceDoesNothing(t *testing.T) {
 
 func TestCallsFailAsThoseOfARealClient(t *testing.T) {
 	t.Parallel()
-	tests := map[replay.Sort]struct {
+	tests := map[fault.Kind]struct {
 		is   func(error) bool
 		made bool
 	}{
-		replay.Fails:       {apierrors.IsInternalError, false},
-		replay.LosesAnswer: {func(err error) bool { return errors.Is(err, context.DeadlineExceeded) }, true},
+		fault.Fails:       {apierrors.IsInternalError, false},
+		fault.LosesAnswer: {func(err error) bool { return errors.Is(err, context.DeadlineExceeded) }, true},
 	}
-	for sort, tc := range tests {
-		t.Run(string(sort), func(t *testing.T) {
+	for kind, tc := range tests {
+		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			failures := 0
 			program := programOf(given(t, widget()), func(ctx context.Context, p *process) error {
@@ -107,7 +108,7 @@ func TestCallsFailAsThoseOfARealClient(t *testing.T) {
 				return err
 			})
 			found, err := replay.Run(t.Context(), program,
-				[]replay.Fault{{Sort: sort, Call: "create ConfigMap ns/one"}}, replay.Options{})
+				[]fault.Fault{{Kind: kind, Path: "create ConfigMap ns/one"}}, replay.Options{})
 			if err != nil || found != nil || failures != 1 {
 				t.Errorf("got %v, %v after %d failures", found, err, failures)
 			}
@@ -133,7 +134,7 @@ func TestAConflictIsARealWrite(t *testing.T) {
 		}
 		return err
 	})
-	run(t, program, replay.Fault{Sort: replay.Conflicts, Call: "update Widget/status ns/a"})
+	run(t, program, fault.Fault{Kind: fault.Conflicts, Path: "update Widget/status ns/a"})
 	if conflicts != 1 {
 		t.Errorf("got %d conflicts", conflicts)
 	}
@@ -153,7 +154,7 @@ func TestACacheLagsUntilTheRequestEnds(t *testing.T) {
 		return ignoreExists(p.Create(ctx, configMap("one")))
 	})
 	// The first three are the request that creates, and the others follow.
-	run(t, program, replay.Fault{Sort: replay.Stale, Call: "get ConfigMap ns/one", Occurrence: 3})
+	run(t, program, fault.Fault{Kind: fault.Stale, Path: "get ConfigMap ns/one", Nth: 3})
 	reference := 6
 	want := []bool{false, false, false, false, true, false, true, true, true}
 	if got := seen[reference:]; !slices.Equal(got, want) {
@@ -309,9 +310,9 @@ func TestCallsMayOutliveTheirRequest(t *testing.T) {
 		return p.ensure(ctx, "one")
 	})
 	for range 10 {
-		fault := replay.Fault{Sort: replay.LosesAnswer, Call: "create ConfigMap ns/one"}
+		struck := fault.Fault{Kind: fault.LosesAnswer, Path: "create ConfigMap ns/one"}
 		ignore := func(_, path string) bool { return path == "rest" }
-		found, err := replay.Run(t.Context(), program, []replay.Fault{fault}, replay.Options{Ignore: ignore})
+		found, err := replay.Run(t.Context(), program, []fault.Fault{struck}, replay.Options{Ignore: ignore})
 		if found != nil || err != nil {
 			t.Errorf("got %v, %v", found, err)
 		}

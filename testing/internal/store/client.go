@@ -26,8 +26,12 @@ type ClientOptions struct {
 	// View is what reads see; nil sees everything at once, as an APIReader does.
 	View *View
 	// Indexes are the fields that the cache has indexed, by kind and name. With a View a list is selected by them
-	// alone, as by the cache of controller-runtime; without one an API server answers, which does not know them.
+	// alone, as by the cache of controller-runtime. Without one an API server answers, but for a selection by indexed
+	// fields alone, which it would not know.
 	Indexes map[schema.GroupKind]map[string]client.IndexerFunc
+	// RefuseDropped refuses an update, and a patch other than an apply, of an object that changes nothing but a status
+	// that is a subresource. An API server makes it, and drops the status.
+	RefuseDropped bool
 	// Intercept is called with each call in the place of making it; nil makes it. It may be called by several
 	// goroutines at once.
 	Intercept Intercept
@@ -41,6 +45,7 @@ const DefaultManager = "espalier.test"
 type Client struct {
 	store   *Store
 	options ClientOptions
+	indexes indexes
 }
 
 var _ client.WithWatch = (*Client)(nil)
@@ -50,8 +55,11 @@ func (s *Store) Client(options ClientOptions) *Client {
 	if options.Scheme == nil {
 		options.Scheme = s.options.Scheme
 	}
-	return &Client{store: s, options: options}
+	return &Client{store: s, options: options, indexes: newIndexes(options.Indexes)}
 }
+
+// Store returns the store of the client.
+func (c *Client) Store() *Store { return c.store }
 
 // Scheme implements [client.Client].
 func (c *Client) Scheme() *runtime.Scheme { return c.options.Scheme }
@@ -120,7 +128,7 @@ func (c *Client) updates(options *metav1.UpdateOptions, subresource string) (wri
 func (c *Client) write(manager, fieldValidation string, dryRun []string, subresource string) write {
 	return write{
 		manager: c.manager(manager), subresource: subresource, dryRun: isDryRun(dryRun),
-		strict: fieldValidation == metav1.FieldValidationStrict,
+		strict: fieldValidation == metav1.FieldValidationStrict, refuseDropped: c.options.RefuseDropped,
 	}
 }
 

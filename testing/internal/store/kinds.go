@@ -68,12 +68,13 @@ func (r *resource) mapping(objects table) *meta.RESTMapping {
 // catalog has the kinds that need no definition. They never change, so forks share them.
 type catalog struct {
 	scheme *runtime.Scheme
+	mapper meta.RESTMapper
 	listed map[schema.GroupKind]registry.Type
 	known  sync.Map // of schema.GroupKind to map[string]*resource, empty for a kind that is not served
 }
 
 func newCatalog(options Options) *catalog {
-	c := &catalog{scheme: options.Scheme, listed: map[schema.GroupKind]registry.Type{}}
+	c := &catalog{scheme: options.Scheme, mapper: options.Mapper, listed: map[schema.GroupKind]registry.Type{}}
 	for _, list := range options.Resources {
 		version, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
@@ -98,6 +99,34 @@ func (c *catalog) list(version schema.GroupVersion, r metav1.APIResource) {
 	c.listed[listed.Kind] = listed
 }
 
+// mapped returns a kind that the REST mapper knows, in the versions in which it does.
+func (c *catalog) mapped(kind schema.GroupKind) (t registry.Type, ok bool) {
+	if c.mapper == nil {
+		return t, false
+	}
+	// Without versions a mapper says only what it prefers, which may be nothing.
+	resource, _ := meta.UnsafeGuessKindToResource(kind.WithVersion(""))
+	known, _ := c.mapper.KindsFor(resource)
+	var versions []string
+	for _, gvk := range known {
+		if gvk.GroupKind() == kind {
+			versions = append(versions, gvk.Version)
+		}
+	}
+	mappings, err := c.mapper.RESTMappings(kind, versions...)
+	if err != nil {
+		return t, false
+	}
+	for _, m := range mappings {
+		found := registry.FromResource(m.GroupVersionKind.GroupVersion(), metav1.APIResource{
+			Name: m.Resource.Resource, Kind: kind.Kind, Namespaced: m.Scope.Name() == meta.RESTScopeNameNamespace,
+		})
+		found.Versions = append(t.Versions, found.Versions...)
+		t, ok = found, true
+	}
+	return t, ok
+}
+
 // versions returns the served versions of a kind; it is empty if there are none.
 func (c *catalog) versions(kind schema.GroupKind) map[string]*resource {
 	if known, ok := c.known.Load(kind); ok {
@@ -116,6 +145,9 @@ func (c *catalog) find(kind schema.GroupKind) (registry.Type, bool) {
 		return found, true
 	}
 	if found, ok := c.listed[kind]; ok {
+		return found, true
+	}
+	if found, ok := c.mapped(kind); ok {
 		return found, true
 	}
 	return registry.FromGoType(kind.WithVersion(""), c.scheme)

@@ -14,8 +14,13 @@ import (
 	"github.com/espalier-dev/espalier/testing/internal/registry"
 )
 
-// RESTMapper knows the kinds that are served now.
-func (s *Store) RESTMapper() meta.RESTMapper { return mapper{s} }
+// RESTMapper knows the kinds that are served now, unless the options have another mapper.
+func (s *Store) RESTMapper() meta.RESTMapper {
+	if s.options.Mapper != nil {
+		return s.options.Mapper
+	}
+	return mapper{s}
+}
 
 // Resources returns the resources that are served now, as discovery lists them.
 func (s *Store) Resources() []*metav1.APIResourceList {

@@ -67,7 +67,7 @@ func (c *Client) page(
 		return page{}, err
 	}
 	selects, err := seen.resource.selector(options)
-	if c.options.View != nil {
+	if c.options.View != nil || c.indexed(gvk.GroupKind(), options.FieldSelector) {
 		selects, err = c.cacheSelector(seen.resource, options, newItem)
 	}
 	if err != nil {

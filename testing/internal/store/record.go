@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -158,6 +159,16 @@ func contentOf(obj client.Object) (map[string]any, error) {
 		delete(metadata, "creationTimestamp")
 	}
 	return content, nil
+}
+
+// sameStatus reports whether two objects of the same Go type have the same status.
+func sameStatus(a, b client.Object) bool {
+	statusOf := func(obj client.Object) map[string]any {
+		content, _ := contentOf(obj)
+		status, _ := content["status"].(map[string]any)
+		return status
+	}
+	return equality.Semantic.DeepEqual(statusOf(a), statusOf(b))
 }
 
 // partial returns the metadata of an object.

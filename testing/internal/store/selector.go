@@ -1,9 +1,7 @@
 package store
 
 import (
-	"errors"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -60,47 +58,6 @@ func (r *resource) fieldSelector(selector fields.Selector) (func(*record) bool, 
 	return func(r *record) bool {
 		for i, requirement := range requirements {
 			if equal := values[i](r) == requirement.Value; equal == (requirement.Operator == selection.NotEquals) {
-				return false
-			}
-		}
-		return true
-	}, nil
-}
-
-var errInexact = errors.New("non-exact field matches are not supported by the cache")
-
-// indexSelector returns what a cache selects by fields: it knows its indexes alone, and what is equal.
-func (c *Client) indexSelector(
-	r *resource, selector fields.Selector, newItem func() client.Object,
-) (func(*record) bool, error) {
-	if selector == nil {
-		return everything, nil
-	}
-	requirements := selector.Requirements()
-	if len(requirements) == 0 {
-		return nil, errInexact
-	}
-	indexes := make([]client.IndexerFunc, len(requirements))
-	for i, requirement := range requirements {
-		if requirement.Operator == selection.NotEquals {
-			return nil, errInexact
-		}
-		indexes[i] = c.options.Indexes[r.gvk.GroupKind()][requirement.Field]
-	}
-	for i, requirement := range requirements {
-		if indexes[i] == nil {
-			//lint:ignore ST1005 it is the text of client-go
-			return nil, fmt.Errorf("Index with name field:%s does not exist", requirement.Field)
-		}
-	}
-	return func(found *record) bool {
-		item := newItem()
-		if err := found.copyTo(item, r.gvk.GroupVersion()); err != nil {
-			return false
-		}
-		item.GetObjectKind().SetGroupVersionKind(r.gvk)
-		for i, requirement := range requirements {
-			if !slices.Contains(indexes[i](item), requirement.Value) {
 				return false
 			}
 		}

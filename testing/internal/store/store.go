@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -16,6 +17,9 @@ type Options struct {
 	Scheme *runtime.Scheme
 	// Resources are further kinds that are served.
 	Resources []*metav1.APIResourceList
+	// Mapper, unless nil, knows further kinds that are served, and is the REST mapper of the clients. It must not
+	// change.
+	Mapper meta.RESTMapper
 	// Now is the time of writes; nil is the real time.
 	Now func() time.Time
 	// ManagedFields says that objects are always answered with their managed fields. By default an object is once

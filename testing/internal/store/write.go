@@ -22,6 +22,8 @@ type write struct {
 	dryRun      bool
 	// strict refuses unknown fields.
 	strict bool
+	// refuseDropped refuses what is dropped, see [ClientOptions].
+	refuseDropped bool
 }
 
 // part is the subresource as a [registry.Strategy] knows it. A scale is a part of the object itself.
@@ -130,11 +132,14 @@ func (s *Store) updateRecord(
 	if err != nil {
 		return nil, err
 	}
+	drops := w.refuseDropped && w.subresource == "" && r.HasStatus() && !sameStatus(before, next)
 	v, err := live.decideUpdate(r, before, next, w.part())
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if v == unchanged && sent == nil {
+	case v == unchanged && drops:
+		return nil, errDropped(live)
+	case v == unchanged && sent == nil:
 		return live, nil
 	}
 	fields := r.fields.Updated(before, next, live.fields, s.fieldWrite(w, sent))

@@ -7,11 +7,11 @@ import (
 	discoveryfake "k8s.io/client-go/discovery/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	clientfake "sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/espalier-dev/espalier/examples/platform/delivery/api/v1alpha1"
 	"github.com/espalier-dev/espalier/examples/platform/delivery/controller"
 	"github.com/espalier-dev/espalier/generator"
+	clientfake "github.com/espalier-dev/espalier/testing/fake"
 	"github.com/espalier-dev/espalier/testing/preview"
 )
 

@@ -23,8 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
-	"github.com/espalier-dev/espalier/testing/simulation/faults"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/controllers"
+	"github.com/espalier-dev/espalier/testing/simulation/internal/plan"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/server"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/storage"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/transport"
@@ -67,11 +67,11 @@ func run(t *testing.T, options controllers.Options, test func(c cluster)) {
 	if options.Failed == nil {
 		options.Failed = func(err error) { t.Error(err) }
 	}
-	runWith(t, faults.Plan{}, options, test)
+	runWith(t, plan.Plan{}, options, test)
 }
 
 // runWith runs a test in which something goes wrong. The controllers are the actor "cluster" of the plan.
-func runWith(t *testing.T, plan faults.Plan, options controllers.Options, test func(c cluster)) {
+func runWith(t *testing.T, plan plan.Plan, options controllers.Options, test func(c cluster)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		p := &process{T: t, storage: storage.New(storage.Options{}), identities: &server.Identities{}}

@@ -17,11 +17,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/espalier-dev/espalier/testing/simulation/faults"
+	"github.com/espalier-dev/espalier/internal/fault"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/controllers"
+	"github.com/espalier-dev/espalier/testing/simulation/internal/plan"
 )
 
-var allFaults = flag.Bool("faults", false, "have each sort of fault strike each request of the controllers")
+var allFaults = flag.Bool("faults", false, "have each kind of fault strike each request of the controllers")
 
 // quick has Pods become ready after ten seconds, and those of Jobs end.
 func quick(pod *corev1.Pod) controllers.Behavior {
@@ -134,19 +135,19 @@ func (c cluster) endpoints() int {
 	return n
 }
 
-// TestFaultAtRequests has a fault strike one request of each sort that the controllers make, and the sorts of faults
+// TestFaultAtRequests has a fault strike one request of each sort that the controllers make, and the kinds of faults
 // take turns.
 func TestFaultAtRequests(t *testing.T) {
-	sorts := []faults.Sort{faults.Restarts, faults.LosesAnswer, faults.Fails, faults.Throttles, faults.Conflicts}
+	faultKinds := []fault.Kind{fault.Restarts, fault.LosesAnswer, fault.Fails, fault.Throttles, fault.Conflicts}
 	for i, call := range callsToStrike(t) {
-		for j, sort := range sorts {
-			if !sort.Fits(call.Verb) || !*allFaults && j != i%len(sorts) {
+		for j, kind := range faultKinds {
+			if !kind.Fits(call.Verb) || !*allFaults && j != i%len(faultKinds) {
 				continue
 			}
-			fault := faults.At(call, sort, 20*time.Second)
-			t.Run(fmt.Sprintf("%s %s", sort, fault), func(t *testing.T) {
+			struck := fault.At(call, kind, 20*time.Second)
+			t.Run(struck.String(), func(t *testing.T) {
 				t.Parallel()
-				plan := faults.Plan{Faults: []faults.Fault{fault}}
+				plan := plan.Plan{Faults: []fault.Fault{struck}}
 				runWith(t, plan, controllers.Options{Behavior: quick, Failed: ignored}, func(c cluster) {
 					c.live()
 					time.Sleep(75 * time.Minute)
@@ -162,16 +163,16 @@ func TestFaultAtRequests(t *testing.T) {
 
 // callsToStrike returns the calls of the controllers: all if the flag asks for all faults, else one of each verb and
 // resource.
-func callsToStrike(t *testing.T) []faults.Call {
+func callsToStrike(t *testing.T) []fault.Call {
 	t.Helper()
-	var calls []faults.Call
+	var calls []fault.Call
 	run(t, controllers.Options{Behavior: quick}, func(c cluster) {
 		begin := len(c.Log().Entries)
 		c.live()
 		seen := map[string]bool{}
 		for _, entry := range c.Log().Entries[begin:] {
 			name := entry.Call.Verb + " " + entry.Resource.String() + " " + entry.Subresource
-			if entry.Call.Actor == "cluster" && entry.Call.Verb != faults.Watch && (*allFaults || !seen[name]) {
+			if entry.Call.Actor == "cluster" && entry.Call.Verb != fault.Watch && (*allFaults || !seen[name]) {
 				seen[name] = true
 				calls = append(calls, entry.Call)
 			}
@@ -191,12 +192,12 @@ func TestGap(t *testing.T) {
 	} {
 		t.Run("of "+path, func(t *testing.T) {
 			t.Parallel()
-			of := faults.Fault{Actor: "cluster", Verb: faults.Watch, Path: path}
+			of := fault.Fault{Actor: "cluster", Verb: fault.Watch, Path: path}
 			cut, refuses, expires := of, of, of
-			cut.Sort, cut.Delay = faults.CutsWatch, time.Minute
-			refuses.Sort, refuses.Nth, refuses.Times = faults.Refuses, 2, 5
-			expires.Sort, expires.Nth = faults.Expires, 7
-			plan := faults.Plan{Faults: []faults.Fault{cut, refuses, expires}}
+			cut.Kind, cut.Delay = fault.CutsWatch, time.Minute
+			refuses.Kind, refuses.Nth, refuses.Times = fault.Refuses, 2, 5
+			expires.Kind, expires.Nth = fault.Expires, 7
+			plan := plan.Plan{Faults: []fault.Fault{cut, refuses, expires}}
 			runWith(t, plan, controllers.Options{Behavior: quick, Failed: ignored}, func(c cluster) {
 				c.change()
 				if missed := plan.Missed(c.Happened()); missed != nil {
@@ -250,8 +251,8 @@ func (c cluster) change() {
 
 // TestStaleOrphan has the watch of a dependent be later than that of its owner, which is orphaned or deleted with it.
 func TestStaleOrphan(t *testing.T) {
-	plan := faults.Plan{Faults: []faults.Fault{{
-		Sort: faults.DelaysWatch, Actor: "cluster", Path: "/api/v1/configmaps*", Delay: 10 * time.Second,
+	plan := plan.Plan{Faults: []fault.Fault{{
+		Kind: fault.DelaysWatch, Actor: "cluster", Path: "/api/v1/configmaps*", Delay: 10 * time.Second,
 	}}}
 	run := func(policy metav1.DeletionPropagation, test func(c cluster, child *corev1.ConfigMap)) {
 		runWith(t, plan, controllers.Options{Failed: ignored}, func(c cluster) {
@@ -286,19 +287,19 @@ func TestStaleOrphan(t *testing.T) {
 // TestStop stops controllers that watch, that wait for a server, that just open their watches again, and that wait for
 // an answer. The bubble ends only without a goroutine of theirs.
 func TestStop(t *testing.T) {
-	throttled := faults.Fault{
-		Sort: faults.Throttles, Actor: "cluster", Verb: faults.Create, Path: "*", Times: 100, Delay: time.Hour,
+	throttled := fault.Fault{
+		Kind: fault.Throttles, Actor: "cluster", Verb: fault.Create, Path: "*", Times: 100, Delay: time.Hour,
 	}
 	for name, test := range map[string]struct {
-		plan faults.Plan
+		plan plan.Plan
 		down time.Duration
 		wait time.Duration
 	}{
 		"watching":    {wait: time.Minute},
 		"down":        {down: time.Hour, wait: time.Minute},
 		"restarting":  {down: time.Second, wait: 3 * time.Second},
-		"opening":     {plan: faults.Plan{Latency: time.Minute}, down: time.Second, wait: 20 * time.Second},
-		"in the look": {plan: faults.Plan{Faults: []faults.Fault{throttled}}, wait: time.Minute},
+		"opening":     {plan: plan.Plan{Latency: time.Minute}, down: time.Second, wait: 20 * time.Second},
+		"in the look": {plan: plan.Plan{Faults: []fault.Fault{throttled}}, wait: time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -15,10 +15,10 @@ import (
 // definitions are the files of those that the tests draw from, by their kinds.
 var definitions = map[string]string{
 	"Keyword":  "testdata/keywords.yaml",
-	"Gadget":   "../../../internal/testenv/registry/testdata/definitions/gadgets.yaml",
-	"Tenant":   "../../../examples/tenant/config/crd/tenancy.example.com_tenants.yaml",
-	"Platform": "../../../examples/platform/config/crd/platform.example.com_platforms.yaml",
-	"Shop":     "../../../examples/shop/config/crd/shop.example.com_shops.yaml",
+	"Gadget":   "../../../internal/registry/testdata/definitions/gadgets.yaml",
+	"Tenant":   "../../../../examples/tenant/config/crd/tenancy.example.com_tenants.yaml",
+	"Platform": "../../../../examples/platform/config/crd/platform.example.com_platforms.yaml",
+	"Shop":     "../../../../examples/shop/config/crd/shop.example.com_shops.yaml",
 }
 
 func read(t testing.TB, kind string) *apiextensionsv1.CustomResourceDefinition {

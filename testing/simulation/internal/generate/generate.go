@@ -7,12 +7,15 @@ package generate
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
 
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -32,6 +35,9 @@ type Generator struct {
 // New compiles the schema of a served version of a definition. The error names what it cannot draw from by the path of
 // the field, such as a pattern without words of the allowed length. Give a hint for such a field.
 func New(definition *apiextensionsv1.CustomResourceDefinition, version string, hints Hints) (*Generator, error) {
+	if err := validate(definition); err != nil {
+		return nil, fmt.Errorf("CustomResourceDefinition %s: %w", definition.Name, err)
+	}
 	defined, err := registry.FromDefinition(definition)
 	if err != nil {
 		return nil, err
@@ -47,6 +53,25 @@ func New(definition *apiextensionsv1.CustomResourceDefinition, version string, h
 		return nil, fmt.Errorf("CustomResourceDefinition %s, version %s: %w", definition.Name, version, err)
 	}
 	return g, nil
+}
+
+// validate returns what an API server finds wrong with a definition that is created.
+func validate(definition *apiextensionsv1.CustomResourceDefinition) error {
+	complete := definition.DeepCopy()
+	apiextensionsv1.SetObjectDefaults_CustomResourceDefinition(complete)
+	var internal apiextensions.CustomResourceDefinition
+	err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(
+		complete, &internal, nil)
+	if err != nil {
+		return err
+	}
+	internal.Status.StoredVersions = nil
+	for _, version := range internal.Spec.Versions {
+		if version.Storage {
+			internal.Status.StoredVersions = append(internal.Status.StoredVersions, version.Name)
+		}
+	}
+	return validation.ValidateCustomResourceDefinition(context.Background(), &internal).ToAggregate()
 }
 
 // How often something is tried before it is given up. To mend an edit takes fewer tries: rules that refuse it may be

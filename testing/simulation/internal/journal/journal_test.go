@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-dev/espalier/internal/fault"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/journal"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/server"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/state"
@@ -258,7 +259,7 @@ func TestObjectsAreTheReaders(t *testing.T) {
 		obj := configMap("a")
 		c.must(c.Create(c.Context(), obj))
 		obj.Data["a"] = "2"
-		key := state.Key{Kind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "default", Name: "a"}
+		key := fault.Key{Kind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: "default", Name: "a"}
 		c.journal.State().Get(key).Fields()["data"].(map[string]any)["a"] = "3"
 		if got := text(c.journal.State().Get(key)); got != "1" {
 			c.Errorf("the journal has %s", got)

@@ -2,92 +2,101 @@ package state
 
 import (
 	"bytes"
-	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/espalier-dev/espalier/testing/internal/jsondiff"
+	"github.com/espalier-dev/espalier/internal/fault"
 )
 
-var (
-	podKind    = schema.GroupKind{Kind: "Pod"}
-	secretKind = schema.GroupKind{Kind: "Secret"}
-)
+var podKind = schema.GroupKind{Kind: "Pod"}
 
-// Compare returns how a state differs from the one that is wanted, in lines such as "missing: Deployment shop/web" and
-// "Deployment shop/web: spec.replicas is 2, not 3". What is by chance is not compared: see [normalize.Object]; UIDs,
-// generated names and addresses of Pods; and objects that are [Passing]. Values of Secrets are not told. Edit may
-// change the fields of both objects before. Nil changes nothing.
+// Compare returns how a state differs from the one that is wanted, in lines, see [fault.Compare]. What is by chance is
+// not compared: see [fault.Names]; and objects that are [Passing]. Edit may change the fields of both objects before.
+// Nil changes nothing.
 func Compare(got, want State, edit func(fields map[string]any)) []string {
-	gotObjects, wantObjects := got.comparable(), want.comparable()
-	keys := slices.AppendSeq(slices.Collect(maps.Keys(gotObjects)), maps.Keys(wantObjects))
-	slices.SortFunc(keys, Key.Compare)
-	var lines []string
-	for _, key := range slices.Compact(keys) {
-		g, w := gotObjects[key], wantObjects[key]
-		switch {
-		case g == nil:
-			lines = append(lines, "missing: "+key.String())
-		case w == nil:
-			lines = append(lines, "left over: "+key.String())
-		default:
-			lines = append(lines, compare(key, g, w, edit)...)
+	return fault.Compare(got.end(edit), want.end(edit), nil)
+}
+
+// end returns the objects that are compared, by their keys without what is named by chance.
+func (s State) end(edit func(fields map[string]any)) *fault.End {
+	names := s.Names()
+	e := &fault.End{Objects: map[fault.Key]*fault.Changed{}}
+	for _, obj := range s.All() {
+		if !Passing(obj.Kind) {
+			alias, _ := names.Alias(obj.Key)
+			e.Objects[alias] = &fault.Changed{Last: readable{obj, names, edit}, Group: alias}
 		}
 	}
-	return lines
+	return e
+}
+
+// Names returns the names of a state.
+func (s State) Names() *fault.Names {
+	all := map[fault.Key]*fault.Made{}
+	for uid, c := range s.created {
+		made := all[c.Key]
+		if made == nil {
+			made = &fault.Made{}
+			all[c.Key] = made
+			if obj := s.Get(c.Key); obj != nil {
+				made.Fields = obj.Fields
+			}
+		}
+		made.UIDs = append(made.UIDs, uid)
+		if c.generateName != "" {
+			made.GenerateName = c.generateName
+		}
+	}
+	for _, pod := range s.Of(podKind) {
+		if status, ok := pod.Fields()["status"].(map[string]any); ok && all[pod.Key] != nil {
+			all[pod.Key].Address, _ = status["podIP"].(string)
+		}
+	}
+	return fault.NewNames(all)
 }
 
 // readable is an object and the names in it.
 type readable struct {
 	*Object
-	names *Names
+	names *fault.Names
+	edit  func(fields map[string]any)
 }
 
-// comparable returns the objects that are compared, by their keys without what is named by chance.
-func (s State) comparable() map[Key]*readable {
-	n := s.Names()
-	objects := map[Key]*readable{}
-	for _, obj := range s.All() {
-		if !Passing(obj.Kind) {
-			objects[n.Key(obj.Key)] = &readable{obj, n}
-		}
-	}
-	return objects
+// Same implements [fault.Object].
+func (r readable) Same(other fault.Object) bool {
+	o, ok := other.(readable)
+	return ok && bytes.Equal(r.data, o.data)
 }
 
-func compare(key Key, got, want *readable, edit func(fields map[string]any)) []string {
-	if bytes.Equal(got.data, want.data) {
-		return nil
+// Normal implements [fault.Object].
+func (r readable) Normal() map[string]any {
+	fields := r.Fields()
+	if r.edit != nil {
+		r.edit(fields)
 	}
-	var lines []string
-	for _, d := range jsondiff.Diff(got.names.normalize(got.Object, edit), want.names.normalize(want.Object, edit)) {
-		line := d.String()
-		if key.Kind == secretKind {
-			line = d.Path + " differs"
-		}
-		lines = append(lines, key.String()+": "+line)
-	}
-	return lines
+	return r.names.Normalize(fields, r.Cluster)
 }
 
 // Item is an object without what is by chance.
 type Item struct {
-	Key
+	fault.Key
 	Fields map[string]any
 }
 
 // Since returns the objects that are not as they were in another state, in the order of their keys, without what is by
 // chance. Those that are [Passing] are left out. Edit may change the fields of an object before. Nil changes nothing.
 func (s State) Since(before State, edit func(fields map[string]any)) []Item {
-	n := s.Names()
+	names := s.Names()
 	var items []Item
 	for _, obj := range s.All() {
 		old := before.Get(obj.Key)
-		if Passing(obj.Kind) || old != nil && len(compare(obj.Key, &readable{obj, n}, &readable{old, n}, nil)) == 0 {
+		is := readable{obj, names, nil}
+		if Passing(obj.Kind) || old != nil && len(fault.Differences(obj.Kind, is, readable{old, names, nil})) == 0 {
 			continue
 		}
-		items = append(items, Item{n.Key(obj.Key), n.normalize(obj, edit)})
+		alias, _ := names.Alias(obj.Key)
+		items = append(items, Item{alias, readable{obj, names, edit}.Normal()})
 	}
 	slices.SortFunc(items, func(a, b Item) int { return a.Compare(b.Key) })
 	return items

@@ -1,7 +1,6 @@
 package state
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -10,33 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/espalier-dev/espalier/internal/fault"
 )
-
-// Key names an object.
-type Key struct {
-	Kind            schema.GroupKind
-	Namespace, Name string
-}
-
-// String returns the kind and the name, such as "Deployment shop/web".
-func (k Key) String() string {
-	if k.Namespace == "" {
-		return k.Kind.Kind + " " + k.Name
-	}
-	return k.Kind.Kind + " " + k.Namespace + "/" + k.Name
-}
-
-// Compare orders keys by kind, group, namespace and name.
-func (k Key) Compare(other Key) int {
-	return cmp.Or(
-		cmp.Compare(k.Kind.Kind, other.Kind.Kind), cmp.Compare(k.Kind.Group, other.Kind.Group),
-		cmp.Compare(k.Namespace, other.Namespace), cmp.Compare(k.Name, other.Name),
-	)
-}
 
 // Object is an object as it is stored. It does not change.
 type Object struct {
-	Key
+	fault.Key
 	// Version is that of the API in which the object is stored.
 	Version schema.GroupVersion
 	UID     types.UID
@@ -67,7 +46,9 @@ func NewObject(data []byte, revision int64) (*Object, error) {
 	}
 	metadata := parts.Metadata
 	return &Object{
-		Key:     Key{version.WithKind(parts.Kind).GroupKind(), metadata.Namespace, metadata.Name},
+		Key: fault.Key{
+			Kind: version.WithKind(parts.Kind).GroupKind(), Namespace: metadata.Namespace, Name: metadata.Name,
+		},
 		Version: version, UID: metadata.UID, Deleted: metadata.DeletionTimestamp != "",
 		generateName: metadata.GenerateName, revision: revision, data: data,
 	}, nil

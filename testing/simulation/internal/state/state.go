@@ -8,11 +8,13 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/espalier-dev/espalier/internal/fault"
 )
 
 // Creation is how an object came into being.
 type Creation struct {
-	Key
+	fault.Key
 	// Actor is who created the object, empty for the API server.
 	Actor string
 	At    time.Time
@@ -27,7 +29,7 @@ type State struct {
 	kinds   map[schema.GroupKind]map[types.NamespacedName]*Object
 	created map[types.UID]Creation
 	// last are the UIDs of the last objects of all keys.
-	last map[Key]types.UID
+	last map[fault.Key]types.UID
 }
 
 // New returns an empty state.
@@ -35,12 +37,12 @@ func New() State {
 	return State{
 		kinds:   map[schema.GroupKind]map[types.NamespacedName]*Object{},
 		created: map[types.UID]Creation{},
-		last:    map[Key]types.UID{},
+		last:    map[fault.Key]types.UID{},
 	}
 }
 
 // Get returns an object, nil if there is none.
-func (s State) Get(key Key) *Object {
+func (s State) Get(key fault.Key) *Object {
 	return s.kinds[key.Kind][types.NamespacedName{Namespace: key.Namespace, Name: key.Name}]
 }
 

@@ -10,14 +10,15 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/espalier-dev/espalier/internal/fault"
 	"github.com/espalier-dev/espalier/internal/testenv/demo"
 	"github.com/espalier-dev/espalier/testing/simulation"
-	"github.com/espalier-dev/espalier/testing/simulation/faults"
+	"github.com/espalier-dev/espalier/testing/simulation/internal/plan"
 )
 
 // deploymentsAreSilent keeps the cluster from writing how Deployments are, because a scenario does.
-var deploymentsAreSilent = faults.Fault{
-	Sort: faults.Refuses, Actor: "cluster", Verb: faults.Update,
+var deploymentsAreSilent = fault.Fault{
+	Kind: fault.Refuses, Actor: "cluster", Verb: fault.Update,
 	Path: "/apis/apps/v1/namespaces/*/deployments/*/status", Times: math.MaxInt32,
 }
 
@@ -30,7 +31,7 @@ func PlayDemo(t *testing.T, open func(context.Context, demo.Options) (*demo.Scen
 		// Roles count.
 		Rules:               []rbacv1.PolicyRule{},
 		ChangingDefinitions: true,
-		Plan:                faults.Plan{Faults: []faults.Fault{deploymentsAreSilent}},
+		Plan:                plan.Plan{Faults: []fault.Fault{deploymentsAreSilent}},
 	}
 	simulation.Run(t, options, func(w *simulation.World) {
 		var printed strings.Builder

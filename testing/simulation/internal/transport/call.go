@@ -17,7 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 
-	"github.com/espalier-dev/espalier/testing/simulation/faults"
+	"github.com/espalier-dev/espalier/internal/fault"
+	"github.com/espalier-dev/espalier/testing/simulation/internal/plan"
 )
 
 var requests = apirequest.RequestInfoFactory{
@@ -30,13 +31,13 @@ func (x *exchange) describe() error {
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", x.request.Method, x.request.URL.Path, err)
 	}
-	x.call = faults.Call{Actor: x.client.actor, Verb: info.Verb, Path: info.Path}
+	x.call = fault.Call{Actor: x.client.actor, Verb: info.Verb, Path: info.Path}
 	x.entry = &Entry{
 		Resource:    schema.GroupResource{Group: info.APIGroup, Resource: info.Resource},
 		Subresource: info.Subresource, Namespace: info.Namespace, Name: info.Name,
 	}
 	if !info.IsResourceRequest {
-		x.call.Verb = faults.Discover
+		x.call.Verb = fault.Discover
 		return nil
 	}
 	if kind := x.network.options.Kind; kind != nil {
@@ -48,12 +49,12 @@ func (x *exchange) describe() error {
 		}
 	}
 	switch {
-	case info.Verb == faults.Create && info.Name == "":
+	case info.Verb == fault.Create && info.Name == "":
 		return x.describeCreate()
-	case info.Verb == faults.List || info.Verb == faults.Watch:
+	case info.Verb == fault.List || info.Verb == fault.Watch:
 		x.describeSelection(info)
-	case info.Verb == faults.Patch && x.request.Header.Get("Content-Type") == string(types.ApplyYAMLPatchType):
-		x.call.Verb = faults.Apply
+	case info.Verb == fault.Patch && x.request.Header.Get("Content-Type") == string(types.ApplyYAMLPatchType):
+		x.call.Verb = fault.Apply
 	}
 	return nil
 }
@@ -130,7 +131,7 @@ func nameIn(body []byte) string {
 func (x *exchange) setTimeout() {
 	query := x.request.URL.Query()
 	wanted, err := strconv.Atoi(query.Get("timeoutSeconds"))
-	least, most := int(faults.LeastWatchTimeout/time.Second), int(faults.MostWatchTimeout/time.Second)
+	least, most := int(plan.LeastWatchTimeout/time.Second), int(plan.MostWatchTimeout/time.Second)
 	if err != nil || wanted < least || wanted > most {
 		return
 	}

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
-	"github.com/espalier-dev/espalier/testing/simulation/faults"
+	"github.com/espalier-dev/espalier/internal/fault"
 )
 
 // Client is the transport of one process of an actor.
@@ -101,7 +101,7 @@ func (c *Client) newExchange(request *http.Request) (*exchange, error) {
 		x.closeBody()
 		return nil, err
 	}
-	if x.call.Verb == faults.Watch {
+	if x.call.Verb == fault.Watch {
 		x.setTimeout()
 	}
 	return x, nil

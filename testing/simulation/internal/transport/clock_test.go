@@ -12,13 +12,13 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
-	"github.com/espalier-dev/espalier/testing/simulation/faults"
+	"github.com/espalier-dev/espalier/testing/simulation/internal/plan"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/server"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/transport"
 )
 
 // wrong has the clocks of two replicas wrong.
-var wrong = transport.Options{Plan: faults.Plan{Clocks: []faults.Clock{
+var wrong = transport.Options{Plan: plan.Plan{Clocks: []plan.Clock{
 	{Actor: "fast", Ahead: 5 * time.Minute}, {Actor: "behind", Ahead: -90 * time.Second},
 }}}
 

@@ -24,8 +24,8 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/espalier-dev/espalier/testing/simulation/faults"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/informers"
+	"github.com/espalier-dev/espalier/testing/simulation/internal/plan"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/random"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/server"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/storage"
@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 type cluster struct {
 	*testing.T
 	*transport.Network
-	plan    faults.Plan
+	plan    plan.Plan
 	operate func(mgr ctrl.Manager) error
 	storage *storage.Storage
 	options server.Options
@@ -55,7 +55,7 @@ type cluster struct {
 }
 
 // simulate runs a test with a server and an operator in a bubble.
-func simulate(t *testing.T, p faults.Plan, operate func(mgr ctrl.Manager) error, test func(c *cluster)) {
+func simulate(t *testing.T, p plan.Plan, operate func(mgr ctrl.Manager) error, test func(c *cluster)) {
 	t.Helper()
 	random.Seed(p.Seed)
 	synctest.Test(t, func(t *testing.T) {

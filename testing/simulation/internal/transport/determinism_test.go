@@ -13,7 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/espalier-dev/espalier/testing/simulation/faults"
+	"github.com/espalier-dev/espalier/internal/fault"
+	"github.com/espalier-dev/espalier/testing/simulation/internal/plan"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/transport"
 )
 
@@ -42,7 +43,7 @@ func sameAs(t *testing.T, first *string, run, text string) {
 
 // crowd has 3 actors with 8 workers each write objects and watch, and start again when they die. It returns the log, and
 // what happened.
-func crowd(t *testing.T, p faults.Plan) (log string, happened []faults.Fault) {
+func crowd(t *testing.T, p plan.Plan) (log string, happened []fault.Fault) {
 	options := transport.Options{Plan: p}
 	run(t, options, func(f *fixture) {
 		var group sync.WaitGroup
@@ -96,33 +97,33 @@ func (p *process) work(path string) {
 // time.
 func TestSamePlanGivesSameFaults(t *testing.T) {
 	for seed := range uint64(5) {
-		p := faults.FromSeed(seed, faults.Options{Delay: time.Minute})
+		p := plan.FromSeed(seed, plan.Options{Delay: time.Minute})
 		var first, order string
-		var happened []faults.Fault
+		var happened []fault.Fault
 		processors(t, 3, func(run string) {
 			var log string
 			log, happened = crowd(t, p)
-			sameAs(t, &first, run, fmt.Sprintln(happened))
+			sameAs(t, &first, run, (plan.Plan{Faults: happened}).Code())
 			sameAs(t, &order, run, log)
 		})
 		if len(happened) == 0 {
 			t.Errorf("seed %d lets nothing go wrong", seed)
 		}
 		// What happened, by count, is the same again.
-		again, _ := crowd(t, faults.Plan{Seed: p.Seed, Latency: p.Latency, Faults: happened})
+		again, _ := crowd(t, plan.Plan{Seed: p.Seed, Latency: p.Latency, Faults: happened})
 		sameAs(t, &order, "the run by count", again)
 	}
 }
 
 // TestSameFaultsWithoutLatency has faults in an order that only the scheduler knows.
 func TestSameFaultsWithoutLatency(t *testing.T) {
-	p := faults.FromSeed(1, faults.Options{Sorts: []faults.Sort{faults.Fails, faults.Conflicts, faults.Throttles, faults.LosesAnswer}})
+	p := plan.FromSeed(1, plan.Options{Kinds: []fault.Kind{fault.Fails, fault.Conflicts, fault.Throttles, fault.LosesAnswer}})
 	p.Latency = 0
-	p.Chances = []faults.Chance{{Sort: faults.Fails, OneIn: 8}, {Sort: faults.LosesAnswer, OneIn: 8}}
+	p.Chances = []plan.Chance{{Kind: fault.Fails, OneIn: 8}, {Kind: fault.LosesAnswer, OneIn: 8}}
 	var first string
 	processors(t, 5, func(run string) {
 		_, happened := crowd(t, p)
-		slices.SortFunc(happened, func(a, b faults.Fault) int { return strings.Compare(a.String(), b.String()) })
-		sameAs(t, &first, run, (faults.Plan{Faults: happened}).String())
+		slices.SortFunc(happened, func(a, b fault.Fault) int { return strings.Compare(a.String(), b.String()) })
+		sameAs(t, &first, run, (plan.Plan{Faults: happened}).Code())
 	})
 }

@@ -18,7 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/espalier-dev/espalier/testing/simulation/faults"
+	"github.com/espalier-dev/espalier/internal/fault"
 )
 
 // What clients see of connections that are refused and broken is what they see on a network, for client-go tries again
@@ -35,14 +35,14 @@ var (
 var errPlan = errors.New("the plan says so")
 
 // refusal is the answer of an API server that does not do what it is asked.
-func (x *exchange) refusal(fault faults.Fault) *http.Response {
+func (x *exchange) refusal(struck fault.Fault) *http.Response {
 	var status *apierrors.StatusError
-	switch fault.Sort {
-	case faults.Conflicts:
+	switch struck.Kind {
+	case fault.Conflicts:
 		status = apierrors.NewConflict(x.entry.Resource, x.entry.Name, errPlan)
-	case faults.Throttles:
-		status = apierrors.NewTooManyRequests(errPlan.Error(), seconds(fault.Delay))
-	case faults.Expires:
+	case fault.Throttles:
+		status = apierrors.NewTooManyRequests(errPlan.Error(), seconds(struck.Delay))
+	case fault.Expires:
 		status = apierrors.NewResourceExpired(errPlan.Error())
 	default:
 		status = apierrors.NewInternalError(errPlan)
@@ -53,8 +53,8 @@ func (x *exchange) refusal(fault faults.Fault) *http.Response {
 		body = []byte(err.Error())
 	}
 	header := http.Header{"Content-Type": {runtime.ContentTypeJSON}}
-	if fault.Sort == faults.Throttles {
-		header.Set("Retry-After", strconv.Itoa(seconds(fault.Delay)))
+	if struck.Kind == fault.Throttles {
+		header.Set("Retry-After", strconv.Itoa(seconds(struck.Delay)))
 	}
 	code := int(status.ErrStatus.Code)
 	return &http.Response{

@@ -5,7 +5,8 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/espalier-dev/espalier/testing/simulation/faults"
+	"github.com/espalier-dev/espalier/internal/fault"
+	"github.com/espalier-dev/espalier/testing/simulation/internal/plan"
 )
 
 // exchange is a request and its answer.
@@ -19,8 +20,8 @@ type exchange struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
-	call     faults.Call
-	decision faults.Decision
+	call     fault.Call
+	decision plan.Decision
 	// entry belongs to the lock of the network once it is in the log.
 	entry *Entry
 	cut   *time.Timer
@@ -32,21 +33,21 @@ func (x *exchange) do() (*http.Response, error) {
 		x.closeBody()
 		err = x.notice(err)
 		if err != errDead {
-			x.logArrival(faults.Fault{})
+			x.logArrival(fault.Fault{})
 			x.logAnswer(0, err)
 		}
 		return nil, err
 	}
-	fault := x.decision.Fault
-	x.logArrival(fault)
-	response, err := x.meet(fault)
+	struck := x.decision.Fault
+	x.logArrival(struck)
+	response, err := x.meet(struck)
 	if err != nil {
 		x.logAnswer(0, err)
 		return nil, err
 	}
 	x.logAnswer(response.StatusCode, nil)
 	x.open(response)
-	if err := x.after(fault); err != nil {
+	if err := x.after(struck); err != nil {
 		_ = response.Body.Close()
 		err = x.notice(err)
 		x.logAnswer(response.StatusCode, err)
@@ -56,26 +57,26 @@ func (x *exchange) do() (*http.Response, error) {
 }
 
 // meet is what the request meets: a fault that has no effect, or the server.
-func (x *exchange) meet(fault faults.Fault) (*http.Response, error) {
-	switch fault.Sort {
-	case faults.Refuses:
+func (x *exchange) meet(struck fault.Fault) (*http.Response, error) {
+	switch struck.Kind {
+	case fault.Refuses:
 		x.closeBody()
 		return nil, errRefused
-	case faults.Restarts:
+	case fault.Restarts:
 		x.closeBody()
-		x.network.Restart(fault.Delay)
+		x.network.Restart(struck.Delay)
 		return nil, errRefused
-	case faults.DiesBefore:
+	case fault.DiesBefore:
 		x.closeBody()
 		x.client.Kill()
 		return nil, errDead
-	case faults.Conflicts:
+	case fault.Conflicts:
 		x.interfere()
 		x.closeBody()
-		return x.refusal(fault), nil
-	case faults.Fails, faults.Throttles, faults.Expires:
+		return x.refusal(struck), nil
+	case fault.Fails, fault.Throttles, fault.Expires:
 		x.closeBody()
-		return x.refusal(fault), nil
+		return x.refusal(struck), nil
 	}
 	server := x.network.serving()
 	if server == nil {
@@ -90,15 +91,15 @@ func (x *exchange) meet(fault faults.Fault) (*http.Response, error) {
 }
 
 // after is what happens before the answer has arrived.
-func (x *exchange) after(fault faults.Fault) error {
-	switch fault.Sort {
-	case faults.LosesAnswer:
+func (x *exchange) after(struck fault.Fault) error {
+	switch struck.Kind {
+	case fault.LosesAnswer:
 		return errReset
-	case faults.DiesAfter:
+	case fault.DiesAfter:
 		x.client.Kill()
 		return errDead
-	case faults.CutsWatch:
-		x.cut = time.AfterFunc(fault.Delay, func() { x.cancel(errReset) })
+	case fault.CutsWatch:
+		x.cut = time.AfterFunc(struck.Delay, func() { x.cancel(errReset) })
 	}
 	return x.wait(x.decision.Back)
 }
@@ -165,7 +166,7 @@ func (x *exchange) end(err error) {
 		x.cut.Stop()
 	}
 	x.cancel(context.Canceled)
-	if x.call.Verb == faults.Watch && err == errReset && x.entry.Status != 0 {
+	if x.call.Verb == fault.Watch && err == errReset && x.entry.Status != 0 {
 		x.logEnd(err)
 	}
 }

@@ -11,15 +11,16 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/espalier-dev/espalier/testing/simulation/faults"
+	"github.com/espalier-dev/espalier/internal/fault"
+	"github.com/espalier-dev/espalier/testing/simulation/internal/plan"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/server"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/transport"
 )
 
-// TestFaults has each sort of fault strike the first update, which is then tried again.
+// TestFaults has each kind of fault strike the first update, which is then tried again.
 func TestFaults(t *testing.T) {
 	for _, row := range []struct {
-		sort   faults.Sort
+		kind   fault.Kind
 		delay  time.Duration
 		status int
 		err    error
@@ -28,16 +29,16 @@ func TestFaults(t *testing.T) {
 		others int
 		logged string
 	}{
-		{faults.Refuses, 0, 0, syscall.ECONNREFUSED, false, 0, "connection refused ! the connection is refused"},
-		{faults.Fails, 0, 500, nil, false, 0, "500 ! an internal error, without effect"},
-		{faults.LosesAnswer, 0, 0, syscall.ECONNRESET, true, 0, "201 ! the answer is lost"},
-		{faults.Conflicts, 0, 409, nil, false, 2, "409 ! a conflict: somebody else wrote the object"},
-		{faults.Throttles, 1500 * time.Millisecond, 429, nil, false, 0,
+		{fault.Refuses, 0, 0, syscall.ECONNREFUSED, false, 0, "connection refused ! the connection is refused"},
+		{fault.Fails, 0, 500, nil, false, 0, "500 ! an internal error, without effect"},
+		{fault.LosesAnswer, 0, 0, syscall.ECONNRESET, true, 0, "201 ! the answer is lost"},
+		{fault.Conflicts, 0, 409, nil, false, 2, "409 ! a conflict: somebody else wrote the object"},
+		{fault.Throttles, 1500 * time.Millisecond, 429, nil, false, 0,
 			"429 ! too many requests, without effect, 1.5s"},
 	} {
-		t.Run(string(row.sort), func(t *testing.T) {
-			fault := faults.Fault{Sort: row.sort, Verb: faults.Update, Path: one, Delay: row.delay}
-			run(t, with(fault), func(f *fixture) {
+		t.Run(string(row.kind), func(t *testing.T) {
+			struck := fault.Fault{Kind: row.kind, Verb: fault.Update, Path: one, Delay: row.delay}
+			run(t, with(struck), func(f *fixture) {
 				c := f.Client("operator")
 				first := f.ask(c, http.MethodPut, one, "{}")
 				if first.status != row.status || !errors.Is(first.err, row.err) {
@@ -47,7 +48,7 @@ func TestFaults(t *testing.T) {
 					strings.Count(had, http.MethodPatch) != row.others {
 					f.Errorf("the server got %q", had)
 				}
-				if after := first.header.Get("Retry-After"); (row.sort == faults.Throttles) != (after == "2") {
+				if after := first.header.Get("Retry-After"); (row.kind == fault.Throttles) != (after == "2") {
 					f.Errorf("to be tried again after %q", after)
 				}
 				if second := f.ask(c, http.MethodPut, one, "{}"); second.status != 201 || second.body != "{}" {
@@ -55,7 +56,7 @@ func TestFaults(t *testing.T) {
 				}
 				f.logged("00:00:00.000 operator update configmaps shop/one → " + row.logged + "\n" +
 					"00:00:00.000 operator update configmaps shop/one → 201\n")
-				if missed := (faults.Plan{Faults: []faults.Fault{fault}}).Missed(f.Happened()); missed != nil {
+				if missed := (plan.Plan{Faults: []fault.Fault{struck}}).Missed(f.Happened()); missed != nil {
 					f.Errorf("missed are %v", missed)
 				}
 			})
@@ -64,7 +65,7 @@ func TestFaults(t *testing.T) {
 }
 
 func TestExpires(t *testing.T) {
-	run(t, with(faults.Fault{Sort: faults.Expires, Path: configMaps}), func(f *fixture) {
+	run(t, with(fault.Fault{Kind: fault.Expires, Path: configMaps}), func(f *fixture) {
 		c := f.Client("operator")
 		for _, query := range []string{"", "?watch=1"} {
 			if a := f.ask(c, http.MethodGet, configMaps+query, ""); a.status != 410 {
@@ -78,9 +79,9 @@ func TestExpires(t *testing.T) {
 }
 
 func TestDeath(t *testing.T) {
-	for sort, effect := range map[faults.Sort]string{faults.DiesBefore: "", faults.DiesAfter: "PUT " + one} {
-		t.Run(string(sort), func(t *testing.T) {
-			run(t, with(faults.Fault{Sort: sort, Actor: "operator", Verb: faults.Update}), func(f *fixture) {
+	for kind, effect := range map[fault.Kind]string{fault.DiesBefore: "", fault.DiesAfter: "PUT " + one} {
+		t.Run(string(kind), func(t *testing.T) {
+			run(t, with(fault.Fault{Kind: kind, Actor: "operator", Verb: fault.Update}), func(f *fixture) {
 				c := f.Client("operator")
 				f.update(c, true)
 				if had := f.had(); had != effect {
@@ -107,8 +108,8 @@ func (f *fixture) update(c http.RoundTripper, dead bool) {
 // TestDeathEndsWhatIsUnderWay kills a process with a request that has not arrived, one whose answer has not arrived,
 // and none of another process.
 func TestDeathEndsWhatIsUnderWay(t *testing.T) {
-	p := faults.Plan{Seed: 1, Latency: time.Minute, Actors: []string{"operator"}}
-	first := p.Decide(faults.Call{Actor: "operator", Verb: faults.Update, Path: one, N: 1})
+	p := plan.Plan{Seed: 1, Latency: time.Minute, Actors: []string{"operator"}}
+	first := p.Decide(fault.Call{Actor: "operator", Verb: fault.Update, Path: one, N: 1})
 	run(t, transport.Options{Plan: p}, func(f *fixture) {
 		c, other := f.Client("operator"), f.Client("operator-2")
 		go f.update(c, true)
@@ -155,7 +156,7 @@ func TestDeathIsWhyRequestsEnd(t *testing.T) {
 // TestRestart restarts the server while there are a watch and a request whose answer has not arrived.
 func TestRestart(t *testing.T) {
 	var f *fixture
-	options := with(faults.Fault{Sort: faults.Restarts, Actor: "user", Delay: 10 * time.Second})
+	options := with(fault.Fault{Kind: fault.Restarts, Actor: "user", Delay: 10 * time.Second})
 	options.Plan.Latency, options.Plan.Actors = time.Hour, []string{"slow"}
 	stopped := make(chan struct{}, 1)
 	options.Restart = func() {

@@ -13,7 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/espalier-dev/espalier/testing/simulation/faults"
+	"github.com/espalier-dev/espalier/internal/fault"
+	"github.com/espalier-dev/espalier/testing/simulation/internal/plan"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/server"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/transport"
 )
@@ -153,6 +154,6 @@ func (f *fixture) logged(want string) {
 }
 
 // with returns options with faults by count.
-func with(all ...faults.Fault) transport.Options {
-	return transport.Options{Plan: faults.Plan{Faults: all}}
+func with(all ...fault.Fault) transport.Options {
+	return transport.Options{Plan: plan.Plan{Faults: all}}
 }

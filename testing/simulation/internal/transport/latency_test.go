@@ -9,17 +9,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/espalier-dev/espalier/testing/simulation/faults"
+	"github.com/espalier-dev/espalier/internal/fault"
+	"github.com/espalier-dev/espalier/testing/simulation/internal/plan"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/transport"
 )
 
-var slow = transport.Options{Plan: faults.Plan{Seed: 3, Latency: time.Minute}}
+var slow = transport.Options{Plan: plan.Plan{Seed: 3, Latency: time.Minute}}
 
 func TestLatency(t *testing.T) {
 	run(t, slow, func(f *fixture) {
 		c := f.Client("operator")
 		for n := range 3 {
-			d := slow.Plan.Decide(faults.Call{Actor: "operator", Verb: faults.Get, Path: one, N: n + 1})
+			d := slow.Plan.Decide(fault.Call{Actor: "operator", Verb: fault.Get, Path: one, N: n + 1})
 			began := time.Now()
 			f.get(c)
 			if took := time.Since(began); took != d.There+d.Back {
@@ -49,7 +50,7 @@ func TestLatencyIsNotAQueue(t *testing.T) {
 		began := time.Now()
 		for i := range 50 {
 			path := fmt.Sprintf("%s/%d", configMaps, i)
-			d := slow.Plan.Decide(faults.Call{Actor: "operator", Verb: faults.Get, Path: path, N: 1})
+			d := slow.Plan.Decide(fault.Call{Actor: "operator", Verb: fault.Get, Path: path, N: 1})
 			longest = max(longest, d.There+d.Back)
 			group.Go(func() { f.ask(c, http.MethodGet, path, "") })
 		}
@@ -65,7 +66,7 @@ func TestCancelledRequest(t *testing.T) {
 	run(t, slow, func(f *fixture) {
 		c := f.Client("operator")
 		for n, effect := range []string{"", "PUT " + one} {
-			d := slow.Plan.Decide(faults.Call{Actor: "operator", Verb: faults.Update, Path: one, N: n + 1})
+			d := slow.Plan.Decide(fault.Call{Actor: "operator", Verb: fault.Update, Path: one, N: n + 1})
 			patience := d.There - 1
 			if effect != "" {
 				patience = d.There + d.Back - 1

@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/espalier-dev/espalier/testing/simulation/faults"
+	"github.com/espalier-dev/espalier/internal/fault"
 )
 
 // Entry is a line of the log.
@@ -15,7 +15,7 @@ type Entry struct {
 	// At is when the request arrived at the server, or failed before, since the network began.
 	At time.Duration
 	// Call is the request as the plan sees it.
-	Call faults.Call
+	Call fault.Call
 	// Resource is empty if the request is not for one.
 	Resource schema.GroupResource
 	// Kind is empty if it is not known.
@@ -28,8 +28,8 @@ type Entry struct {
 	Status int
 	// Error is why no answer arrived.
 	Error string
-	// Fault is what went wrong. Its sort is empty if nothing did.
-	Fault faults.Fault
+	// Fault is what went wrong. Its kind is empty if nothing did.
+	Fault fault.Fault
 	// End is set in a line of its own that says why a watch ended, if its connection was broken.
 	End string
 	// Note is set in a line that is not about a request.
@@ -135,16 +135,16 @@ func (n *Network) Note(text string) {
 }
 
 // logArrival notes that the request is at the server, or meets a fault instead.
-func (x *exchange) logArrival(fault faults.Fault) {
+func (x *exchange) logArrival(struck fault.Fault) {
 	n := x.network
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	x.entry.At, x.entry.Fault = n.now(), fault
-	if fault.Sort != "" {
-		n.happened = append(n.happened, fault)
+	x.entry.At, x.entry.Fault = n.now(), struck
+	if struck.Kind != "" {
+		n.happened = append(n.happened, struck)
 		n.struck = time.Now()
 	}
-	if n.options.Unlogged == nil || fault.Sort != "" || !n.options.Unlogged(x.call) {
+	if n.options.Unlogged == nil || struck.Kind != "" || !n.options.Unlogged(x.call) {
 		n.log.add(x.entry)
 	}
 	n.log.counts[Counted{x.call.Actor, x.call.Verb, x.entry.kind()}]++
@@ -169,7 +169,7 @@ func (x *exchange) logEnd(err error) {
 		return
 	}
 	ended := *x.entry
-	ended.At, ended.End, ended.Fault = n.now(), short(err), faults.Fault{}
+	ended.At, ended.End, ended.Fault = n.now(), short(err), fault.Fault{}
 	n.log.add(&ended)
 }
 

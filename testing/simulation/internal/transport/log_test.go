@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/espalier-dev/espalier/testing/simulation/faults"
+	"github.com/espalier-dev/espalier/internal/fault"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/transport"
 )
 
@@ -90,7 +90,7 @@ func TestLog(t *testing.T) {
 		if n := since.Of("operator"); n != 16 {
 			f.Errorf("there were %d requests", n)
 		}
-		if n := since.Of("operator", faults.Create, faults.Apply); n != 6 {
+		if n := since.Of("operator", fault.Create, fault.Apply); n != 6 {
 			f.Errorf("there were %d creates and applies", n)
 		}
 		if n := since.Of("kubelet"); n != 0 {

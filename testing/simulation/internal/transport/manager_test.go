@@ -5,7 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/espalier-dev/espalier/testing/simulation/faults"
+	"github.com/espalier-dev/espalier/internal/fault"
+	"github.com/espalier-dev/espalier/testing/simulation/internal/plan"
 )
 
 const (
@@ -13,26 +14,26 @@ const (
 	parent = "/apis/apps/v1/namespaces/default/deployments/web"
 )
 
-// byCount are faults that strike the story, each of a sort.
-var byCount = []faults.Fault{
-	{Sort: faults.Refuses, Actor: "operator", Verb: faults.Create, Path: child},
-	{Sort: faults.Fails, Actor: "operator", Verb: faults.Update, Path: child},
-	{Sort: faults.LosesAnswer, Actor: "operator", Verb: faults.Create, Path: child},
-	{Sort: faults.Conflicts, Actor: "operator", Verb: faults.Update, Path: child},
-	{Sort: faults.Throttles, Actor: "operator", Verb: faults.Patch, Path: parent, Times: 12, Delay: time.Second},
-	{Sort: faults.Expires, Actor: "operator", Verb: faults.Watch, Path: "/api/v1/configmaps", Nth: 2},
-	{Sort: faults.CutsWatch, Actor: "operator", Verb: faults.Watch, Path: "/apis/apps/v1/deployments", Delay: time.Minute},
-	{Sort: faults.DelaysWatch, Actor: "operator", Verb: faults.Watch, Path: "/api/v1/configmaps*", Delay: 10 * time.Minute},
-	{Sort: faults.DiesBefore, Actor: "operator", Verb: faults.Create, Path: child},
-	{Sort: faults.DiesAfter, Actor: "operator", Verb: faults.Create, Path: child},
-	{Sort: faults.Restarts, Actor: "operator", Verb: faults.Patch, Path: parent, Delay: 10 * time.Second},
+// byCount are faults that strike the story, each of a kind.
+var byCount = []fault.Fault{
+	{Kind: fault.Refuses, Actor: "operator", Verb: fault.Create, Path: child},
+	{Kind: fault.Fails, Actor: "operator", Verb: fault.Update, Path: child},
+	{Kind: fault.LosesAnswer, Actor: "operator", Verb: fault.Create, Path: child},
+	{Kind: fault.Conflicts, Actor: "operator", Verb: fault.Update, Path: child},
+	{Kind: fault.Throttles, Actor: "operator", Verb: fault.Patch, Path: parent, Times: 12, Delay: time.Second},
+	{Kind: fault.Expires, Actor: "operator", Verb: fault.Watch, Path: "/api/v1/configmaps", Nth: 2},
+	{Kind: fault.CutsWatch, Actor: "operator", Verb: fault.Watch, Path: "/apis/apps/v1/deployments", Delay: time.Minute},
+	{Kind: fault.DelaysWatch, Actor: "operator", Verb: fault.Watch, Path: "/api/v1/configmaps*", Delay: 10 * time.Minute},
+	{Kind: fault.DiesBefore, Actor: "operator", Verb: fault.Create, Path: child},
+	{Kind: fault.DiesAfter, Actor: "operator", Verb: fault.Create, Path: child},
+	{Kind: fault.Restarts, Actor: "operator", Verb: fault.Patch, Path: parent, Delay: 10 * time.Second},
 }
 
-// TestManagerRecovers has the operator meet each sort of fault, which it gets over, and the same happens again.
+// TestManagerRecovers has the operator meet each kind of fault, which it gets over, and the same happens again.
 func TestManagerRecovers(t *testing.T) {
-	for _, fault := range byCount {
-		t.Run(string(fault.Sort), func(t *testing.T) {
-			p := faults.Plan{Faults: []faults.Fault{fault}}
+	for _, struck := range byCount {
+		t.Run(string(struck.Kind), func(t *testing.T) {
+			p := plan.Plan{Faults: []fault.Fault{struck}}
 			var first string
 			processors(t, 1, func(run string) {
 				simulate(t, p, keep, func(c *cluster) {
@@ -43,29 +44,29 @@ func TestManagerRecovers(t *testing.T) {
 					if missed := p.Missed(happened); missed != nil {
 						c.Errorf("missed are %v:\n%s", missed, c.Log())
 					}
-					sameAs(t, &first, run, faults.Plan{Faults: happened}.String())
+					sameAs(t, &first, run, plan.Plan{Faults: happened}.Code())
 				})
 			})
 		})
 	}
-	if len(byCount) != len(faults.Sorts) || slices.ContainsFunc(faults.Sorts, func(s faults.Sort) bool {
-		return !slices.ContainsFunc(byCount, func(f faults.Fault) bool { return f.Sort == s })
+	if len(byCount) != len(plan.Kinds) || slices.ContainsFunc(plan.Kinds, func(k fault.Kind) bool {
+		return !slices.ContainsFunc(byCount, func(f fault.Fault) bool { return f.Kind == k })
 	}) {
-		t.Error("a sort is not tried")
+		t.Error("a kind is not tried")
 	}
 }
 
 // TestManagerUnderSeeds has the operator get over what seeds draw.
 func TestManagerUnderSeeds(t *testing.T) {
-	happened := map[faults.Sort]int{}
+	happened := map[fault.Kind]int{}
 	for seed := range uint64(10) {
-		p := faults.FromSeed(seed, faults.Options{Actors: []string{"operator"}})
+		p := plan.FromSeed(seed, plan.Options{Actors: []string{"operator"}})
 		simulate(t, p, keep, func(c *cluster) {
 			if !c.story() {
 				c.Errorf("seed %d, %v: the work is not done:\n%s", seed, p, c.Log())
 			}
 			for _, f := range c.Happened() {
-				happened[f.Sort]++
+				happened[f.Kind]++
 			}
 		})
 	}

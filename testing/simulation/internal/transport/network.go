@@ -8,21 +8,22 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/espalier-dev/espalier/testing/simulation/faults"
+	"github.com/espalier-dev/espalier/internal/fault"
+	"github.com/espalier-dev/espalier/testing/simulation/internal/plan"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/random"
 )
 
 // Options say what a network is like.
 type Options struct {
 	// Plan is what goes wrong.
-	Plan faults.Plan
+	Plan plan.Plan
 	// Restart is called in a goroutine of its own when the API server restarts. It may stop the server, and has to call
 	// Serve when one answers again. Until then, it is not called again. Nil lets the same server go on.
 	Restart func()
 	// Kind returns the kind of a resource for the log, or "". Nil shows resources.
 	Kind func(resource schema.GroupResource) string
 	// Unlogged says which calls are counted, but not kept in the log unless a fault strikes them. Nil keeps all.
-	Unlogged func(call faults.Call) bool
+	Unlogged func(call fault.Call) bool
 	// Lines is how many lines the log keeps. 0 stands for 10,000.
 	Lines int
 }
@@ -41,7 +42,7 @@ type Network struct {
 	made map[uint64]int
 	// open are the requests whose answers have not been read to the end, in the order in which they began.
 	open     []*exchange
-	happened []faults.Fault
+	happened []fault.Fault
 	// calm says that no fault strikes.
 	calm bool
 	// struck is when the last fault did.
@@ -93,7 +94,7 @@ func (n *Network) Restart(down time.Duration) {
 }
 
 // Happened returns the faults that happened, each as a fault of one call, in the order in which they did.
-func (n *Network) Happened() []faults.Fault {
+func (n *Network) Happened() []fault.Fault {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Clone(n.happened)
@@ -119,7 +120,7 @@ func (n *Network) begin(x *exchange) error {
 	x.entry.Call = x.call
 	x.decision = n.options.Plan.Decide(x.call)
 	if n.calm {
-		x.decision.Fault = faults.Fault{}
+		x.decision.Fault = fault.Fault{}
 	}
 	n.open = append(n.open, x)
 	return nil

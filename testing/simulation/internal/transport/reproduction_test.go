@@ -19,7 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/espalier-dev/espalier/testing/simulation/faults"
+	"github.com/espalier-dev/espalier/internal/fault"
+	"github.com/espalier-dev/espalier/testing/simulation/internal/plan"
 )
 
 // forgetful is an operator with a bug: it creates a child with a random name for each Deployment, and notes the name
@@ -83,7 +84,7 @@ func (f forgetful) update(ctx context.Context, parent *appsv1.Deployment) error 
 }
 
 // forgotten has the operator look after ten parents. It returns the parents that have more than one child, and the log.
-func forgotten(t *testing.T, p faults.Plan) (failure, log string, happened []faults.Fault) {
+func forgotten(t *testing.T, p plan.Plan) (failure, log string, happened []fault.Fault) {
 	simulate(t, p, forget, func(c *cluster) {
 		ctx := c.Context()
 		for i := range 10 {
@@ -135,11 +136,11 @@ func TestFailuresReproduce(t *testing.T) {
 	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	// While the API server is down, many wait and draw how long from one source: their order is not decided yet.
-	sorts := slices.DeleteFunc(slices.Clone(faults.Sorts), func(s faults.Sort) bool { return s == faults.Restarts })
+	kinds := slices.DeleteFunc(slices.Clone(plan.Kinds), func(s fault.Kind) bool { return s == fault.Restarts })
 	var failed, again, byCount int
 	const seeds = 8
 	for seed := range uint64(seeds) {
-		p := faults.FromSeed(seed, faults.Options{Actors: []string{"operator"}, Sorts: sorts})
+		p := plan.FromSeed(seed, plan.Options{Actors: []string{"operator"}, Kinds: kinds})
 		failure, _, happened := forgotten(t, p)
 		if failure == "" {
 			continue
@@ -164,10 +165,10 @@ func TestFailuresReproduce(t *testing.T) {
 
 // TestFailureWithoutLatency has faults by count alone find a bug, with any number of processors.
 func TestFailureWithoutLatency(t *testing.T) {
-	p := faults.Plan{Faults: []faults.Fault{
-		{Sort: faults.Fails, Actor: "operator", Verb: faults.Patch, Path: parent + "-3"},
-		{Sort: faults.DiesBefore, Actor: "operator", Verb: faults.Patch, Path: parent + "-5"},
-		{Sort: faults.LosesAnswer, Actor: "operator", Verb: faults.Patch, Path: parent + "-7"},
+	p := plan.Plan{Faults: []fault.Fault{
+		{Kind: fault.Fails, Actor: "operator", Verb: fault.Patch, Path: parent + "-3"},
+		{Kind: fault.DiesBefore, Actor: "operator", Verb: fault.Patch, Path: parent + "-5"},
+		{Kind: fault.LosesAnswer, Actor: "operator", Verb: fault.Patch, Path: parent + "-7"},
 	}}
 	var first string
 	processors(t, 1, func(run string) {
@@ -180,7 +181,7 @@ func TestFailureWithoutLatency(t *testing.T) {
 }
 
 // same reports whether a plan leads to a failure again.
-func same(t *testing.T, p faults.Plan, failure string) bool {
+func same(t *testing.T, p plan.Plan, failure string) bool {
 	again, _, _ := forgotten(t, p)
 	if again != failure {
 		t.Logf("seed %d: %s, and then %s", p.Seed, failure, again)

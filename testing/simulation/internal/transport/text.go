@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/espalier-dev/espalier/testing/simulation/faults"
+	"github.com/espalier-dev/espalier/internal/fault"
 )
 
 // Log is what happened on a network.
@@ -48,7 +48,7 @@ func (e Entry) String() string {
 		return line + " ends: " + e.End
 	}
 	line += " → " + e.answer()
-	if e.Fault.Sort != "" {
+	if e.Fault.Kind != "" {
 		line += " ! " + e.Fault.Effect()
 	}
 	return line
@@ -89,7 +89,7 @@ func (e Entry) answer() string {
 		return "no answer yet"
 	case e.Status == 0:
 		return e.Error
-	case e.Error == "" || e.Fault.Sort == faults.LosesAnswer || e.Fault.Sort == faults.DiesAfter:
+	case e.Error == "" || e.Fault.Kind == fault.LosesAnswer || e.Fault.Kind == fault.DiesAfter:
 		return fmt.Sprint(e.Status)
 	}
 	return fmt.Sprintf("%d, %s", e.Status, e.Error)

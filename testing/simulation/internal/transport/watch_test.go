@@ -11,7 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/espalier-dev/espalier/testing/simulation/faults"
+	"github.com/espalier-dev/espalier/internal/fault"
+	"github.com/espalier-dev/espalier/testing/simulation/internal/plan"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/transport"
 )
 
@@ -34,8 +35,8 @@ func arrivals(body io.ReadCloser) (string, error) {
 }
 
 func TestWatchIsCut(t *testing.T) {
-	fault := faults.Fault{Sort: faults.CutsWatch, Actor: "operator", Delay: 2500 * time.Millisecond}
-	run(t, with(fault), func(f *fixture) {
+	struck := fault.Fault{Kind: fault.CutsWatch, Actor: "operator", Delay: 2500 * time.Millisecond}
+	run(t, with(struck), func(f *fixture) {
 		c := f.Client("operator")
 		got, err := arrivals(f.open(c))
 		f.isReset(err)
@@ -55,7 +56,7 @@ func TestWatchIsCut(t *testing.T) {
 }
 
 func TestWatchIsDelayed(t *testing.T) {
-	run(t, with(faults.Fault{Sort: faults.DelaysWatch, Delay: 10 * time.Minute}), func(f *fixture) {
+	run(t, with(fault.Fault{Kind: fault.DelaysWatch, Delay: 10 * time.Minute}), func(f *fixture) {
 		got, err := arrivals(f.open(f.Client("operator")))
 		if err != nil || !strings.HasPrefix(got, "0@0 1@601 2@602 ") || !strings.HasSuffix(got, " 19@619") {
 			f.Errorf("the events are %s and %v", got, err)
@@ -65,7 +66,7 @@ func TestWatchIsDelayed(t *testing.T) {
 
 // TestCutOfDelayedWatch loses the events that are under way.
 func TestCutOfDelayedWatch(t *testing.T) {
-	run(t, with(faults.Fault{Sort: faults.DelaysWatch, Delay: 5 * time.Second}), func(f *fixture) {
+	run(t, with(fault.Fault{Kind: fault.DelaysWatch, Delay: 5 * time.Second}), func(f *fixture) {
 		body := f.open(f.Client("operator"))
 		time.AfterFunc(7500*time.Millisecond, func() { f.Restart(0) })
 		got, err := arrivals(body)
@@ -80,7 +81,7 @@ func TestCutOfDelayedWatch(t *testing.T) {
 func TestClosedWatch(t *testing.T) {
 	for _, delay := range []time.Duration{0, time.Hour} {
 		for _, wait := range []time.Duration{0, 2500 * time.Millisecond} {
-			run(t, with(faults.Fault{Sort: faults.DelaysWatch, Delay: delay}), func(f *fixture) {
+			run(t, with(fault.Fault{Kind: fault.DelaysWatch, Delay: delay}), func(f *fixture) {
 				body := f.open(f.Client("operator"))
 				time.Sleep(wait)
 				if err := body.Close(); err != nil {
@@ -95,7 +96,7 @@ func TestClosedWatch(t *testing.T) {
 }
 
 func TestCancelledWatch(t *testing.T) {
-	p := faults.Plan{Latency: time.Second, Faults: []faults.Fault{{Sort: faults.CutsWatch, Delay: time.Hour}}}
+	p := plan.Plan{Latency: time.Second, Faults: []fault.Fault{{Kind: fault.CutsWatch, Delay: time.Hour}}}
 	run(t, transport.Options{Plan: p}, func(f *fixture) {
 		ctx, cancel := context.WithCancel(f.Context())
 		time.AfterFunc(3500*time.Millisecond, cancel)
@@ -122,8 +123,8 @@ func TestTimeoutsOfWatches(t *testing.T) {
 		}
 		var want []string
 		for n := range 2 {
-			timeout := faults.Plan{}.WatchTimeout(faults.Call{
-				Actor: "operator", Verb: faults.Watch, Path: configMaps, N: n + 1,
+			timeout := plan.Plan{}.WatchTimeout(fault.Call{
+				Actor: "operator", Verb: fault.Watch, Path: configMaps, N: n + 1,
 			})
 			want = append(want, fmt.Sprint(timeout.Seconds()))
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/espalier-dev/espalier/testing/simulation/internal/stories"
 )
 
-const roles = "../../../examples/tenant/config/rbac/"
+const roles = "../../../../../examples/tenant/config/rbac/"
 
 // derived returns options with the rules that are derived from the tree, in the namespace of the administrators too.
 func derived(t *testing.T) simulation.Options {

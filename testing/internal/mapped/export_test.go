@@ -1,4 +1,0 @@
-package mapped
-
-// Suffix ends the names of what the row has on the API server.
-func (s *Server) Suffix() string { return s.suffix }
