@@ -55,7 +55,7 @@ func TestReads(t *testing.T) {
 			ShouldErr:      true,
 			Verify: func(t *testing.T, _ reconcilers.Result, err error) {
 				if err != reconcilers.ErrHaltSubReconcilers {
-					t.Errorf("the error is %v", err)
+					t.Errorf("the error is %v, want %v", err, reconcilers.ErrHaltSubReconcilers)
 				}
 			},
 		},

@@ -87,7 +87,7 @@ ResourceReconciler "Widget" Widget
          └─ Runs "Registration"
 `
 	if got := reconcilers.Describe(tree(reconcilers.Config{})).String(); got != strings.TrimPrefix(want, "\n") {
-		t.Errorf("the tree is\n%s", got)
+		t.Errorf("the tree is\n%s\nwant\n%s", got, want)
 	}
 }
 

@@ -199,6 +199,6 @@ func TestComponentRowsOfInventories(t *testing.T) {
 
 	found, err := rtesting.InventoryOf(deployed.Objects()...)
 	if err != nil || len(found) != 2 || found[0].Name != "roof" || found[0].UID != deployed.Find(roof).GetUID() {
-		t.Errorf("found %v, %v", found, err)
+		t.Errorf("found %v with the error %v, want the roof, then the walls", found, err)
 	}
 }

@@ -102,7 +102,7 @@ func TestAnErrorSaysWhoseTheObjectIs(t *testing.T) {
 			// Functions that were written for reconciler.io/runtime assert the type.
 			status, ok := reflected.(apierrs.APIStatus)
 			if !ok || status.Status().Details.Name != "gadget" || status.Status().Message != text {
-				t.Errorf("%v has no status of the API server", reflected)
+				t.Errorf("reflected %v, want an error with a status of the API server", reflected)
 			}
 		})
 	}

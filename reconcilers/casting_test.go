@@ -288,6 +288,6 @@ func TestFinalizerUnderACastOfAnObjectWithPlainIntegers(t *testing.T) {
 	}
 	ctx := testContext(t, expectWidget(widget).Config())
 	if _, err := node.Reconcile(ctx, w); err != nil || len(w.GetFinalizers()) != 1 {
-		t.Errorf("the finalizers are %v, returned %v", w.GetFinalizers(), err)
+		t.Errorf("the finalizers are %v with the error %v, want one finalizer", w.GetFinalizers(), err)
 	}
 }

@@ -283,7 +283,7 @@ func TestChildReconcilerErrors(t *testing.T) {
 					_ context.Context, _ *resources.Widget, child *corev1.ConfigMap, err error,
 				) error {
 					if child != nil || !apierrs.IsForbidden(err) {
-						t.Errorf("reflects %v, %v", child, err)
+						t.Errorf("reflects %v with the error %v, want none that is forbidden", child, err)
 					}
 					return errBoom
 				}

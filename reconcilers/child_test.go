@@ -336,7 +336,7 @@ func TestChildReconciler(t *testing.T) {
 				ShouldErr: true,
 				Verify: func(t *testing.T, _ reconcilers.Result, err error) {
 					if !apierrs.IsForbidden(err) {
-						t.Errorf("returned %v", err)
+						t.Errorf("returned %v, want that it is forbidden", err)
 					}
 				},
 			},

@@ -86,7 +86,7 @@ func TestChildReconcilerOwnerScopes(t *testing.T) {
 		node := &reconcilers.ChildReconciler[client.Object, *corev1.ConfigMap, *corev1.ConfigMapList]{
 			DesiredChild: func(context.Context, client.Object) (*corev1.ConfigMap, error) { return child, nil },
 			ReflectChildStatusOnParent: func(_ context.Context, _ client.Object, child *corev1.ConfigMap, err error) {
-				t.Errorf("reflects %v, %v", child, err)
+				t.Errorf("reflects %v with the error %v, want nothing to be reflected", child, err)
 			},
 			ChildObjectManager: &configMaps{MergeBeforeUpdate: mergeConfigMap},
 		}

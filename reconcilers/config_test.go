@@ -30,7 +30,7 @@ func TestConfigIsEmpty(t *testing.T) {
 		"only a tracker":      {Tracker: tracker.New(widgetScheme, 0)},
 	} {
 		if config.IsEmpty() {
-			t.Errorf("%s: empty", name)
+			t.Errorf("%s: the config counts as empty, want one that is not", name)
 		}
 	}
 	a, b := expectWidget().Config(), expectWidget().Config()
@@ -59,7 +59,7 @@ func TestTrackAndGet(t *testing.T) {
 	quacks := &duckWidget{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}}
 	isNotFound := func(t *testing.T, _ reconcilers.Result, err error) {
 		if !apierrs.IsNotFound(err) {
-			t.Errorf("returned %v", err)
+			t.Errorf("returned %v, want that it is not found", err)
 		}
 	}
 	nodeTests{
@@ -163,11 +163,11 @@ func TestL7TrackingOutsideOfARequest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			child := &corev1.ConfigMap{}
 			if err := config.TrackAndGet(ctx, widgetKey, child); err == nil || child.Name != "" {
-				t.Errorf("got %s, %v", child.Name, err)
+				t.Errorf("got %q and the error %v, want nothing and an error", child.Name, err)
 			}
 			list := &corev1.ConfigMapList{}
 			if err := config.TrackAndList(ctx, list); err == nil || len(list.Items) != 0 {
-				t.Errorf("listed %d, %v", len(list.Items), err)
+				t.Errorf("listed %d objects with the error %v, want none and an error", len(list.Items), err)
 			}
 		})
 	}
@@ -186,10 +186,10 @@ func TestTrackErrorsAreReturned(t *testing.T) {
 	config.Tracker = failingTracker{config.Tracker}
 	ctx := testContext(t, config)
 	if err := config.TrackAndGet(ctx, widgetKey, &corev1.ConfigMap{}); !errors.Is(err, errBoom) {
-		t.Errorf("TrackAndGet returned %v", err)
+		t.Errorf("TrackAndGet returned %v, want %v", err, errBoom)
 	}
 	if err := config.TrackAndList(ctx, &corev1.ConfigMapList{}); !errors.Is(err, errBoom) {
-		t.Errorf("TrackAndList returned %v", err)
+		t.Errorf("TrackAndList returned %v, want %v", err, errBoom)
 	}
 }
 
@@ -199,12 +199,12 @@ func TestTrackingOfRBACNames(t *testing.T) {
 	config.Tracker = tracker.New(widgetScheme, 0)
 	role := &rbacv1.ClusterRole{}
 	if err := config.TrackAndGet(testContext(t, config), types.NamespacedName{Name: "system:node"}, role); !apierrs.IsNotFound(err) {
-		t.Fatalf("returned %v", err)
+		t.Fatalf("returned %v, want that it is not found", err)
 	}
 	role.Name = "system:node"
 	observers, err := config.Tracker.GetObservers(role)
 	if err != nil || len(observers) != 1 || observers[0] != widgetKey {
-		t.Errorf("observed by %v, %v", observers, err)
+		t.Errorf("observed by %v with the error %v, want by %v", observers, err, widgetKey)
 	}
 }
 
@@ -240,7 +240,7 @@ func TestWithDangerousDuckClientOperations(t *testing.T) {
 	quacks.Namespace, quacks.Name = "default", "quacks"
 	config := expectWidget().Config()
 	if err := config.Create(t.Context(), quacks); err == nil {
-		t.Error("a duck was created")
+		t.Error("a duck was created, want an error")
 	}
 	if err := config.WithDangerousDuckClientOperations().Create(t.Context(), quacks); err != nil {
 		t.Errorf("a duck could not be created: %v", err)
@@ -278,27 +278,27 @@ func TestRetrieveConfig(t *testing.T) {
 func TestContextDefaults(t *testing.T) {
 	ctx := t.Context()
 	if r := reconcilers.RetrieveRequest(ctx); r != (reconcilers.Request{}) {
-		t.Errorf("request %v", r)
+		t.Errorf("the request is %v, want none", r)
 	}
 	if o := reconcilers.RetrieveResourceType(ctx); o != nil {
-		t.Errorf("resource type %v", o)
+		t.Errorf("the resource type is %v, want none", o)
 	}
 	if o := reconcilers.RetrieveOriginalResourceType(ctx); o != nil {
-		t.Errorf("original resource type %v", o)
+		t.Errorf("the original resource type is %v, want none", o)
 	}
 	if c := reconcilers.RetrieveAdditionalConfigs(ctx); c == nil || len(c) != 0 {
-		t.Errorf("additional configs %v", c)
+		t.Errorf("the additional configs are %v, want an empty map", c)
 	}
 	if r := reconcilers.RetrieveAdmissionRequest(ctx); r.UID != "" {
-		t.Errorf("admission request %v", r)
+		t.Errorf("the admission request is %v, want an empty one", r)
 	}
 	if r := reconcilers.RetrieveAdmissionResponse(ctx); r != nil {
-		t.Errorf("admission response %v", r)
+		t.Errorf("the admission response is %v, want none", r)
 	}
 	if r := reconcilers.RetrieveHTTPRequest(ctx); r != nil {
-		t.Errorf("HTTP request %v", r)
+		t.Errorf("the HTTP request is %v, want none", r)
 	}
 	if p := reconcilers.RetrievePath(ctx); p != "" {
-		t.Errorf("path %q", p)
+		t.Errorf("the path is %q, want none", p)
 	}
 }

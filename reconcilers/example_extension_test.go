@@ -153,7 +153,7 @@ func TestNodeOfAnotherPackage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(rules) == 0 || rules[0].Resources[0] != "configmaps" {
-		t.Errorf("the rules are %v", rules)
+		t.Errorf("the rules are %v, want one for configmaps first", rules)
 	}
 }
 

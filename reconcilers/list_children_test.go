@@ -108,7 +108,7 @@ func TestListsOfChildrenAreKeptApart(t *testing.T) {
 				_ context.Context, _ *resources.Widget, child *unstructured.Unstructured, _ error,
 			) {
 				if child.GetKind() != kind {
-					t.Errorf("the %s is a %s", kind, child.GetKind())
+					t.Errorf("the child is a %s, want a %s", child.GetKind(), kind)
 				}
 			},
 		}
@@ -150,7 +150,7 @@ func TestListsOfChildrenAreKeptApart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if calls := reconcileOnce(t, expectWidget(test.given...), &trace{}, test.tree); len(calls) > 0 {
-				t.Errorf("called %v", calls)
+				t.Errorf("called %v, want no calls", calls)
 			}
 		})
 	}
@@ -165,7 +165,7 @@ func TestListsOfChildrenAreKeptApart(t *testing.T) {
 		}
 		tree := widgetSequence{changedSet([]string{"a"})(&trace{}), elsewhere}
 		if calls := reconcileOnce(t, expectWidget(owned...), &trace{}, tree); len(calls) > 0 {
-			t.Errorf("called %v", calls)
+			t.Errorf("called %v, want no calls", calls)
 		}
 		away.compare(t, []string{"create ConfigMap"})
 	})
@@ -225,7 +225,7 @@ func TestKnownChildrenThatTheCacheDoesNotShow(t *testing.T) {
 	cluster.root.Config.APIReader = failingReader{errBoom}
 	cluster.calls.calls = nil
 	if _, err := cluster.root.Reconcile(t.Context(), widgetRequest); !errors.Is(err, errBoom) {
-		t.Errorf("returned %v", err)
+		t.Errorf("returned %v, want %v", err, errBoom)
 	}
 	cluster.calls.compare(t, []string{})
 }
@@ -280,11 +280,11 @@ func TestAChildThatCannotBeTrackedIsCreatedOnce(t *testing.T) {
 	cluster.root.Config.Tracker = failingTracker{cluster.root.Config.Tracker}
 	for range 2 {
 		if _, err := cluster.root.Reconcile(t.Context(), widgetRequest); !errors.Is(err, errBoom) {
-			t.Errorf("returned %v", err)
+			t.Errorf("returned %v, want %v", err, errBoom)
 		}
 	}
 	if n := len(cluster.children()); n != 1 {
-		t.Errorf("there are %d children", n)
+		t.Errorf("there are %d children, want 1", n)
 	}
 }
 
@@ -295,7 +295,7 @@ func TestTheRootRemembersTheLastWriteOfAChild(t *testing.T) {
 	cluster.catchUp(t)
 	cluster.reconcile("the cache caught up")
 	if n := cluster.root.RememberedWrites(); n != 1 {
-		t.Errorf("%d writes are remembered", n)
+		t.Errorf("%d writes are remembered, want 1", n)
 	}
 }
 
@@ -320,7 +320,7 @@ func TestWhatWasNotWrittenIsNotRemembered(t *testing.T) {
 				t.Fatal(err)
 			}
 			if n := root.RememberedWrites(); n != 0 {
-				t.Errorf("%d writes are remembered", n)
+				t.Errorf("%d writes are remembered, want none", n)
 			}
 		})
 	}
@@ -348,7 +348,7 @@ func TestChildrenOfTheCacheStayAsTheyAre(t *testing.T) {
 	}
 	for _, obj := range cluster.objects[configMapType] {
 		if color := obj.(*corev1.ConfigMap).Data["color"]; color != "blue" {
-			t.Errorf("the object of the cache is %s", color)
+			t.Errorf("the object of the cache is %s, want it to stay blue", color)
 		}
 	}
 }
@@ -406,7 +406,7 @@ func TestChildrenAreFoundByTheIndexIfThereIsOne(t *testing.T) {
 			root := &widgetRoot{SkipStatusUpdate: true, Config: config, Reconciler: reflectingChild(&trace{})}
 			for range 2 {
 				if _, err := root.Reconcile(t.Context(), widgetRequest); !errors.Is(err, test.err) {
-					t.Errorf("returned %v", err)
+					t.Errorf("returned %v, want %v", err, test.err)
 				}
 			}
 			if !slices.Equal(client.indexed, test.indexed) {
@@ -421,7 +421,7 @@ func TestTheListOfANodeStaysEmpty(t *testing.T) {
 	node.ChildListType = &corev1.ConfigMapList{}
 	reconcileOnce(t, expectWidget(steadyWidget, givenConfigMap), &trace{}, node)
 	if n := len(node.ChildListType.Items); n != 0 {
-		t.Errorf("the list has %d items", n)
+		t.Errorf("the list has %d items, want none", n)
 	}
 }
 

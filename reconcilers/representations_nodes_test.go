@@ -252,7 +252,7 @@ func (r representation[T, TL]) hasTransientErrors(t *testing.T) {
 		ctx = reconcilers.StashConfig(reconcilers.WithStash(ctx), config.Config())
 		_, err := node.Reconcile(ctx, r.of(pass.resource.Object()))
 		if !errors.Is(err, errBoom) || errors.Is(err, reconcilers.ErrQuiet) == pass.shown {
-			t.Errorf("%s at %s returned %v", pass.resource.Object().Name, pass.at, err)
+			t.Errorf("%s at %s returned %v, want %v, shown: %t", pass.resource.Object().Name, pass.at, err, errBoom, pass.shown)
 		}
 	}
 	calls.compare(t, []string{"list WidgetList"})

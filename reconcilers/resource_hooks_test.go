@@ -199,7 +199,7 @@ func TestResourceReconcilerContext(t *testing.T) {
 	var first context.Context
 	check := func(ctx context.Context, where string) {
 		if reconcilers.RetrieveRequest(ctx) != widgetRequest {
-			t.Errorf("%s: the request is %v", where, reconcilers.RetrieveRequest(ctx))
+			t.Errorf("%s: the request is %v, want %v", where, reconcilers.RetrieveRequest(ctx), widgetRequest)
 		}
 		if current := reconcilers.RetrieveConfigOrDie(ctx); current.Client != config.Client || current.Recorder != config.Recorder {
 			t.Errorf("%s: another config", where)

@@ -67,9 +67,7 @@ func TestRelease(t *testing.T) {
 			ExpectResource: platform.With(asksFor("1.1", v1alpha1.Portal), unreleased("release 1.1 has no feature Portal")).Object(),
 		},
 	}
-	table.Run(t, scheme, func(*testing.T, *rtesting.SubReconcilerTestCase[*v1alpha1.Platform], reconcilers.Config) reconcilers.SubReconciler[*v1alpha1.Platform] {
-		return controller.Release()
-	})
+	table.RunNode(t, scheme, controller.Release)
 }
 
 // TestNoRelease: nothing is installed of a platform without a release, nothing that it has is touched, and it is not
@@ -90,12 +88,9 @@ func TestNoRelease(t *testing.T) {
 	}
 	for name, tc := range table {
 		tc.Request.Namespace, tc.Request.Name = "ns", "x"
-		tc.StatusSubResourceTypes = []client.Object{&v1alpha1.Platform{}}
 		table[name] = tc
 	}
-	table.Run(t, scheme, func(_ *testing.T, _ *rtesting.ReconcilerTestCase, c reconcilers.Config) reconcile.Reconciler {
-		return controller.New(c)
-	})
+	table.RunRoot(t, scheme, func(c reconcilers.Config) reconcile.Reconciler { return controller.New(c) })
 }
 
 // TestReadyFollows: Ready says what the component says of itself.

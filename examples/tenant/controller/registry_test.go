@@ -82,7 +82,7 @@ func TestRegistry(t *testing.T) {
 		tc.ExpectTracks = tracked
 		table[name] = tc
 	}
-	table.Run(t, scheme, func(_ *testing.T, _ *rtesting.ReconcilerTestCase, c reconcilers.Config) reconcile.Reconciler {
+	table.RunRoot(t, scheme, func(c reconcilers.Config) reconcile.Reconciler {
 		return controller.NewRegistry(c, controller.Options{RegistryNamespace: "platform"})
 	})
 }

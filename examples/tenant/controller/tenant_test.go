@@ -174,10 +174,9 @@ func runTenants(t *testing.T, table rtesting.RootTests, newDirectory func() dire
 	t.Helper()
 	for name, tc := range table {
 		tc.Request.Name = "acme"
-		tc.StatusSubResourceTypes = []object{&v1alpha1.Tenant{}}
 		table[name] = tc
 	}
-	table.Run(t, scheme, func(_ *testing.T, _ *rtesting.ReconcilerTestCase, c reconcilers.Config) reconcile.Reconciler {
+	table.RunRoot(t, scheme, func(c reconcilers.Config) reconcile.Reconciler {
 		return controller.New(c, controller.Options{Directory: newDirectory()})
 	})
 }
