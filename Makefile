@@ -107,7 +107,7 @@ size: ## Compare the size of an operator with that of one that uses controller-r
 	@hack/size/compare
 
 .PHONY: check
-check: check-format check-tidy check-vet check-staticcheck check-sizes check-layers check-generated ## Everything that reads code without running it.
+check: check-format check-tidy check-vet check-staticcheck check-sizes check-layers check-docs check-generated ## Everything that reads code without running it.
 
 .PHONY: check-format
 check-format: ## Formatting.
@@ -132,6 +132,10 @@ check-sizes: ## That lines, functions and files are not too long.
 .PHONY: check-layers
 check-layers: ## That packages import what is below them, and nothing heavy.
 	@$(GO) -C hack/tools run ./layers $(CURDIR)
+
+.PHONY: check-docs
+check-docs: ## That links lead somewhere, and that pages agree with the code. Go takes no changes of other modules into account.
+	@$(GO) -C hack/tools test -count=1 -run 'Links|Names|CodeIs|Documented|Contributing' ./docs ./layers ./rename
 
 .PHONY: check-generated
 check-generated: ## That generated files are what "make generate" makes of the sources.

@@ -10,7 +10,7 @@ import (
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/health"
 	"github.com/espalier-dev/espalier/internal/content"
-	"github.com/espalier-dev/espalier/internal/objectstatus"
+	"github.com/espalier-dev/espalier/internal/message"
 	"github.com/espalier-dev/espalier/internal/statusfield"
 	"github.com/espalier-dev/espalier/reconcilers"
 
@@ -83,7 +83,7 @@ func conditionOfError(err error) metav1.Condition {
 		return metav1.Condition{}
 	}
 	// A text that is another one each time would wake the controller for ever.
-	condition := metav1.Condition{Status: metav1.ConditionFalse, Message: objectstatus.StableMessage(err.Error())}
+	condition := metav1.Condition{Status: metav1.ConditionFalse, Message: message.Stable(err.Error())}
 	if notReady := asNotReady(err); notReady != nil {
 		condition.Reason, condition.Message = ReasonNotReady, notReady.Message
 		if len(notReady.Reason) <= maxReason && validReason.MatchString(notReady.Reason) {
@@ -97,7 +97,7 @@ func conditionOfError(err error) metav1.Condition {
 
 // childState is how ready a child is. It has no status if there is no child.
 type childState struct {
-	objectstatus.Result
+	health.Readiness
 	// name is the kind and the name of the child.
 	name string
 }
@@ -156,31 +156,31 @@ func stateOf[C client.Object](ctx context.Context, child C) childState {
 		kind, _ = config.GroupVersionKindFor(child) // the rules for all kinds apply to a kind that is not known
 	}
 	return childState{
-		name:   kind.Kind + " " + client.ObjectKeyFromObject(child).String(),
-		Result: readinessOf(kind, child),
+		name:      kind.Kind + " " + client.ObjectKeyFromObject(child).String(),
+		Readiness: readinessOf(kind, child),
 	}
 }
 
 // readinessOf returns how ready a child is: as package health says. A child for which health only waits for somebody
 // else, such as an Ingress without an address, is as kstatus says.
-func readinessOf(kind schema.GroupVersionKind, child client.Object) objectstatus.Result {
+func readinessOf(kind schema.GroupVersionKind, child client.Object) health.Readiness {
 	if child.GetDeletionTimestamp() != nil {
-		return objectstatus.Result{Status: apis.ObjectTerminating, Message: "is being deleted"}
+		return health.Readiness{Status: apis.ObjectTerminating, Message: "is being deleted"}
 	}
-	if objectstatus.StaticKinds[kind.GroupKind()] {
-		return objectstatus.Result{Status: apis.ObjectCurrent}
+	if health.Static(kind.GroupKind()) {
+		return health.Readiness{Status: apis.ObjectCurrent}
 	}
 	object, err := content.Of(kind, child)
 	if err != nil {
-		return objectstatus.Result{Status: apis.ObjectUnknown, Message: err.Error()}
+		return health.Readiness{Status: apis.ObjectUnknown, Message: err.Error()}
 	}
 	switch found := health.OfKind(kind, object); {
 	case health.Healthy(found.State):
-		return objectstatus.Result{Status: apis.ObjectCurrent}
+		return health.Readiness{Status: apis.ObjectCurrent}
 	case health.Failing(found.State):
-		return objectstatus.Result{Status: apis.ObjectFailed, Message: found.Message}
+		return health.Readiness{Status: apis.ObjectFailed, Message: found.Message}
 	case found.State == apis.StateCreating || found.State == apis.StateUpdating || found.State == apis.StateScaling:
-		return objectstatus.Result{Status: apis.ObjectInProgress, Message: found.Message}
+		return health.Readiness{Status: apis.ObjectInProgress, Message: found.Message}
 	}
-	return objectstatus.Of(object)
+	return health.ReadinessOf(object)
 }

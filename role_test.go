@@ -46,7 +46,7 @@ func (s *supervisor) Supervision() reconcilers.Supervision { return s.says }
 
 func (s *supervisor) Suspend(client.Object) (bool, error) { return false, nil }
 
-func (s *supervisor) AtRest(client.Object) apis.Health {
+func (s *supervisor) SuspensionOf(client.Object) apis.Health {
 	return apis.Health{State: apis.StateSuspended}
 }
 

@@ -39,48 +39,42 @@ func TestFor(t *testing.T) {
 		is("ChildReady", metav1.ConditionTrue, "Ready", ""),
 		is("Ready", metav1.ConditionTrue, "Ready", ""), observed)
 
-	rtesting.ReconcilerTests{
+	rtesting.RootTests{
 		"all is new": {
-			Request:                request,
-			GivenObjects:           []object{widget},
-			StatusSubResourceTypes: []object{&resources.Widget{}},
-			ExpectCreates:          []object{configMap},
-			ExpectEvents:           event(corev1.EventTypeNormal, "Created", `Created ConfigMap "gadget"`),
-			ExpectStatusUpdates:    []object{ready},
+			Request:             request,
+			GivenObjects:        []object{widget},
+			ExpectCreates:       []object{configMap},
+			ExpectEvents:        event(corev1.EventTypeNormal, "Created", `Created ConfigMap "gadget"`),
+			ExpectStatusUpdates: []object{ready},
 		},
 		"nothing changed": {
 			Request:      request,
 			GivenObjects: []object{ready, configMap.With(exists)},
 		},
 		"a node is not ready": {
-			Request:                request,
-			GivenObjects:           []object{ready.With(with("not ready"))},
-			StatusSubResourceTypes: []object{&resources.Widget{}},
+			Request:      request,
+			GivenObjects: []object{ready.With(with("not ready"))},
 			ExpectStatusUpdates: []object{widget.With(with("not ready"),
 				is("ChildReady", metav1.ConditionFalse, "NoColor", "there is no color in stock"),
 				is("Ready", metav1.ConditionFalse, "NoColor", "ChildReady: there is no color in stock"), observed)},
 			ExpectedResult: reconcilers.Result{RequeueAfter: outOfStock.Delay},
 		},
 		"a condition that counts only for some": {
-			Request:                request,
-			GivenObjects:           []object{ready.With(with("host")), configMap.With(exists)},
-			StatusSubResourceTypes: []object{&resources.Widget{}},
+			Request:      request,
+			GivenObjects: []object{ready.With(with("host")), configMap.With(exists)},
 			ExpectStatusUpdates: []object{widget.With(with("host"),
 				is("ChildReady", metav1.ConditionTrue, "Ready", ""),
 				is("Ready", metav1.ConditionTrue, "Ready", ""),
 				is("Registered", metav1.ConditionTrue, "Succeeded", ""), observed)},
 		},
 		"the resource is terminating": {
-			Request:                request,
-			GivenObjects:           []object{terminating},
-			StatusSubResourceTypes: []object{&resources.Widget{}},
+			Request:      request,
+			GivenObjects: []object{terminating},
 			ExpectStatusUpdates: []object{terminating.With(
 				is("ChildReady", metav1.ConditionUnknown, "Initializing", ""), // by the status itself
 				is("Ready", metav1.ConditionFalse, "Terminating", "the resource is being deleted"), observed)},
 		},
-	}.Run(t, scheme, func(_ *testing.T, _ *rtesting.ReconcilerTestCase, config reconcilers.Config) reconcile.Reconciler {
-		return tree(config)
-	})
+	}.RunRoot(t, scheme, func(config reconcilers.Config) reconcile.Reconciler { return tree(config) })
 }
 
 func TestDescription(t *testing.T) {

@@ -15,8 +15,9 @@
 //     (internal/component). The doc of package engine describes the life of one object.
 //  6. If the resource is being deleted, the engine deletes all objects instead (remove.go). The finalizer is removed
 //     last.
-//  7. status.go derives state, reason and message from what was found out, and changes the status in memory.
+//  7. table.go decides state, reason, message and when to come back, by what was found out, and status.go changes the
+//     status in memory.
 //  8. events.go records events if something happened.
-//  9. requeue.go decides when to come back. Its event source brings the resource back when an object changes.
+//  9. requeue.go makes a delay of when to come back. Its event source brings the resource back when an object changes.
 //  10. The root writes the status if it differs.
 package component

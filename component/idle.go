@@ -65,15 +65,15 @@ func (j *job[T]) rollOut(ctx context.Context, parameters generator.Unstructurabl
 		return err
 	}
 	machine := j.engine()
-	var resting *engine.Report
+	var unchanged *engine.Report
 	if known && !j.dryRun && j.state.taskInput == input {
-		resting = machine.AtRest(j.now)
+		unchanged = machine.Unchanged(j.now)
 	}
-	if resting != nil && generator.IsDeterministic(j.Generator) {
-		return j.assess(resting, nil)
+	if unchanged != nil && generator.IsDeterministic(j.Generator) {
+		return j.assess(unchanged, nil)
 	}
 	j.state.taskInput = taskInput{}
-	desired, err := j.desired(ctx, parameters, input, known, resting != nil)
+	desired, err := j.desired(ctx, parameters, input, known, unchanged != nil)
 	if err != nil {
 		return err
 	}
@@ -83,10 +83,10 @@ func (j *job[T]) rollOut(ctx context.Context, parameters generator.Unstructurabl
 		j.state.taskInput = input
 	}
 	if desired == nil {
-		return j.assess(resting, nil)
+		return j.assess(unchanged, nil)
 	}
 	task := j.task(*desired)
-	if j.facts.resting {
+	if j.facts.suspends {
 		if err := j.suspend(&task); err != nil {
 			j.state.taskInput = taskInput{}
 			return err
@@ -101,17 +101,18 @@ func (j *job[T]) rollOut(ctx context.Context, parameters generator.Unstructurabl
 	return err
 }
 
-// desired returns the objects that are desired. It returns nil if resting is true and they are as in the last request.
+// desired returns the objects that are desired. It returns nil if unchanged is true and they are as in the last
+// request.
 // A deterministic generator is not called again for the same input, unless something has to be written and the objects
 // are not in memory any more. If it returns other objects again and again, it is not called for a while either.
 func (j *job[T]) desired(
-	ctx context.Context, parameters generator.Unstructurable, task taskInput, known, resting bool,
+	ctx context.Context, parameters generator.Unstructurable, task taskInput, known, unchanged bool,
 ) (*[]manifest.Object, error) {
 	input := task.generatorInput
 	cache, options := &j.state.engine.Manifests, j.manifestOptions(input.namespace)
 	deterministic := generator.IsDeterministic(j.Generator)
 	if j.state.variation.last != nil {
-		if held := j.held(task); held != nil && resting {
+		if held := j.held(task); held != nil && unchanged {
 			return nil, nil
 		} else if held != nil {
 			objects, err := manifest.Prepare(held, options, cache)
@@ -129,7 +130,7 @@ func (j *job[T]) desired(
 	if err != nil {
 		return nil, err
 	}
-	if resting && cache.Unchanged(generated, &options) {
+	if unchanged && cache.Unchanged(generated, &options) {
 		if j.state.variation.last != nil {
 			j.state.variation.expire(j.now)
 		}

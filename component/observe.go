@@ -17,7 +17,7 @@ func (j *job[T]) observe(ctx context.Context, err error) {
 		return
 	}
 	node := reconcilers.RetrievePath(ctx)
-	if j.report != nil && !j.report.AtRest {
+	if j.report != nil && !j.report.Unchanged {
 		j.state.reported = observationsOf(j.report, j.supervision)
 	}
 	whole := j.wholeHealth(err)
@@ -50,7 +50,7 @@ func (j *job[T]) wholeHealth(err error) *apis.Health {
 		}
 	case !s.done:
 		return nil
-	case s.resting:
+	case s.suspends:
 		return &apis.Health{State: apis.StateSuspended}
 	default:
 		return &apis.Health{State: apis.StateHealthy}
@@ -147,7 +147,7 @@ func healthOf(record *apis.InventoryRecord, obstacle *plan.Obstacle, supervision
 	if obstacle != nil {
 		health.Message = cmp.Or(obstacle.Message, health.Message)
 	}
-	resting := supervision == reconcilers.Suspend
+	suspends := supervision == reconcilers.Suspend
 	switch {
 	case record.Phase == apis.PhaseCompleted:
 		return apis.Health{State: apis.StateCompleted}
@@ -157,14 +157,14 @@ func healthOf(record *apis.InventoryRecord, obstacle *plan.Obstacle, supervision
 		health.State = apis.StateUpdating
 	case status == apis.ObjectCurrent:
 		health.State = apis.StateHealthy
-		if resting {
+		if suspends {
 			health.State = apis.StateSuspended
 		}
-	case resting && record.Phase == apis.PhaseScheduledForApplication:
+	case suspends && record.Phase == apis.PhaseScheduledForApplication:
 		health.State = apis.StatePendingSuspension
 	case status == apis.ObjectUnknown || status == "":
 		health.State = apis.StateUnknown
-	case resting:
+	case suspends:
 		health.State = apis.StateSuspending
 	case status == apis.ObjectNotFound, status == apis.ObjectInProgress && isNew(record):
 		health.State = apis.StateCreating

@@ -145,7 +145,7 @@ func (j *job[T]) supervise(ctx context.Context) {
 	}
 	j.supervisor, j.supervision = reconcilers.SupervisorOf(ctx), reconcilers.SupervisionOf(ctx, j.resource)
 	j.facts.withdrawing = j.supervision == reconcilers.Withdraw
-	j.facts.resting = j.supervision == reconcilers.Suspend
+	j.facts.suspends = j.supervision == reconcilers.Suspend
 }
 
 // run does what the cluster allows, sets the status, and decides when to come back.
@@ -169,19 +169,20 @@ func (j *job[T]) run(ctx context.Context) (reconcilers.Result, error) {
 	}
 	reasonBefore := j.reason()
 	if j.waitsForWatches() {
-		return j.requeueAfter(condition{reason: reasonBefore}), nil
+		_, back := decide(states, &j.facts)
+		return j.requeueAfter(back, reasonBefore), nil
 	}
-	c := j.updateStatus(ctx)
+	c, back := j.updateStatus(ctx)
 	if c.reason != reasonBefore || err != nil || j.anyResult(func(execute.Result) bool { return true }) {
 		j.recordEvents(ctx, reasonBefore, c)
 	}
-	if err != nil && !j.facts.retriable {
+	if back == byError {
 		return reconcilers.Result{}, err
 	}
 	if c.reason == ReasonTimeout && reasonBefore != ReasonTimeout && err == nil {
 		return reconcilers.Result{}, fmt.Errorf("the component is not ready: %s", c.message)
 	}
-	return j.requeueAfter(c), nil
+	return j.requeueAfter(back, c.reason), nil
 }
 
 // anyResult reports whether match holds for an operation that was carried out.
@@ -269,7 +270,7 @@ func (j *job[T]) deploy(ctx context.Context) error {
 	if err := j.hooks(ctx, "pre-reconcile", j.Hooks.PreReconcile); err != nil {
 		return err
 	}
-	if err := j.rollOut(ctx, parameters); err != nil || !j.facts.done || j.facts.resting {
+	if err := j.rollOut(ctx, parameters); err != nil || !j.facts.done || j.facts.suspends {
 		return err
 	}
 	return j.hooks(ctx, "post-reconcile", j.Hooks.PostReconcile)
@@ -408,6 +409,9 @@ func (j *job[T]) assess(report *engine.Report, err error) error {
 	j.facts.done = err == nil && report.Plan.Done && !j.facts.recorded
 	j.facts.blocked = hasObstacle(report, plan.ObstacleBlocked)
 	j.facts.contested = hasObstacle(report, plan.ObstacleContested)
+	j.facts.fenceAt = report.RetryAt
+	j.facts.failed, j.facts.unseen, j.facts.polled = len(report.Failures) > 0, report.Waits, len(report.Polled) > 0
+	j.facts.unwatched = j.deployment.unwatched
 	if !j.facts.done {
 		j.facts.progress = plan.Message(report.Plan, maxMessage-maxRemarks)
 	}

@@ -15,77 +15,112 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// requeueAfter decides when the component is looked at again, if nothing wakes it before. Requests of other resources
-// go first.
-func (j *job[T]) requeueAfter(c condition) reconcilers.Result {
-	delay := j.delay(c)
+// comeBack says when a component is looked at again, if nothing wakes it before.
+type comeBack struct {
+	when string
+	// counted is true if delay depends on how many requests in a row waited for the same and found nothing new.
+	counted bool
+	// delay returns how long to wait; zero if only an event or the error of the request brings the component back.
+	delay func(*pace) time.Duration
+}
+
+// pace is what a delay depends on.
+type pace struct {
+	now                      time.Time
+	retry, interval, timeout time.Duration
+	// retryAfter is the delay that an error asks for; nil for retry.
+	retryAfter *time.Duration
+	// tries counts the requests before this one that waited for the same.
+	tries int
+	// since is when the roll-out began, fenceAt when a fence is tried again; zero if there is none.
+	since, fenceAt time.Time
+	// due is when an object is to be rewritten, or a contested one to be looked at; zero if none is.
+	due [2]time.Time
+}
+
+var (
+	never   = &comeBack{when: "never", delay: func(*pace) time.Duration { return 0 }}
+	byError = &comeBack{when: "by the error", delay: never.delay}
+	// Other requests go first, and the status is written before.
+	atOnce     = &comeBack{when: "at once", delay: func(*pace) time.Duration { return time.Millisecond }}
+	afterRetry = &comeBack{when: "after the retry interval", delay: func(p *pace) time.Duration {
+		if p.retryAfter != nil && *p.retryAfter > 0 {
+			return *p.retryAfter
+		}
+		return p.retry
+	}}
+	nextInterval = &comeBack{when: "after the interval", delay: func(p *pace) time.Duration {
+		return p.untilDue(p.interval)
+	}}
+	nextPoll = &comeBack{when: "after the poll interval", delay: func(p *pace) time.Duration {
+		return p.untilDue(min(pollInterval, p.interval))
+	}}
+	backOffToInterval = &comeBack{"with back-off, at last after the interval", true, func(p *pace) time.Duration {
+		longest := max(p.interval, time.Second)
+		return p.untilDue(min(backoffDelay(p.tries, longest), longest))
+	}}
+	backOff = &comeBack{"with back-off, at last after the poll interval", true, func(p *pace) time.Duration {
+		return backoffDelay(p.tries, pollInterval)
+	}}
+	// No watch shows the objects of others go.
+	backOffBlocked = &comeBack{"with back-off, a second later", true, func(p *pace) time.Duration {
+		return backoffDelay(p.tries, pollInterval) + time.Second
+	}}
+	whenFenced = &comeBack{"when a fence is tried again", true, func(p *pace) time.Duration {
+		return p.untilDue(p.until(p.fenceAt))
+	}}
+	whenOverdue = &comeBack{"when the timeout is over, then after the interval", true, func(p *pace) time.Duration {
+		if left := p.since.Add(p.timeout).Sub(p.now); !p.since.IsZero() && left > 0 {
+			return p.untilDue(min(left, p.interval))
+		}
+		return p.untilDue(p.interval)
+	}}
+)
+
+// until returns how long it takes until t, but at least a second.
+func (p *pace) until(t time.Time) time.Duration { return max(t.Sub(p.now), time.Second) }
+
+// untilDue shortens a delay to when an object is due.
+func (p *pace) untilDue(delay time.Duration) time.Duration {
+	for _, due := range p.due {
+		if !due.IsZero() {
+			delay = min(delay, p.until(due))
+		}
+	}
+	return delay
+}
+
+// requeueAfter returns when the component is looked at again. reason is what the condition says. Requests of other
+// resources go first.
+func (j *job[T]) requeueAfter(back *comeBack, reason string) reconcilers.Result {
+	p := pace{
+		now:        j.now,
+		retry:      j.configuration.Retry,
+		interval:   j.configuration.Requeue,
+		timeout:    j.configuration.Timeout,
+		retryAfter: j.retryAfter,
+		fenceAt:    j.facts.fenceAt,
+	}
+	if since := j.status.ProcessingSince; since != nil {
+		p.since = since.Time
+	}
+	if j.report != nil {
+		p.due = [2]time.Time{j.report.Plan.Reapply, j.report.Plan.Recheck}
+	}
+	if back.counted {
+		p.tries = j.state.countWait(reason, j.report.Changed())
+	} else {
+		j.state.resetWaits("")
+	}
+	delay := back.delay(&p)
 	if j.facts.varies != "" && delay > 0 {
-		delay = min(delay, max(j.state.variation.nextOutput(j.now).Sub(j.now), time.Second))
+		delay = min(delay, p.until(j.state.variation.nextOutput(j.now)))
 	}
 	if delay <= 0 {
 		return reconcilers.Result{}
 	}
 	priority := handler.LowPriority
 	return reconcilers.Result{RequeueAfter: jittered(delay, string(j.resource.GetUID())), Priority: &priority}
-}
-
-func (j *job[T]) delay(c condition) time.Duration {
-	s := j.facts
-	switch {
-	case s.suspended, s.withdrawn && !s.retriable:
-		return 0
-	case s.retriable:
-		j.state.resetWaits("")
-		if j.retryAfter != nil && *j.retryAfter > 0 {
-			return *j.retryAfter
-		}
-		return j.configuration.Retry
-	case s.abandoning != "":
-		return time.Millisecond
-	case s.done && (len(j.report.Failures) > 0 || j.report.Waits):
-		// Auxiliary objects could not be written, or nothing shows when they are as desired.
-		longest := max(j.configuration.Requeue, time.Second)
-		return j.untilDue(min(backoffDelay(j.state.countWait(reasonAuxiliary, j.report.Changed()), longest), longest))
-	case s.done:
-		j.state.resetWaits("")
-		if len(j.report.Polled) > 0 {
-			return j.untilDue(min(pollInterval, j.configuration.Requeue))
-		}
-		return j.untilDue(j.configuration.Requeue)
-	case s.recorded:
-		return time.Millisecond
-	}
-	backoff := backoffDelay(j.state.countWait(c.reason, j.report.Changed()), pollInterval)
-	polls := j.deployment.unwatched || j.report.Waits || len(j.report.Polled) > 0
-	switch {
-	case s.blocked && !polls && !j.report.RetryAt.IsZero():
-		return j.untilDue(max(j.report.RetryAt.Sub(j.now), time.Second))
-	case s.blocked:
-		// No watch shows the objects of others go.
-		return backoff + time.Second
-	case polls:
-		return backoff
-	case s.leaving() || j.status.ProcessingSince == nil:
-		return j.configuration.Requeue
-	}
-	// The timeout is noticed when it is due.
-	if left := j.status.ProcessingSince.Add(j.configuration.Timeout).Sub(j.now); left > 0 {
-		return j.untilDue(min(left, j.configuration.Requeue))
-	}
-	return j.untilDue(j.configuration.Requeue)
-}
-
-// reasonAuxiliary stands for waiting for what the component does without.
-const reasonAuxiliary = "auxiliary"
-
-// untilDue shortens a delay to when an object is to be rewritten, or a contested one to be looked at.
-func (j *job[T]) untilDue(delay time.Duration) time.Duration {
-	for _, due := range []time.Time{j.report.Plan.Reapply, j.report.Plan.Recheck} {
-		if !due.IsZero() {
-			delay = min(delay, max(due.Sub(j.now), time.Second))
-		}
-	}
-	return delay
 }
 
 // pollInterval is how often a component with objects that no watch shows is looked at.

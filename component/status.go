@@ -40,104 +40,9 @@ const (
 	ReasonAbandoned          = "Abandoned"
 )
 
-// facts are what a request found out about a component.
-type facts struct {
-	deleting, suspended bool
-	// withdrawing is true if a supervisor withdraws the component, withdrawn if nothing of it is left then.
-	withdrawing, withdrawn bool
-	// resting is true if a supervisor suspends the objects.
-	resting bool
-	// recorded is true if objects were recorded. They are created once the records are durable.
-	recorded bool
-	// first is true if nothing was ever rolled out, changed if what is rolled out differs from before.
-	first, changed bool
-	// done is true if there is nothing left to do and to wait for.
-	done bool
-	// blocked is true if others use a type, or have objects in a namespace, that would be deleted.
-	blocked bool
-	// contested is true if another client keeps changing an object.
-	contested bool
-	// varies says what differs if the generator keeps returning other objects for the same input.
-	varies string
-	// overdue is true if the roll-out takes longer than the timeout.
-	overdue bool
-	// retriable is true if err says when to try again.
-	retriable bool
-	// unreachable is true if the cluster of the objects does not answer.
-	unreachable bool
-	// abandoning says which objects are given up with the next request.
-	abandoning string
-	// progress says what is waited for.
-	progress string
-	err      error
-}
-
-// leaving reports whether the objects are to be deleted.
-func (s *facts) leaving() bool { return s.deleting || s.withdrawing }
-
-// condition is what the status says.
-type condition struct {
-	state   apis.ComponentState
-	reason  string
-	message string
-}
-
-// conditionOf decides what the status says. The first case that holds counts.
-func conditionOf(s facts) condition {
-	switch {
-	case s.suspended && !s.deleting:
-		return condition{apis.ComponentPending, ReasonSuspended, "Reconciliation is suspended"}
-	case s.err != nil:
-		return errorCondition(s)
-	case s.abandoning != "":
-		return condition{apis.ComponentDeletionPending, ReasonAbandoned, s.abandoning}
-	case s.withdrawn:
-		return condition{apis.ComponentPending, ReasonDisabled, "The component is disabled, and its objects are gone"}
-	case s.leaving() && s.blocked:
-		return condition{apis.ComponentDeleting, ReasonDeletionBlocked, "Deletion blocked: " + s.progress}
-	case s.leaving():
-		text := orElse(message.Capitalize(s.progress), "Waiting for the objects to go")
-		return condition{apis.ComponentDeleting, ReasonDeletionProcessing, text}
-	case s.varies != "":
-		return condition{apis.ComponentError, ReasonNondeterministic, s.varies}
-	case s.done && s.resting:
-		return condition{apis.ComponentPending, ReasonSuspended, "All objects are suspended"}
-	case s.done:
-		return condition{apis.ComponentReady, ReasonReady, "All objects are as desired, and ready"}
-	case s.contested:
-		return condition{apis.ComponentError, ReasonContested, message.Capitalize(s.progress)}
-	case s.overdue:
-		text := "Timed out: " + orElse(s.progress, "the objects are not ready")
-		return condition{apis.ComponentError, ReasonTimeout, text}
-	case s.resting && !s.recorded:
-		text := orElse(message.Capitalize(s.progress), "Waiting for the objects to be suspended")
-		return condition{apis.ComponentProcessing, ReasonSuspending, text}
-	case s.recorded && s.first:
-		return condition{apis.ComponentPending, ReasonFirstSeen, "The objects are recorded"}
-	case s.recorded && s.changed:
-		return condition{apis.ComponentProcessing, ReasonRestarting, "The objects have changed"}
-	}
-	text := orElse(message.Capitalize(s.progress), "Waiting for the objects")
-	return condition{apis.ComponentProcessing, ReasonProcessing, text}
-}
-
-func errorCondition(s facts) condition {
-	text := clientAddress.ReplaceAllString(message.Capitalize(execute.Summary(s.err, maxMessage)), "$1 ")
-	switch {
-	case s.unreachable && s.leaving():
-		return condition{apis.ComponentDeletionPending, ReasonUnreachable, text}
-	case s.unreachable:
-		return condition{apis.ComponentPending, ReasonUnreachable, text}
-	case s.retriable && s.leaving():
-		return condition{apis.ComponentDeletionPending, ReasonDeletionRetrying, text}
-	case s.retriable && s.overdue:
-		return condition{apis.ComponentPending, ReasonTimeout, text}
-	case s.retriable:
-		return condition{apis.ComponentPending, ReasonRetrying, text}
-	case s.overdue && !s.deleting:
-		return condition{apis.ComponentError, ReasonTimeout, text}
-	}
-	return condition{apis.ComponentError, ReasonError, text}
+// errorText returns the message about an error.
+func errorText(f *facts) string {
+	return clientAddress.ReplaceAllString(message.Capitalize(execute.Summary(f.err, maxMessage)), "$1 ")
 }
 
 // clientAddress is the end of a connection that failed here. A condition with its port would change each time.
@@ -192,8 +97,8 @@ func (j *job[T]) reason() string {
 	return ""
 }
 
-// updateStatus sets the status, and changes nothing of it if nothing is new.
-func (j *job[T]) updateStatus(ctx context.Context) condition {
+// updateStatus sets the status, and changes nothing of it if nothing is new. It also returns when to come back.
+func (j *job[T]) updateStatus(ctx context.Context) (condition, *comeBack) {
 	status, generation := j.status, j.resource.GetGeneration()
 	timer := rolloutTimer{digest: status.ProcessingDigest}
 	if status.ProcessingSince != nil {
@@ -201,17 +106,17 @@ func (j *job[T]) updateStatus(ctx context.Context) condition {
 	}
 	switch {
 	case j.facts.suspended:
-	case j.facts.resting && j.digest != "":
+	case j.facts.suspends && j.digest != "":
 		// It begins anew when the objects are resumed.
 		timer = rolloutTimer{digest: j.digest}
-	case !j.facts.resting:
+	case !j.facts.suspends:
 		// A request may end before the digest is known.
 		digest := cmp.Or(j.digest, timer.digest)
 		timer = timer.tick(digest, j.facts.done && j.facts.err == nil, j.facts.leaving(), j.now)
 		timeout := j.configuration.Timeout
 		j.facts.overdue = !timer.since.IsZero() && timeout > 0 && j.now.Sub(timer.since) >= timeout
 	}
-	c := conditionOf(j.facts)
+	c, back := decide(states, &j.facts)
 	c.message = message.Truncate(singleLine(c.message)+j.remarks(), maxMessage)
 
 	status.ProcessingDigest = timer.digest
@@ -245,7 +150,7 @@ func (j *job[T]) updateStatus(ctx context.Context) condition {
 	if j.Reflect != nil {
 		j.Reflect(ctx, j.resource, status)
 	}
-	return c
+	return c, back
 }
 
 // differs reports whether the status differs from before in more than LastObservedAt.

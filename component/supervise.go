@@ -7,7 +7,7 @@ import (
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/component/engine"
 	"github.com/espalier-dev/espalier/internal/component/readiness"
-	"github.com/espalier-dev/espalier/internal/objectstatus"
+	"github.com/espalier-dev/espalier/internal/message"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -27,7 +27,7 @@ func (j *job[T]) forgetRollouts() {
 	status.Target, status.InventoryKind, status.Inventory = "", "", nil
 }
 
-// suspend makes the objects of a task rest, if the supervisor asks for that. Objects that have to go for that are
+// suspend suspends the objects of a task, if the supervisor asks for that. Objects that have to go for that are
 // deleted, whatever their delete policies.
 func (j *job[T]) suspend(task *engine.Task) error {
 	for i := range task.Objects {
@@ -35,22 +35,22 @@ func (j *job[T]) suspend(task *engine.Task) error {
 		if _, leaves := task.Leaving[object.Desired.Key]; leaves || object.Desired.ReadOnly {
 			continue
 		}
-		rested, remove, err := object.Rested(j.supervisor.Suspend)
+		suspended, remove, err := object.Suspended(j.supervisor.Suspend)
 		switch {
 		case err != nil:
 			return fmt.Errorf("unable to suspend %s: %w", object.Desired.Key, err)
 		case remove:
 			leave(task, object.Desired.Key, apis.DeleteDelete)
 		default:
-			*object = rested
+			*object = suspended
 		}
 	}
-	task.Rest = func(live *unstructured.Unstructured) readiness.Result {
-		health := j.supervisor.AtRest(live)
+	task.Suspended = func(live *unstructured.Unstructured) readiness.Result {
+		health := j.supervisor.SuspensionOf(live)
 		if health.State == apis.StateSuspended {
 			return readiness.Result{Status: apis.ObjectCurrent}
 		}
-		text := objectstatus.StableMessage(cmp.Or(health.Message, "it does not rest yet"))
+		text := message.Stable(cmp.Or(health.Message, "it is not suspended yet"))
 		return readiness.Result{Status: apis.ObjectInProgress, Message: text}
 	}
 	return nil

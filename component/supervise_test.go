@@ -52,7 +52,7 @@ func (s *supervised) Suspend(desired client.Object) (bool, error) {
 	return false, unstructured.SetNestedField(desired.(*unstructured.Unstructured).Object, int64(0), "spec", "replicas")
 }
 
-func (s *supervised) AtRest(live client.Object) apis.Health {
+func (s *supervised) SuspensionOf(live client.Object) apis.Health {
 	left, _, _ := unstructured.NestedInt64(live.(*unstructured.Unstructured).Object, "status", "replicas")
 	if left > 0 {
 		return apis.Health{State: apis.StateSuspending, Message: fmt.Sprintf("%d replicas left", left)}

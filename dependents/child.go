@@ -168,9 +168,9 @@ func (c *creator[CT]) Manage(ctx context.Context, resource client.Object, actual
 	return c.ApplyingObjectManager.Manage(ctx, resource, actual, desired)
 }
 
-// runs reports whether the supervisor would change an object for it to rest.
+// runs reports whether the supervisor would change an object to suspend it.
 func runs(ctx context.Context, live client.Object) (bool, error) {
-	rested := live.DeepCopyObject().(client.Object)
-	remove, err := reconcilers.SupervisorOf(ctx).Suspend(rested)
-	return remove || !equality.Semantic.DeepEqual(rested, live), err
+	suspended := live.DeepCopyObject().(client.Object)
+	remove, err := reconcilers.SupervisorOf(ctx).Suspend(suspended)
+	return remove || !equality.Semantic.DeepEqual(suspended, live), err
 }

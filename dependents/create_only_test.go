@@ -16,13 +16,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// resting is a supervisor with the rules of package health.
-type resting struct {
+// suspending is a supervisor with the rules of package health.
+type suspending struct {
 	supervisor
 	health.Suspensions
 }
 
-func (r *resting) Suspend(desired client.Object) (bool, error) { return r.Suspensions.Suspend(desired) }
+func (r *suspending) Suspend(desired client.Object) (bool, error) {
+	return r.Suspensions.Suspend(desired)
+}
 
 func supervisedBy(s reconcilers.Supervisor, n node) node {
 	return &reconcilers.SyncReconciler[*resources.Widget]{
@@ -90,7 +92,7 @@ func TestCreateOnlyIsSuspended(t *testing.T) {
 	} {
 		tc.row.Resource = widget.Object()
 		tests{name: tc.row}.RunNode(t, scheme, func() node {
-			s := &resting{}
+			s := &suspending{}
 			s.says = tc.says
 			return supervisedBy(s, setOf(dependents.Of("web",
 				func(context.Context, *resources.Widget) (*appsv1.Deployment, error) {

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/espalier-dev/espalier/apis"
-	"github.com/espalier-dev/espalier/internal/objectstatus"
+	"github.com/espalier-dev/espalier/internal/message"
 	"github.com/espalier-dev/espalier/reconcilers"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,8 +26,8 @@ type outcome struct {
 }
 
 // blocked is the outcome of a dependent that waits.
-func blocked(message string) outcome {
-	return outcome{health: apis.Health{State: apis.StateBlocked, Message: objectstatus.StableMessage(message)}}
+func blocked(text string) outcome {
+	return outcome{health: apis.Health{State: apis.StateBlocked, Message: message.Stable(text)}}
 }
 
 // isReady reports whether an object is as it should be.
@@ -66,13 +66,13 @@ func conditionOf(outcomes []named) metav1.Condition {
 	for _, o := range outcomes {
 		switch {
 		case o.err != nil:
-			message := objectstatus.StableMessage(o.name + ": " + o.err.Error())
+			text := message.Stable(o.name + ": " + o.err.Error())
 			return metav1.Condition{
-				Status: metav1.ConditionFalse, Reason: string(apis.StateError), Message: message,
+				Status: metav1.ConditionFalse, Reason: string(apis.StateError), Message: text,
 			}
 		case condition.Status == metav1.ConditionTrue && !isReady(o.health):
 			condition.Status, condition.Reason = metav1.ConditionFalse, string(o.health.State)
-			condition.Message = objectstatus.StableMessage(o.name + ": " + o.health.Message)
+			condition.Message = message.Stable(o.name + ": " + o.health.Message)
 		}
 	}
 	return condition

@@ -5,7 +5,7 @@ import (
 	"context"
 
 	"github.com/espalier-dev/espalier"
-	"github.com/espalier-dev/espalier/internal/objectstatus"
+	"github.com/espalier-dev/espalier/internal/message"
 	"github.com/espalier-dev/espalier/reconcilers"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -59,7 +59,7 @@ func (c *checked[T]) Reconcile(ctx context.Context, resource T) (reconcilers.Res
 	if err := c.check(resource); err != nil {
 		reconcilers.SetCondition(ctx, resource, metav1.Condition{
 			Type: c.Condition, Status: metav1.ConditionFalse, Reason: "Invalid",
-			Message: objectstatus.StableMessage(err.Error()),
+			Message: message.Stable(err.Error()),
 		})
 		return reconcilers.Result{}, nil
 	}

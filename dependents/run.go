@@ -289,9 +289,9 @@ func (w *witness) live(object client.Object) {
 	w.object.Object, w.object.Namespace, w.object.Name = object, object.GetNamespace(), object.GetName()
 }
 
-// rests reports whether there is nothing to suspend, below a supervisor that suspends: the object is only read, or it
-// waits and does not exist.
-func (d *Dependent[T, CT]) rests(w *witness, o outcome) bool {
+// nothingToSuspend reports whether there is nothing to suspend, below a supervisor that suspends: the object is only
+// read, or it waits and does not exist.
+func (d *Dependent[T, CT]) nothingToSuspend(w *witness, o outcome) bool {
 	missing := o.health.State == apis.StateBlocked && !o.runs
 	return w.Supervision() == reconcilers.Suspend && o.err == nil && (d.has(readOnly) || missing)
 }
@@ -300,7 +300,7 @@ func (d *Dependent[T, CT]) rests(w *witness, o outcome) bool {
 func (d *Dependent[T, CT]) reported(w *witness, o outcome) outcome {
 	isBlocked := o.health.State == apis.StateBlocked
 	there := w.object.Object != nil
-	if w.Supervisor != nil && (isBlocked || o.err != nil || there) && !w.observed.Load() && !d.rests(w, o) {
+	if w.Supervisor != nil && (isBlocked || o.err != nil || there) && !w.observed.Load() && !d.nothingToSuspend(w, o) {
 		w.object.Err = o.err
 		if isBlocked {
 			w.object.Health = &o.health

@@ -7,8 +7,9 @@ import (
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/health"
+	"github.com/espalier-dev/espalier/internal/content"
 	"github.com/espalier-dev/espalier/internal/gotype"
-	"github.com/espalier-dev/espalier/internal/objectstatus"
+	"github.com/espalier-dev/espalier/internal/message"
 	"github.com/espalier-dev/espalier/reconcilers"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
@@ -33,20 +34,13 @@ func unmetCondition(condition *metav1.Condition, conditionType string, generatio
 	case condition == nil:
 		return fmt.Sprintf("waiting for the condition %s", conditionType)
 	case !apis.ConditionIsTrue(condition):
-		return withText(fmt.Sprintf("waiting for the condition %s, which is %s", conditionType, condition.Status),
-			cmp.Or(condition.Message, condition.Reason))
+		waiting := fmt.Sprintf("waiting for the condition %s, which is %s", conditionType, condition.Status)
+		return message.WithReasons(waiting, cmp.Or(condition.Message, condition.Reason))
 	case condition.ObservedGeneration != 0 && condition.ObservedGeneration < generation:
 		return fmt.Sprintf("waiting for the condition %s, which is about generation %d", conditionType,
 			condition.ObservedGeneration)
 	}
 	return ""
-}
-
-func withText(text, detail string) string {
-	if detail == "" {
-		return text
-	}
-	return text + ": " + detail
 }
 
 // DependsOnObject is met if a condition of another object is True. If conditionType is empty, the object has to be
@@ -80,7 +74,8 @@ func DependsOnObject[Type client.Object](
 		if health.Healthy(h.State) {
 			return "", nil
 		}
-		return withText(fmt.Sprintf("waiting for %s, which is %s", described, h.State), h.Message), nil
+		waiting := fmt.Sprintf("waiting for %s, which is %s", described, h.State)
+		return message.WithReasons(waiting, h.Message), nil
 	}
 	uses := reconcilers.Access{Object: sample, Verbs: []string{"get", "list", "watch"}}
 	p := Prerequisite[Type]{Check: check, Uses: []reconcilers.Access{uses}}
@@ -93,18 +88,18 @@ func DependsOnObject[Type client.Object](
 // unmetConditionOf says why a condition of another object does not meet a prerequisite. Conditions of any type that has
 // the members of a condition count.
 func unmetConditionOf(object client.Object, described, conditionType string) (string, error) {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
 		return "", fmt.Errorf("unable to read the conditions of %s: %w", described, err)
 	}
-	for _, c := range objectstatus.ConditionsOf(content) {
+	for _, c := range content.ConditionsOf(fields) {
 		if c.Type != conditionType {
 			continue
 		}
 		observed, _ := c.ObservedGeneration.(int64)
 		condition := &metav1.Condition{
 			Type: c.Type, Status: metav1.ConditionStatus(c.Status), ObservedGeneration: observed,
-			Reason: c.Reason, Message: objectstatus.StableMessage(c.Message),
+			Reason: c.Reason, Message: message.Stable(c.Message),
 		}
 		unmet := unmetCondition(condition, conditionType, object.GetGeneration())
 		return withObject(unmet, described), nil

@@ -10,7 +10,7 @@ import (
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/feature/gate"
 	"github.com/espalier-dev/espalier/internal/errortext"
-	"github.com/espalier-dev/espalier/internal/objectstatus"
+	"github.com/espalier-dev/espalier/internal/message"
 	"github.com/espalier-dev/espalier/reconcilers"
 	rtime "github.com/espalier-dev/espalier/time"
 
@@ -214,7 +214,7 @@ func errorText(err error) string {
 	if len(texts) == 0 {
 		return "a node stopped"
 	}
-	return objectstatus.StableMessage(strings.Join(texts, "; "))
+	return message.Stable(strings.Join(texts, "; "))
 }
 
 func textsOf(err error) []string {

@@ -32,7 +32,7 @@ func (s *supervisor) Suspend(desired client.Object) (remove bool, err error) {
 	return s.rules.Suspend(desired)
 }
 
-func (s *supervisor) AtRest(live client.Object) apis.Health { return s.rules.Of(live) }
+func (s *supervisor) SuspensionOf(live client.Object) apis.Health { return s.rules.Of(live) }
 
 func (s *supervisor) Observe(object reconcilers.ObservedObject) {
 	s.mu.Lock()
@@ -111,7 +111,7 @@ func (r rules) healthOf(report reconcilers.ObservedObject, supervision reconcile
 	return healthOf(report.Object, report.Kind)
 }
 
-// suspensionOf says how an object is that is to rest.
+// suspensionOf says how an object is that is to be suspended.
 func (r rules) suspensionOf(report reconcilers.ObservedObject) apis.Health {
 	switch {
 	case report.Health != nil:

@@ -2,6 +2,8 @@ package generator
 
 import (
 	"time"
+
+	"github.com/espalier-dev/espalier/internal/ownership"
 )
 
 // SharedPrefix is the prefix under which every component reads the annotations of an object, in addition to its own.
@@ -283,16 +285,16 @@ const AnnotationAbandon = "abandon"
 // The component itself writes the following keys, under its own prefix. In a manifest they are ignored.
 const (
 	// LabelOwnerID is the label with a digest of the component that owns the object. Objects can be selected by it.
-	LabelOwnerID = "owner-id"
+	LabelOwnerID = ownership.LabelOwnerID
 
 	// AnnotationOwnerID is the annotation with the name of the component that owns the object.
-	AnnotationOwnerID = "owner-id"
+	AnnotationOwnerID = ownership.AnnotationOwnerID
 
 	// AnnotationDigest is the annotation with a digest of the manifest that the object was last written for.
-	AnnotationDigest = "digest"
+	AnnotationDigest = ownership.AnnotationDigest
 
-	// AnnotationFence is the annotation that says how far the deletion of a type is, on an object that defines types: the
-	// fence is the validation rule that refuses to create instances meanwhile.
+	// AnnotationFence is the annotation that says how far the deletion of a type is, on an object that defines types:
+	// the fence is the validation rule that refuses to create instances meanwhile.
 	AnnotationFence = "fence"
 )
 

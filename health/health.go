@@ -1,4 +1,5 @@
-// Package health says how an object is, by rules for its kind: what its status says, and what its pods say.
+// Package health says how an object is, by rules for its kind: what its status says, and what its pods say. It also
+// suspends objects, by [Suspensions].
 //
 // It looks at nothing but what it is given. So it cannot know what was written last, and tells a roll-out from the
 // first one by the generation of the object.
@@ -7,9 +8,8 @@ package health
 import (
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/content"
-	"github.com/espalier-dev/espalier/internal/objectstatus"
+	"github.com/espalier-dev/espalier/internal/message"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -53,38 +53,30 @@ func Of(object client.Object) apis.Health {
 
 // OfKind says how an object of the kind is, see [Of]. It is for typed objects that do not say their kind.
 func OfKind(kind schema.GroupVersionKind, object client.Object) apis.Health {
-	rule, ruled := rules[kind.GroupKind()]
-	if !ruled && objectstatus.StaticKinds[kind.GroupKind()] && !content.Missing(object) &&
-		object.GetDeletionTimestamp() == nil {
-		return apis.Health{State: apis.StateHealthy}
+	rule := rules[kind.GroupKind()]
+	healthy := apis.Health{State: words[rule.class].healthy}
+	if rule.static && !content.Missing(object) && object.GetDeletionTimestamp() == nil {
+		return healthy
 	}
 	u, err := content.Of(kind, object)
 	if err != nil {
-		message := objectstatus.StableMessage(err.Error())
-		return apis.Health{State: apis.StateUnknown, Grade: apis.StateDegraded, Message: message}
+		return apis.Health{State: apis.StateUnknown, Grade: apis.StateDegraded, Message: message.Stable(err.Error())}
 	}
-	s := &subject{object: u, result: objectstatus.Of(u), conditions: objectstatus.ConditionsOf(u.Object)}
-	found := s.byStatus()
-	if ruled && rule.judge != nil && found.level != unreadable && s.result.Status != apis.ObjectTerminating {
+	s := newSubject(u)
+	found := s.byReadiness()
+	if rule.judge != nil && found.level != unreadable && s.readiness.Status != apis.ObjectTerminating {
 		found = rule.judge(s, found)
 	}
 	if found.level == well {
-		return apis.Health{State: words[rule.class].healthy}
+		return healthy
 	}
 	return apis.Health{
 		State:      s.state(rule.class, found),
 		Grade:      s.grade(rule.class, found.level),
 		Reason:     found.reason,
-		Message:    objectstatus.StableMessage(found.message),
+		Message:    message.Stable(found.message),
 		Attributes: found.attributes,
 	}
-}
-
-// subject is an object with what most rules look at.
-type subject struct {
-	object     *unstructured.Unstructured
-	result     objectstatus.Result
-	conditions []objectstatus.Condition
 }
 
 // level is what a rule finds.
@@ -104,10 +96,10 @@ type finding struct {
 	attributes      map[string]string
 }
 
-// byStatus is what is found by the rules for all kinds, of kstatus, and of package objectstatus.
-func (s *subject) byStatus() finding {
-	found := finding{level: waiting, reason: s.reason(), message: s.result.Message}
-	switch s.result.Status {
+// byReadiness is what is found by the readiness.
+func (s *subject) byReadiness() finding {
+	found := finding{level: waiting, reason: s.reason(), message: s.readiness.Message}
+	switch s.readiness.Status {
 	case apis.ObjectCurrent:
 		return finding{}
 	case apis.ObjectFailed:
@@ -147,21 +139,11 @@ func (s *subject) stale() bool {
 	return content.Field(s.object, "status", "observedGeneration") != nil && !content.Observed(s.object)
 }
 
-// condition returns the first condition with the name.
-func (s *subject) condition(name string) (objectstatus.Condition, bool) {
-	for _, c := range s.conditions {
-		if c.Type == name {
-			return c, true
-		}
-	}
-	return objectstatus.Condition{}, false
-}
-
 // phase returns the phase of the status.
-func (s *subject) phase() string { return content.Text(s.object, "status", "phase") }
+func (s *subject) phase() string { return s.text("status", "phase") }
 
 // first reports whether the object was not changed since it was created, as far as is known.
-func (s *subject) first() bool { return content.Number(s.object, 0, "metadata", "generation") <= 1 }
+func (s *subject) first() bool { return s.number(0, "metadata", "generation") <= 1 }
 
 // state returns the state of an object that is not healthy.
 func (s *subject) state(class class, found finding) apis.State {
@@ -172,7 +154,7 @@ func (s *subject) state(class class, found finding) apis.State {
 		return words[class].failing
 	case class == operational:
 		return apis.StateOperationPending
-	case class == completable && content.Number(s.object, 0, "status", "active") > 0:
+	case class == completable && s.number(0, "status", "active") > 0:
 		return apis.StateTaskRunning
 	case class == completable:
 		return apis.StateTaskPending

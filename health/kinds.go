@@ -1,10 +1,14 @@
 package health
 
 import (
+	"fmt"
+
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/content"
 	"github.com/espalier-dev/espalier/internal/kinds"
+	"github.com/espalier-dev/espalier/internal/message"
 
+	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -12,8 +16,8 @@ import (
 type class int
 
 const (
-	// static objects are as their status says.
-	static class = iota
+	// plain objects are as their status says.
+	plain class = iota
 	// alive objects run replicas.
 	alive
 	// pod is one replica.
@@ -26,37 +30,91 @@ const (
 
 // words are the states of a class whose name does not depend on the object.
 var words = map[class]struct{ healthy, failing apis.State }{
-	static:      {apis.StateHealthy, apis.StateFailing},
+	plain:       {apis.StateHealthy, apis.StateFailing},
 	alive:       {apis.StateHealthy, apis.StateFailing},
 	pod:         {apis.StateHealthy, apis.StateFailing},
 	operational: {apis.StateOperational, apis.StateOperationFailing},
 	completable: {apis.StateCompleted, apis.StateTaskFailing},
 }
 
-// rule says how objects of a kind are. Its judge gets what the status says by the rules for all kinds, and returns that
-// or something better. A rule without a judge keeps it.
+// rule says how objects of a kind are.
 type rule struct {
 	class class
+	// static is true if its objects are Current as soon as they exist, see [Static].
+	static bool
+	// ready says how ready an object is, if it differs from what kstatus says.
+	ready func(s *subject, computed *kstatus.Result) Readiness
+	// why says why an object is not Current by kstatus. Nil: its condition Ready says so, or kstatus.
+	why func(s *subject, computed *kstatus.Result) string
+	// judge gets what the readiness of an object says, and returns that or something better. Nil keeps it.
 	judge func(s *subject, found finding) finding
 }
 
-// rules are the rules of kinds. Other kinds are static and have no judge.
+// rules are the rules of kinds, for all that is said of an object but its suspension. Other kinds are plain.
 var rules = map[schema.GroupKind]rule{
-	kinds.Deployment:               {alive, judgeWorkload},
-	kinds.StatefulSet:              {alive, judgeWorkload},
-	kinds.DaemonSet:                {alive, judgeWorkload},
-	kinds.ReplicaSet:               {alive, judgeWorkload},
-	kinds.Pod:                      {pod, judgePod},
-	kinds.Job:                      {completable, judgeJob},
-	kinds.CronJob:                  {operational, nil},
-	kinds.Service:                  {operational, judgeService},
-	kinds.Ingress:                  {operational, judgeIngress},
-	kinds.PersistentVolumeClaim:    {operational, judgePersistentVolumeClaim},
-	kinds.PersistentVolume:         {operational, judgePersistentVolume},
-	kinds.HorizontalPodAutoscaler:  {operational, judgeAutoscaler},
-	kinds.CustomResourceDefinition: {operational, nil},
-	kinds.APIService:               {operational, nil},
-	kinds.Namespace:                {static, judgeNamespace},
+	kinds.Deployment:  {class: alive, why: (*subject).whyDeployment, judge: judgeWorkload},
+	kinds.StatefulSet: {class: alive, why: (*subject).whyStatefulSet, judge: judgeWorkload},
+	kinds.DaemonSet:   {class: alive, why: (*subject).whyDaemonSet, judge: judgeWorkload},
+	kinds.ReplicaSet:  {class: alive, why: (*subject).whyReplicaSet, judge: judgeWorkload},
+	kinds.Pod:         {class: pod, judge: judgePod}, // and podReadiness
+	kinds.Job:         {class: completable, ready: (*subject).jobReadiness, judge: judgeJob},
+	kinds.Service:     {class: operational, why: whyService, judge: judgeService},
+	kinds.Ingress:     {class: operational, judge: judgeIngress},
+	kinds.PersistentVolumeClaim: {
+		class: operational, ready: (*subject).claimReadiness, judge: judgePersistentVolumeClaim,
+	},
+	kinds.PersistentVolume:         {class: operational, judge: judgePersistentVolume},
+	kinds.HorizontalPodAutoscaler:  {class: operational, judge: judgeAutoscaler},
+	kinds.CustomResourceDefinition: {class: operational, ready: (*subject).definitionReadiness},
+	kinds.APIService:               {class: operational, ready: (*subject).apiServiceReadiness},
+	kinds.Namespace:                {judge: judgeNamespace},
+
+	kinds.CronJob:            {class: operational, static: true},
+	kinds.ConfigMap:          {static: true},
+	kinds.Secret:             {static: true},
+	{Kind: "ServiceAccount"}: {static: true},
+	{Kind: "LimitRange"}:     {static: true},
+	{Kind: "ResourceQuota"}:  {static: true},
+	{Kind: "Endpoints"}:      {static: true},
+	{Kind: "PodTemplate"}:    {static: true},
+
+	{Group: "rbac.authorization.k8s.io", Kind: "Role"}:               {static: true},
+	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:        {static: true},
+	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}:        {static: true},
+	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}: {static: true},
+
+	{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}:     {static: true},
+	{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}:   {static: true},
+	{Group: "admissionregistration.k8s.io", Kind: "ValidatingAdmissionPolicyBinding"}: {static: true},
+
+	{Group: "coordination.k8s.io", Kind: "Lease"}:         {static: true},
+	{Group: "discovery.k8s.io", Kind: "EndpointSlice"}:    {static: true},
+	{Group: "networking.k8s.io", Kind: "IngressClass"}:    {static: true},
+	{Group: "networking.k8s.io", Kind: "NetworkPolicy"}:   {static: true},
+	{Group: "node.k8s.io", Kind: "RuntimeClass"}:          {static: true},
+	{Group: "scheduling.k8s.io", Kind: "PriorityClass"}:   {static: true},
+	{Group: "storage.k8s.io", Kind: "CSIDriver"}:          {static: true},
+	{Group: "storage.k8s.io", Kind: "StorageClass"}:       {static: true},
+	{Group: "storage.k8s.io", Kind: "CSIStorageCapacity"}: {static: true},
+}
+
+// jobReadiness has rules of its own, because kstatus says that a job is current once it has started, and that a
+// suspended one may never be.
+func (s *subject) jobReadiness(computed *kstatus.Result) Readiness {
+	if s.has("Complete", "True") {
+		return current
+	}
+	if computed.Status == kstatus.FailedStatus {
+		c, _ := s.condition("Failed")
+		return failed(message.WithReasons("failed", c.Reason, c.Message))
+	}
+	if content.Is(s.object, "spec", "suspend") {
+		return current
+	}
+	if wanted := s.number(-1, "spec", "completions"); wanted >= 0 {
+		return inProgress(fmt.Sprintf("%d of %s", s.number(0, "status", "succeeded"), count(wanted, "completion")))
+	}
+	return inProgress("not completed yet")
 }
 
 // judgeJob says that a Job fails as soon as its failure is certain, and that a suspended one is not done.
@@ -72,8 +130,10 @@ func judgeJob(s *subject, found finding) finding {
 	return found
 }
 
+func whyService(*subject, *kstatus.Result) string { return "waiting for an address" }
+
 func judgeService(s *subject, found finding) finding {
-	if content.Text(s.object, "spec", "type") != "LoadBalancer" {
+	if s.text("spec", "type") != "LoadBalancer" {
 		return found
 	}
 	return waitForAddress(s, found)
@@ -95,6 +155,23 @@ func waitForAddress(s *subject, found finding) finding {
 		}
 	}
 	return finding{level: waiting, reason: "NoAddress", message: "waiting for an address"}
+}
+
+// claimReadiness says that a claim is volatile. A claim that is bound when its first consumer exists looks like
+// one that is about to be bound. To wait for it before its consumer is written would be to wait for ever. So no wave
+// waits for a pending claim.
+func (s *subject) claimReadiness(computed *kstatus.Result) Readiness {
+	if computed.Status == kstatus.CurrentStatus {
+		return current
+	}
+	switch phase := s.text("status", "phase"); phase {
+	case "", "Pending":
+		return Readiness{Status: apis.ObjectInProgress, Message: "waiting to be bound", Volatile: true}
+	case "Lost":
+		return failed("has lost its volume")
+	default:
+		return inProgress("is not bound, but " + phase)
+	}
 }
 
 func judgePersistentVolumeClaim(s *subject, found finding) finding {
@@ -140,6 +217,28 @@ func judgeAutoscaler(s *subject, found finding) finding {
 		return finding{level: waiting, reason: c.Reason, message: "does not scale, because its target has no replicas"}
 	}
 	return finding{level: waiting, reason: c.Reason, message: "does not scale yet"}
+}
+
+// definitionReadiness has rules of its own, because the result of kstatus depends on the order of the conditions.
+func (s *subject) definitionReadiness(computed *kstatus.Result) Readiness {
+	if c, ok := s.condition("NamesAccepted"); ok && c.Status == "False" {
+		return failed(message.WithReasons("its names are not accepted", c.Reason, c.Message))
+	}
+	if computed.Status == kstatus.FailedStatus {
+		c, _ := s.condition("Established")
+		return failed(message.WithReasons("not established", c.Reason, c.Message))
+	}
+	if s.has("Established", "True") && s.has("NamesAccepted", "True") {
+		return current
+	}
+	return inProgress("not established yet")
+}
+
+func (s *subject) apiServiceReadiness(computed *kstatus.Result) Readiness {
+	if c, ok := s.condition("Available"); !ok || c.Status != "True" {
+		return inProgress(message.WithReasons("not available", c.Reason))
+	}
+	return s.byKstatus(computed, nil)
 }
 
 func judgeNamespace(s *subject, found finding) finding {

@@ -5,12 +5,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/content"
 	"github.com/espalier-dev/espalier/internal/kinds"
-	"github.com/espalier-dev/espalier/internal/objectstatus"
+	"github.com/espalier-dev/espalier/internal/message"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -71,7 +72,7 @@ func WithPods(object client.Object, h apis.Health, pods []corev1.Pod) apis.Healt
 		return h
 	}
 	worst, name := trouble{}, ""
-	for _, pod := range current(pods, object.GetNamespace(), selector) {
+	for _, pod := range counting(pods, object.GetNamespace(), selector) {
 		if t := troubleOf(pod); t.severity > worst.severity {
 			worst, name = t, pod.Name
 		}
@@ -87,7 +88,7 @@ func WithPods(object client.Object, h apis.Health, pods []corev1.Pod) apis.Healt
 		}
 	}
 	h.Reason = worst.reason
-	h.Message = objectstatus.StableMessage(h.Message + ": " + worst.message)
+	h.Message = message.Stable(h.Message + ": " + worst.message)
 	h.Attributes = maps.Clone(h.Attributes)
 	if h.Attributes == nil {
 		h.Attributes = map[string]string{}
@@ -108,9 +109,9 @@ func revisionOf(pod *corev1.Pod) (revision [2]string) {
 	return revision
 }
 
-// current returns the pods that count, sorted by name.
-func current(pods []corev1.Pod, namespace string, selector labels.Selector) []*corev1.Pod {
-	var counting []*corev1.Pod
+// counting returns the pods that count, sorted by name.
+func counting(pods []corev1.Pod, namespace string, selector labels.Selector) []*corev1.Pod {
+	var found []*corev1.Pod
 	var newest time.Time
 	revisions := map[[2]string]bool{}
 	for i := range pods {
@@ -127,12 +128,57 @@ func current(pods []corev1.Pod, namespace string, selector labels.Selector) []*c
 		}
 		ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 		if pod.DeletionTimestamp == nil && !ended {
-			counting = append(counting, pod)
+			found = append(found, pod)
 		}
 	}
-	counting = slices.DeleteFunc(counting, func(pod *corev1.Pod) bool { return !revisions[revisionOf(pod)] })
-	slices.SortFunc(counting, func(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
-	return counting
+	found = slices.DeleteFunc(found, func(pod *corev1.Pod) bool { return !revisions[revisionOf(pod)] })
+	slices.SortFunc(found, func(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
+	return found
+}
+
+// podReadiness is the whole rule of pods, for which kstatus is not asked.
+func (s *subject) podReadiness() Readiness {
+	phase := s.text("status", "phase")
+	if phase == "Succeeded" {
+		return current
+	}
+	if phase == "Failed" {
+		return failed(message.WithReasons("failed", s.text("status", "reason"), s.text("status", "message")))
+	}
+	if phase == "Running" && s.has("Ready", "True") {
+		return current
+	}
+	if crashing := s.crashLooping(); len(crashing) > 0 {
+		return failed("crashes again and again: " + strings.Join(crashing, ", "))
+	}
+	switch phase {
+	case "Running":
+		return inProgress("running, but not ready")
+	case "Pending", "":
+		if c, ok := s.condition("PodScheduled"); ok && c.Status == "False" {
+			return inProgress(message.WithReasons("not scheduled", c.Reason))
+		}
+		return inProgress("not running yet")
+	default:
+		return unknown("is in the unknown phase " + phase)
+	}
+}
+
+// crashLooping returns the names of the containers that are restarted again and again after a crash, sorted.
+func (s *subject) crashLooping() []string {
+	var names []string
+	for _, list := range []string{"initContainerStatuses", "containerStatuses"} {
+		containers, _ := content.Field(s.object, "status", list).([]any)
+		for _, item := range containers {
+			container, _ := item.(map[string]any)
+			if content.At(container, "state", "waiting", "reason") == "CrashLoopBackOff" {
+				name, _ := container["name"].(string)
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // judgePod names the container that is to blame.
@@ -141,7 +187,7 @@ func judgePod(s *subject, found finding) finding {
 		return found
 	}
 	if s.phase() == string(corev1.PodFailed) {
-		found.reason = cmp.Or(content.Text(s.object, "status", "reason"), found.reason)
+		found.reason = cmp.Or(s.text("status", "reason"), found.reason)
 	}
 	var pod corev1.Pod
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(s.object.Object, &pod); err != nil {

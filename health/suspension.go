@@ -7,7 +7,7 @@ import (
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/content"
 	"github.com/espalier-dev/espalier/internal/kinds"
-	"github.com/espalier-dev/espalier/internal/objectstatus"
+	"github.com/espalier-dev/espalier/internal/message"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -15,31 +15,32 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Suspension says how objects of one kind rest. An object without a rule is left alone, and rests at once.
+// Suspension says how objects of one kind are suspended. An object without a rule is left alone, and counts as
+// suspended.
 type Suspension struct {
 	// Suspend changes a desired object so that it does not run. It is also called with a copy of the object in the
-	// cluster, to see whether that was told to rest: a second call must change nothing. Nil changes nothing.
+	// cluster, to see whether that is changed already: a second call must change nothing. Nil changes nothing.
 	Suspend func(desired *unstructured.Unstructured) error
-	// Delete means that the object is deleted while it is to rest. Suspend is not called then.
+	// Delete means that the object is deleted while it is to be suspended. Suspend is not called then.
 	Delete bool
-	// AtRest says whether the object does not run any more, and what it waits for otherwise. Nil: it rests at once.
-	AtRest func(live *unstructured.Unstructured) (atRest bool, message string)
+	// Suspended says whether the object does not run any more, and what it waits for otherwise. Nil: it stops at once.
+	Suspended func(live *unstructured.Unstructured) (suspended bool, message string)
 }
 
-// Suspensions are the rules of kinds that are not known here, or that are to rest in another way. Nil has none.
+// Suspensions are the rules of kinds that are not known here, or that are to be suspended in another way. Nil has none.
 //
 // Without a rule here, a Deployment, a StatefulSet and a ReplicaSet are scaled to zero, a Job and a CronJob are
 // suspended, and a DaemonSet, a Pod and a HorizontalPodAutoscaler are deleted. Objects of all other kinds are left
-// alone and rest at once.
+// alone, and count as suspended.
 type Suspensions map[schema.GroupKind]Suspension
 
 // builtInSuspensions are the rules of kinds that are known here.
 var builtInSuspensions = Suspensions{
-	kinds.Deployment:              {Suspend: SetField(0, "spec", "replicas"), AtRest: withoutReplicas},
-	kinds.StatefulSet:             {Suspend: SetField(0, "spec", "replicas"), AtRest: withoutReplicas},
-	kinds.ReplicaSet:              {Suspend: SetField(0, "spec", "replicas"), AtRest: withoutReplicas},
-	kinds.Job:                     {Suspend: SetField(true, "spec", "suspend"), AtRest: withoutPods},
-	kinds.CronJob:                 {Suspend: SetField(true, "spec", "suspend"), AtRest: withoutJobs},
+	kinds.Deployment:              {Suspend: SetField(0, "spec", "replicas"), Suspended: withoutReplicas},
+	kinds.StatefulSet:             {Suspend: SetField(0, "spec", "replicas"), Suspended: withoutReplicas},
+	kinds.ReplicaSet:              {Suspend: SetField(0, "spec", "replicas"), Suspended: withoutReplicas},
+	kinds.Job:                     {Suspend: SetField(true, "spec", "suspend"), Suspended: withoutPods},
+	kinds.CronJob:                 {Suspend: SetField(true, "spec", "suspend"), Suspended: withoutJobs},
 	kinds.DaemonSet:               {Delete: true},
 	kinds.Pod:                     {Delete: true},
 	kinds.HorizontalPodAutoscaler: {Delete: true}, // it would scale its target up again
@@ -83,9 +84,9 @@ func suspendError(kind schema.GroupVersionKind, object client.Object, err error)
 	return fmt.Errorf("%s %q cannot be suspended: %w", kind.Kind, object.GetName(), err)
 }
 
-// Of says how a live object that is to rest is: Suspended, Suspending or PendingSuspension. The last one means that the
-// object in the cluster was not told to rest yet. It does not change the object. If a rule cannot be applied to the
-// object, the state is Unknown.
+// Of says how a live object that is to be suspended is: Suspended, Suspending or PendingSuspension. The last one means
+// that the object in the cluster was not told to suspend yet. It does not change the object. If a rule cannot be
+// applied to the object, the state is Unknown.
 func (r Suspensions) Of(live client.Object) apis.Health {
 	kind := content.KindOf(live)
 	rule := r.rule(kind.GroupKind())
@@ -107,19 +108,19 @@ func (r Suspensions) Of(live client.Object) apis.Health {
 		return suspended(apis.StateUnknown, err.Error())
 	}
 	if !told {
-		return suspended(apis.StatePendingSuspension, "was not told to rest yet")
+		return suspended(apis.StatePendingSuspension, "was not told to suspend yet")
 	}
-	if rule.AtRest == nil {
+	if rule.Suspended == nil {
 		return suspended(apis.StateSuspended, "")
 	}
-	if atRest, message := rule.AtRest(u); !atRest {
+	if done, message := rule.Suspended(u); !done {
 		return suspended(apis.StateSuspending, message)
 	}
 	return suspended(apis.StateSuspended, "")
 }
 
-func suspended(state apis.State, message string) apis.Health {
-	return apis.Health{State: state, Message: objectstatus.StableMessage(message)}
+func suspended(state apis.State, text string) apis.Health {
+	return apis.Health{State: state, Message: message.Stable(text)}
 }
 
 // told reports whether the object is as Suspend would make it.

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// SetField returns a function for [Suspension].Suspend that sets the field at a path to a value, which is as in JSON. The
-// function returns an error if the value cannot be written as JSON, or if there is no place for the field.
+// SetField returns a function for [Suspension].Suspend that sets the field at a path to a value, which is as in JSON.
+// The function returns an error if the value cannot be written as JSON, or if there is no place for the field.
 func SetField(value any, path ...string) func(desired *unstructured.Unstructured) error {
 	encoded, err := json.Marshal(value)
 	return func(desired *unstructured.Unstructured) error {
@@ -39,10 +39,8 @@ func withoutReplicas(live *unstructured.Unstructured) (bool, string) {
 
 // finished reports whether a Job is complete or has failed.
 func finished(live *unstructured.Unstructured) bool {
-	for _, item := range content.List(live, "status", "conditions") {
-		condition, _ := item.(map[string]any)
-		ended := condition["type"] == "Complete" || condition["type"] == "Failed"
-		if ended && condition["status"] == "True" {
+	for _, c := range content.ConditionsOf(live.Object) {
+		if c.Status == "True" && (c.Type == "Complete" || c.Type == "Failed") {
 			return true
 		}
 	}
@@ -65,12 +63,9 @@ func status(live *unstructured.Unstructured, field string) int64 {
 }
 
 // waitFor says that n things have to go first.
-func waitFor(n int64, noun, verb string) (atRest bool, message string) {
-	switch {
-	case n <= 0:
+func waitFor(n int64, noun, verb string) (done bool, message string) {
+	if n <= 0 {
 		return true, ""
-	case n == 1:
-		return false, fmt.Sprintf("waiting for 1 %s to %s", noun, verb)
 	}
-	return false, fmt.Sprintf("waiting for %d %ss to %s", n, noun, verb)
+	return false, waitingFor(n, noun, verb)
 }

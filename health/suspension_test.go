@@ -101,17 +101,17 @@ func TestOfWorkloads(t *testing.T) {
 	for _, kind := range []string{"Deployment", "StatefulSet", "ReplicaSet"} {
 		suspensionTests{
 			"just created, not as told": {"metadata: {generation: 1}\nspec: {replicas: 2}",
-				toBeTold, "was not told to rest yet"},
+				toBeTold, "was not told to suspend yet"},
 			"one replica by default": {
 				"metadata: {generation: 1}\nspec: {minReadySeconds: 1}\nstatus: {observedGeneration: 1, replicas: 0}",
-				toBeTold, "was not told to rest yet"},
+				toBeTold, "was not told to suspend yet"},
 			"has none, but was not told": {
 				"metadata: {generation: 1}\nspec: {replicas: 2}\nstatus: {observedGeneration: 1, replicas: 0}",
-				toBeTold, "was not told to rest yet"},
+				toBeTold, "was not told to suspend yet"},
 			"told, and not seen yet": {
 				"metadata: {generation: 2}\nspec: {replicas: 0}\nstatus: {observedGeneration: 1, replicas: 0}",
 				underWay, "has not been observed yet"},
-			"created at rest, and not seen yet": {"metadata: {generation: 1}\nspec: {replicas: 0}",
+			"created suspended, and not seen yet": {"metadata: {generation: 1}\nspec: {replicas: 0}",
 				underWay, "has not been observed yet"},
 			"two replicas left": {
 				"metadata: {generation: 2}\nspec: {replicas: 0}\nstatus: {observedGeneration: 2, replicas: 2}",
@@ -119,7 +119,7 @@ func TestOfWorkloads(t *testing.T) {
 			"one replica left": {
 				"metadata: {generation: 2}\nspec: {replicas: 0}\nstatus: {observedGeneration: 2, replicas: 1}",
 				underWay, "waiting for 1 replica to go"},
-			"rests": {"metadata: {generation: 2}\nspec: {replicas: 0}\nstatus: {observedGeneration: 2, replicas: 0}",
+			"suspended": {"metadata: {generation: 2}\nspec: {replicas: 0}\nstatus: {observedGeneration: 2, replicas: 0}",
 				suspended, ""},
 		}.run(t, nil, "apps/v1", kind)
 	}
@@ -132,20 +132,20 @@ func TestOfWorkloads(t *testing.T) {
 
 func TestOfJobs(t *testing.T) {
 	suspensionTests{
-		"not told": {"spec: {suspend: false}", toBeTold, "was not told to rest yet"},
+		"not told": {"spec: {suspend: false}", toBeTold, "was not told to suspend yet"},
 		"two pods left": {"spec: {suspend: true}\nstatus: {active: 2, ready: 1}", underWay,
 			"waiting for 2 pods to end"},
 		"a pod terminates": {"spec: {suspend: true}\nstatus: {terminating: 1}", underWay, "waiting for 1 pod to end"},
-		"rests":            {"spec: {suspend: true}\nstatus: {active: 0}", suspended, ""},
+		"suspended":        {"spec: {suspend: true}\nstatus: {active: 0}", suspended, ""},
 		"complete":         {"status: {conditions: [{type: Complete, status: 'True'}]}", suspended, ""},
 		"failed":           {"status: {conditions: [{type: Failed, status: 'True'}]}", suspended, ""},
 		"not complete": {"status: {conditions: [{type: Complete, status: 'False'}]}",
-			toBeTold, "was not told to rest yet"},
+			toBeTold, "was not told to suspend yet"},
 	}.run(t, nil, "batch/v1", "Job")
 	suspensionTests{
-		"not told":     {"spec: {schedule: x}", toBeTold, "was not told to rest yet"},
+		"not told":     {"spec: {schedule: x}", toBeTold, "was not told to suspend yet"},
 		"one Job left": {"spec: {suspend: true}\nstatus: {active: [{name: x}]}", underWay, "waiting for 1 Job to end"},
-		"rests":        {"spec: {suspend: true}", suspended, ""},
+		"suspended":    {"spec: {suspend: true}", suspended, ""},
 	}.run(t, nil, "batch/v1", "CronJob")
 }
 
@@ -170,7 +170,7 @@ var thing = schema.GroupKind{Group: "example.com", Kind: "Thing"}
 func TestCustomRules(t *testing.T) {
 	paused := health.Suspension{
 		Suspend: health.SetField(map[string]any{"now": true, "for": 3}, "spec", "pause"),
-		AtRest: func(live *unstructured.Unstructured) (bool, string) {
+		Suspended: func(live *unstructured.Unstructured) (bool, string) {
 			phase, _, _ := unstructured.NestedString(live.Object, "status", "phase")
 			return phase == "Paused", "waiting for the\nphase Paused"
 		},
@@ -185,9 +185,9 @@ func TestCustomRules(t *testing.T) {
 		t.Errorf("(-want, +got):\n%s", diff)
 	}
 	suspensionTests{
-		"not told": {"spec: {pause: {now: true}}", toBeTold, "was not told to rest yet"},
-		"told":     {"spec: {pause: {now: true, for: 3}}", underWay, "waiting for the phase Paused"},
-		"rests":    {"spec: {pause: {now: true, for: 3}}\nstatus: {phase: Paused}", suspended, ""},
+		"not told":  {"spec: {pause: {now: true}}", toBeTold, "was not told to suspend yet"},
+		"told":      {"spec: {pause: {now: true, for: 3}}", underWay, "waiting for the phase Paused"},
+		"suspended": {"spec: {pause: {now: true, for: 3}}\nstatus: {phase: Paused}", suspended, ""},
 		"without a place for the field": {"spec: [1]", apis.StateUnknown,
 			"value cannot be set because .spec is not a map[string]interface{}"},
 	}.run(t, rules, "example.com/v1", "Thing")
@@ -210,7 +210,7 @@ func TestRulesReplaceThoseOfKnownKinds(t *testing.T) {
 	suspensionTests{"any": {"spec: {replicas: 3}", suspended, ""}}.run(t, rules, "apps/v1", "Deployment")
 	suspensionTests{"complete": {"status: {conditions: [{type: Complete, status: 'True'}]}", toBeTold, "is to be deleted"}}.
 		run(t, rules, "batch/v1", "Job")
-	suspensionTests{"any": {"spec: {replicas: 3}", toBeTold, "was not told to rest yet"}}.run(t, rules, "apps/v1",
+	suspensionTests{"any": {"spec: {replicas: 3}", toBeTold, "was not told to suspend yet"}}.run(t, rules, "apps/v1",
 		"StatefulSet")
 }
 

@@ -36,26 +36,20 @@ type aggregateTest struct {
 type aggregateTests map[string]aggregateTest
 
 func (tests aggregateTests) run(t *testing.T) {
+	t.Helper()
+	rows := map[string]rootRow{}
 	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			calls := &trace{}
-			test.Name = name
-			if test.Request.Name == "" {
-				test.Request = widgetRequest
+		rows[name] = rootRow{test.ReconcilerTestCase, func(calls *trace, c reconcilers.Config) reconcile.Reconciler {
+			root := test.root(calls)
+			root.Config = c
+			root.Request = widgetRequest
+			if root.AggregateObjectManager == nil {
+				root.MergeBeforeUpdate = mergeWidget
 			}
-			test.WithReactors = append([]rtesting.ReactionFunc{calls.observe}, test.WithReactors...)
-			test.ReconcilerTestCase.Run(t, widgetScheme, func(_ *testing.T, _ *rtesting.ReconcilerTestCase, c reconcilers.Config) reconcile.Reconciler {
-				root := test.root(calls)
-				root.Config = c
-				root.Request = widgetRequest
-				if root.AggregateObjectManager == nil {
-					root.MergeBeforeUpdate = mergeWidget
-				}
-				return root
-			})
-			calls.compare(t, test.calls)
-		})
+			return root
+		}, test.calls}
 	}
+	runRoots(t, rows)
 }
 
 // paints returns a tree that makes the widget blue, and returns what it is given.

@@ -151,6 +151,8 @@ func TestApplyingObjectManager(t *testing.T) {
 					c.Name, c.GenerateName, c.Data = "", "gadget-", map[string]string{"color": "green"}
 				})},
 				ExpectEvents: []rtesting.Event{normal("Created", `Created ConfigMap "gadget-001"`)},
+				// A node that lists its children remembers what it has created. This one does not.
+				Replays: rtesting.Replays{Skip: []rtesting.Fault{rtesting.Stale("list ConfigMap *")}},
 			},
 		},
 		"desired, absent, of another owner": {

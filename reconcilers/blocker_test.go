@@ -29,13 +29,13 @@ func TestAnErrorSaysWhoseTheObjectIs(t *testing.T) {
 	}{
 		"another controller": {
 			blocker: givenConfigMap.With(func(c *corev1.ConfigMap) {
-				c.OwnerReferences = []metav1.OwnerReference{{Kind: "Shop", Name: "corner", UID: "other", Controller: new(true)}}
+				c.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Shop", Name: "corner", UID: "other", Controller: new(true)}}
 			}),
 			claim: "is controlled by Shop corner",
 		},
 		"wrapped by the object manager": {
 			blocker: givenConfigMap.With(func(c *corev1.ConfigMap) {
-				c.OwnerReferences = []metav1.OwnerReference{{Kind: "Shop", Name: "corner", UID: "other", Controller: new(true)}}
+				c.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Shop", Name: "corner", UID: "other", Controller: new(true)}}
 			}),
 			induced: wrappedError(exists),
 			claim:   "is controlled by Shop corner",
@@ -62,34 +62,41 @@ func TestAnErrorSaysWhoseTheObjectIs(t *testing.T) {
 		"nobody that is known": {blocker: givenConfigMap.With(ownerless)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var reflected error
-			node := changedChild(test.changes...)(&trace{}).(*configMapNode)
-			node.ReflectChildStatusOnParent = func(_ context.Context, _ *resources.Widget, _ *corev1.ConfigMap, err error) { reflected = err }
-			if test.induced == nil {
-				test.induced = exists
+			text := exists.Error()
+			if test.induced != nil {
+				text = test.induced.Error()
 			}
-			text := test.induced.Error()
 			if test.claim != "" {
 				text += " and " + test.claim
 			}
+			var reflected error
 			row := widgetCase{
-				Resource:        widget.Object(),
 				APIGivenObjects: []client.Object{test.blocker},
-				WithReactors: []rtesting.ReactionFunc{
-					rtesting.InduceFailure("create", "ConfigMap", rtesting.InduceFailureOpts{Error: test.induced}),
-				},
-				ExpectCreates: []client.Object{configMap},
-				ExpectEvents:  failedTo("create", "gadget", errors.New(text)),
-				ExpectTracks:  []rtesting.TrackRequest{rtesting.NewTrackRequest(test.blocker, widget, widgetScheme)},
+				ExpectCreates:   []client.Object{configMap},
+				ExpectEvents:    failedTo("create", "gadget", errors.New(text)),
+				ExpectTracks:    []rtesting.TrackRequest{rtesting.NewTrackRequest(test.blocker, widget, widgetScheme)},
 			}
-			row.Run(t, widgetScheme, func(*testing.T, *widgetCase, reconcilers.Config) widgetNode { return node })
+			if test.induced != nil {
+				row.WithReactors = []rtesting.ReactionFunc{
+					rtesting.InduceFailure("create", "ConfigMap", rtesting.InduceFailureOpts{Error: test.induced}),
+				}
+			}
+			nodeTests{"": {widgetCase: row, node: func(calls *trace) widgetNode {
+				node := changedChild(test.changes...)(calls).(*configMapNode)
+				node.ReflectChildStatusOnParent = func(_ context.Context, _ *resources.Widget, _ *corev1.ConfigMap, err error) {
+					if !calls.replays {
+						reflected = err
+					}
+				}
+				return node
+			}}}.run(t)
 			if reflected == nil || reflected.Error() != text {
 				t.Errorf("reflected %v, want %s", reflected, text)
 			}
-			if !apierrs.IsAlreadyExists(reflected) || !errors.Is(reflected, exists) {
-				t.Errorf("%v is no AlreadyExists any more, or does not wrap it", reflected)
+			if !apierrs.IsAlreadyExists(reflected) || test.induced != nil && !errors.Is(reflected, test.induced) {
+				t.Errorf("reflected %v, want an AlreadyExists that wraps %v", reflected, test.induced)
 			}
-			if test.induced != exists {
+			if test.induced != nil {
 				return
 			}
 			// Functions that were written for reconciler.io/runtime assert the type.

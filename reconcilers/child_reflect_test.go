@@ -158,13 +158,15 @@ func TestChildReconcilerErrors(t *testing.T) {
 			reflects(apierrs.NewAlreadyExists(configMapResource, "gadget-x"), desires(generatedName)),
 		)),
 		"exists, under a generated name, no details": generated(reflects(withoutDetails(), desires(generatedName))),
-		"exists, ours, in the namespace of the resource": inNoNamespace(blockedBy(
+		"exists, ours, in the namespace of the resource": withNode(withConfig(func(config *reconcilers.Config) {
+			config.Client = scoped{config.Client, false}
+		}), inNoNamespace(blockedBy(
 			givenConfigMap.With(labelled), nil,
 			fallsThrough(exists, withoutOwner, desires(func(child *corev1.ConfigMap) (*corev1.ConfigMap, error) {
 				child.Namespace = ""
 				return child, nil
 			})),
-		)),
+		))),
 		"forbidden":                reflects(forbidden),
 		"invalid":                  reflects(invalid),
 		"conflict":                 fallsThrough(conflict),

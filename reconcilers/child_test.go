@@ -1,7 +1,6 @@
 package reconcilers_test
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"testing"
@@ -97,7 +96,7 @@ func reflecting(name string) *resources.Widget {
 func deleteOf(obj client.Object) rtesting.DeleteRef {
 	ref := rtesting.NewDeleteRefFromObject(obj, widgetScheme)
 	given := obj.DeepCopyObject().(client.Object)
-	uid, version := given.GetUID(), cmp.Or(given.GetResourceVersion(), "999")
+	uid, version := given.GetUID(), given.GetResourceVersion()
 	ref.Preconditions = &metav1.Preconditions{UID: &uid, ResourceVersion: &version}
 	ref.PropagationPolicy = new(metav1.DeletePropagationBackground)
 	return ref
@@ -112,10 +111,16 @@ func TestChildReconciler(t *testing.T) {
 	outdated := givenConfigMap.With(func(child *corev1.ConfigMap) { child.Data = map[string]string{"color": "red"} })
 	extra := givenConfigMap.With(func(child *corev1.ConfigMap) { child.Name, child.UID = "extra", "extra-uid" })
 	unrelated := []client.Object{
-		givenConfigMap.With(func(c *corev1.ConfigMap) { c.Name, c.OwnerReferences = "unowned", nil }),
-		givenConfigMap.With(func(c *corev1.ConfigMap) { c.Name = "anothers"; c.OwnerReferences[0].UID = "another-uid" }),
-		givenConfigMap.With(func(c *corev1.ConfigMap) { c.Name = "uncontrolled"; c.OwnerReferences[0].Controller = nil }),
-		givenConfigMap.With(func(c *corev1.ConfigMap) { c.Namespace = "elsewhere" }),
+		givenConfigMap.With(func(c *corev1.ConfigMap) { c.Name, c.UID, c.OwnerReferences = "unowned", "unowned-uid", nil }),
+		givenConfigMap.With(func(c *corev1.ConfigMap) {
+			c.Name, c.UID = "anothers", "anothers-uid"
+			c.OwnerReferences[0].UID = "another-uid"
+		}),
+		givenConfigMap.With(func(c *corev1.ConfigMap) {
+			c.Name, c.UID = "uncontrolled", "uncontrolled-uid"
+			c.OwnerReferences[0].Controller = nil
+		}),
+		givenConfigMap.With(func(c *corev1.ConfigMap) { c.Namespace, c.UID = "elsewhere", "elsewhere-uid" }),
 	}
 	only := func(name string) func(*configMapNode) {
 		return func(node *configMapNode) {
@@ -182,6 +187,7 @@ func TestChildReconciler(t *testing.T) {
 					c.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "p", UID: "p-uid", Controller: new(true)}}
 				})},
 				ExpectEvents: []rtesting.Event{created},
+				Replays:      rtesting.NoReplays("its owner is not there, so it is collected after each request"),
 			},
 		},
 		"created, with another owner": {
@@ -251,6 +257,10 @@ func TestChildReconciler(t *testing.T) {
 				ExpectDeletes:  []rtesting.DeleteRef{deleteOf(extra), deleteOf(givenConfigMap)},
 				ExpectCreates:  []client.Object{configMap},
 				ExpectEvents:   []rtesting.Event{normal("Deleted", `Deleted ConfigMap "extra"`), deleted, created},
+				// If only one of them could be deleted, the other is in sync.
+				Replays: rtesting.Replays{Ignore: []string{
+					"ConfigMap default/gadget: created", "ConfigMap default/gadget: deleted",
+				}},
 			},
 		},
 		"several, which cannot be deleted": {

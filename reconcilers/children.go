@@ -5,15 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
+
+	"github.com/espalier-dev/espalier/internal/gotype"
+	"github.com/espalier-dev/espalier/internal/listing"
+	"github.com/espalier-dev/espalier/internal/resourcestate"
+	rtime "github.com/espalier-dev/espalier/time"
 
 	"github.com/go-logr/logr"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/espalier-dev/espalier/internal/gotype"
 )
 
 // children are the children of one type of a node: [ChildReconciler] has one, [ChildSetReconciler] many. The methods
@@ -30,7 +34,9 @@ type children[T, CT client.Object, CLT client.ObjectList] struct {
 	listType CLT
 	listOnce sync.Once
 	listErr  error
-	manager  ObjectManager[CT]
+	// indexed is the type of the children in the index by owner, see completeListType.
+	indexed listing.Type
+	manager ObjectManager[CT]
 	// tracked is true if the resource is woken by what the node tracks although it does not own its children.
 	tracked bool
 	// unowned is true if the children have no owner reference.
@@ -54,32 +60,66 @@ func (k *children[T, CT, CLT]) errorf(format string, args ...any) error {
 	return fmt.Errorf("%s %q "+format, append([]any{k.kind, k.name}, args...)...)
 }
 
-// completeListType finds the list type in the scheme, if the author gave none: it has the kind of the child followed by
-// List, as Kubernetes names its lists.
-func (k *children[T, CT, CLT]) completeListType(config Config) error {
-	k.listOnce.Do(func() {
-		if !gotype.IsNil(k.listType) {
-			return
+// find returns the current config, and the objects that are the node's children, sorted by namespace and name. They are
+// for reading.
+//
+// If the resource is terminating, the node must not overlook a child that garbage collection does not delete. So if the
+// cache shows none, the API server is asked. If the children are withdrawn, that is done before their finalizer is
+// taken off the resource.
+func (k *children[T, CT, CLT]) find(ctx context.Context, resource T) (config Config, found []CT, err error) {
+	if config, err = RetrieveConfig(ctx); err != nil {
+		return config, nil, fmt.Errorf("%s %q: %w", k.kind, k.name, err)
+	}
+	if err := k.completeListType(config); err != nil {
+		return config, nil, err
+	}
+	candidates, err := k.candidates(ctx, config, resource)
+	found = k.ownOf(resource, candidates)
+	asks := err == nil && k.unowned && len(found) == 0 && config.APIReader != nil
+	if asks && (resource.GetDeletionTimestamp() != nil ||
+		SupervisionOf(ctx, resource) == Withdraw && k.holdsFinalizer(resource)) {
+		candidates, err = listing.List(ctx, config.APIReader, k.listType, nil, k.listOptions(ctx, resource)...)
+		found = k.ownOf(resource, candidates)
+		if apierrs.IsBadRequest(err) {
+			// Only the cache understands these options.
+			err = nil
 		}
-		kind, err := config.GroupVersionKindFor(k.childType)
-		if err != nil {
-			k.listErr = k.errorf("is unable to find the kind of %s: %w", typeName(k.childType), err)
-			return
+	}
+	if err != nil {
+		recordFailure(ctx, typeName(k.childType), err)
+	}
+	return config, found, err
+}
+
+// withUnlabelled returns found together with the unlabelled children that have the name of a desired one.
+func (k *children[T, CT, CLT]) withUnlabelled(
+	ctx context.Context, config Config, resource T, found []CT, desired ...CT,
+) ([]CT, error) {
+	if k.label == "" {
+		return found, nil
+	}
+	names := map[client.ObjectKey]bool{}
+	for _, child := range desired {
+		if !gotype.IsNil(child) {
+			names[client.ObjectKeyFromObject(child)] = true
 		}
-		kind.Kind += "List"
-		list, err := config.Scheme().New(kind)
-		if err != nil {
-			k.listErr = k.errorf("must define ChildListType: %w", err)
-			return
+	}
+	for _, child := range found {
+		delete(names, client.ObjectKeyFromObject(child))
+	}
+	if len(names) == 0 {
+		return found, nil
+	}
+	candidates, err := k.candidates(ctx, config, resource)
+	if err != nil {
+		return nil, err
+	}
+	for _, obj := range candidates {
+		if names[client.ObjectKeyFromObject(obj)] && k.isUnlabelled(resource, obj) {
+			found = append(found, obj.(CT))
 		}
-		listType, ok := list.(CLT)
-		if !ok {
-			k.listErr = k.errorf("must define ChildListType, since %T is no list of objects", list)
-			return
-		}
-		k.listType = listType
-	})
-	return k.listErr
+	}
+	return found, nil
 }
 
 // converge makes the cluster agree with what is desired of one child, or with the error that came in its place. found
@@ -142,22 +182,6 @@ func pickChild[CT client.Object](found []CT) (actual CT, extras []CT) {
 		}
 	}
 	return actual, extras
-}
-
-func (k *children[T, CT, CLT]) manage(ctx context.Context, config Config, resource T, actual, desired CT) (CT, error) {
-	if isAbsent(actual) && !gotype.IsNil(desired) && slices.Contains(k.reasons, metav1.StatusReasonAlreadyExists) {
-		ctx = withExplanation(ctx, func(err error) error {
-			return k.blockerOf(ctx, config, resource, desired, err)
-		})
-	}
-	child, err := k.manager.Manage(ctx, resource, actual, desired)
-	if err == nil || !gotype.IsNil(child) {
-		k.recordWrite(ctx, config, actual, child)
-	}
-	if err == nil && !gotype.IsNil(child) && isAbsent(actual) {
-		err = k.take(ctx, config, resource, child)
-	}
-	return child, err
 }
 
 // setOwner makes the resource the controller of desired, unless owner references are not used. It labels desired if
@@ -230,19 +254,51 @@ func (k *children[T, CT, CLT]) checkScope(config Config, desired CT) error {
 		describeObject(desired))
 }
 
-// observe tells the supervisor, if there is one, what became of one child.
-func (k *children[T, CT, CLT]) observe(ctx context.Context, config Config, s supervision, o outcome[CT]) {
-	if s.by != nil {
-		k.report(ctx, config, s, o)
+func (k *children[T, CT, CLT]) manage(ctx context.Context, config Config, resource T, actual, desired CT) (CT, error) {
+	if isAbsent(actual) && !gotype.IsNil(desired) && slices.Contains(k.reasons, metav1.StatusReasonAlreadyExists) {
+		ctx = withExplanation(ctx, func(err error) error {
+			return k.blockerOf(ctx, config, resource, desired, err)
+		})
 	}
+	child, err := k.manager.Manage(ctx, resource, actual, desired)
+	if err == nil || !gotype.IsNil(child) {
+		k.recordWrite(ctx, config, actual, child)
+	}
+	if err == nil && !gotype.IsNil(child) && isAbsent(actual) {
+		err = k.take(ctx, config, resource, child)
+	}
+	return child, err
 }
 
-// describe names child, or the type where there is none, for errors.
-func (k *children[T, CT, CLT]) describe(child CT) string {
-	if gotype.IsNil(child) {
-		return typeName(k.childType)
+// recordWrite notes in the lists of the request what a call of Manage did: before is the object that Manage was called
+// with, and written what it returned, nil if the object was deleted.
+func (k *children[T, CT, CLT]) recordWrite(ctx context.Context, config Config, before, written CT) {
+	request := listKeeper(ctx)
+	deleted, absent := gotype.IsNil(written), isAbsent(before)
+	same := !deleted && !absent && (client.Object(written) == client.Object(before) || sameVersion(written, before))
+	if request == nil || same || deleted && absent {
+		return
 	}
-	return describeObject(child)
+	key := k.listKey(config)
+	known, ok := request.childList(key)
+	if !ok {
+		return
+	}
+	writes := resourcestate.LoadOrStore(request.resource, key, func() *resourcestate.OwnWrites {
+		return &resourcestate.OwnWrites{}
+	})
+	now := rtime.RetrieveNow(ctx)
+	isBefore := func(obj client.Object) bool { return obj == client.Object(before) }
+	objects := slices.DeleteFunc(slices.Clone(known), isBefore)
+	if deleted {
+		writes.Deleted(before, now)
+	} else {
+		// The functions of the author get the object, and may change it.
+		writes.Wrote(written.DeepCopyObject().(client.Object), absent, now)
+		objects = append(objects, written)
+		listing.Sort(objects)
+	}
+	request.setChildList(key, objects)
 }
 
 // classify decides who is to see the error that came of a child. The user sees reflected on the resource, and the
@@ -284,4 +340,124 @@ func (k *children[T, CT, CLT]) classify(
 		contextOf(ctx).state.wantRetry()
 	}
 	return none, err, nil
+}
+
+// describe names child, or the type where there is none, for errors.
+func (k *children[T, CT, CLT]) describe(child CT) string {
+	if gotype.IsNil(child) {
+		return typeName(k.childType)
+	}
+	return describeObject(child)
+}
+
+// observe tells the supervisor, if there is one, what became of one child.
+func (k *children[T, CT, CLT]) observe(ctx context.Context, config Config, s supervision, o outcome[CT]) {
+	if s.by != nil {
+		k.report(ctx, config, s, o)
+	}
+}
+
+func (k *children[T, CT, CLT]) ownOf(resource T, objects []client.Object) []CT {
+	own := make([]CT, 0, len(objects))
+	for _, obj := range objects {
+		if k.isOwn(resource, obj) {
+			own = append(own, obj.(CT))
+		}
+	}
+	return own
+}
+
+// isOwn reports whether an object is a child of the node.
+func (k *children[T, CT, CLT]) isOwn(resource T, obj client.Object) bool {
+	return k.mayBeOwn(resource, obj) && (k.label == "" || obj.GetLabels()[NodeLabel] == k.label)
+}
+
+// mayBeOwn reports whether an object is a child of the node, whatever its label.
+func (k *children[T, CT, CLT]) mayBeOwn(resource T, obj client.Object) bool {
+	child, ok := obj.(CT)
+	if !ok || !k.unowned && !metav1.IsControlledBy(child, resource) {
+		return false
+	}
+	return k.ourChild == nil || k.ourChild(resource, child)
+}
+
+// isUnlabelled reports whether an object is a child of the node if it is desired: it was made before the children were
+// labelled, or has lost its label.
+func (k *children[T, CT, CLT]) isUnlabelled(resource T, obj client.Object) bool {
+	return k.label != "" && obj.GetLabels()[NodeLabel] == "" && k.mayBeOwn(resource, obj)
+}
+
+// A request keeps the lists of children that its nodes asked for: what the cache shows, corrected by what the
+// controller wrote and the cache does not show yet. The nodes share the lists, so that the cache is asked once for each
+// type. The objects are copies that belong to the request, sorted by namespace and name. A list is replaced and never
+// changed.
+
+// candidates returns the objects among which the children are: what the cache shows, corrected by what the controller
+// wrote. Outside of a root there is no request to keep them in, and each call lists.
+func (k *children[T, CT, CLT]) candidates(ctx context.Context, config Config, resource T) ([]client.Object, error) {
+	request := listKeeper(ctx)
+	if request == nil {
+		return k.list(ctx, config, resource)
+	}
+	key := k.listKey(config)
+	if known, ok := request.childList(key); ok && key.node == nil {
+		return known, nil
+	}
+	// References into the cache are enough, because they are copied below.
+	listed, err := k.list(ctx, config, resource, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, err
+	}
+	writes, _ := resourcestate.Load[*resourcestate.OwnWrites](request.resource, key)
+	objects, err := writes.Believed(ctx, config.APIReader, listed, rtime.RetrieveNow(ctx))
+	if err != nil {
+		return nil, err
+	}
+	for _, obj := range objects {
+		if carried := obj.GetObjectKind(); carried.GroupVersionKind().Empty() {
+			// A cache sets the kind only on its copies.
+			carried.SetGroupVersionKind(k.indexed.Kind)
+		}
+	}
+	request.setChildList(key, objects)
+	return objects, nil
+}
+
+// list returns what the cache has. Without list options of the author, these are the objects that the resource
+// controls. With list options, the objects that are no children of the node are left out, so that they are not kept.
+func (k *children[T, CT, CLT]) list(
+	ctx context.Context, config Config, resource T, opts ...client.ListOption,
+) ([]client.Object, error) {
+	if k.listOptions == nil {
+		return config.owners.Controlled(ctx, config.Client, k.indexed, k.listType, resource, opts...)
+	}
+	mayBeOwn := func(obj client.Object) bool { return k.mayBeOwn(resource, obj) }
+	opts = slices.Concat(k.listOptions(ctx, resource), opts)
+	return listing.List(ctx, config.Client, k.listType, mayBeOwn, opts...)
+}
+
+func (k *children[T, CT, CLT]) listKey(config Config) childListKey {
+	key := childListKey{
+		reader: config.Client,
+		listed: reflect.TypeOf(k.listType),
+		kind:   k.listType.GetObjectKind().GroupVersionKind(),
+	}
+	if k.listOptions != nil {
+		key.node = k.node
+	}
+	return key
+}
+
+// listKeeper returns the state of the request that keeps lists of children. It returns nil if there is none: outside of
+// a root, and for a client that cannot be the key of a map.
+func listKeeper(ctx context.Context) *requestState {
+	if s := contextOf(ctx); s.state != nil && s.state.resource != nil && s.comparable {
+		return s.state
+	}
+	return nil
+}
+
+// indexedType returns the type of obj as the index by owner has it.
+func indexedType(c client.Client, obj client.Object) listing.Type {
+	return listing.Type{Kind: kindOf(c, obj), Watched: watchable(obj, c.Scheme())}
 }

@@ -155,7 +155,7 @@ func (k *children[T, CT, CLT]) watch(ctx context.Context, mgr Manager, bldr *Bui
 	if err := WatchTracked(ctx, bldr, k.childType); err != nil {
 		return err
 	}
-	config.owners.register(config.Client, k.childType)
+	config.owners.Register(indexedType(config.Client, k.childType))
 	return nil
 }
 
@@ -186,4 +186,33 @@ func finalizerAccess(finalizer string, owns bool) []Access {
 		access = append(access, Access{Subresource: "finalizers", Verbs: []string{"update"}})
 	}
 	return access
+}
+
+// completeListType finds the list type in the scheme, if the author gave none: it has the kind of the child followed by
+// List, as Kubernetes names its lists.
+func (k *children[T, CT, CLT]) completeListType(config Config) error {
+	k.listOnce.Do(func() {
+		k.indexed = indexedType(config.Client, k.childType)
+		if !gotype.IsNil(k.listType) {
+			return
+		}
+		kind, err := config.GroupVersionKindFor(k.childType)
+		if err != nil {
+			k.listErr = k.errorf("is unable to find the kind of %s: %w", typeName(k.childType), err)
+			return
+		}
+		kind.Kind += "List"
+		list, err := config.Scheme().New(kind)
+		if err != nil {
+			k.listErr = k.errorf("must define ChildListType: %w", err)
+			return
+		}
+		listType, ok := list.(CLT)
+		if !ok {
+			k.listErr = k.errorf("must define ChildListType, since %T is no list of objects", list)
+			return
+		}
+		k.listType = listType
+	})
+	return k.listErr
 }

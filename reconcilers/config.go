@@ -10,6 +10,7 @@ import (
 
 	"github.com/espalier-dev/espalier/duck"
 	"github.com/espalier-dev/espalier/internal/gotype"
+	"github.com/espalier-dev/espalier/internal/listing"
 	"github.com/espalier-dev/espalier/tracker"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -50,7 +51,7 @@ type Config struct {
 	// cluster is the cluster of Client and of the objects that Tracker tracks. It is nil in a struct literal.
 	cluster cluster.Cluster
 	// owners finds children by their owner. It is nil if no index is possible.
-	owners *ownerIndex
+	owners *listing.Index
 }
 
 // NewConfig returns the config for the manager's own cluster. apiType is not used, and exists for compatibility.
@@ -87,7 +88,7 @@ func (c Config) withCluster(other cluster.Cluster, inner client.Client) Config {
 	c.Recorder = other.GetEventRecorderFor("controller")
 	c.EventRecorder = other.GetEventRecorder("controller")
 	c.cluster = other
-	c.owners = newOwnerIndex(other.GetFieldIndexer())
+	c.owners = listing.NewIndex(other.GetFieldIndexer())
 	if c.Tracker != nil {
 		c.Tracker = tracker.InCluster(c.Tracker, other)
 	}

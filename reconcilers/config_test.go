@@ -96,7 +96,7 @@ func TestTrackAndGet(t *testing.T) {
 
 func TestTrackAndList(t *testing.T) {
 	given := givenConfigMap.With(func(c *corev1.ConfigMap) { c.OwnerReferences, c.Labels = nil, map[string]string{"a": "b"} })
-	other := given.With(func(c *corev1.ConfigMap) { c.Namespace, c.Labels = "elsewhere", nil })
+	other := given.With(func(c *corev1.ConfigMap) { c.Namespace, c.UID, c.Labels = "elsewhere", "elsewhere-uid", nil })
 	lists := func(list client.ObjectList, opts ...client.ListOption) func(*trace) widgetNode {
 		return func(calls *trace) widgetNode {
 			return &widgetSync{Sync: func(ctx context.Context, _ *resources.Widget) error {

@@ -1,15 +1,10 @@
 package reconcilers
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
-	"slices"
-	"strconv"
 	"strings"
 
-	apierrs "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"github.com/espalier-dev/espalier/internal/write"
 )
 
 // ConflictPolicy says what an [ApplyingObjectManager] does with a desired field that another field manager owns and has
@@ -53,7 +48,7 @@ func (e *ApplyConflictError) Error() string {
 		if i > 0 {
 			text.WriteString(", ")
 		}
-		fmt.Fprintf(&text, "%s by %q", conflict.Field, conflict.Manager)
+		text.WriteString(write.FieldConflict(conflict).String())
 	}
 	return text.String()
 }
@@ -62,43 +57,17 @@ func (e *ApplyConflictError) Unwrap() error { return e.Err }
 
 // newApplyConflictError returns the field conflicts in err, or nil if err is another error.
 func newApplyConflictError(object string, err error) *ApplyConflictError {
-	var status apierrs.APIStatus
-	if !apierrs.IsConflict(err) || !errors.As(err, &status) || status.Status().Details == nil {
+	fields := write.FieldConflicts(err)
+	if len(fields) == 0 {
 		return nil
 	}
+	return newApplyConflicts(object, fields, err)
+}
+
+func newApplyConflicts(object string, fields []write.FieldConflict, err error) *ApplyConflictError {
 	conflict := &ApplyConflictError{Object: object, Err: err}
-	for _, cause := range status.Status().Details.Causes {
-		if cause.Type == metav1.CauseTypeFieldManagerConflict {
-			found := ApplyConflict{Manager: managerOf(cause.Message), Field: cause.Field}
-			conflict.Conflicts = append(conflict.Conflicts, found)
-		}
+	for _, field := range fields {
+		conflict.Conflicts = append(conflict.Conflicts, ApplyConflict(field))
 	}
-	if len(conflict.Conflicts) == 0 {
-		return nil
-	}
-	slices.SortFunc(conflict.Conflicts, func(a, b ApplyConflict) int {
-		return cmp.Or(cmp.Compare(a.Manager, b.Manager), cmp.Compare(a.Field, b.Field))
-	})
-	conflict.Conflicts = slices.Compact(conflict.Conflicts)
 	return conflict
-}
-
-// managerOf returns the manager that the message of a cause names. The message may also have a time, which is left out.
-func managerOf(message string) string {
-	name := strings.TrimPrefix(message, "conflict with ")
-	if quoted, err := strconv.QuotedPrefix(name); err == nil {
-		if unquoted, err := strconv.Unquote(quoted); err == nil {
-			return unquoted
-		}
-	}
-	return name
-}
-
-// fields returns the paths of the conflicting fields.
-func (e *ApplyConflictError) fields() []string {
-	var fields []string
-	for _, conflict := range e.Conflicts {
-		fields = append(fields, conflict.Field)
-	}
-	return fields
 }

@@ -127,7 +127,7 @@ func TestNodeOfAnotherPackage(t *testing.T) {
 	}
 	owner := widget.With(func(w *resources.Widget) { w.Namespace, w.Name = "default", "gadget" })
 	tracks := []rtesting.TrackRequest{rtesting.NewTrackRequest(news, owner, widgetScheme)}
-	rtesting.ReconcilerTests{
+	rtesting.RootTests{
 		"announces": {
 			Request:      ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: "gadget"}},
 			GivenObjects: []client.Object{owner, news},
@@ -142,9 +142,7 @@ func TestNodeOfAnotherPackage(t *testing.T) {
 			ExpectTracks: tracks,
 			ShouldErr:    true,
 		},
-	}.Run(t, widgetScheme, func(_ *testing.T, _ *rtesting.ReconcilerTestCase, c reconcilers.Config) reconcile.Reconciler {
-		return announcementTree(c)
-	})
+	}.RunRoot(t, widgetScheme, func(c reconcilers.Config) reconcile.Reconciler { return announcementTree(c) })
 	rtesting.SetupTests{
 		"watches what it tracks": {ExpectWatches: []client.Object{&resources.Widget{}, &corev1.ConfigMap{}}},
 	}.Run(t, widgetScheme, func(_ *testing.T, _ *rtesting.SetupTestCase, c reconcilers.Config) rtesting.Setup {

@@ -3,6 +3,7 @@ package reconcilers
 import (
 	"time"
 
+	"github.com/espalier-dev/espalier/internal/listing"
 	"github.com/espalier-dev/espalier/internal/resourcestate"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,13 +13,13 @@ import (
 
 // WithOwnerIndex returns a config that finds children through indexer, as [NewConfig] makes it of a manager.
 func (c Config) WithOwnerIndex(indexer client.FieldIndexer) Config {
-	c.owners = newOwnerIndex(indexer)
+	c.owners = listing.NewIndex(indexer)
 	return c
 }
 
 // RegisterOwnerIndex does what the set-up of a node with children of the type of obj does.
 func (c Config) RegisterOwnerIndex(obj client.Object) {
-	c.owners.register(c.Client, obj)
+	c.owners.Register(indexedType(c.Client, obj))
 }
 
 // Remembered counts the resources that a root remembers something of.

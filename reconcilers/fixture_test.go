@@ -66,7 +66,7 @@ var (
 	})
 	// givenConfigMap is configMap in the cluster.
 	givenConfigMap = configMap.With(func(child *corev1.ConfigMap) {
-		child.UID = "child-uid"
+		child.UID, child.ResourceVersion = "child-uid", "999"
 		child.CreationTimestamp = metav1.NewTime(time.UnixMilli(1000))
 	})
 )
@@ -108,10 +108,7 @@ func statusField(key, value string) func(*resources.Widget) {
 
 // patchedBy is what the patch of the finalizers leaves of the metadata.
 func patchedBy(finalizers ...string) func(*resources.Widget) {
-	return func(w *resources.Widget) {
-		w.Finalizers = finalizers
-		w.ResourceVersion = "1000"
-	}
+	return func(w *resources.Widget) { w.Finalizers = finalizers }
 }
 
 // trace records calls in their order.
@@ -119,6 +116,8 @@ type trace struct {
 	calls []string
 	// reads are recorded too.
 	reads bool
+	// replays says that the instance is one of a replay.
+	replays bool
 }
 
 func (c *trace) add(format string, args ...any) {
@@ -171,21 +170,35 @@ type nodeTest struct {
 type nodeTests map[string]nodeTest
 
 func (tests nodeTests) run(t *testing.T) {
+	t.Helper()
+	rows := map[string]nodeRow[*resources.Widget]{}
 	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			calls := &trace{}
-			test.Name = name
-			if test.Resource == nil {
-				test.Resource = widget.Object()
-			}
-			reactors := test.WithReactors
-			test.WithReactors = append([]rtesting.ReactionFunc{calls.observe}, reactors...)
-			test.widgetCase.Run(t, widgetScheme, func(*testing.T, *widgetCase, reconcilers.Config) widgetNode {
-				return test.node(calls)
-			})
-			calls.compare(t, test.calls)
-		})
+		if test.Resource == nil {
+			test.Resource = widget.Object()
+		}
+		rows[name] = nodeRow[*resources.Widget]{test.widgetCase, test.node, test.calls}
 	}
+	runNodes(t, rows)
+}
+
+// nodeRow is nodeTest for a resource of any type.
+type nodeRow[T client.Object] struct {
+	rtesting.SubReconcilerTestCase[T]
+	node  func(calls *trace) reconcilers.SubReconciler[T]
+	calls []string
+}
+
+func runNodes[T client.Object](t *testing.T, table map[string]nodeRow[T]) {
+	t.Helper()
+	rows, traces := rtesting.NodeTests[T]{}, traces{}
+	for name, row := range table {
+		rows[name] = row.SubReconcilerTestCase
+	}
+	rows.Run(t, widgetScheme, func(
+		t *testing.T, row *rtesting.SubReconcilerTestCase[T], c reconcilers.Config,
+	) reconcilers.SubReconciler[T] {
+		return table[row.Name].node(traces.of(t, c, table[row.Name].calls))
+	})
 }
 
 // rootTest is nodeTest for a root.
@@ -198,24 +211,56 @@ type rootTest struct {
 type rootTests map[string]rootTest
 
 func (tests rootTests) run(t *testing.T) {
+	t.Helper()
+	rows := map[string]rootRow{}
 	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			calls := &trace{}
-			test.Name = name
-			if test.Request.Name == "" {
-				test.Request = widgetRequest
-			}
-			test.StatusSubResourceTypes = append(test.StatusSubResourceTypes, &resources.Widget{})
-			reactors := test.WithReactors
-			test.WithReactors = append([]rtesting.ReactionFunc{calls.observe}, reactors...)
-			test.ReconcilerTestCase.Run(t, widgetScheme, func(_ *testing.T, _ *rtesting.ReconcilerTestCase, c reconcilers.Config) reconcile.Reconciler {
-				root := test.root(calls)
-				root.Config = c
-				return root
-			})
-			calls.compare(t, test.calls)
-		})
+		rows[name] = rootRow{test.ReconcilerTestCase, func(calls *trace, c reconcilers.Config) reconcile.Reconciler {
+			root := test.root(calls)
+			root.Config = c
+			return root
+		}, test.calls}
 	}
+	runRoots(t, rows)
+}
+
+// rootRow is rootTest for a root of any type. Unless it says otherwise, the request is for widget.
+type rootRow struct {
+	rtesting.ReconcilerTestCase
+	root  func(calls *trace, c reconcilers.Config) reconcile.Reconciler
+	calls []string
+}
+
+func runRoots(t *testing.T, table map[string]rootRow) {
+	t.Helper()
+	rows, traces := rtesting.RootTests{}, traces{}
+	for name, row := range table {
+		if row.Request.Name == "" {
+			row.Request = widgetRequest
+		}
+		rows[name] = row.ReconcilerTestCase
+	}
+	rows.Run(t, widgetScheme, func(
+		t *testing.T, row *rtesting.ReconcilerTestCase, c reconcilers.Config,
+	) reconcile.Reconciler {
+		return table[row.Name].root(traces.of(t, c, table[row.Name].calls), c)
+	})
+}
+
+// traces are the rows that have been traced.
+type traces map[*testing.T]struct{}
+
+// of returns the trace of an instance. That of the first one, which makes the request of the row, also has the calls to
+// the client of the config, and is compared at the end of the row. Those of the replays are not.
+func (tt traces) of(t *testing.T, c reconcilers.Config, expected []string) *trace {
+	_, again := tt[t]
+	calls := &trace{replays: again}
+	if again {
+		return calls
+	}
+	tt[t] = struct{}{}
+	c.Client.(rtesting.TestClient).PrependReactor("*", "*", calls.observe)
+	t.Cleanup(func() { calls.compare(t, expected) })
+	return calls
 }
 
 func (c *trace) compare(t *testing.T, expected []string) {

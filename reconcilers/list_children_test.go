@@ -442,6 +442,7 @@ func TestAChildNeedsTheNamespaceOfItsType(t *testing.T) {
 			return child, nil
 		})))
 	}
+	unnamespaced := errors.New("an empty namespace may not be set during creation")
 	created := func(namespace string) widgetCase {
 		return widgetCase{
 			ExpectResource: reflecting("gadget"),
@@ -451,9 +452,13 @@ func TestAChildNeedsTheNamespaceOfItsType(t *testing.T) {
 			ExpectEvents: []rtesting.Event{normal("Created", `Created ConfigMap "gadget"`)},
 		}
 	}
+	refused := created("")
+	refused.ExpectResource, refused.ExpectEvents = nil, failedTo("create", "gadget", unnamespaced)
+	refused.ExpectedErr = unnamespaced
 	nodeTests{
-		"a namespaced type":     {node: in("default", true), widgetCase: created("default")},
-		"a cluster-scoped type": {node: in("", false), widgetCase: created("")},
+		"a namespaced type": {node: in("default", true), widgetCase: created("default")},
+		// The type is none, so the server refuses it: the node has asked.
+		"a cluster-scoped type": {node: in("", false), widgetCase: refused},
 		"a namespaced type without it": {
 			node:  in("", true),
 			calls: []string{"desired child"},

@@ -3,21 +3,15 @@ package reconcilers
 import (
 	"context"
 	"fmt"
-	"maps"
-	"sync"
-	"time"
 
-	"github.com/espalier-dev/espalier/internal/digest"
 	"github.com/espalier-dev/espalier/internal/gotype"
-	"github.com/espalier-dev/espalier/internal/managedfields"
 	"github.com/espalier-dev/espalier/internal/resourcestate"
-	"github.com/espalier-dev/espalier/internal/statusfield"
+	"github.com/espalier-dev/espalier/internal/write"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -190,7 +184,7 @@ func (w objectWriter[Type]) delete(ctx context.Context, actual Type) (Type, erro
 	if actual.GetDeletionTimestamp() != nil {
 		return actual, nil
 	}
-	err := w.config.Delete(ctx, actual, deleteOptions(actual, w.propagation)...)
+	err := write.Delete(ctx, w.config.Client, actual, write.VersionOf(actual), w.propagation)
 	if apierrs.IsNotFound(err) {
 		if w.finalizer != "" {
 			// The cache lags behind. The finalizer stays until the cache shows no object, and the last event of the
@@ -211,27 +205,6 @@ func (w objectWriter[Type]) delete(ctx context.Context, actual Type) (Type, erro
 		return "it is not desired"
 	})
 	return none, nil
-}
-
-// deleteOptions have the UID and the version of obj as preconditions. An object that has changed since it was read is
-// not deleted, nor is another object of its name.
-func deleteOptions(obj client.Object, propagation metav1.DeletionPropagation) []client.DeleteOption {
-	if propagation == "" {
-		// The default of the API server differs from type to type: Jobs leave their Pods behind.
-		propagation = metav1.DeletePropagationBackground
-	}
-	options := []client.DeleteOption{client.PropagationPolicy(propagation)}
-	var preconditions client.Preconditions
-	if uid := obj.GetUID(); uid != "" {
-		preconditions.UID = &uid
-	}
-	if version := obj.GetResourceVersion(); version != "" {
-		preconditions.ResourceVersion = &version
-	}
-	if preconditions == (client.Preconditions{}) {
-		return options
-	}
-	return append(options, preconditions)
 }
 
 // attempt is a way of writing an object, with its words in events.
@@ -276,173 +249,4 @@ func checkPropagation(policy metav1.DeletionPropagation) error {
 	default:
 		return fmt.Errorf("must have a known DeletionPropagation, not %q", policy)
 	}
-}
-
-// lastWrite is what an object manager knows of an object from its last write, or its last comparison.
-type lastWrite struct {
-	// desired is the hash of what was desired.
-	desired desiredHash
-	// version is the resource version at which the object agreed with what was desired.
-	version string
-	// additions are what the server adds to what is desired. They are nil if it adds nothing, or if that is not known.
-	additions *Patch
-	// accepted are the differences that an apply leaves.
-	accepted managedfields.Differences
-}
-
-// agreed reports whether actual is still the very version that agreed with what is desired.
-func (l lastWrite) agreed(actual client.Object) bool {
-	return l.version != "" && l.version == actual.GetResourceVersion()
-}
-
-// sameVersion reports whether a and b are one version of an object, and not just two without a version.
-func sameVersion(a, b client.Object) bool {
-	version := a.GetResourceVersion()
-	return version != "" && version == b.GetResourceVersion()
-}
-
-// desiredHash identifies what is desired of an object: two equal hashes desire the same.
-type desiredHash struct {
-	digest uint64
-	known  bool
-}
-
-// hashOfDesired returns the hash of desired. A value without a digest desires something new each time.
-func hashOfDesired(desired any) desiredHash {
-	sum, ok := digest.Of(desired)
-	return desiredHash{digest: sum, known: ok}
-}
-
-// hashOfDesiredFor is hashOfDesired for an object that may be made from a copy of actual, as an aggregate is by
-// default. Such an object repeats what the server and others say about it. Without what it repeats, its hash does not
-// change whenever they say something else.
-func hashOfDesiredFor(desired, actual client.Object) desiredHash {
-	if desired.GetResourceVersion() == "" || desired.GetUID() != actual.GetUID() {
-		return hashOfDesired(desired)
-	}
-	own := desired.DeepCopyObject().(client.Object)
-	own.SetUID("")
-	own.SetResourceVersion("")
-	own.SetGeneration(0)
-	own.SetCreationTimestamp(metav1.Time{})
-	own.SetManagedFields(nil)
-	// An object that repeats something has another hash than an object that lacks it.
-	var repeats struct{ labels, annotations, status bool }
-	if labels := own.GetLabels(); len(labels) > 0 && maps.Equal(labels, actual.GetLabels()) {
-		own.SetLabels(nil)
-		repeats.labels = true
-	}
-	if annotations := own.GetAnnotations(); len(annotations) > 0 && maps.Equal(annotations, actual.GetAnnotations()) {
-		own.SetAnnotations(nil)
-		repeats.annotations = true
-	}
-	if status := statusfield.Of(own); status.Exists() && !status.Differs(statusfield.Of(actual)) {
-		status.Clear()
-		repeats.status = true
-	}
-	return hashOfDesired([]any{own, repeats})
-}
-
-// lastWrites are the last writes of one object manager, by the UID of the object. Below a root they belong to one
-// resource, and a write that is not looked up in 64 requests in a row is dropped: its object is gone, or not managed by
-// the tree any more.
-type lastWrites struct {
-	mu      sync.Mutex
-	byUID   map[types.UID]usedWrite
-	limit   int
-	request uint64
-}
-
-type usedWrite struct {
-	lastWrite
-	// used is the request that looked it up last.
-	used uint64
-	// flapping is what is known of the changes of what is desired; nil if the object was not updated yet.
-	flapping *flapping
-}
-
-const (
-	// maxIdleRequests is for how many requests in a row a write may go unused. An error or a halt keeps a request from
-	// using all of them, and the next requests use them again.
-	maxIdleRequests = 64
-	// maxStandaloneWrites bounds the writes where there are no requests to count.
-	maxStandaloneWrites = 4096
-)
-
-var _ resourcestate.Evictor = (*lastWrites)(nil)
-
-// get returns the last write of an object, empty if there is none, or if something else was desired then.
-func (w *lastWrites) get(uid types.UID, desired desiredHash) lastWrite {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	write, ok := w.byUID[uid]
-	if !ok {
-		return lastWrite{}
-	}
-	if write.used != w.request {
-		write.used = w.request
-		w.byUID[uid] = write
-	}
-	if !desired.known || write.desired != desired {
-		return lastWrite{}
-	}
-	return write.lastWrite
-}
-
-// record remembers that actual agrees with what is desired. An object without a UID, as in tests, is not recorded.
-func (w *lastWrites) record(actual client.Object, desired desiredHash, last lastWrite) {
-	uid := actual.GetUID()
-	if uid == "" || !desired.known {
-		return
-	}
-	last.desired = desired
-	last.version = actual.GetResourceVersion()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.byUID == nil || w.limit > 0 && len(w.byUID) >= w.limit {
-		w.byUID = map[types.UID]usedWrite{}
-	}
-	w.byUID[uid] = usedWrite{lastWrite: last, used: w.request, flapping: w.byUID[uid].flapping}
-}
-
-// flapping returns what is known of the changes of what is desired of an object, or nil.
-func (w *lastWrites) flapping(uid types.UID) *flapping {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.byUID[uid].flapping
-}
-
-func (w *lastWrites) setFlapping(uid types.UID, known *flapping) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.byUID == nil {
-		w.byUID = map[types.UID]usedWrite{}
-	}
-	write := w.byUID[uid]
-	write.used, write.flapping = w.request, known
-	w.byUID[uid] = write
-}
-
-func (w *lastWrites) forget(uid types.UID) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.byUID, uid)
-}
-
-// Evict implements [resourcestate.Evictor].
-func (w *lastWrites) Evict(now time.Time) (empty bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for uid, write := range w.byUID {
-		if w.request-write.used > maxIdleRequests {
-			delete(w.byUID, uid)
-			continue
-		}
-		if write.flapping != nil && write.flapping.previous != nil {
-			write.flapping = write.flapping.dropPrevious(now)
-			w.byUID[uid] = write
-		}
-	}
-	w.request++
-	return len(w.byUID) == 0
 }

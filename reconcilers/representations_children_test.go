@@ -71,10 +71,10 @@ func (f combination[T, TL, CT, CL]) hasChild(t *testing.T) {
 		return f.childNode(func(_ T, child string, err error) { calls.add("reflect %q %v", child, err) })
 	}
 	blue, colorless := f.of(blueWidget.Object()), f.of(widget.With(seenBefore).Object())
-	runRepresented(t, map[string]representedCase[T]{
+	runNodes(t, map[string]nodeRow[T]{
 		"is created": {
 			SubReconcilerTestCase: rtesting.SubReconcilerTestCase[T]{
-				Resource: blue, WithReactors: []rtesting.ReactionFunc{assignUID},
+				Resource:      blue,
 				ExpectCreates: []client.Object{f.child.of(configMap.Object())}, ExpectEvents: []rtesting.Event{memberEvent("Created", "gadget")},
 			},
 			node: node, calls: []string{"create ConfigMap", `reflect "blue" <nil>`},
@@ -153,10 +153,10 @@ func (f combination[T, TL, CT, CL]) hasChildren(t *testing.T) {
 			}
 		}
 	}
-	runRepresented(t, map[string]representedCase[T]{
+	runNodes(t, map[string]nodeRow[T]{
 		"come and go": {
 			SubReconcilerTestCase: rtesting.SubReconcilerTestCase[T]{
-				Resource: f.of(blueWidget.Object()), WithReactors: []rtesting.ReactionFunc{assignUID},
+				Resource:      f.of(blueWidget.Object()),
 				GivenObjects:  []client.Object{givenMember("a").With(at("a")), givenMember("b").With(at("b"), redden)},
 				ExpectDeletes: deletes(member("a").With(at("a"))),
 				ExpectUpdates: []client.Object{f.child.of(givenMember("b").With(at("b")).Object())},
@@ -199,7 +199,7 @@ func (f combination[T, TL, CT, CL]) tracks(t *testing.T) {
 	everywhere := rtesting.NewTrackRequest(configMap, widget, widgetScheme)
 	expected := []rtesting.TrackRequest{everywhere, listTrack("elsewhere")}
 	wakes := fmt.Sprintf("<nil>, wakes [%s] <nil>", widgetKey)
-	runRepresented(t, map[string]representedCase[T]{
+	runNodes(t, map[string]nodeRow[T]{
 		"what is there": {
 			SubReconcilerTestCase: rtesting.SubReconcilerTestCase[T]{
 				Resource: f.of(blueWidget.Object()), GivenObjects: []client.Object{givenConfigMap}, ExpectTracks: expected,
@@ -242,12 +242,12 @@ func (r childRepresentation[CT, CL]) isAggregated(t *testing.T) {
 			},
 		}
 	}
+	rows := map[string]rootRow{}
 	for name, test := range map[string]struct {
 		rtesting.ReconcilerTestCase
 		color string
 	}{
 		"is created": {rtesting.ReconcilerTestCase{
-			WithReactors:  []rtesting.ReactionFunc{assignUID},
 			ExpectCreates: []client.Object{r.of(blueSummary.Object())},
 			ExpectEvents:  []rtesting.Event{summaryEvent("Created", `Created ConfigMap "summary"`)},
 		}, "blue"},
@@ -263,13 +263,12 @@ func (r childRepresentation[CT, CL]) isAggregated(t *testing.T) {
 			ExpectEvents:  []rtesting.Event{summaryEvent("Deleted", `Deleted ConfigMap "summary"`)},
 		}, ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			test.Request = summaryRequest
-			test.ReconcilerTestCase.Run(t, widgetScheme, func(_ *testing.T, _ *rtesting.ReconcilerTestCase, c reconcilers.Config) reconcile.Reconciler {
-				aggregate := root(test.color)
-				aggregate.Config = c
-				return aggregate
-			})
-		})
+		test.Request = summaryRequest
+		rows[name] = rootRow{test.ReconcilerTestCase, func(_ *trace, c reconcilers.Config) reconcile.Reconciler {
+			aggregate := root(test.color)
+			aggregate.Config = c
+			return aggregate
+		}, nil}
 	}
+	runRoots(t, rows)
 }

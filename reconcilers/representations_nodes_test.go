@@ -42,36 +42,38 @@ func (r representation[T, TL]) writesStatus(t *testing.T) {
 		return c
 	}
 	given := func(objs ...client.Object) rtesting.ReconcilerTestCase {
-		return rtesting.ReconcilerTestCase{
-			GivenObjects: objs, StatusSubResourceTypes: []client.Object{&resources.Widget{}}, Request: widgetRequest,
-		}
+		return rtesting.ReconcilerTestCase{GivenObjects: objs}
 	}
 	fails := func(c rtesting.ReconcilerTestCase) rtesting.ReconcilerTestCase { c.ExpectedErr = errBoom; return c }
 	steady := given(blueWidget.With(markedBlue))
 	steady.ExpectedResult = minute
+	written := []string{"sync", "update Widget/status"}
+	if r.patched {
+		written[1] = "patch Widget/status"
+	}
+	rows := map[string]rootRow{}
 	for name, test := range map[string]struct {
 		rtesting.ReconcilerTestCase
 		err   error
 		calls []string
 	}{
-		"writes":                 {writes(given(blueWidget)), nil, []string{"sync"}},
-		"writes beside an error": {fails(writes(given(blueWidget))), errBoom, []string{"sync"}},
+		"writes":                 {writes(given(blueWidget)), nil, written},
+		"writes beside an error": {fails(writes(given(blueWidget))), errBoom, written},
 		"is steady":              {steady, nil, []string{"sync"}},
 		"skips the status":       {fails(given(blueWidget)), errors.Join(errBoom, reconcilers.ErrSkipStatusUpdate), []string{"sync"}},
 		"terminating":            {given(blueWidget.With(terminating("f.io/f"))), nil, []string{"finalize"}},
 		"gone":                   {given(), nil, []string{}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			calls := &trace{}
-			if test.ExpectedErr != nil {
-				test.ExpectedErr = test.err
+		if test.ExpectedErr != nil {
+			test.ExpectedErr = test.err
+		}
+		rows[name] = rootRow{test.ReconcilerTestCase, func(calls *trace, c reconcilers.Config) reconcile.Reconciler {
+			return &reconcilers.ResourceReconciler[T]{
+				Type: r.empty(), Config: c, Reconciler: r.marks(calls, minute, test.err),
 			}
-			test.ReconcilerTestCase.Run(t, widgetScheme, func(_ *testing.T, _ *rtesting.ReconcilerTestCase, c reconcilers.Config) reconcile.Reconciler {
-				return &reconcilers.ResourceReconciler[T]{Type: r.empty(), Config: c, Reconciler: r.marks(calls, minute, test.err)}
-			})
-			calls.compare(t, test.calls)
-		})
+		}, test.calls}
 	}
+	runRoots(t, rows)
 }
 
 func (r representation[T, TL]) hasFinalizer(t *testing.T) {
@@ -82,7 +84,7 @@ func (r representation[T, TL]) hasFinalizer(t *testing.T) {
 		}}
 	}
 	patched := []rtesting.Event{normal("FinalizerPatched", `Patched finalizer "f.io/f"`)}
-	runRepresented(t, map[string]representedCase[T]{
+	runNodes(t, map[string]nodeRow[T]{
 		"is added first": {
 			SubReconcilerTestCase: rtesting.SubReconcilerTestCase[T]{
 				Resource:       r.of(blueWidget.Object()),
@@ -114,7 +116,7 @@ func (r representation[T, TL]) isCast(t *testing.T) {
 	runCast(t, r, typedWidgets, "typed")
 	runCast(t, r, unstructuredWidgets, "unstructured")
 	runCast(t, r, duckWidgets, "duck")
-	runRepresented(t, map[string]representedCase[T]{"to an interface": {
+	runNodes(t, map[string]nodeRow[T]{"to an interface": {
 		SubReconcilerTestCase: rtesting.SubReconcilerTestCase[T]{
 			Resource:       r.of(blueWidget.Object()),
 			ExpectResource: r.of(blueWidget.With(markedBlue).Object()),
@@ -141,7 +143,7 @@ func runCast[T client.Object, TL client.ObjectList, C client.Object, CL client.O
 	cast := func(node reconcilers.SubReconciler[C]) reconcilers.SubReconciler[T] {
 		return &reconcilers.CastResource[T, C]{Reconciler: node}
 	}
-	runRepresented(t, map[string]representedCase[T]{
+	runNodes(t, map[string]nodeRow[T]{
 		"to " + name: {
 			SubReconcilerTestCase: rtesting.SubReconcilerTestCase[T]{
 				Resource:       from.of(blueWidget.Object()),

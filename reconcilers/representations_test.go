@@ -7,7 +7,6 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
-	rtesting "github.com/espalier-dev/espalier/testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -272,28 +271,6 @@ func nestedString(u *unstructured.Unstructured, path ...string) string {
 func setNested(u *unstructured.Unstructured, value string, path ...string) {
 	if err := unstructured.SetNestedField(u.Object, value, path...); err != nil {
 		panic(err)
-	}
-}
-
-// representedCase is a case for a node of T, with the calls that it must make. Calls are not compared if they are nil.
-type representedCase[T client.Object] struct {
-	rtesting.SubReconcilerTestCase[T]
-	node  func(calls *trace) reconcilers.SubReconciler[T]
-	calls []string
-}
-
-func runRepresented[T client.Object](t *testing.T, tests map[string]representedCase[T]) {
-	t.Helper()
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			calls := &trace{}
-			test.WithReactors = append([]rtesting.ReactionFunc{calls.observe}, test.WithReactors...)
-			test.SubReconcilerTestCase.Run(t, widgetScheme,
-				func(*testing.T, *rtesting.SubReconcilerTestCase[T], reconcilers.Config) reconcilers.SubReconciler[T] {
-					return test.node(calls)
-				})
-			calls.compare(t, test.calls)
-		})
 	}
 }
 

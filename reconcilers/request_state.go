@@ -10,6 +10,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/resourcestate"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -112,6 +113,32 @@ func (s *requestState) locate(err error) (failure, bool) {
 		}
 	}
 	return failure{}, false
+}
+
+// childListKey identifies a list. The same type in another cluster is another list. A node with list options has a list
+// of its own.
+type childListKey struct {
+	reader client.Client
+	listed reflect.Type
+	kind   schema.GroupVersionKind
+	// node is nil for the children that the resource controls. Nodes share these.
+	node any
+}
+
+func (s *requestState) childList(key childListKey) ([]client.Object, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known, ok := s.children[key]
+	return known, ok
+}
+
+func (s *requestState) setChildList(key childListKey, list []client.Object) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.children == nil {
+		s.children = map[childListKey][]client.Object{}
+	}
+	s.children[key] = list
 }
 
 // childTaker is the node that counts an object as its child.

@@ -96,7 +96,8 @@ func TestResourceReconcilerHooks(t *testing.T) {
 			root: before(func(ctx context.Context) (context.Context, reconcilers.Result, error) {
 				made := &resources.Widget{}
 				made.Namespace, made.Name = widgetKey.Namespace, widgetKey.Name
-				return nil, reconcilers.Result{}, reconcilers.RetrieveConfigOrDie(ctx).Create(ctx, made)
+				err := reconcilers.RetrieveConfigOrDie(ctx).Create(ctx, made)
+				return nil, reconcilers.Result{}, client.IgnoreAlreadyExists(err)
 			}, second),
 			calls: []string{
 				"before default/gadget", "create Widget", "tree <nil>", "update Widget/status",

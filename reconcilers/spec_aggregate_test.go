@@ -63,31 +63,29 @@ func summaryOf(changes ...func(*corev1.ConfigMap)) func(context.Context, *corev1
 
 type summaryTest struct {
 	rtesting.ReconcilerTestCase
-	root *summary
+	root func() *summary
 }
 
 type summaryTests map[string]summaryTest
 
 func (tests summaryTests) run(t *testing.T) {
+	t.Helper()
+	rows := map[string]rootRow{}
 	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			if test.Request.Name == "" {
-				test.Request = summaryRequest
+		if test.Request.Name == "" {
+			test.Request = summaryRequest
+		}
+		rows[name] = rootRow{test.ReconcilerTestCase, func(_ *trace, c reconcilers.Config) reconcile.Reconciler {
+			root := test.root()
+			root.Request = summaryRequest
+			root.Config = c
+			if root.AggregateObjectManager == nil {
+				root.AggregateObjectManager = &configMaps{MergeBeforeUpdate: mergeConfigMap}
 			}
-			test.WithReactors = append(test.WithReactors, assignUID)
-			test.ReconcilerTestCase.Run(t, widgetScheme, func(
-				_ *testing.T, _ *rtesting.ReconcilerTestCase, c reconcilers.Config,
-			) reconcile.Reconciler {
-				root := test.root
-				root.Request = summaryRequest
-				root.Config = c
-				if root.AggregateObjectManager == nil {
-					root.AggregateObjectManager = &configMaps{MergeBeforeUpdate: mergeConfigMap}
-				}
-				return root
-			})
-		})
+			return root
+		}, nil}
 	}
+	runRoots(t, rows)
 }
 
 func TestAggregateManages(t *testing.T) {
@@ -95,23 +93,25 @@ func TestAggregateManages(t *testing.T) {
 	summaryTests{
 		"compares with what was read, not with what the tree made of it": {
 			rtesting.ReconcilerTestCase{GivenObjects: []client.Object{givenSummary}},
-			&summary{Reconciler: sets("red"), DesiredResource: summaryOf()},
+			func() *summary { return &summary{Reconciler: sets("red"), DesiredResource: summaryOf()} },
 		},
 		"may be desired by changing what it gets": {
 			rtesting.ReconcilerTestCase{
 				GivenObjects:  []client.Object{givenSummary},
 				ExpectUpdates: []client.Object{givenSummary.With(red)}, ExpectEvents: updated,
 			},
-			&summary{DesiredResource: func(_ context.Context, s *corev1.ConfigMap) (*corev1.ConfigMap, error) {
-				red(s)
-				return s, nil
-			}},
+			func() *summary {
+				return &summary{DesiredResource: func(_ context.Context, s *corev1.ConfigMap) (*corev1.ConfigMap, error) {
+					red(s)
+					return s, nil
+				}}
+			},
 		},
 		"ignores other namespaces": {
 			rtesting.ReconcilerTestCase{
 				Request: reconcilers.Request{NamespacedName: types.NamespacedName{Namespace: "other", Name: "summary"}},
 			},
-			&summary{Reconciler: returning(minute, errBoom), DesiredResource: summaryOf()},
+			func() *summary { return &summary{Reconciler: returning(minute, errBoom), DesiredResource: summaryOf()} },
 		},
 	}.run(t)
 }
@@ -125,24 +125,28 @@ func TestAggregateResultsAndErrors(t *testing.T) {
 	summaryTests{
 		"the results before and inside are aggregated": {
 			makes,
-			&summary{Reconciler: returning(twoMinutes, nil), DesiredResource: summaryOf(), BeforeReconcile: func(
-				context.Context, reconcilers.Request,
-			) (context.Context, reconcilers.Result, error) {
-				return nil, minute, nil
-			}},
+			func() *summary {
+				return &summary{Reconciler: returning(twoMinutes, nil), DesiredResource: summaryOf(), BeforeReconcile: func(
+					context.Context, reconcilers.Request,
+				) (context.Context, reconcilers.Result, error) {
+					return nil, minute, nil
+				}}
+			},
 		},
 		"after may drop an error": {
 			rtesting.ReconcilerTestCase{ExpectedResult: twoMinutes},
-			&summary{
-				Reconciler: returning(nothing, errBoom),
-				AfterReconcile: func(
-					_ context.Context, _ reconcilers.Request, _ reconcilers.Result, err error,
-				) (reconcilers.Result, error) {
-					if !errors.Is(err, errBoom) {
-						return nothing, fmt.Errorf("not the error: %w", err)
-					}
-					return twoMinutes, nil
-				},
+			func() *summary {
+				return &summary{
+					Reconciler: returning(nothing, errBoom),
+					AfterReconcile: func(
+						_ context.Context, _ reconcilers.Request, _ reconcilers.Result, err error,
+					) (reconcilers.Result, error) {
+						if !errors.Is(err, errBoom) {
+							return nothing, fmt.Errorf("not the error: %w", err)
+						}
+						return twoMinutes, nil
+					},
+				}
 			},
 		},
 	}.run(t)
@@ -183,18 +187,20 @@ func TestAggregateContext(t *testing.T) {
 					return ctx, nil
 				},
 			},
-			&summary{
-				BeforeReconcile: func(ctx context.Context, _ reconcilers.Request) (
-					context.Context, reconcilers.Result, error,
-				) {
-					return context.WithValue(ctx, key{}, "before"), nothing, nil
-				},
-				Reconciler: &summarySync{
-					Sync: func(ctx context.Context, _ *corev1.ConfigMap) error { return look(ctx) },
-				},
-				DesiredResource: func(ctx context.Context, s *corev1.ConfigMap) (*corev1.ConfigMap, error) {
-					return s, look(ctx)
-				},
+			func() *summary {
+				return &summary{
+					BeforeReconcile: func(ctx context.Context, _ reconcilers.Request) (
+						context.Context, reconcilers.Result, error,
+					) {
+						return context.WithValue(ctx, key{}, "before"), nothing, nil
+					},
+					Reconciler: &summarySync{
+						Sync: func(ctx context.Context, _ *corev1.ConfigMap) error { return look(ctx) },
+					},
+					DesiredResource: func(ctx context.Context, s *corev1.ConfigMap) (*corev1.ConfigMap, error) {
+						return s, look(ctx)
+					},
+				}
 			},
 		},
 		"tracks of the manager go nowhere": {
@@ -202,9 +208,11 @@ func TestAggregateContext(t *testing.T) {
 				ExpectCreates: []client.Object{blueSummary},
 				ExpectEvents:  []rtesting.Event{summaryEvent("Created", `Created ConfigMap "summary"`)},
 			},
-			&summary{
-				DesiredResource:        summaryOf(),
-				AggregateObjectManager: &configMaps{TrackDesired: true, MergeBeforeUpdate: mergeConfigMap},
+			func() *summary {
+				return &summary{
+					DesiredResource:        summaryOf(),
+					AggregateObjectManager: &configMaps{TrackDesired: true, MergeBeforeUpdate: mergeConfigMap},
+				}
 			},
 		},
 	}.run(t)

@@ -41,8 +41,14 @@ func (d *listDuck) DeepCopyObject() runtime.Object {
 // Beside a change, members of list items stay, and so do numbers that no float holds.
 func TestCastResourceKeepsWhatTheCastTypeDoesNotKnow(t *testing.T) {
 	const large = int64(1)<<53 + 1
+	// No Go type and no schema says what the kind has.
+	schemaless := resources.GroupVersion.WithKind("Schemaless")
+	served := []*metav1.APIResourceList{{
+		GroupVersion: schemaless.GroupVersion().String(),
+		APIResources: []metav1.APIResource{{Name: "schemalesses", Kind: schemaless.Kind, Namespaced: true}},
+	}}
 	given := func(first, second, third int64) *unstructured.Unstructured {
-		u := withoutType(widget.Object(), resources.GroupVersion.WithKind("Widget"))
+		u := withoutType(widget.Object(), schemaless)
 		u.Object["spec"] = map[string]any{
 			"list": []any{
 				map[string]any{"size": first, "unknown": large, "part": 1.5},
@@ -52,7 +58,7 @@ func TestCastResourceKeepsWhatTheCastTypeDoesNotKnow(t *testing.T) {
 		}
 		return u
 	}
-	tests := map[string]representedCase[*unstructured.Unstructured]{}
+	tests := map[string]nodeRow[*unstructured.Unstructured]{}
 	for name, test := range map[string]struct {
 		sync     func(*listDuck)
 		expected *unstructured.Unstructured
@@ -62,9 +68,9 @@ func TestCastResourceKeepsWhatTheCastTypeDoesNotKnow(t *testing.T) {
 		"a free member":  {func(d *listDuck) { d.Spec.Any.(map[string]any)["small"] = int64(30) }, given(1, 2, 30)},
 		"a large number": {func(d *listDuck) { d.Spec.List[0].Size = large }, given(large, 2, 3)},
 	} {
-		tests[name] = representedCase[*unstructured.Unstructured]{
+		tests[name] = nodeRow[*unstructured.Unstructured]{
 			SubReconcilerTestCase: rtesting.SubReconcilerTestCase[*unstructured.Unstructured]{
-				Resource: given(1, 2, 3), ExpectResource: test.expected,
+				Resource: given(1, 2, 3), ExpectResource: test.expected, GivenAPIResources: served,
 			},
 			node: func(*trace) reconcilers.SubReconciler[*unstructured.Unstructured] {
 				sync := func(_ context.Context, d *listDuck) error { test.sync(d); return nil }
@@ -74,7 +80,7 @@ func TestCastResourceKeepsWhatTheCastTypeDoesNotKnow(t *testing.T) {
 			},
 		}
 	}
-	runRepresented(t, tests)
+	runNodes(t, tests)
 }
 
 func TestCastResourceToAnInterfacePassesTheResourceItself(t *testing.T) {

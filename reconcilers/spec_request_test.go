@@ -70,7 +70,7 @@ func recordedRoot(calls *trace) *widgetRoot {
 				ReflectChildStatusOnParent: func(
 					_ context.Context, w *resources.Widget, child *corev1.ConfigMap, err error,
 				) {
-					calls.add("reflect %s %v", child.UID, err)
+					calls.add("reflect %s, in the cluster %t, %v", child.Name, child.UID != "", err)
 					w.Status.AddField("child", child.Name)
 				},
 			},
@@ -90,7 +90,6 @@ func TestARequestCreatesAChild(t *testing.T) {
 	rootTests{"live": {
 		ReconcilerTestCase: rtesting.ReconcilerTestCase{
 			GivenObjects: []client.Object{widget},
-			WithReactors: []rtesting.ReactionFunc{assignUID},
 			ExpectPatches: []rtesting.PatchRef{
 				finalizersPatch(`{"metadata":{"finalizers":["f.io/f"],"resourceVersion":"999"}}`),
 			},
@@ -115,7 +114,7 @@ func TestARequestCreatesAChild(t *testing.T) {
 		calls: []string{
 			"SkipRequest", "BeforeReconcile", "get Widget", "SkipResource, initialized false", "Sync, initialized true",
 			"list ConfigMapList", "DesiredChild", "OurChild, owned true", "patch Widget", "create ConfigMap",
-			"reflect gadget-uid <nil>", "update Widget/status", "AfterReconcile 0s <nil>",
+			"reflect gadget, in the cluster true, <nil>", "update Widget/status", "AfterReconcile 0s <nil>",
 		},
 	}}.run(t)
 }
@@ -142,7 +141,7 @@ func TestARequestUpdatesAChild(t *testing.T) {
 			"SkipRequest", "BeforeReconcile", "SkipResource, initialized true", "Sync, initialized true",
 			"OurChild, owned true", "DesiredChild", "OurChild, owned true", "HarmonizeImmutableFields",
 			"MergeBeforeUpdate",
-			"update ConfigMap", "MergeBeforeUpdate", "reflect child-uid <nil>", "AfterReconcile 1m0s <nil>",
+			"update ConfigMap", "MergeBeforeUpdate", "reflect gadget, in the cluster true, <nil>", "AfterReconcile 1m0s <nil>",
 		},
 	}}.run(t)
 }

@@ -42,7 +42,7 @@ func (s *supervisor) Supervision() reconcilers.Supervision {
 	return reconcilers.Supervision(s.spec["supervision"])
 }
 
-func (s *supervisor) AtRest(client.Object) apis.Health {
+func (s *supervisor) SuspensionOf(client.Object) apis.Health {
 	return apis.Health{State: apis.StateSuspended}
 }
 

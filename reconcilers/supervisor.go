@@ -33,9 +33,9 @@ type Supervisor interface {
 	// Suspend changes a desired object so that it does not run. If it returns true, the object is to be deleted as long
 	// as the supervision is [Suspend]. It is called only then, with an object that the node may change.
 	Suspend(desired client.Object) (remove bool, err error)
-	// AtRest says how a live object that is to rest is: Suspended, Suspending or PendingSuspension. It does not change
-	// the object, and may be called concurrently.
-	AtRest(live client.Object) apis.Health
+	// SuspensionOf says how a live object that is to be suspended is: Suspended, Suspending or PendingSuspension. It
+	// does not change the object, and may be called concurrently.
+	SuspensionOf(live client.Object) apis.Health
 	// Observe takes what a node found out about one object. It may be called concurrently.
 	Observe(object ObservedObject)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/espalier-dev/espalier/internal/listing"
 	"github.com/espalier-dev/espalier/tracker"
 
 	"github.com/go-logr/logr"
@@ -33,7 +34,7 @@ type watchedType struct {
 	builder *Builder
 	// cluster is the cluster of the objects, or nil for the manager's.
 	cluster cluster.Cluster
-	indexedType
+	listing.Key
 }
 
 // fanOut is the handler of one watch. It passes each event to its handlers. Nodes add handlers only while they are set
@@ -103,7 +104,7 @@ func fanOutFor(ctx context.Context, bldr *Builder, obj client.Object) (*fanOut, 
 		return nil, err
 	}
 	other := otherCluster(ctx, config)
-	key := watchedType{builder: bldr, cluster: other, indexedType: indexedTypeOf(config.Client, obj)}
+	key := watchedType{builder: bldr, cluster: other, Key: indexedType(config.Client, obj).Key()}
 	registered := contextOf(ctx).watches
 	if registered != nil {
 		if fan, ok := registered.byType[key]; ok {

@@ -107,7 +107,6 @@ func TestWithConfig(t *testing.T) {
 			calls: []string{"desired child", "patch Widget", "reflect gadget, <nil>"},
 			widgetCase: widgetCase{
 				AdditionalConfigs: map[string]rtesting.ExpectConfig{"elsewhere": {
-					WithReactors:  []rtesting.ReactionFunc{assignUID},
 					ExpectCreates: []client.Object{child},
 					ExpectTracks:  []rtesting.TrackRequest{rtesting.NewTrackRequest(child, widget, widgetScheme)},
 				}},

@@ -217,7 +217,7 @@ func TestWithFinalizer(t *testing.T) {
 			},
 			calls: []string{"patch Widget", "patch Widget", "nested"},
 			widgetCase: widgetCase{
-				ExpectResource: widget.With(patchedBy(theirs, ours), func(w *resources.Widget) { w.ResourceVersion = "1001" }).Object(),
+				ExpectResource: widget.With(patchedBy(theirs, ours)).Object(),
 				ExpectPatches: []rtesting.PatchRef{
 					finalizersPatch(`{"metadata":{"finalizers":["` + theirs + `"],"resourceVersion":"999"}}`),
 					finalizersPatch(`{"metadata":{"finalizers":["` + theirs + `","` + ours + `"],"resourceVersion":"1000"}}`),
@@ -233,7 +233,7 @@ func TestWithFinalizer(t *testing.T) {
 			calls: []string{"nested", "ready?", "patch Widget", "patch Widget"},
 			widgetCase: widgetCase{
 				Resource:       widget.With(terminating(theirs, ours)).Object(),
-				ExpectResource: beingDeleted.With(patchedBy(), func(w *resources.Widget) { w.ResourceVersion = "1001" }).Object(),
+				ExpectResource: beingDeleted.With(patchedBy()).Object(),
 				ExpectPatches: []rtesting.PatchRef{
 					finalizersPatch(`{"metadata":{"finalizers":["` + theirs + `"],"resourceVersion":"999"}}`),
 					finalizersPatch(`{"metadata":{"finalizers":null,"resourceVersion":"1000"}}`),

@@ -12,14 +12,15 @@
 //		},
 //	}.RunNode(t, scheme, QuotaReconciler)
 //
-// The page docs/testing.md of this module is the guide, with files of tests that can be copied. It says what a row gives
-// and expects, and how rows are replayed with faults. This is the list of what there is:
+// The page docs/testing.md of this module is the guide, with files of tests that can be copied. It says what a row
+// gives and expects, and how rows are replayed with faults. This is the list of what there is:
 //
-//   - [NodeTests] call one node, [RootTests] a root with its tree. Their API server in memory answers as a real one does,
-//     and each row that passes is replayed with faults. [Fault], [Replays], [NoReplays], [Rest], [External], [HTTP],
-//     [Call] and [As] belong to that.
-//   - [SubReconcilerTests] and [ReconcilerTests] have the same rows, over the fake client of controller-runtime and without
-//     replays, see [NodeTests] for the differences. A row of them that has a Server runs against a real API server.
+//   - [NodeTests] call one node, [RootTests] a root with its tree. Their API server in memory answers as a real one
+//     does, and each row that passes is replayed with faults. [Fault], [Replays], [NoReplays], [Rest], [External],
+//     [HTTP], [Call] and [As] belong to that.
+//   - [SubReconcilerTests] and [ReconcilerTests] have the same rows, over the fake client of controller-runtime and
+//     without replays, see [NodeTests] for the differences. A row of them that has a Server runs against a real API
+//     server.
 //   - [SetupTests] compare what a set-up watches and indexes, and the requests that events cause.
 //   - [AdmissionWebhookTests] send a request to a webhook, and compare the response.
 //   - [ObjectManagerReconcilerTestHarness] tests an object manager, and [StubObjectManager] stands for one.
@@ -51,9 +52,8 @@
 //     case.go, begin makes its context (context.go), calls Prepare, and copies the fields of the row into an
 //     [ExpectConfig].
 //   - config.go makes the config of the row: clients of an API server with the given objects, discovery, a tracker and
-//     two recorders (events.go). The API server (backend.go) is the fake client over internal/memserver
-//     (compat.go), a store of internal/store (faithful.go), or a real one (live.go). A set-up has
-//     internal/fakemanager on top.
+//     two recorders (events.go). The API server (backend.go) is the fake client over internal/memserver (compat.go), a
+//     store of internal/store (faithful.go), or a real one (live.go). A set-up has internal/fakemanager on top.
 //   - The factory returns the code under test, which validates itself, if it can. It is called once for each instance:
 //     once in a row that is not replayed.
 //   - Each call passes through internal/recording/client.go: a write is recorded, the reactors (reactors.go) may make
@@ -65,6 +65,6 @@
 //   - origin.go knows where the table is run. There internal/source finds the row, to name its line (failure.go) and
 //     to update it (update.go).
 //   - In case.go, end calls CleanUp and releases the config.
-//   - A faithful row that has passed is made a program of internal/replay (replays.go, replays_rows.go), which
-//     runs it with faults (fault.go, replay_options.go). What it finds is written by finding.go and finding_words.go.
+//   - A faithful row that has passed is made a program of internal/replay (replays.go, replays_rows.go), which runs it
+//     with faults (fault.go, replay_options.go). What it finds is written by finding.go and finding_words.go.
 package testing

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/espalier-dev/espalier/apis"
-	"github.com/espalier-dev/espalier/internal/objectstatus"
+	"github.com/espalier-dev/espalier/health"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
 	rtesting "github.com/espalier-dev/espalier/testing"
@@ -50,11 +50,11 @@ func TestMakeReady(t *testing.T) {
 			if err := yaml.Unmarshal([]byte(manifest), &obj.Object); err != nil {
 				t.Fatal(err)
 			}
-			if result := objectstatus.Of(obj); result.Status == apis.ObjectCurrent {
+			if result := health.ReadinessOf(obj); result.Status == apis.ObjectCurrent {
 				t.Fatal("it is ready before")
 			}
 			rtesting.MakeReady(obj)
-			if result := objectstatus.Of(obj); result.Status != apis.ObjectCurrent {
+			if result := health.ReadinessOf(obj); result.Status != apis.ObjectCurrent {
 				t.Errorf("it is %s: %s: %v", result.Status, result.Message, obj.Object)
 			}
 			if result, err := status.Compute(obj); err != nil || result.Status != status.CurrentStatus {

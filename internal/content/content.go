@@ -105,7 +105,10 @@ func List(object *unstructured.Unstructured, path ...string) []any {
 	return list
 }
 
+// NeverObserved is the observed generation of an object that will have one and has none yet.
+const NeverObserved = int64(-1)
+
 // Observed reports whether the generation of an object is the one that its controller has seen.
 func Observed(object *unstructured.Unstructured) bool {
-	return Number(object, -1, "status", "observedGeneration") >= Number(object, 0, "metadata", "generation")
+	return Number(object, NeverObserved, "status", "observedGeneration") >= Number(object, 0, "metadata", "generation")
 }

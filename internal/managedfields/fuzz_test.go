@@ -73,7 +73,7 @@ func FuzzCompare(f *testing.F) {
 		if diff := cmp.Diff(once, differences(wanted, there, entries, leave)); diff != "" {
 			t.Errorf("a comparison differs from the same comparison:\n%s", diff)
 		}
-		_, _ = managedfields.Owner{Name: "me", Before: []string{"other"}}.Migrate(entries, wanted)
+		_, _ = managedfields.Migration{Owner: managedfields.Owner{Name: "me", Before: []string{"other"}}, All: true}.Migrate(entries, wanted)
 		_, _ = managedfields.Configuration(wanted).Without([]string{ours})
 	})
 }

@@ -1,14 +1,12 @@
 package managedfields
 
 import (
-	"encoding/json"
-	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
@@ -57,106 +55,109 @@ func without(fields *fieldpath.Set, leave func(fieldpath.Path) bool) *fieldpath.
 	return rest
 }
 
-// Migration makes fields that were written otherwise part of what a manager has applied: the API server then removes
-// those that its next apply does not have. It concerns
+// Migration makes fields that were written otherwise part of what its owner has applied: the API server then removes
+// those that the next apply does not have. It concerns
 //
-//   - entries of plain writes by the manager: a create, or an update;
-//   - entries of the manager in another version of the type;
-//   - entries of other managers, where Others says so.
+//   - entries of plain writes by the owner: a create, or an update;
+//   - entries of the owner in another version of the type;
+//   - entries of managers whose names begin with a text in Reclaim.
+//
+// It is made if there is something that would otherwise stay: what is applied is the owner's anyway. With All, it is
+// made whenever the owner made plain writes, so that no plain write is left.
 type Migration struct {
-	// Manager is the name that is applied under, and APIVersion the version that is applied.
-	Manager    string
-	APIVersion string
-	// Others reports whether an entry of another manager is migrated. It may be nil.
-	Others func(metav1.ManagedFieldsEntry) bool
-	// Keep reports whether a field stays when its entry is migrated. It may be nil.
-	Keep func(fieldpath.Path) bool
+	Owner Owner
+	// Reclaim are prefixes of managers whose fields are taken. The empty prefix is that of no manager.
+	Reclaim []string
+	// Kept are the tokens of JSON pointers to fields that stay with nobody, and so are not removed.
+	Kept [][]string
+	All  bool
 }
 
-// Migrate returns the managed fields as they have to be before the apply, and the fields that the entries had which
-// were migrated. Entries that cannot be understood stay. It returns the given entries if there is nothing to migrate.
-func (m Migration) Migrate(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, *fieldpath.Set) {
+// Migrate returns the managed fields of an object as they have to be before body is applied to it, and the sorted names
+// of the managers whose entries were migrated. There are none if nothing is to be migrated; the given entries are
+// returned then. Entries that cannot be understood stay.
+func (m Migration) Migrate(
+	entries []metav1.ManagedFieldsEntry, body map[string]any,
+) (migrated []metav1.ManagedFieldsEntry, from []string) {
+	if m.All && len(m.Owner.Writers(entries)) == 0 {
+		return entries, nil
+	}
+	version, _ := body["apiVersion"].(string)
 	moved, applied := &fieldpath.Set{}, &fieldpath.Set{}
 	first, target := -1, -1
-	var migrated []metav1.ManagedFieldsEntry
 	var written *metav1.Time
 	for _, entry := range entries {
 		fields, ok := fieldsOf(entry)
 		switch {
-		case m.isTarget(entry) && !ok:
-			return entries, moved
-		case m.isTarget(entry):
+		case m.isTarget(entry, version) && !ok:
+			return entries, nil
+		case m.isTarget(entry, version):
 			target, applied = len(migrated), fields
 		case ok && m.moves(entry):
 			if first < 0 {
 				first, written = len(migrated), entry.Time
 			}
-			if m.Keep != nil {
-				fields = without(fields, m.Keep)
+			if len(m.Kept) > 0 {
+				fields = without(fields, m.keeps)
 			}
-			moved = moved.Union(fields)
+			moved, from = moved.Union(fields), append(from, entry.Manager)
 			continue
 		}
 		migrated = append(migrated, entry)
 	}
-	if first < 0 {
-		return entries, moved
+	if first < 0 || !m.All && !isLeftOver(moved, body) {
+		return entries, nil
 	}
 	if target < 0 {
 		target = first
 		migrated = slices.Insert(migrated, target, metav1.ManagedFieldsEntry{
-			Manager: m.Manager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: m.APIVersion,
+			Manager: m.Owner.Name, Operation: metav1.ManagedFieldsOperationApply, APIVersion: version,
 			FieldsType: "FieldsV1", Time: written,
 		})
 	}
 	raw, err := moved.Union(applied).ToJSON()
 	if err != nil {
-		return entries, &fieldpath.Set{}
+		return entries, nil
 	}
 	migrated[target].FieldsV1 = metav1.NewFieldsV1(string(raw))
-	return migrated, moved
+	slices.Sort(from)
+	return migrated, slices.Compact(from)
 }
 
-// isTarget reports whether the entry is what the manager has applied.
-func (m Migration) isTarget(entry metav1.ManagedFieldsEntry) bool {
-	return entry.Manager == m.Manager && entry.Operation == metav1.ManagedFieldsOperationApply &&
-		entry.Subresource == "" && entry.APIVersion == m.APIVersion
+// isTarget reports whether the entry is what the owner has applied in that version.
+func (m Migration) isTarget(entry metav1.ManagedFieldsEntry, version string) bool {
+	return entry.Manager == m.Owner.Name && entry.Operation == metav1.ManagedFieldsOperationApply &&
+		entry.Subresource == "" && entry.APIVersion == version
 }
 
 func (m Migration) moves(entry metav1.ManagedFieldsEntry) bool {
-	return entry.Subresource == "" && (entry.Manager == m.Manager || m.Others != nil && m.Others(entry))
+	return m.Owner.owns(entry) || entry.Subresource == "" && slices.ContainsFunc(m.Reclaim, func(prefix string) bool {
+		return prefix != "" && strings.HasPrefix(entry.Manager, prefix)
+	})
 }
 
-// Migrate returns the managed fields of an object with the plain writes of the owner made its applies. It returns nil
-// if there are none.
-func (o Owner) Migrate(entries []metav1.ManagedFieldsEntry, wanted Configuration) ([]metav1.ManagedFieldsEntry, error) {
-	if len(o.Writers(entries)) == 0 {
-		return nil, nil
-	}
-	version, _ := wanted["apiVersion"].(string)
-	migrated, _ := Migration{Manager: o.Name, APIVersion: version, Others: o.owns}.Migrate(entries)
-	if left := o.Writers(migrated); len(left) > 0 {
-		return nil, fmt.Errorf("the managed fields of %q cannot be understood", left)
-	}
-	return migrated, nil
+// keeps reports whether the field at path stays, even if it is not applied.
+func (m Migration) keeps(path fieldpath.Path) bool {
+	return slices.ContainsFunc(m.Kept, func(pointer []string) bool { return touches(pointer, path) })
 }
 
-// Leftover reports whether there are fields that a body does not have.
-func Leftover(fields *fieldpath.Set, body map[string]any) bool {
+// touches reports whether path is what pointer means, or above or below it. The index of a list matches every element.
+func touches(pointer []string, path fieldpath.Path) bool {
+	for i := range min(len(pointer), len(path)) {
+		if name := path[i].FieldName; name != nil {
+			if *name != pointer[i] {
+				return false
+			}
+		} else if _, err := strconv.Atoi(pointer[i]); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// isLeftOver reports whether there are fields that a body does not have.
+func isLeftOver(fields *fieldpath.Set, body map[string]any) bool {
 	c := comparison{found: Differences{}}
 	c.leftovers(nil, fields, body)
 	return len(c.found) > 0
-}
-
-// Patch returns the patch that replaces the managed fields of an object. It is refused if the object has another
-// resource version than the given one, unless that is empty.
-func Patch(entries []metav1.ManagedFieldsEntry, resourceVersion string) (client.Patch, error) {
-	operations := []map[string]any{{"op": "replace", "path": "/metadata/managedFields", "value": entries}}
-	if resourceVersion != "" {
-		// Replaced rather than tested, another version is a conflict and not an invalid request.
-		version := map[string]any{"op": "replace", "path": "/metadata/resourceVersion", "value": resourceVersion}
-		operations = append(operations, version)
-	}
-	data, err := json.Marshal(operations)
-	return client.RawPatch(types.JSONPatchType, data), err
 }

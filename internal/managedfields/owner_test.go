@@ -26,9 +26,10 @@ func TestMigrate(t *testing.T) {
 	before := copyEntries(given)
 	want := []metav1.ManagedFieldsEntry{managedEntry("me", apply, `{"f:a":{},"f:b":{}}`), given[2], given[3], given[5]}
 	for range 20 {
-		got, err := managedfields.Owner{Name: "me", Before: []string{"older", "old"}}.Migrate(given, wanted)
-		if err != nil {
-			t.Fatal(err)
+		me := managedfields.Owner{Name: "me", Before: []string{"older", "old"}}
+		got, from := managedfields.Migration{Owner: me, All: true}.Migrate(given, wanted)
+		if want := []string{"me", "old", "older"}; !slices.Equal(from, want) {
+			t.Fatalf("migrated the fields of %q, want %q", from, want)
 		}
 		slices.SortFunc(got, func(a, b metav1.ManagedFieldsEntry) int {
 			return strings.Compare(a.Manager+a.Subresource, b.Manager+b.Subresource)
@@ -44,12 +45,16 @@ func TestMigrate(t *testing.T) {
 		}
 	}
 	for name, entries := range map[string][]metav1.ManagedFieldsEntry{"none": nil, "nothing of ours": {given[2]}, "applied already": {want[0]}} {
-		if got, err := (managedfields.Owner{Name: "me"}).Migrate(entries, wanted); got != nil || err != nil {
-			t.Errorf("%s: returned %v, %v", name, got, err)
+		got, from := managedfields.Migration{Owner: managedfields.Owner{Name: "me"}, All: true}.Migrate(entries, wanted)
+		if diff := cmp.Diff(entries, got); diff != "" || len(from) > 0 {
+			t.Errorf("%s: migrated the fields of %q, want none (-expected, +actual):\n%s", name, from, diff)
 		}
 	}
-	if _, err := (managedfields.Owner{Name: "me", Before: []string{"old"}}).Migrate([]metav1.ManagedFieldsEntry{managedEntry("old", update, `{"f:a":`)}, wanted); err == nil {
-		t.Error("broken fields are migrated")
+	broken := []metav1.ManagedFieldsEntry{managedEntry("old", update, `{"f:a":`)}
+	me := managedfields.Owner{Name: "me", Before: []string{"old"}}
+	got, from := managedfields.Migration{Owner: me, All: true}.Migrate(broken, wanted)
+	if diff := cmp.Diff(broken, got); diff != "" || len(from) > 0 {
+		t.Errorf("migrated broken fields of %q, want none (-expected, +actual):\n%s", from, diff)
 	}
 }
 

@@ -3,6 +3,7 @@ package message
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -43,4 +44,41 @@ func Capitalize(text string) string {
 		return ""
 	}
 	return string(unicode.ToUpper(first)) + text[size:]
+}
+
+// WithReasons appends the reasons that are not empty.
+func WithReasons(text string, reasons ...string) string {
+	for _, reason := range reasons {
+		if reason != "" {
+			text += ": " + reason
+		}
+	}
+	return text
+}
+
+// maxStable is the length of the longest text of [Stable], in bytes.
+const maxStable = 200
+
+// unstableParts are parts of messages of others that are different each time: times and UIDs.
+var unstableParts = regexp.MustCompile(
+	`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?( ?(Z|UTC|[+-]\d\d:?\d\d))*( m=[+-][\d.]+)?` +
+		`|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}`)
+
+// Stable makes one line of limited length of a message. The line is the same each time that the same happens.
+func Stable(text string) string {
+	// The limit is applied to the result. The rest of a very long text cannot get into it.
+	text = strings.ToValidUTF8(text[:min(len(text), 4*maxStable)], "")
+	if strings.Count(text, "-") >= 2 {
+		text = unstableParts.ReplaceAllLiteralString(text, "…")
+	}
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) {
+			return ' '
+		}
+		if !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, text)
+	return Truncate(strings.Join(strings.Fields(text), " "), maxStable)
 }

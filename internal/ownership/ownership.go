@@ -1,4 +1,7 @@
 // Package ownership reads from the metadata of an object whose it is, and says so in words.
+//
+// It depends on no package of components, because it is part of each operator. Package generator exports the names of
+// the marks.
 package ownership
 
 import (
@@ -6,10 +9,16 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/message"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A component writes the following keys to its objects, under its own prefix. They are a format in clusters.
+const (
+	LabelOwnerID      = "owner-id"
+	AnnotationOwnerID = "owner-id"
+	AnnotationDigest  = "digest"
 )
 
 // Marks are what the metadata of an object say about whose it is. The zero value says nothing.
@@ -93,7 +102,7 @@ func managerOf(object metav1.Object, labels, annotations map[string]string) stri
 func componentOf(annotations map[string]string, except string) string {
 	found, first := "", ""
 	for key, value := range annotations {
-		prefix, ok := strings.CutSuffix(key, "/"+generator.AnnotationOwnerID)
+		prefix, ok := strings.CutSuffix(key, "/"+AnnotationOwnerID)
 		if ok && (except == "" || prefix != except) && IsOwner(value) && (first == "" || key < first) {
 			found, first = value, key
 		}

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/espalier-dev/espalier/examples/platform/controller"
-
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -169,8 +167,9 @@ func (c *cluster) rollOut(t *testing.T, d *appsv1.Deployment) {
 func (c *cluster) showDashboard(t *testing.T) {
 	t.Helper()
 	dashboard := &unstructured.Unstructured{}
-	dashboard.SetGroupVersionKind(controller.DashboardKind)
-	err := c.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: controller.OverviewName("demo")}, dashboard)
+	dashboard.SetAPIVersion("observability.example.com/v1")
+	dashboard.SetKind("Dashboard")
+	err := c.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "demo-overview"}, dashboard)
 	if err != nil || dashboard.Object["status"] != nil {
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/doc/comment"
 	"go/token"
+	"path"
 	"regexp"
 	"strconv"
 	"strings"
@@ -41,7 +42,7 @@ func loadAnnotations(root, folder string) (*annotations, error) {
 		}
 		group := annotationGroup{doc: value.Doc}
 		for _, spec := range value.Decl.Specs {
-			if found, ok := annotationOf(spec); ok {
+			if found, ok := from.annotationOf(root, spec); ok {
 				group.annotations = append(group.annotations, found)
 			}
 		}
@@ -52,18 +53,49 @@ func loadAnnotations(root, folder string) (*annotations, error) {
 	return a, nil
 }
 
-func annotationOf(spec ast.Spec) (annotation, bool) {
+func (s *source) annotationOf(root string, spec ast.Spec) (annotation, bool) {
 	constant, ok := spec.(*ast.ValueSpec)
 	if !ok || len(constant.Names) != 1 || len(constant.Values) != 1 {
 		return annotation{}, false
 	}
 	name := constant.Names[0].Name
-	literal, ok := constant.Values[0].(*ast.BasicLit)
-	if !ok || !strings.HasPrefix(name, "Annotation") && !strings.HasPrefix(name, "Label") {
+	if !strings.HasPrefix(name, "Annotation") && !strings.HasPrefix(name, "Label") {
 		return annotation{}, false
 	}
-	value, err := strconv.Unquote(literal.Value)
-	return annotation{constant: name, name: value, doc: constant.Doc.Text()}, err == nil
+	value, ok := s.valueOf(root, constant.Values[0])
+	return annotation{constant: name, name: value, doc: constant.Doc.Text()}, ok
+}
+
+// valueOf returns the value of a constant: a text, or a constant of another package of the module.
+func (s *source) valueOf(root string, value ast.Expr) (text string, ok bool) {
+	switch value := value.(type) {
+	case *ast.BasicLit:
+		text, err := strconv.Unquote(value.Value)
+		return text, err == nil
+	case *ast.SelectorExpr:
+		for _, imported := range s.pkg.Imports {
+			folder, ours := strings.CutPrefix(imported, modulePath+"/")
+			if name, isName := value.X.(*ast.Ident); ours && isName && path.Base(imported) == name.Name {
+				if from, err := load(root, folder); err == nil {
+					return from.constant(root, value.Sel.Name)
+				}
+			}
+		}
+	}
+	return "", false
+}
+
+// constant returns the value of the constant of that name.
+func (s *source) constant(root, name string) (text string, ok bool) {
+	for _, group := range s.pkg.Consts {
+		for _, spec := range group.Decl.Specs {
+			constant, ok := spec.(*ast.ValueSpec)
+			if ok && len(constant.Names) == 1 && constant.Names[0].Name == name && len(constant.Values) == 1 {
+				return s.valueOf(root, constant.Values[0])
+			}
+		}
+	}
+	return "", false
 }
 
 // missing returns what the doc comments leave out, a sentence each.

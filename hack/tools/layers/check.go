@@ -65,7 +65,8 @@ func (c *checker) checkPackage(rel string, p golist.Package) {
 	}
 	for _, forbidden := range c.table.forbidden[rel] {
 		for _, dependency := range p.Deps {
-			if strings.HasPrefix(dependency+"/", forbidden+"/") {
+			if strings.HasPrefix(dependency+"/", forbidden+"/") ||
+				strings.HasPrefix(dependency+"/", c.module+"/"+forbidden+"/") {
 				c.report("%s depends on %s", rel, forbidden)
 			}
 		}

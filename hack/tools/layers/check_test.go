@@ -105,6 +105,19 @@ func TestCheck(t *testing.T) {
 			want: []string{"reconcilers depends on github.com/google/cel-go"},
 		},
 		{
+			name: "dependencies within the module that are forbidden",
+			packages: []string{
+				"reconcilers deps: example.test/module/generator example.test/module/generators",
+				". deps: example.test/module/component/x github.com/google/cel-go example.test/generator",
+				"component deps: example.test/module/generator",
+			},
+			want: []string{
+				". depends on component",
+				". depends on github.com/google/cel-go",
+				"reconcilers depends on generator",
+			},
+		},
+		{
 			name:     "what begins alike is not ours",
 			packages: []string{"stash: ../modules/thing"},
 		},

@@ -5,8 +5,8 @@ import "strings"
 // table gives each package its layer.
 type table struct {
 	rows []row
-	// forbidden are import paths that a package must not depend on, also not through other packages. A path stands for
-	// what is below it, too.
+	// forbidden are import paths that a package must not depend on, also not through other packages: those of packages
+	// of the module relative to it. A path stands for what is below it, too.
 	forbidden map[string][]string
 }
 
@@ -56,7 +56,10 @@ var espalier = table{
 	},
 	forbidden: map[string][]string{
 		// They make the binary of each operator larger, and only components need them.
-		"reconcilers": {"github.com/google/cel-go", "github.com/fluxcd/cli-utils"},
+		".": {"github.com/google/cel-go", "component", "generator", "internal/component"},
+		"reconcilers": {
+			"github.com/google/cel-go", "github.com/fluxcd/cli-utils", "component", "generator", "internal/component",
+		},
 	},
 }
 

@@ -3,8 +3,8 @@
 // It rewrites the Go files of the folders and of all folders below, but for those named vendor, and those that begin
 // with a dot or an underscore. It changes imports, names of packages before a dot in code and comments, the names
 // that table.go lists, and the paths of modules in go.mod files. It reads no types. So it leaves a name alone that
-// another name hides, and it gives an import a local name where the new name of the package is taken: its old name or, if that is taken too, the
-// old name and "pkg".
+// another name hides, and it gives an import a local name where the new name of the package is taken: its old name
+// or, if that is taken too, the old name and "pkg".
 //
 //	import component "github.com/espalier-dev/espalier/generator"
 //
@@ -71,7 +71,8 @@ func skipped(folder string) bool {
 	return folder == "vendor" || strings.HasPrefix(folder, ".") || strings.HasPrefix(folder, "_")
 }
 
-// renameFile rewrites a file, if it is one to rewrite. The names that the packages of folders declare are kept in taken.
+// renameFile rewrites a file, if it is one to rewrite. The names that the packages of folders declare are kept in
+// taken.
 func renameFile(path string, taken map[string]map[string]bool) (changed bool, err error) {
 	var rewrite func(source []byte) ([]byte, error)
 	switch {

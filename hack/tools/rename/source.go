@@ -158,6 +158,10 @@ func (f *file) fields(literal *ast.CompositeLit, of ast.Expr) {
 	if !ok {
 		return
 	}
+	if name, ok := pkg.elements[selector.Sel.Name]; ok {
+		f.elements(literal, &ast.SelectorExpr{X: selector.X, Sel: ast.NewIdent(name)})
+		return
+	}
 	for _, element := range literal.Elts {
 		pair, _ := element.(*ast.KeyValueExpr)
 		if pair == nil {

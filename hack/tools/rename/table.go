@@ -14,6 +14,8 @@ type move struct {
 	names map[string]string
 	// fields are the fields of literals that changed, by the old name of their type.
 	fields map[string]map[string]string
+	// elements are the types of the elements of maps and slices with a name, both by their old names.
+	elements map[string]string
 }
 
 // moves are those since commit e876758d.
@@ -28,7 +30,12 @@ var moves = []move{
 		names:  map[string]string{"Mutation": "Change"},
 		fields: map[string]map[string]string{"Mutation": {"Mutate": "Edit"}},
 	},
-	{from: "suspension", to: "health", names: map[string]string{"Rule": "Suspension", "Rules": "Suspensions"}},
+	{
+		from: "suspension", to: "health",
+		names:    map[string]string{"Rule": "Suspension", "Rules": "Suspensions"},
+		fields:   map[string]map[string]string{"Rule": {"AtRest": "Suspended"}},
+		elements: map[string]string{"Rules": "Rule"},
+	},
 	{from: "generate", to: "manifests"},
 	{from: "simulation", to: "testing/simulation"},
 }

@@ -18,7 +18,8 @@
 //     have changed are counted (corrections.go). Run continues with step 4 until no operation is left.
 //  8. Run saves the inventory. The caller writes the status of the component.
 //
-// A run that left nothing to do is remembered. The next request needs no run as long as nothing has changed (rest.go).
+// A run that left nothing to do is remembered. The next request needs no run as long as nothing has changed
+// (memory.go).
 package engine
 
 import (
@@ -72,10 +73,10 @@ type Task struct {
 	// Objects are the desired ones, except for those in Leaving.
 	Objects []manifest.Object
 	// Leaving has what becomes of objects that are not desired, in place of the delete policies in their records. If
-	// Rest is set, an object that is gone for good keeps its record.
+	// Suspended is set, an object that is gone for good keeps its record.
 	Leaving map[plan.Key]apis.DeletePolicy
-	// Rest says whether an object rests, in place of how ready it is; nil unless the objects are to rest.
-	Rest func(live *unstructured.Unstructured) readiness.Result
+	// Suspended says whether an object is suspended, in place of how ready it is; nil unless the objects are to be.
+	Suspended func(live *unstructured.Unstructured) readiness.Result
 	// Namespaces are created if they are missing.
 	Namespaces []string
 	// Patterns are additional managed types.
@@ -101,8 +102,8 @@ type Report struct {
 	Recorded int
 	// Results are the outcomes of all operations, in the order in which they were carried out, without the objects.
 	Results []execute.Result
-	// AtRest reports whether the report is of no run.
-	AtRest bool
+	// Unchanged reports whether there was no run, since nothing has changed.
+	Unchanged bool
 	// Failures has why objects could not be written or deleted, by key.
 	Failures map[plan.Key]error
 	// Syncing and Polled come from observe.Observation.
@@ -152,11 +153,11 @@ type run struct {
 // of all objects, in stable order; the inventory in the report is to be kept all the same.
 func (e *Engine) Run(ctx context.Context, task Task) (*Report, error) {
 	r := &run{Engine: e, task: task, report: &Report{}}
-	e.Memory.rest = nil
+	e.Memory.unchanged = nil
 	err := r.run(ctx)
 	r.watchObstacles()
 	if err == nil {
-		e.Memory.rest = r.rest()
+		e.Memory.unchanged = r.unchanged()
 	}
 	if len(e.Memory.fresh) == 0 {
 		// An empty map keeps the memory of what it had.
@@ -265,7 +266,7 @@ func (r *run) prepare(stored []apis.InventoryRecord) {
 	if r.task.Deleting {
 		return
 	}
-	r.in.Leaving, r.in.Suspended = r.task.Leaving, r.task.Rest != nil
+	r.in.Leaving, r.in.Suspended = r.task.Leaving, r.task.Suspended != nil
 	r.objects = make(map[plan.Key]*manifest.Object, len(r.task.Objects))
 	r.in.Desired = make([]plan.Desired, 0, len(r.task.Objects))
 	ended := r.endedLeaving(stored)
@@ -296,9 +297,9 @@ func (r *run) letGo(key plan.Key) {
 	r.in.Leaving, r.report.Waits = leaving, true
 }
 
-// endedLeaving returns which objects are gone for good and would leave only to rest.
+// endedLeaving returns which objects are gone for good and would leave only to be suspended.
 func (r *run) endedLeaving(stored []apis.InventoryRecord) map[plan.Key]bool {
-	if len(r.task.Leaving) == 0 || r.task.Rest == nil {
+	if len(r.task.Leaving) == 0 || r.task.Suspended == nil {
 		return nil
 	}
 	ended := map[plan.Key]bool{}
@@ -360,11 +361,11 @@ func (r *run) addDesired(interest *observe.Interest) {
 		return
 	}
 	interest.Version = object.Desired.Version
-	interest.Settings, interest.Rest = object.Settings, r.task.Rest
+	interest.Settings, interest.Suspended = object.Settings, r.task.Suspended
 	interest.Readiness = !r.Memory.contested(&object.Desired, r.task.Now) && !object.Desired.Unchecked
 	interest.Ending, interest.ReadOnly = object.Desired.Expires, object.Desired.ReadOnly
 	if object.Desired.ReadOnly {
-		interest.Rest = nil
+		interest.Suspended = nil
 	}
 	interest.Defines = object.Desired.ManagedTypes
 	if object.Confidential {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/component/served"
+	"github.com/espalier-dev/espalier/internal/write"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,7 +20,7 @@ import (
 // the object is gone or remains because of a finalizer, which takes a second request.
 func (e *Executor) delete(ctx context.Context, result *Result, target *unstructured.Unstructured) (err error) {
 	op := result.Operation
-	preconditions := client.Preconditions{UID: &op.UID}
+	only := write.Version{UID: op.UID}
 	read := e.Managed != nil && len(e.Managed(op.Key)) == 0
 	for range attempts {
 		if read {
@@ -27,9 +28,9 @@ func (e *Executor) delete(ctx context.Context, result *Result, target *unstructu
 			if err = e.readCurrent(ctx, op, live); err != nil {
 				return err
 			}
-			preconditions.ResourceVersion = &live.ResourceVersion
+			only.ResourceVersion = live.ResourceVersion
 		}
-		err = e.Client.Delete(ctx, target, preconditions, client.PropagationPolicy(metav1.DeletePropagationBackground))
+		err = write.Delete(ctx, e.Client, target, only, "")
 		switch {
 		case served.IsNotFound(err):
 			return &StaleError{}

@@ -2,13 +2,12 @@ package execute
 
 import (
 	"context"
-	"maps"
 
 	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/component/manifest"
 	"github.com/espalier-dev/espalier/internal/component/plan"
 	"github.com/espalier-dev/espalier/internal/component/served"
-	"github.com/espalier-dev/espalier/internal/managedfields"
+	"github.com/espalier-dev/espalier/internal/write"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -64,28 +63,10 @@ func (e *Executor) mayWrite(op plan.Operation, ownership plan.Ownership, claim s
 	return false
 }
 
-// body returns what is written of an object: its manifest with our marks. What it shares with the manifest must not be
-// changed; its metadata, labels and annotations are not shared.
+// body returns what is written of an object: its manifest with our marks, see [write.Body].
 func (e *Executor) body(object *manifest.Object, content map[string]any) *unstructured.Unstructured {
-	body := maps.Clone(content)
-	metadata := cloneMap(body["metadata"])
-	for _, name := range managedfields.ServerMetadata {
-		delete(metadata, name)
-	}
-	labels, annotations := cloneMap(metadata["labels"]), cloneMap(metadata["annotations"])
-	labels[e.Mark.key(generator.LabelOwnerID)] = e.Mark.ID
-	annotations[e.Mark.key(generator.AnnotationOwnerID)] = e.Mark.Owner
-	annotations[e.Mark.key(generator.AnnotationDigest)] = object.Desired.Digest
-	metadata["labels"], metadata["annotations"] = labels, annotations
-	body["metadata"] = metadata
-	return &unstructured.Unstructured{Object: body}
-}
-
-// cloneMap returns a shallow copy of v, or an empty map if v is not a map.
-func cloneMap(v any) map[string]any {
-	m, _ := v.(map[string]any)
-	if m == nil {
-		return map[string]any{}
-	}
-	return maps.Clone(m)
+	return write.Body(content, map[string]string{e.Mark.key(generator.LabelOwnerID): e.Mark.ID}, map[string]string{
+		e.Mark.key(generator.AnnotationOwnerID): e.Mark.Owner,
+		e.Mark.key(generator.AnnotationDigest):  object.Desired.Digest,
+	})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/component/plan"
 	"github.com/espalier-dev/espalier/internal/component/served"
 	"github.com/espalier-dev/espalier/internal/managedfields"
+	"github.com/espalier-dev/espalier/internal/write"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,9 +38,6 @@ func (e *Executor) desired(key plan.Key) (*manifest.Object, map[string]any, erro
 	return object, made.Object, nil
 }
 
-// strict makes the API server refuse fields that it does not know, as it does in an apply.
-const strict client.FieldValidation = metav1.FieldValidationStrict
-
 // create creates an object. If an object of that name exists, it is read, for the next plan to decide about it. If it
 // is gone by then, the creation is tried again.
 func (e *Executor) create(ctx context.Context, result *Result) error {
@@ -50,7 +48,7 @@ func (e *Executor) create(ctx context.Context, result *Result) error {
 	}
 	for range attempts {
 		body := e.body(object, content)
-		err = e.Client.Create(ctx, body, e.fieldManager(), strict)
+		err = e.Client.Create(ctx, body, e.fieldManager(), write.Strict)
 		switch {
 		case err == nil:
 			result.Object = body
@@ -94,15 +92,16 @@ func (e *Executor) write(ctx context.Context, result *Result) error {
 	}
 	adopt := op.Action == plan.ActionAdopt || op.Action == plan.ActionRelabel
 	replace := op.Action == plan.ActionReplace || adopt && object.Desired.UpdatePolicy == apis.UpdateReplace
-	read := adopt || op.Override || len(object.Settings.IgnoreFields) > 0 || e.mayOwnExtraFields(object, content)
+	w := e.writer(op, object)
+	read := adopt || op.Override || len(object.Settings.IgnoreFields) > 0 || e.mayOwnExtraFields(w, object, content)
 	for range attempts {
 		switch {
 		case replace:
-			err = e.replace(ctx, result, object, content)
+			err = e.replace(ctx, result, w, object, content)
 		case read:
-			err = e.readThenApply(ctx, result, object, content)
+			err = e.readThenApply(ctx, result, w, object, content)
 		default:
-			err = e.apply(ctx, result, e.body(object, content))
+			err = e.apply(ctx, result, w, e.body(object, content), write.Version{UID: op.UID})
 			read = true
 		}
 		if !conflicts(err) {
@@ -115,28 +114,40 @@ func (e *Executor) write(ctx context.Context, result *Result) error {
 // conflicts reports whether a write failed because the object has changed, was replaced by another one, or is gone.
 // Reading the current object then helps.
 func conflicts(err error) bool {
-	return served.IsNotFound(err) || apierrs.IsConflict(managedfields.AsConflict(err))
+	return served.IsNotFound(err) || apierrs.IsConflict(err)
 }
 
 // mayOwnExtraFields reports whether we may own fields that are not in content, so that managed fields have to be merged
 // before the apply. It does if our managed fields are not known.
-func (e *Executor) mayOwnExtraFields(object *manifest.Object, content map[string]any) bool {
+func (e *Executor) mayOwnExtraFields(w write.Writer, object *manifest.Object, content map[string]any) bool {
 	var entries []metav1.ManagedFieldsEntry
-	key := object.Desired.Key
 	if e.Managed != nil {
-		entries = e.Managed(key)
+		entries = e.Managed(object.Desired.Key)
 	}
 	if len(entries) == 0 {
 		return true
 	}
-	_, changed := e.migrationFor(plan.Operation{Key: key}, object, e.body(object, content)).migrate(entries)
-	return changed
+	_, from := w.Migration.Migrate(entries, e.body(object, content).Object)
+	return len(from) > 0
 }
 
-// apply applies body to the object of the operation, and to no other object.
-func (e *Executor) apply(ctx context.Context, result *Result, body *unstructured.Unstructured) error {
-	body.SetUID(result.Operation.UID)
-	err := e.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(body), e.fieldManager(), client.ForceOwnership)
+// writer returns the writer for an operation on a desired object.
+func (e *Executor) writer(op plan.Operation, object *manifest.Object) write.Writer {
+	ignored := managedfields.Pointers(object.Settings.IgnoreFields)
+	migration := managedfields.Migration{
+		Owner: managedfields.Owner{Name: string(e.fieldManager())},
+		Kept:  write.Kept(op.Key.GroupKind(), ignored...),
+	}
+	if op.Override {
+		migration.Reclaim = e.Reclaim
+	}
+	return write.Writer{Client: e.Client, Migration: migration, Force: true}
+}
+
+// apply applies body to the object of the operation, and to no other object or version.
+func (e *Executor) apply(ctx context.Context, result *Result, w write.Writer,
+	body *unstructured.Unstructured, only write.Version) error {
+	_, err := w.Apply(ctx, body, only)
 	if err == nil {
 		result.Object = body
 	}
@@ -145,7 +156,7 @@ func (e *Executor) apply(ctx context.Context, result *Result, body *unstructured
 
 // readThenApply reads the current object, merges its managed fields where needed, and applies content, provided that
 // the object does not change in between.
-func (e *Executor) readThenApply(ctx context.Context, result *Result,
+func (e *Executor) readThenApply(ctx context.Context, result *Result, w write.Writer,
 	object *manifest.Object, content map[string]any) error {
 	op := result.Operation
 	ignored := object.Settings.IgnoreFields
@@ -157,35 +168,33 @@ func (e *Executor) readThenApply(ctx context.Context, result *Result,
 	if err := e.readCurrent(ctx, op, live); err != nil {
 		return err
 	}
-	body := e.body(object, withIgnored(content, full.Object, ignored, false))
-	version := live.GetResourceVersion()
-	if migrated, changed := e.migrationFor(op, object, body).migrate(live.GetManagedFields()); changed {
-		var err error
-		if version, err = e.setManagedFields(ctx, op, migrated, version); err != nil {
-			return err
-		}
-	}
-	body.SetResourceVersion(version)
-	if err := e.apply(ctx, result, body); err != nil {
+	body := e.body(object, write.WithFields(content, full.Object, ignored, false))
+	now, _, err := w.Migrate(ctx, body, write.VersionOf(live), live.GetManagedFields())
+	if err != nil {
 		return err
 	}
-	result.Unchanged = result.Object.GetResourceVersion() == version
+	if err := e.apply(ctx, result, w, body, now); err != nil {
+		return err
+	}
+	result.Unchanged = result.Object.GetResourceVersion() == now.ResourceVersion
 	return nil
 }
 
-// setManagedFields replaces the managed fields of the object, if it still has that resource version, and returns the
-// new version.
-func (e *Executor) setManagedFields(ctx context.Context, op plan.Operation,
-	entries []metav1.ManagedFieldsEntry, version string) (string, error) {
-	patch, err := managedfields.Patch(entries, version)
-	if err != nil {
-		return "", err
+// replace updates the object that is there to the content that is desired, see [write.Writer.Replace].
+func (e *Executor) replace(ctx context.Context, result *Result, w write.Writer,
+	object *manifest.Object, content map[string]any) error {
+	op := result.Operation
+	live := e.target(op)
+	if err := e.readCurrent(ctx, op, live); err != nil {
+		return err
 	}
-	target := partial(e.target(op))
-	if err := e.Client.Patch(ctx, target, patch, e.fieldManager()); err != nil {
-		return "", err
+	body := e.body(object, write.WithFields(content, live.Object, object.Settings.IgnoreFields, true))
+	if err := w.Replace(ctx, body, live); err != nil {
+		return err
 	}
-	return target.ResourceVersion, nil
+	result.Object = body
+	result.Unchanged = body.GetResourceVersion() == live.GetResourceVersion()
+	return nil
 }
 
 // target returns an object with the name of the object of the operation, in the desired version if it is desired.

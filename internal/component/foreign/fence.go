@@ -2,7 +2,6 @@ package foreign
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -10,13 +9,13 @@ import (
 	"strings"
 
 	"github.com/espalier-dev/espalier/internal/kinds"
+	"github.com/espalier-dev/espalier/internal/write"
 
 	"github.com/go-openapi/jsonpointer"
 	"gomodules.xyz/jsonpatch/v2"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -190,15 +189,13 @@ func (g *Guard) recordOperations(d *definition, record string) []jsonpatch.Opera
 func (g *Guard) patch(
 	ctx context.Context, d *definition, operations []jsonpatch.Operation, options ...client.PatchOption,
 ) (*definition, error) {
-	// A replacement makes another version a conflict; a test would make it an invalid request.
-	version := jsonpatch.NewOperation("replace", "/metadata/resourceVersion", d.ResourceVersion)
-	patch, err := json.Marshal(append([]jsonpatch.Operation{version}, operations...))
+	patch, err := write.JSONPatch(d.ResourceVersion, operations...)
 	if err != nil {
 		return nil, err
 	}
 	object := named(kinds.CustomResourceDefinition, d.Name)
 	options = append(options, g.manager())
-	if err := g.Client.Patch(ctx, object, client.RawPatch(types.JSONPatchType, patch), options...); err != nil {
+	if err := g.Client.Patch(ctx, object, patch, options...); err != nil {
 		return nil, err
 	}
 	fresh, err := typed(object)

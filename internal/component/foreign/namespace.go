@@ -11,6 +11,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/component/plan"
 	"github.com/espalier-dev/espalier/internal/kinds"
 	"github.com/espalier-dev/espalier/internal/message"
+	"github.com/espalier-dev/espalier/internal/write"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -51,8 +52,8 @@ func (g *Guard) followNamespace(ctx context.Context, name string, uid types.UID,
 			return use, checkErr
 		}
 		// If the namespace was given to another owner meanwhile, it has another resource version.
-		state := client.Preconditions{UID: &uid, ResourceVersion: new(namespace.GetResourceVersion())}
-		if err = g.delete(ctx, kinds.Namespace, name, state); !apierrors.IsConflict(err) {
+		only := write.VersionOf(namespace)
+		if err = g.delete(ctx, kinds.Namespace, name, only); !apierrors.IsConflict(err) {
 			return none, err
 		}
 	}

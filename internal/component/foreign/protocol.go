@@ -8,9 +8,9 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/component/plan"
 	"github.com/espalier-dev/espalier/internal/kinds"
+	"github.com/espalier-dev/espalier/internal/write"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -317,17 +317,17 @@ func (p *protocol) confirm(ctx context.Context, t *target) {
 
 // remove deletes this very state of the definition, with the fence that it has.
 func (p *protocol) remove(ctx context.Context, t *target) {
-	state := client.Preconditions{UID: &t.d.UID, ResourceVersion: &t.d.ResourceVersion}
-	if t.err = p.delete(ctx, kinds.CustomResourceDefinition, t.Key.Name, state); t.err == nil {
+	t.err = p.delete(ctx, kinds.CustomResourceDefinition, t.Key.Name, write.VersionOf(t.d))
+	if t.err == nil {
 		p.forget(t.Key.Name)
 		t.use = none
 	}
 }
 
-// delete deletes an object in the given state. It is not an error if the object is gone; a conflict is returned as it
+// delete deletes an object of the given version. It is not an error if the object is gone; a conflict is returned as it
 // is.
-func (g *Guard) delete(ctx context.Context, kind schema.GroupKind, name string, state client.Preconditions) error {
-	err := g.Client.Delete(ctx, named(kind, name), state, client.PropagationPolicy(metav1.DeletePropagationBackground))
+func (g *Guard) delete(ctx context.Context, kind schema.GroupKind, name string, only write.Version) error {
+	err := write.Delete(ctx, g.Client, named(kind, name), only, "")
 	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return client.IgnoreNotFound(err)
 	}

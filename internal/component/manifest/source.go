@@ -102,10 +102,11 @@ func (o *Object) Manifest() (*unstructured.Unstructured, error) {
 	return &unstructured.Unstructured{Object: inNamespace(content, s.namespace)}, nil
 }
 
-// Rested returns the object in the form in which it rests: as suspend leaves its manifest. It returns the object itself
-// if suspend changes nothing. Fields that suspend changes are written even if they are to be ignored. remove is what
-// suspend returns.
-func (o *Object) Rested(suspend func(client.Object) (remove bool, err error)) (rested Object, remove bool, err error) {
+// Suspended returns the object as suspend leaves its manifest. It returns the object itself if suspend changes nothing.
+// Fields that suspend changes are written even if they are to be ignored. remove is what suspend returns.
+func (o *Object) Suspended(
+	suspend func(client.Object) (remove bool, err error),
+) (suspended Object, remove bool, err error) {
 	made, err := o.Manifest()
 	if err != nil || made == nil {
 		return *o, false, err
@@ -115,16 +116,18 @@ func (o *Object) Rested(suspend func(client.Object) (remove bool, err error)) (r
 	if remove, err = suspend(made); err != nil || remove || equality.Semantic.DeepEqual(before.Object, made.Object) {
 		return *o, remove, err
 	}
-	rested = *o
-	rested.source = &source{manifest: made, request: &request{}}
-	rested.Desired.Digest = plan.Resting(o.Desired.Digest, digestOf(made.Object, o.Confidential))
-	rested.Settings.IgnoreFields = slices.DeleteFunc(slices.Clone(o.Settings.IgnoreFields), func(pointer string) bool {
+	suspended = *o
+	suspended.source = &source{manifest: made, request: &request{}}
+	suspended.Desired.Digest = plan.SuspendedDigest(o.Desired.Digest, digestOf(made.Object, o.Confidential))
+	kept := slices.Clone(o.Settings.IgnoreFields)
+	suspended.Settings.IgnoreFields = slices.DeleteFunc(kept, func(pointer string) bool {
 		return !equality.Semantic.DeepEqual(valueAt(before.Object, pointer), valueAt(made.Object, pointer))
 	})
 	if o.Confidential {
-		rested.Data = (&item{common: &common{traits: traits{kind: made.GroupVersionKind()}}}).fingerprints(made.Object)
+		of := &item{common: &common{traits: traits{kind: made.GroupVersionKind()}}}
+		suspended.Data = of.fingerprints(made.Object)
 	}
-	return rested, false, nil
+	return suspended, false, nil
 }
 
 // valueAt returns the value at a JSON pointer; nil if there is none.

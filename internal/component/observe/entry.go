@@ -140,8 +140,8 @@ func (e *entry) set(in *Interest) {
 		e.uid = shown.uid
 	}
 	settings := hashSettings(&in.Settings)
-	if in.Rest != nil {
-		settings ^= restHash
+	if in.Suspended != nil {
+		settings ^= suspendedHash
 	}
 	if settings != e.settings {
 		e.settings, e.static = settings, readiness.Static(e.typ.GroupKind, in.Settings)
@@ -149,8 +149,9 @@ func (e *entry) set(in *Interest) {
 	}
 }
 
-// restHash makes the hash of the settings of an object that is to rest differ from any other, and not be 0.
-const restHash = 1 << 63
+// suspendedHash makes the hash of the settings of an object that is to be suspended differ from any other, and not be
+// 0.
+const suspendedHash = 1 << 63
 
 func (e *entry) is(key plan.Key) bool {
 	return e.name.Name == key.Name && e.name.Namespace == key.Namespace && e.typ.GroupKind == key.GroupKind()

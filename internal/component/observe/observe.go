@@ -61,9 +61,9 @@ type Interest struct {
 	// ReadOnly is true for an object that is not the component's, and whose status matters to it. It is watched by its
 	// name, see WatchNames, and each change of it wakes the component.
 	ReadOnly bool
-	// Rest says whether the object rests, in place of how ready it is; nil unless it is to rest. Kinds that are ready
-	// as soon as they exist always rest. It is called concurrently.
-	Rest func(live *unstructured.Unstructured) readiness.Result
+	// Suspended says whether the object is suspended, in place of how ready it is; nil unless it is to be. It is not
+	// asked about kinds that are ready as soon as they exist. It is called concurrently.
+	Suspended func(live *unstructured.Unstructured) readiness.Result
 	// Defines are the types that the object defines. As long as it is not established, the API server is not asked
 	// whether it serves them.
 	Defines []apis.ManagedType
@@ -129,10 +129,10 @@ type Observer interface {
 	Release(c Component)
 }
 
-// result returns how ready an object is, or whether it rests.
+// result returns how ready an object is, or whether it is suspended.
 func (in *Interest) result(object *unstructured.Unstructured, evaluate Evaluate) readiness.Result {
-	if in.Rest != nil {
-		return in.Rest(object)
+	if in.Suspended != nil {
+		return in.Suspended(object)
 	}
 	return evaluate(object, in.Settings)
 }

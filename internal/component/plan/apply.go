@@ -111,7 +111,7 @@ func recordDesired(r *apis.InventoryRecord, d *Desired) {
 	once := sameOrigin(d.Digest, DigestOnce)
 	notPurgedAnyMore := !isPurgeable(r) && (isPurging(r.Phase) ||
 		r.Phase == apis.PhaseCompleted && !d.Expires && !once)
-	// What is gone for good does not come back because it rested, or is to rest.
+	// What is gone for good does not come back because it was suspended, or is to be.
 	gone := r.Phase == apis.PhaseCompleted && sameOrigin(r.Digest, d.Digest)
 	if r.Digest != d.Digest && !gone || r.Phase == "" || isLeaving(r.Phase) || notPurgedAnyMore {
 		r.Digest = d.Digest

@@ -22,7 +22,7 @@ func TestSuspendedPlans(t *testing.T) {
 		}
 		return r
 	}
-	rested, restedOnce := plan.Resting("d", "r"), plan.Resting(plan.DigestOnce, "r")
+	suspended, suspendedOnce := plan.SuspendedDigest("d", "r"), plan.SuspendedDigest(plan.DigestOnce, "r")
 	for name, test := range map[string]struct {
 		suspended bool
 		desired   plan.Desired
@@ -32,48 +32,48 @@ func TestSuspendedPlans(t *testing.T) {
 		phase     apis.InventoryPhase
 	}{
 		"suspended": {
-			true, plan.Desired{Digest: rested}, record("d", apis.PhaseReady), ours("d"), plan.ActionApply, apis.PhaseScheduledForApplication,
+			true, plan.Desired{Digest: suspended}, record("d", apis.PhaseReady), ours("d"), plan.ActionApply, apis.PhaseScheduledForApplication,
 		},
-		"at rest": {
-			true, plan.Desired{Digest: rested}, record(rested, apis.PhaseReady), ours(rested), "", apis.PhaseReady,
+		"suspended already": {
+			true, plan.Desired{Digest: suspended}, record(suspended, apis.PhaseReady), ours(suspended), "", apis.PhaseReady,
 		},
 		"resumed": {
-			false, plan.Desired{Digest: "d"}, record(rested, apis.PhaseReady), ours(rested), plan.ActionApply, apis.PhaseScheduledForApplication,
+			false, plan.Desired{Digest: "d"}, record(suspended, apis.PhaseReady), ours(suspended), plan.ActionApply, apis.PhaseScheduledForApplication,
 		},
 		"is not recreated to be suspended": {
-			true, plan.Desired{Digest: rested, UpdatePolicy: apis.UpdateRecreate}, record("d", apis.PhaseReady), ours("d"),
+			true, plan.Desired{Digest: suspended, UpdatePolicy: apis.UpdateRecreate}, record("d", apis.PhaseReady), ours("d"),
 			plan.ActionApply, apis.PhaseScheduledForApplication,
 		},
 		"is not recreated to be resumed": {
-			false, plan.Desired{Digest: "d", UpdatePolicy: apis.UpdateRecreate}, record(rested, apis.PhaseReady), ours(rested),
+			false, plan.Desired{Digest: "d", UpdatePolicy: apis.UpdateRecreate}, record(suspended, apis.PhaseReady), ours(suspended),
 			plan.ActionApply, apis.PhaseScheduledForApplication,
 		},
 		"is recreated if its manifest changes, too": {
-			false, plan.Desired{Digest: "e", UpdatePolicy: apis.UpdateRecreate}, record(rested, apis.PhaseReady), ours(rested),
+			false, plan.Desired{Digest: "e", UpdatePolicy: apis.UpdateRecreate}, record(suspended, apis.PhaseReady), ours(suspended),
 			plan.ActionRecreate, apis.PhaseScheduledForApplication,
 		},
 		"written once, suspended": {
-			true, plan.Desired{Digest: restedOnce}, record(plan.DigestOnce, apis.PhaseReady), ours(plan.DigestOnce),
+			true, plan.Desired{Digest: suspendedOnce}, record(plan.DigestOnce, apis.PhaseReady), ours(plan.DigestOnce),
 			plan.ActionApply, apis.PhaseScheduledForApplication,
 		},
 		"written once, resumed": {
-			false, plan.Desired{Digest: plan.DigestOnce}, record(restedOnce, apis.PhaseReady), ours(restedOnce),
+			false, plan.Desired{Digest: plan.DigestOnce}, record(suspendedOnce, apis.PhaseReady), ours(suspendedOnce),
 			plan.ActionApply, apis.PhaseScheduledForApplication,
 		},
 		"a Job that is gone, suspended": {
-			true, plan.Desired{Digest: rested, Expires: true}, record("d", apis.PhaseCompleted), plan.Observed{Presence: plan.Absent},
+			true, plan.Desired{Digest: suspended, Expires: true}, record("d", apis.PhaseCompleted), plan.Observed{Presence: plan.Absent},
 			"", apis.PhaseCompleted,
 		},
 		"a Job that is gone, resumed": {
-			false, plan.Desired{Digest: "d", Expires: true}, record(rested, apis.PhaseCompleted), plan.Observed{Presence: plan.Absent},
+			false, plan.Desired{Digest: "d", Expires: true}, record(suspended, apis.PhaseCompleted), plan.Observed{Presence: plan.Absent},
 			"", apis.PhaseCompleted,
 		},
 		"a Job that is gone, changed": {
-			false, plan.Desired{Digest: "e", Expires: true}, record(rested, apis.PhaseCompleted), plan.Observed{Presence: plan.Absent},
+			false, plan.Desired{Digest: "e", Expires: true}, record(suspended, apis.PhaseCompleted), plan.Observed{Presence: plan.Absent},
 			plan.ActionCreate, apis.PhaseScheduledForApplication,
 		},
 		"gone for good and written once, suspended": {
-			true, plan.Desired{Digest: restedOnce}, record(plan.DigestOnce, apis.PhaseCompleted), plan.Observed{Presence: plan.Absent},
+			true, plan.Desired{Digest: suspendedOnce}, record(plan.DigestOnce, apis.PhaseCompleted), plan.Observed{Presence: plan.Absent},
 			"", apis.PhaseCompleted,
 		},
 	} {

@@ -46,15 +46,15 @@ func KeyOf(r apis.InventoryRecord) Key {
 // DigestOnce is the digest of an object that is written once.
 const DigestOnce = "__once__"
 
-// Resting returns the digest of an object that rests. rest is a digest of the form in which it does so.
-func Resting(digest, rest string) string { return digest + restMark + rest }
+// SuspendedDigest returns the digest of an object in the form in which it is suspended, of which form is a digest.
+func SuspendedDigest(digest, form string) string { return digest + suspendedMark + form }
 
-const restMark = "~"
+const suspendedMark = "~"
 
-// sameOrigin reports whether two digests are of the same desired object, resting or not.
+// sameOrigin reports whether two digests are of the same desired object, suspended or not.
 func sameOrigin(a, b string) bool {
-	a, _, _ = strings.Cut(a, restMark)
-	b, _, _ = strings.Cut(b, restMark)
+	a, _, _ = strings.Cut(a, suspendedMark)
+	b, _, _ = strings.Cut(b, suspendedMark)
 	return a == b
 }
 
@@ -207,8 +207,8 @@ type Input struct {
 	// Leaving has what becomes of objects that are not desired, in place of the delete policies in their records, by
 	// key: they are orphaned or deleted.
 	Leaving map[Key]apis.DeletePolicy
-	// Suspended reports whether the desired objects are to rest. What exists is then written or deleted at once, and
-	// waits for no wave. An object that is gone for good stays so.
+	// Suspended reports whether the desired objects are to be suspended. What exists is then written or deleted at
+	// once, and waits for no wave. An object that is gone for good stays so.
 	Suspended bool
 	// Inventory has the stored records, with the outcomes since folded in.
 	Inventory []apis.InventoryRecord

@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/espalier-dev/espalier/internal/kinds"
-	"github.com/espalier-dev/espalier/internal/objectstatus"
+	"github.com/espalier-dev/espalier/internal/message"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
@@ -119,7 +119,7 @@ func compile(expression string) (cel.Program, error) {
 	if issues.Err() != nil {
 		first := issues.Errors()[0]
 		return nil, fmt.Errorf("ready-when: %s (line %d, column %d)",
-			objectstatus.StableMessage(first.Message), first.Location.Line(), first.Location.Column()+1)
+			message.Stable(first.Message), first.Location.Line(), first.Location.Column()+1)
 	}
 	if out := checked.OutputType(); !out.IsExactType(cel.BoolType) && !out.IsExactType(cel.DynType) {
 		return nil, fmt.Errorf("ready-when: must be true or false, not of type %s", out)

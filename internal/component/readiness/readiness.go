@@ -1,4 +1,4 @@
-// Package readiness says how ready an object of a component is: by what its status says, see package objectstatus, and
+// Package readiness says how ready an object of a component is: by what its status says, see [health.ReadinessOf], and
 // by its settings, the hints of [generator.StatusHint] and [generator.Settings].ReadyWhen. It looks at the object only.
 package readiness
 
@@ -9,7 +9,9 @@ import (
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/generator"
-	"github.com/espalier-dev/espalier/internal/objectstatus"
+	"github.com/espalier-dev/espalier/health"
+	"github.com/espalier-dev/espalier/internal/content"
+	"github.com/espalier-dev/espalier/internal/message"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -20,27 +22,25 @@ import (
 //
 // The first of these that applies decides:
 //
-//   - It is being deleted: Terminating.
-//   - Its generation has not been observed, or a condition Reconciling is True: InProgress.
-//   - A condition Stalled is True: Failed.
-//   - The rule of its kind says that it is not Current; for kinds without a rule, its condition Ready says so.
+//   - It is not Current by what its status says, see [health.ReadinessOf]. What a hint says that the status will have
+//     counts as not observed yet.
 //   - A condition that a hint names is not True: InProgress.
 //   - ReadyWhen is not true: InProgress. If it is no valid expression: Failed.
 //
-// Otherwise it is Current. If the status does not have the form that the rules expect, the result is Unknown.
+// Otherwise it is Current.
 func Of(object *unstructured.Unstructured, settings generator.Settings) Result {
 	if object == nil || object.Object == nil {
 		return unknown("there is no object to look at")
 	}
 	hinted := withHints(object, settings.StatusHint)
-	result := objectstatus.Of(hinted)
+	result := health.ReadinessOf(hinted)
 	if result.Status == apis.ObjectCurrent {
 		result = hintedConditions(hinted, settings.StatusHint.Conditions)
 	}
 	if result.Status == apis.ObjectCurrent && settings.ReadyWhen != "" {
 		result = readyWhen(settings.ReadyWhen, object)
 	}
-	result.Message = objectstatus.StableMessage(result.Message)
+	result.Message = message.Stable(result.Message)
 	return result
 }
 
@@ -56,7 +56,7 @@ func Validate(settings generator.Settings) error {
 // Static reports whether all objects of the kind, with these settings, are ready as soon as they exist.
 func Static(kind schema.GroupKind, settings generator.Settings) bool {
 	hint := settings.StatusHint
-	return objectstatus.StaticKinds[kind] &&
+	return health.Static(kind) &&
 		settings.ReadyWhen == "" &&
 		!hint.HasObservedGeneration && !hint.HasReadyCondition && len(hint.Conditions) == 0
 }
@@ -66,7 +66,7 @@ func hintedConditions(object *unstructured.Unstructured, names []string) Result 
 	if len(names) == 0 {
 		return current
 	}
-	conditions := objectstatus.ConditionsOf(object.Object)
+	conditions := content.ConditionsOf(object.Object)
 	for _, name := range names {
 		i := indexOf(conditions, name)
 		if i < 0 {
@@ -80,8 +80,8 @@ func hintedConditions(object *unstructured.Unstructured, names []string) Result 
 }
 
 // indexOf returns the index of the first condition of a type, or -1.
-func indexOf(conditions []objectstatus.Condition, conditionType string) int {
-	return slices.IndexFunc(conditions, func(c objectstatus.Condition) bool { return c.Type == conditionType })
+func indexOf(conditions []content.Condition, conditionType string) int {
+	return slices.IndexFunc(conditions, func(c content.Condition) bool { return c.Type == conditionType })
 }
 
 // withHints returns the object with the parts of the status that a hint says it will have. It copies only the maps on
@@ -95,12 +95,12 @@ func withHints(object *unstructured.Unstructured, hint generator.StatusHint) *un
 		// It is malformed. The rules find that.
 		return object
 	}
-	conditions := objectstatus.ConditionsOf(object.Object)
+	conditions := content.ConditionsOf(object.Object)
 	ready := indexOf(conditions, "Ready")
 
 	added := map[string]any{}
 	if hint.HasObservedGeneration && status["observedGeneration"] == nil {
-		added["observedGeneration"] = objectstatus.NeverObserved
+		added["observedGeneration"] = content.NeverObserved
 		if ready >= 0 && conditions[ready].ObservedGeneration != nil {
 			added["observedGeneration"] = conditions[ready].ObservedGeneration
 		}
@@ -124,7 +124,7 @@ func withHints(object *unstructured.Unstructured, hint generator.StatusHint) *un
 }
 
 // Result is how ready an object is.
-type Result = objectstatus.Result
+type Result = health.Readiness
 
 var current = Result{Status: apis.ObjectCurrent}
 

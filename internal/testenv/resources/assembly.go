@@ -53,9 +53,14 @@ func NewAssembly(namespace, name string, objects ...client.Object) *Assembly {
 func (a *Assembly) SetObjects(objects ...client.Object) {
 	a.Spec.Objects = nil
 	for _, object := range objects {
-		raw, err := json.Marshal(object)
+		// The members are sorted, as those that a server sends.
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 		if err != nil {
 			panic(err) // a mistake in a test
+		}
+		raw, err := json.Marshal(content)
+		if err != nil {
+			panic(err)
 		}
 		a.Spec.Objects = append(a.Spec.Objects, runtime.RawExtension{Raw: raw})
 	}

@@ -14,51 +14,51 @@ type serverDiscovery struct {
 	resources func() []*metav1.APIResourceList
 }
 
-// NewServerDiscovery returns the discovery of a server that serves the resources.
+// NewServerDiscovery returns the discovery of a server that serves the resources. It can be compared, as a config can.
 func NewServerDiscovery(resources func() []*metav1.APIResourceList) discovery.DiscoveryInterface {
-	return serverDiscovery{fakeDiscovery: newFakeDiscovery(nil), resources: resources}
+	return &serverDiscovery{fakeDiscovery: newFakeDiscovery(nil), resources: resources}
 }
 
-func (d serverDiscovery) now() fakeDiscovery { return newFakeDiscovery(d.resources()) }
+func (d *serverDiscovery) now() fakeDiscovery { return newFakeDiscovery(d.resources()) }
 
 // ServerGroups implements [discovery.ServerGroupsInterface].
-func (d serverDiscovery) ServerGroups() (*metav1.APIGroupList, error) { return d.now().ServerGroups() }
+func (d *serverDiscovery) ServerGroups() (*metav1.APIGroupList, error) { return d.now().ServerGroups() }
 
 // ServerGroupsWithContext is ServerGroups.
-func (d serverDiscovery) ServerGroupsWithContext(ctx context.Context) (*metav1.APIGroupList, error) {
+func (d *serverDiscovery) ServerGroupsWithContext(ctx context.Context) (*metav1.APIGroupList, error) {
 	return d.now().ServerGroupsWithContext(ctx)
 }
 
 // ServerResourcesForGroupVersion implements [discovery.ServerResourcesInterface].
-func (d serverDiscovery) ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error) {
+func (d *serverDiscovery) ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error) {
 	return d.now().ServerResourcesForGroupVersion(groupVersion)
 }
 
 // ServerResourcesForGroupVersionWithContext is ServerResourcesForGroupVersion.
-func (d serverDiscovery) ServerResourcesForGroupVersionWithContext(
+func (d *serverDiscovery) ServerResourcesForGroupVersionWithContext(
 	ctx context.Context, groupVersion string,
 ) (*metav1.APIResourceList, error) {
 	return d.now().ServerResourcesForGroupVersionWithContext(ctx, groupVersion)
 }
 
 // ServerGroupsAndResources implements [discovery.ServerResourcesInterface].
-func (d serverDiscovery) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
+func (d *serverDiscovery) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
 	return d.now().ServerGroupsAndResources()
 }
 
 // ServerGroupsAndResourcesWithContext is ServerGroupsAndResources.
-func (d serverDiscovery) ServerGroupsAndResourcesWithContext(
+func (d *serverDiscovery) ServerGroupsAndResourcesWithContext(
 	ctx context.Context,
 ) ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
 	return d.now().ServerGroupsAndResourcesWithContext(ctx)
 }
 
 // ServerPreferredResources implements [discovery.ServerResourcesInterface].
-func (d serverDiscovery) ServerPreferredResources() ([]*metav1.APIResourceList, error) {
+func (d *serverDiscovery) ServerPreferredResources() ([]*metav1.APIResourceList, error) {
 	return d.now().ServerPreferredResources()
 }
 
 // ServerPreferredResourcesWithContext is ServerPreferredResources.
-func (d serverDiscovery) ServerPreferredResourcesWithContext(ctx context.Context) ([]*metav1.APIResourceList, error) {
+func (d *serverDiscovery) ServerPreferredResourcesWithContext(ctx context.Context) ([]*metav1.APIResourceList, error) {
 	return d.now().ServerPreferredResourcesWithContext(ctx)
 }

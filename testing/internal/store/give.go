@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -72,7 +73,9 @@ func (s *Store) give(gvk schema.GroupVersionKind, obj client.Object) (*record, e
 		return nil, err
 	}
 	key := Key{r.gvk.GroupKind(), next.GetNamespace(), next.GetName()}
-	if s.state.find(key) != nil {
+	// A given namespace takes the place of the one that the control plane has made.
+	initial := key.Kind == namespaceKind && slices.Contains(initialNamespaces, key.Name)
+	if s.state.find(key) != nil && !initial {
 		return nil, fmt.Errorf("it is already there")
 	}
 	if err := s.state.giveMetadata(r, next); err != nil {

@@ -36,6 +36,22 @@ func TestNamespacesOfTheControlPlane(t *testing.T) {
 	}
 }
 
+// A given namespace takes the place of one that the control plane has made, once.
+func TestGivenNamespaceOfTheControlPlane(t *testing.T) {
+	t.Parallel()
+	given := namespace("default")
+	given.UID, given.Labels = "given-uid", map[string]string{"a": "b"}
+	s := store.New(store.Options{Scheme: newScheme()})
+	must(t, s.Give(given))
+	got := read(t, s.Client(store.ClientOptions{}), namespace("default"))
+	if got.UID != "given-uid" || got.Labels["a"] != "b" {
+		t.Errorf("got the UID %q and the labels %v, want those of the given one", got.UID, got.Labels)
+	}
+	if err := store.New(store.Options{Scheme: newScheme()}).Give(given, given); err == nil {
+		t.Error("it was given twice, want an error")
+	}
+}
+
 func TestNamespaceDeletion(t *testing.T) {
 	t.Parallel()
 	s := newStore(t, configMap("one"), held(configMap("two")), held(namespace("held")), namespace("empty"))

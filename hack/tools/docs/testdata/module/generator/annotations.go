@@ -1,6 +1,8 @@
 // Package generator names annotations.
 package generator
 
+import "github.com/espalier-dev/espalier/internal/marks"
+
 // Single is no annotation, and in no group.
 const Single = "single"
 
@@ -45,7 +47,7 @@ const (
 	// LabelOwner is the label with the owner.
 	LabelOwner = "owner"
 	// AnnotationOwner is the annotation with the owner.
-	AnnotationOwner = "owner"
+	AnnotationOwner = marks.Owner
 )
 
 // Settings are what annotations ask for.

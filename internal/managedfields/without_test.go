@@ -1,16 +1,11 @@
 package managedfields_test
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/espalier-dev/espalier/internal/managedfields"
 
 	"github.com/google/go-cmp/cmp"
-	apierrs "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 func TestConfigurationWithout(t *testing.T) {
@@ -67,23 +62,5 @@ func TestConfigurationWithout(t *testing.T) {
 				t.Errorf("what is left differs (-expected, +actual):\n%s", diff)
 			}
 		})
-	}
-}
-
-func TestAnotherObjectOfTheNameIsAConflict(t *testing.T) {
-	kind := schema.GroupKind{Kind: "ConfigMap"}
-	invalid := func(path string) error {
-		return apierrs.NewInvalid(kind, "b", field.ErrorList{field.Invalid(field.NewPath("metadata", path), "x", "field is immutable")})
-	}
-	if err := managedfields.AsConflict(invalid("uid")); !apierrs.IsConflict(err) {
-		t.Errorf("returned %v, want a conflict", err)
-	}
-	for name, err := range map[string]error{
-		"none": nil, "another": errors.New("boom"), "another field": invalid("name"),
-		"without detail": &apierrs.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonInvalid}},
-	} {
-		if got := managedfields.AsConflict(err); got != err {
-			t.Errorf("%s: returned %v", name, got)
-		}
 	}
 }

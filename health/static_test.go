@@ -1,10 +1,10 @@
-package objectstatus_test
+package health_test
 
 import (
 	"reflect"
 	"testing"
 
-	"github.com/espalier-dev/espalier/internal/objectstatus"
+	"github.com/espalier-dev/espalier/health"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -12,7 +12,7 @@ import (
 
 // What the types of the API say: no status, or one in which no rule finds anything.
 func TestStaticKindsHaveNoStatusToWaitFor(t *testing.T) {
-	for kind := range objectstatus.StaticKinds {
+	for _, kind := range health.StaticKinds() {
 		versions := 0
 		for _, gv := range scheme.Scheme.VersionsForGroupKind(kind) {
 			object, err := scheme.Scheme.New(gv.WithKind(kind.Kind))
@@ -46,7 +46,7 @@ func TestOtherKindsAreNotStatic(t *testing.T) {
 		{Group: "example.com", Kind: "Secret"},
 		{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"},
 	} {
-		if objectstatus.StaticKinds[kind] {
+		if health.Static(kind) {
 			t.Errorf("%s should not be static", kind)
 		}
 	}

@@ -1,4 +1,4 @@
-package execute
+package write
 
 import (
 	"maps"
@@ -8,7 +8,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/managedfields"
 )
 
-// withIgnored returns content with the fields that pointers name as live has them: a field that live does not have is
+// WithFields returns content with the fields that JSON pointers name as live has them: a field that live does not have is
 // left out. With add, fields are also taken over that content does not have. A pointer that leads nowhere, or is none,
 // changes nothing.
 //
@@ -17,14 +17,14 @@ import (
 // it is.
 //
 // Neither content nor live is changed. The outcome shares what it holds with both.
-func withIgnored(content, live map[string]any, pointers []string, add bool) map[string]any {
+func WithFields(content, live map[string]any, pointers []string, add bool) map[string]any {
 	for _, path := range managedfields.Pointers(pointers) {
 		content = withPath(content, live, path, add)
 	}
 	return content
 }
 
-// withPath returns content with what is at path as live has it, see withIgnored.
+// withPath returns content with what is at path as live has it, see WithFields.
 func withPath(content, live map[string]any, path []string, add bool) map[string]any {
 	copied := copyPath(optional{content, true}, optional{live, true}, path, add)
 	if m, ok := copied.value.(map[string]any); ok {

@@ -1,35 +1,14 @@
 package managedfields
 
 import (
-	"errors"
-	"fmt"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
 
-	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
-
-// AsConflict returns err as a conflict if err says that the object of that name has another UID than the request. What
-// was read is then older than the object in the cluster. Any other error is returned unchanged.
-func AsConflict(err error) error {
-	var status apierrs.APIStatus
-	if !apierrs.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
-		return err
-	}
-	details := status.Status().Details
-	for _, cause := range details.Causes {
-		if cause.Field == "metadata.uid" {
-			return apierrs.NewConflict(schema.GroupResource{Group: details.Group, Resource: details.Kind}, details.Name,
-				fmt.Errorf("another object has taken its name: %w", err))
-		}
-	}
-	return err
-}
 
 // Without returns a copy of the configuration without the fields at paths, as the API server writes them in conflicts,
 // and without the maps that this leaves empty. It returns false if there is nothing at one of the paths.
