@@ -128,7 +128,7 @@ check-staticcheck: $(TOOLS)/built ## staticcheck, configured in staticcheck.conf
 	$(call each,$(TOOLS)/staticcheck ./...)
 
 .PHONY: check-sizes
-check-sizes: ## That lines, functions and files are not too long.
+check-sizes: ## That lines, functions and files are not too long, and that package comments name files that exist.
 	@$(GO) -C hack/tools run ./sizes $(CURDIR)
 
 .PHONY: check-layers

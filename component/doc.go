@@ -7,10 +7,10 @@
 // # The life of a request
 //
 //  1. The root calls Reconcile (reconcile.go), which checks the fields of the node (component.go).
-//  2. It reads from the resource how to deploy (package generator, configurationof.go), and adds the finalizer.
+//  2. It reads from the resource how to deploy (generator/configurationof.go), and adds the finalizer.
 //  3. It finds the cluster and the identity to deploy with (target.go), and the inventory (inventory.go). What it
 //     remembers of the resource from request to request is in resource_state.go.
-//  4. It computes the component digest and calls the generator (reconcile.go; digest.go of package generator).
+//  4. It computes the component digest and calls the generator (reconcile.go; generator/digest.go).
 //  5. manifest.Prepare checks the objects, and the engine brings the cluster into agreement with them
 //     (internal/component). The doc of package engine describes the life of one object.
 //  6. If the resource is being deleted, the engine deletes all objects instead (remove.go). The finalizer is removed

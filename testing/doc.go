@@ -58,7 +58,7 @@
 //   - The factory returns the code under test, which validates itself, if it can. It is called once for each instance:
 //     once in a row that is not replayed.
 //   - Each call passes through internal/recording/client.go: a write is recorded, the reactors (reactors.go) may make
-//     the call fail, and the server answers it. journal.go, beside it, keeps the order.
+//     the call fail, and the server answers it. internal/recording/journal.go keeps the order.
 //   - assert.go compares each kind of call with the expectations of the row, as differ.go and cmp_options.go define
 //     it, and values.go the result and the resource. In a faithful row serverset.go leaves out what only a server
 //     sets. A failure (failure.go) waits for the end of the row. Literals are chosen by literals.go and printed by

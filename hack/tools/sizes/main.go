@@ -1,5 +1,6 @@
 // Command sizes checks that Go files stay readable: no line is wider than 120 columns (a tab counts 4), no function is
-// longer than 60 lines, and no file longer than 500. Tests, generated files and test data are not checked, nor are
+// longer than 60 lines, and no file longer than 500. The Go files that the comment of a package names exist, seen from
+// its folder, from the folder above, or from the root. Tests, generated files and test data are not checked, nor are
 // lines that a tool reads (//go:generate, //lint:ignore, // +kubebuilder). It takes the folder of the repository,
 // prints each violation on a line, and exits with 1 if there is any.
 package main
@@ -12,6 +13,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -66,14 +68,25 @@ func checkFolder(root string) (violations []string, err error) {
 		if err != nil {
 			return err
 		}
-		found, err := checkFile(filepath.ToSlash(rel), source)
+		found, err := checkFile(filepath.ToSlash(rel), source, func(name string) bool {
+			for _, folder := range []string{filepath.Dir(path), filepath.Dir(filepath.Dir(path)), root} {
+				if _, err := os.Stat(filepath.Join(folder, name)); err == nil {
+					return true
+				}
+			}
+			return false
+		})
 		violations = append(violations, found...)
 		return err
 	})
 	return violations, err
 }
 
-func checkFile(path string, source []byte) (violations []string, err error) {
+// goFile is a Go file that a comment names, not a pattern such as zz_*.go.
+var goFile = regexp.MustCompile(`(?:^|[\s("'\x60])([\w./-]*\w\.go)\b(\.\w)?`)
+
+// checkFile checks a file. The function exists says whether the repository has another file.
+func checkFile(path string, source []byte, exists func(name string) bool) (violations []string, err error) {
 	set := token.NewFileSet()
 	syntax, err := parser.ParseFile(set, path, source, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil || ast.IsGenerated(syntax) {
@@ -81,6 +94,12 @@ func checkFile(path string, source []byte) (violations []string, err error) {
 	}
 	report := func(line int, format string, args ...any) {
 		violations = append(violations, fmt.Sprintf("%s:%d: ", path, line)+fmt.Sprintf(format, args...))
+	}
+	for _, named := range goFile.FindAllStringSubmatch(syntax.Doc.Text(), -1) {
+		if named[2] == "" && !exists(named[1]) {
+			line := set.Position(syntax.Doc.Pos()).Line
+			report(line, "the comment of the package names %s, which does not exist", named[1])
+		}
 	}
 	number := 0
 	for line := range strings.Lines(string(source)) {

@@ -23,6 +23,8 @@ func TestCheckFolder(t *testing.T) {
 		".git/broken.go":     "broken",
 		"deep/deep.go":       "package deep // " + long(120) + "\n",
 		"deep/text.txt":      long(121),
+		"deep/doc.go":        "// Package deep has deep.go, deep/deep.go, zz_*.go and some.gopher.\npackage deep\n",
+		"deep/stale.go":      "// Package deep: gone.go\n// has it, not [fits.go], see (deep/gone.go).\npackage deep\n\n// gone.go\n",
 	} {
 		path := filepath.Join(root, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -38,6 +40,8 @@ func TestCheckFolder(t *testing.T) {
 	}
 	want := []string{
 		"deep/deep.go:1: the line has 136 columns",
+		"deep/stale.go:1: the comment of the package names gone.go, which does not exist",
+		"deep/stale.go:1: the comment of the package names deep/gone.go, which does not exist",
 		"high.go:3: f has 61 lines",
 		"high.go:501: the file has 501 lines",
 		"wide.go:3: the line has 121 columns",
