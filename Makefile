@@ -144,12 +144,13 @@ check-generated: ## That generated files are what "make generate" makes of the s
 	@hack/unchanged $(MAKE) --no-print-directory generate
 
 .PHONY: generate
-generate: $(TOOLS)/built ## Generate deep copies, the pages in docs, and what go:generate directives ask for.
+generate: $(TOOLS)/built ## Generate deep copies, the pages in docs, what packages export, and what go:generate directives ask for.
 	$(TOOLS)/controller-gen object paths=./...
 	cd generator/kustomize && $(TOOLS)/controller-gen object paths=./...
 	PATH="$(TOOLS):$$PATH" $(GO) generate ./...
 	PATH="$(TOOLS):$$PATH" $(GO) -C examples/platform/delivery generate ./...
 	$(GO) -C hack/tools run ./docs $(CURDIR)
+	$(GO) -C hack/tools run ./exported $(CURDIR) $(filter-out hack/%,$(MODULES))
 
 .PHONY: controlplane
 controlplane: ## Build etcd, kube-apiserver and kube-controller-manager, once per machine (about 8 minutes).

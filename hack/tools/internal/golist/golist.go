@@ -13,7 +13,7 @@ import (
 
 // Package is what "go list" reports about a package.
 type Package struct {
-	ImportPath, Dir string
+	ImportPath, Dir, Name string
 	GoFiles         []string
 	// Imports are those of the package, TestImports those of its own tests, XTestImports those of the tests outside it.
 	Imports, TestImports, XTestImports []string
@@ -27,7 +27,7 @@ func Packages(ctx context.Context, dir string) (module string, packages []Packag
 	if err != nil {
 		return "", nil, err
 	}
-	fields := "-json=ImportPath,Dir,GoFiles,Imports,TestImports,XTestImports,Deps"
+	fields := "-json=ImportPath,Dir,Name,GoFiles,Imports,TestImports,XTestImports,Deps"
 	list, err := Run(ctx, dir, "go", "list", fields, "./...")
 	if err != nil {
 		return "", nil, err
