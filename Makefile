@@ -54,7 +54,7 @@ packages-with = $(addprefix ./,$(sort $(dir $(shell git grep -l $(1) -- $(main-m
 
 # With the race detector, the packages of simulations whose code runs beside itself. "make simulate" runs all of them,
 # which would take it too long.
-race-packages = $$(if [ $$module = testing/simulation ]; then echo -short . ./faults ./internal/storage ./internal/transport \
+race-packages = $$(if [ $$module = testing/simulation ]; then echo -short . ./internal/plan ./internal/storage ./internal/transport \
 	./internal/journal ./internal/state ./internal/informers ./internal/random; else echo ./...; fi)
 
 .PHONY: quick
