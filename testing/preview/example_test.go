@@ -38,8 +38,8 @@ func baseline() *appsv1.Deployment {
 	}
 }
 
-// mutations are what differs from the baseline.
-func mutations(shop Shop) []edit.Change[*appsv1.Deployment] {
+// changes are what differs from the baseline.
+func changes(shop Shop) []edit.Change[*appsv1.Deployment] {
 	return []edit.Change[*appsv1.Deployment]{
 		edit.ForPods[*appsv1.Deployment]("old-port", gate.Version(shop.Version, "< 2"), ensureEnv("PORT", "80")),
 		edit.ForPods[*appsv1.Deployment]("tracing", gate.When(shop.Tracing), ensureEnv("TRACING", "true")),
@@ -60,7 +60,7 @@ func ensureEnv(name, value string) func(*corev1.PodTemplateSpec) error {
 
 // objects are what is deployed.
 func objects(shop Shop) ([]client.Object, error) {
-	deployment, err := edit.Apply(baseline(), mutations(shop)...)
+	deployment, err := edit.Apply(baseline(), changes(shop)...)
 	if err != nil {
 		return nil, err
 	}
@@ -80,12 +80,12 @@ func TestShop(t *testing.T) {
 		},
 	)
 	preview.Golden(t, preview.Config[Shop]{Dir: "testdata/shop", Render: objects, Cases: cases})
-	preview.Mutations(t, cases, mutations)
+	preview.Changes(t, cases, changes)
 }
 
 func Example() {
 	shop := Shop{Version: "1.9.0", Tracing: true}
-	enabled, _ := edit.Enabled(mutations(shop)...)
+	enabled, _ := edit.Enabled(changes(shop)...)
 	deployed, err := objects(shop)
 	if err != nil {
 		fmt.Println(err)

@@ -152,27 +152,27 @@ func Matrix[Values any](base Values, axes ...Axis[Values]) map[string]Values {
 	return cases
 }
 
-// Mutations fails the test for each mutation that is run in no case, and for each case in which it is not known which
-// mutations are run. The function returns the mutations for the values of a case.
-func Mutations[Values any, T client.Object](
-	t testing.TB, cases map[string]Values, mutations func(values Values) []edit.Change[T],
+// Changes fails the test for each change that is made in no case, and for each case in which it is not known which
+// changes are made. The function returns the changes for the values of a case.
+func Changes[Values any, T client.Object](
+	t testing.TB, cases map[string]Values, changes func(values Values) []edit.Change[T],
 ) {
 	t.Helper()
-	runs := map[string]bool{}
+	made := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(cases)) {
-		list := mutations(cases[name])
+		list := changes(cases[name])
 		enabled, err := edit.Enabled(list...)
 		if err != nil {
 			t.Errorf("preview: case %s: %v", name, err)
 			continue
 		}
-		for _, m := range list {
-			runs[m.Name] = runs[m.Name] || slices.Contains(enabled, m.Name)
+		for _, c := range list {
+			made[c.Name] = made[c.Name] || slices.Contains(enabled, c.Name)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(runs)) {
-		if !runs[name] {
-			t.Errorf("preview: the mutation %q is run in no case", name)
+	for _, name := range slices.Sorted(maps.Keys(made)) {
+		if !made[name] {
+			t.Errorf("preview: the change %q is made in no case", name)
 		}
 	}
 }

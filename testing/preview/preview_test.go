@@ -247,26 +247,26 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
-func TestMutations(t *testing.T) {
+func TestChanges(t *testing.T) {
 	t.Parallel()
 	change := func(*corev1.ConfigMap) error { return nil }
 	for name, tc := range map[string]struct {
 		cases map[string]string
 		want  []string
 	}{
-		"all run": {map[string]string{"a": "1.0.0", "b": "2.0.0"}, nil},
-		"one does not": {map[string]string{"a": "2.0.0", "b": "2.1.0"},
-			[]string{`the mutation "old" is run in no case`}},
+		"all are made": {map[string]string{"a": "1.0.0", "b": "2.0.0"}, nil},
+		"one is not": {map[string]string{"a": "2.0.0", "b": "2.1.0"},
+			[]string{`the change "old" is made in no case`}},
 		"not known": {
 			map[string]string{"a": "1.0.0", "b": "latest"},
-			[]string{`case b: gate of mutation "old": version "latest" is invalid`,
-				`the mutation "new" is run in no case`},
+			[]string{`case b: gate of change "old": version "latest" is invalid`,
+				`the change "new" is made in no case`},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n := &noted{}
-			preview.Mutations(n, tc.cases, func(version string) []edit.Change[*corev1.ConfigMap] {
+			preview.Changes(n, tc.cases, func(version string) []edit.Change[*corev1.ConfigMap] {
 				return []edit.Change[*corev1.ConfigMap]{
 					{Name: "old", Gate: gate.Version(version, "< 2"), Edit: change},
 					{Name: "always", Edit: change},

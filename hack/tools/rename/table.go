@@ -37,6 +37,7 @@ var moves = []move{
 		elements: map[string]string{"Rules": "Rule"},
 	},
 	{from: "generate", to: "manifests"},
+	{from: "testing/preview", to: "testing/preview", names: map[string]string{"Mutations": "Changes"}},
 	{from: "simulation", to: "testing/simulation"},
 	{
 		from: "simulation/faults", to: "testing/simulation",
