@@ -14,7 +14,7 @@ import (
 // Package is what "go list" reports about a package.
 type Package struct {
 	ImportPath, Dir, Name string
-	GoFiles         []string
+	GoFiles               []string
 	// Imports are those of the package, TestImports those of its own tests, XTestImports those of the tests outside it.
 	Imports, TestImports, XTestImports []string
 	// Deps are all packages that the package depends on.
