@@ -18,7 +18,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -109,18 +108,7 @@ func live(t testing.TB) client.Client {
 	return c
 }
 
-// eventually waits until check returns nil, and fails with its last error.
-func eventually(t testing.TB, what string, check func(ctx context.Context) error) {
-	t.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
-		last = check(ctx)
-		return last == nil, nil
-	})
-	if err != nil {
-		t.Fatalf("%s: %v: %v", what, err, last)
-	}
-}
+var eventually = controlplanetest.Eventually
 
 func isReady(ctx context.Context, c client.Client, widget *resources.Widget) error {
 	if err := c.Get(ctx, client.ObjectKeyFromObject(widget), widget); err != nil {

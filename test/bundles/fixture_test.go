@@ -21,7 +21,6 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -86,22 +85,7 @@ func live(t testing.TB) client.Client {
 	return c
 }
 
-// eventually waits until check returns nil, and fails with its last error.
-func eventually(t testing.TB, what string, check func(ctx context.Context) error) {
-	t.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true,
-		func(ctx context.Context) (bool, error) {
-			err := check(ctx)
-			if err == nil || ctx.Err() == nil {
-				last = err
-			}
-			return err == nil, nil
-		})
-	if err != nil {
-		t.Fatalf("%s: %v: %v", what, err, last)
-	}
-}
+var eventually = controlplanetest.Eventually
 
 // isReady checks that the Assembly is ready in its present generation.
 func isReady(c client.Client, a *resources.Assembly) func(ctx context.Context) error {

@@ -21,7 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -305,18 +304,7 @@ func unknown(reason string) plan.Use {
 	return plan.Use{State: plan.ForeignUnknown, Reason: reason}
 }
 
-func eventually(t testing.TB, what string, check func(ctx context.Context) error) {
-	t.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(context.Background(), 20*time.Millisecond, 2*time.Minute, true,
-		func(ctx context.Context) (bool, error) {
-			last = check(ctx)
-			return last == nil, nil
-		})
-	if err != nil {
-		t.Fatalf("%s: %v: %v", what, err, last)
-	}
-}
+var eventually = controlplanetest.Eventually
 
 func eventuallyCreates(t *testing.T, object client.Object) {
 	t.Helper()

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"testing"
-	"time"
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
@@ -13,7 +12,6 @@ import (
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -50,18 +48,7 @@ func live(t testing.TB) client.Client {
 	return c
 }
 
-// eventually waits until check returns nil, and fails with its last error.
-func eventually(t testing.TB, what string, check func(ctx context.Context) error) {
-	t.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
-		last = check(ctx)
-		return last == nil, nil
-	})
-	if err != nil {
-		t.Fatalf("%s: %v: %v", what, err, last)
-	}
-}
+var eventually = controlplanetest.Eventually
 
 func hasState(ctx context.Context, c client.Client, a *resources.Assembly, state apis.ComponentState) error {
 	if err := c.Get(ctx, client.ObjectKeyFromObject(a), a); err != nil {
