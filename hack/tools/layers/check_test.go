@@ -112,8 +112,8 @@ func TestCheck(t *testing.T) {
 				"testing/preview deps: example.test/module/duck",
 			},
 			want: []string{
-				"testing/fake depends on duck, and may depend on testing/internal and internal/jsonmerge only",
-				"testing/fake depends on testing, and may depend on testing/internal and internal/jsonmerge only",
+				"testing/fake depends on duck, and may depend on testing/internal and internal/gotype and internal/jsonmerge only",
+				"testing/fake depends on testing, and may depend on testing/internal and internal/gotype and internal/jsonmerge only",
 			},
 		},
 		{
