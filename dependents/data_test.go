@@ -301,7 +301,7 @@ func TestAuxiliaryErrorsAreReported(t *testing.T) {
 	tests{"it fails": {
 		Resource:       widget.With(with("error")).Object(),
 		ExpectResource: widget.With(with("error"), isReady).Object(),
-		ExpectedResult: reconcilers.Result{RequeueAfter: 60e9},
+		ExpectedResult: reconcilers.Result{RequeueAfter: 10e9},
 	}}.RunNode(t, scheme, func() node { return supervised(s, setOf(configOf("blue").Auxiliary())) })
 	if got := strings.Join(s.told, "\n"); got != "config ConfigMap  error: boom auxiliary" {
 		t.Errorf("the supervisor was told %s", got)

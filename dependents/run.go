@@ -24,8 +24,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// auxiliaryDelay is when the resource is reconciled again after an error of an auxiliary dependent.
-const auxiliaryDelay = time.Minute
+// auxiliaryDelay is when the resource is reconciled again after an error of an auxiliary dependent. It is that of an
+// auxiliary child.
+const auxiliaryDelay = 10 * time.Second
 
 // run makes the object as it should be. Waits says what the dependent waits for, or is empty.
 func (d *Dependent[T, CT]) run(ctx context.Context, resource T, waits string) outcome {

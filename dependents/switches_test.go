@@ -259,7 +259,7 @@ func TestAuxiliary(t *testing.T) {
 		"its error is not returned": {
 			Resource:       widget.With(with("error")).Object(),
 			ExpectResource: widget.With(with("error"), isReady).Object(),
-			ExpectedResult: reconcilers.Result{RequeueAfter: 60e9},
+			ExpectedResult: reconcilers.Result{RequeueAfter: 10e9},
 		},
 	}, func() nodes { return one(configOf("blue").Auxiliary()) })
 }
