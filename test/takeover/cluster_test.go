@@ -131,17 +131,21 @@ func (c *cluster) play(t *testing.T) {
 	for i := range deployments.Items {
 		c.rollOut(t, &deployments.Items[i])
 	}
-	for name, data := range map[string]string{"demo-migration": "migrated: \"1.1\"", "demo-index": "endpoint: http://index"} {
-		key, value, _ := strings.Cut(data, ": ")
-		config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
-		err := c.Get(t.Context(), client.ObjectKeyFromObject(config), config)
-		if value = strings.Trim(value, `"`); err != nil || config.Data[key] == value {
-			continue
-		}
-		change := fmt.Sprintf(`{"data":{%q:%q}}`, key, value)
-		c.ignoreGone(t, c.Patch(t.Context(), config, client.RawPatch("application/merge-patch+json", []byte(change))))
-	}
+	c.fill(t, "demo-migration", "migrated", "1.1")
+	c.fill(t, "demo-index", "endpoint", "http://index")
 	c.showDashboard(t)
+}
+
+// fill sets a key of a ConfigMap, if the ConfigMap is there and has another value.
+func (c *cluster) fill(t *testing.T, name, key, value string) {
+	t.Helper()
+	config := &corev1.ConfigMap{}
+	err := c.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: name}, config)
+	if err != nil || config.Data[key] == value {
+		return
+	}
+	change := fmt.Sprintf(`{"data":{%q:%q}}`, key, value)
+	c.ignoreGone(t, c.Patch(t.Context(), config, client.RawPatch("application/merge-patch+json", []byte(change))))
 }
 
 func (c *cluster) rollOut(t *testing.T, d *appsv1.Deployment) {
