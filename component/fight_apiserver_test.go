@@ -215,8 +215,10 @@ func TestContestedObjectsCostNoRequest(t *testing.T) {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	if total := op.requests.Total(); total > 0 {
-		t.Errorf("%d requests: %s", total, op.requests)
+	// The next correction is due 20 seconds after the third one, which may fall into this time. It is few requests, however
+	// many changes there are.
+	if total := op.requests.Total(); total > 4 {
+		t.Errorf("50 changes of a contested object cost %d requests, want at most those of one correction: %s", total, op.requests)
 	}
 }
 
