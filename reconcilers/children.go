@@ -48,7 +48,7 @@ type children[T, CT client.Object, CLT client.ObjectList] struct {
 	// recreates is true if a child with an immutable field that is desired otherwise is deleted and created again.
 	recreates bool
 	// recreations are the attempts to do so, outside of a root.
-	recreations recreations
+	recreations resourcestate.Recreations
 	// label is the value of [NodeLabel] that the children have. It is empty if they are not labelled.
 	label string
 	// finalizer is put on the resource by the node itself; empty for none.
@@ -275,7 +275,7 @@ func (k *children[T, CT, CLT]) manage(ctx context.Context, config Config, resour
 func (k *children[T, CT, CLT]) recordWrite(ctx context.Context, config Config, before, written CT) {
 	request := listKeeper(ctx)
 	deleted, absent := gotype.IsNil(written), isAbsent(before)
-	same := !deleted && !absent && (client.Object(written) == client.Object(before) || sameVersion(written, before))
+	same := !deleted && !absent && (client.Object(written) == client.Object(before) || resourcestate.SameVersion(written, before))
 	if request == nil || same || deleted && absent {
 		return
 	}

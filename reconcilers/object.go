@@ -116,3 +116,20 @@ func normalize(obj client.Object) error {
 	u.Object = content
 	return nil
 }
+
+// contentOf returns the content of obj. The caller must not change it.
+func contentOf(obj client.Object) (map[string]any, error) {
+	if u, ok := obj.(runtime.Unstructured); ok {
+		return u.UnstructuredContent(), nil
+	}
+	return runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+}
+
+// contentCopy returns a copy of the content of obj, or nil if it has none.
+func contentCopy(obj client.Object) map[string]any {
+	content, err := contentOf(obj)
+	if err != nil {
+		return nil
+	}
+	return runtime.DeepCopyJSON(content)
+}

@@ -2,21 +2,16 @@ package reconcilers
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"reflect"
-	"strconv"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/resourcestate"
+	"github.com/espalier-dev/espalier/internal/write"
 	rtime "github.com/espalier-dev/espalier/time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -29,23 +24,23 @@ func (k *children[T, CT, CLT]) recreate(
 ) (CT, error) {
 	var none CT
 	field, ok := refusedField(refused, desired, actual)
-	hash := hashOfDesired(desired)
-	if !ok || !hash.known || isAbsent(actual) || actual.GetUID() == "" || actual.GetDeletionTimestamp() != nil {
+	identity := resourcestate.DesiredOf(desired)
+	if !ok || !identity.Known || isAbsent(actual) || actual.GetUID() == "" || actual.GetDeletionTimestamp() != nil {
 		return none, refused
 	}
 	now, attempts := rtime.RetrieveNow(ctx), k.recreationsOf(ctx)
-	key := recreatedChild{resource: resource.GetUID(), path: pathOf(ctx).String(), name: desired.GetName()}
-	attempt := recreation{desired: hash, version: actual.GetResourceVersion(), at: now}
-	switch known := attempts.get(key); {
-	case known.desired != hash:
-	case known.deleted:
+	key := resourcestate.RecreatedChild{Resource: resource.GetUID(), Path: pathOf(ctx).String(), Name: desired.GetName()}
+	attempt := resourcestate.Recreation{Desired: identity, Version: actual.GetResourceVersion(), At: now}
+	switch known := attempts.Get(key); {
+	case known.Desired != identity:
+	case known.Deleted:
 		return none, fmt.Errorf("%w (it was deleted and created again for this change before)", refused)
-	case known.version == attempt.version && now.Sub(known.at) < refusalLasts:
+	case known.Version == attempt.Version && now.Sub(known.At) < resourcestate.RefusalLasts:
 		return none, refused
 	}
 	err := config.Create(ctx, copyOf(desired), client.DryRunAll)
 	if err != nil && !apierrs.IsAlreadyExists(err) {
-		attempts.put(key, attempt)
+		attempts.Put(key, attempt)
 		return none, refused
 	}
 
@@ -56,8 +51,8 @@ func (k *children[T, CT, CLT]) recreate(
 	if _, err := k.manage(ctx, config, resource, actual, none); err != nil {
 		return none, err
 	}
-	attempt.deleted = true
-	attempts.put(key, attempt)
+	attempt.Deleted = true
+	attempts.Put(key, attempt)
 	if k.unowned {
 		// No event may tell that it is gone.
 		s.state.wakeAfter(time.Second)
@@ -68,67 +63,20 @@ func (k *children[T, CT, CLT]) recreate(
 	return deleted, nil
 }
 
-// recreations are the children of one node that were deleted to be created again, or that could not be. A root keeps
-// them with the resource.
-type recreations struct {
-	mu      sync.Mutex
-	byChild map[recreatedChild]recreation
-}
-
-// recreatedChild identifies a child also after it was created again.
-type recreatedChild struct {
-	resource types.UID
-	// path is the path of the node, which ends with the identity of a child of a set.
-	path string
-	// name is the name of the child; empty if it is generated.
-	name string
-}
-
-// recreation is the last attempt to recreate a child.
-type recreation struct {
-	// desired is what was desired.
-	desired desiredHash
-	// deleted reports whether the child was deleted. Else a dry run has shown that what is desired cannot be created
-	// either.
-	deleted bool
-	// version and at are the version of the child, and the time.
-	version string
-	at      time.Time
-}
-
 // recreationsKey is the key of the recreations of a node in the state of a resource.
 type recreationsKey struct{ node any }
 
 // recreationsOf returns the attempts of the node. Outside of a root the node itself keeps them.
-func (k *children[T, CT, CLT]) recreationsOf(ctx context.Context) *recreations {
+func (k *children[T, CT, CLT]) recreationsOf(ctx context.Context) *resourcestate.Recreations {
 	kept := stateOf(ctx)
 	if kept == nil {
 		return &k.recreations
 	}
-	return resourcestate.LoadOrStore(kept, recreationsKey{k.node}, func() *recreations { return &recreations{} })
-}
-
-func (r *recreations) get(key recreatedChild) recreation {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.byChild[key]
-}
-
-func (r *recreations) put(key recreatedChild, attempt recreation) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.byChild == nil {
-		r.byChild = map[recreatedChild]recreation{}
-	}
-	r.byChild[key] = attempt
+	return resourcestate.LoadOrStore(kept, recreationsKey{k.node}, func() *resourcestate.Recreations { return &resourcestate.Recreations{} })
 }
 
 // refusedField returns the first field that a refusal names and in which actual really differs from what is desired.
 func refusedField(refused error, desired, actual client.Object) (string, bool) {
-	var status apierrs.APIStatus
-	if !errors.As(refused, &status) || status.Status().Details == nil {
-		return "", false
-	}
 	wanted, err := contentOf(desired)
 	if err != nil {
 		return "", false
@@ -137,81 +85,5 @@ func refusedField(refused error, desired, actual client.Object) (string, bool) {
 	if err != nil {
 		return "", false
 	}
-	for _, cause := range status.Status().Details.Causes {
-		value, ok := fieldAt(wanted, cause.Field)
-		current, _ := fieldAt(there, cause.Field)
-		if ok && setsAnother(value, current) {
-			return cause.Field, true
-		}
-	}
-	return "", false
-}
-
-// fieldAt returns what is at a path as the API server writes it, such as spec.containers[0].image or
-// metadata.labels[app]. It is false for an empty path, and if there is nothing.
-func fieldAt(content any, path string) (value any, ok bool) {
-	if path == "" {
-		return nil, false
-	}
-	for path != "" {
-		var step string
-		step, path = firstStep(path)
-		switch at := content.(type) {
-		case map[string]any:
-			content, ok = at[step]
-		case []any:
-			index, err := strconv.Atoi(step)
-			if ok = err == nil && index >= 0 && index < len(at); ok {
-				content = at[index]
-			}
-		default:
-			ok = false
-		}
-		if !ok {
-			return nil, false
-		}
-	}
-	return content, ok
-}
-
-// firstStep splits a path that is not empty into its first name, key or index and the rest.
-func firstStep(path string) (step, rest string) {
-	if inner, ok := strings.CutPrefix(path, "["); ok {
-		step, rest, _ = strings.Cut(inner, "]")
-		return step, rest
-	}
-	path = strings.TrimPrefix(path, ".")
-	if end := strings.IndexAny(path, ".["); end >= 0 {
-		return path[:end], path[end:]
-	}
-	return path, ""
-}
-
-// setsAnother reports whether desired sets a value that current does not have. What current has beside that, such as a
-// default, is no difference.
-func setsAnother(desired, current any) bool {
-	switch desired := desired.(type) {
-	case nil:
-		return false
-	case map[string]any:
-		there, _ := current.(map[string]any)
-		for name, value := range desired {
-			if setsAnother(value, there[name]) {
-				return true
-			}
-		}
-		return false
-	case []any:
-		there, _ := current.([]any)
-		if len(desired) != len(there) {
-			return true
-		}
-		for i := range desired {
-			if setsAnother(desired[i], there[i]) {
-				return true
-			}
-		}
-		return false
-	}
-	return !reflect.DeepEqual(desired, current)
+	return write.RefusedField(refused, wanted, there)
 }

@@ -7,7 +7,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/espalier-dev/espalier/internal/digest"
 	"github.com/espalier-dev/espalier/internal/resourcestate"
+	"github.com/espalier-dev/espalier/internal/statusfield"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -189,6 +191,26 @@ func (s *requestState) noteRead(obj client.Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reads += version
+}
+
+// inputsBeside returns the digest of what an object with that UID may be made of beside the resource: the versions of
+// the objects that were read and are tracked, and the status of the other children that have one. What others write
+// changes the status. What the controller writes does not, so two objects that are flapping are no reason for each
+// other.
+func (s *requestState) inputsBeside(uid types.UID) uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sum := s.reads
+	for _, objects := range s.children {
+		for _, obj := range objects {
+			if status := statusfield.Of(obj); obj.GetUID() != uid && status.Exists() {
+				one, _ := digest.Of([]any{obj.GetUID(), status.Get()})
+				// The order of lists does not count.
+				sum += one
+			}
+		}
+	}
+	return sum
 }
 
 // wantRetry notes that what was refused is to be tried again, with back-off.

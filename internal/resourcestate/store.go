@@ -2,9 +2,16 @@
 // resource lives.
 //
 // A [Store] belongs to one root and has a [State] for each resource. A State has values of any type, under keys that
-// their owners choose. One type of them is here: [OwnWrites] are writes that the cache may not show yet. An [Evictor]
-// drops what it does not need any more at the end of each request. When the resource is gone, values that are an
-// [io.Closer] are closed.
+// their owners choose. An [Evictor] drops what it does not need any more at the end of each request. When the resource
+// is gone, values that are an [io.Closer] are closed.
+//
+// The values that are about writes are here. They decide by what they know, and know the time only as an argument:
+//
+//   - [OwnWrites] are writes that the cache may not show yet.
+//   - [LastWrites] say which version of an object agrees with what is desired, and what was learned from the answers.
+//     They also have the [Changes] of what is desired, which show if it is flapping.
+//   - [Refusals] are writes that the API server refuses as invalid.
+//   - [Recreations] are objects that were deleted because of such a refusal.
 package resourcestate
 
 import (
