@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/espalier-dev/espalier/internal/gotype"
+
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -84,6 +86,8 @@ var (
 	errNoConfig = errors.New("config must exist on the context. " +
 		"Check that the context is from a ResourceReconciler or WithConfig")
 	errNoOriginalConfig = errors.New("resource config must exist on the context. " +
+		"Check that the context is from a ResourceReconciler")
+	errNoResourceType = errors.New("there is no resource on the context to wake. " +
 		"Check that the context is from a ResourceReconciler")
 )
 
@@ -167,6 +171,35 @@ func StashOriginalResourceType(ctx context.Context, resourceType client.Object) 
 // [CastResource] see the resource as another type. The object is for reading only.
 func RetrieveOriginalResourceType(ctx context.Context) client.Object {
 	return contextOf(ctx).originalResourceType
+}
+
+// wokenType returns an object of the type to wake. It is the type of the root, also below a cast.
+func wokenType(ctx context.Context) (client.Object, error) {
+	s := contextOf(ctx)
+	switch {
+	case !gotype.IsNil(s.originalResourceType):
+		return s.originalResourceType, nil
+	case !gotype.IsNil(s.resourceType):
+		return s.resourceType, nil
+	default:
+		return nil, errNoResourceType
+	}
+}
+
+// watcherOf returns an object with the type and name of the request's resource, for the tracker to wake.
+func watcherOf(ctx context.Context) (client.Object, error) {
+	woken, err := wokenType(ctx)
+	if err != nil {
+		return nil, err
+	}
+	request := contextOf(ctx).request
+	if request.Name == "" {
+		return nil, errNoResourceType
+	}
+	watcher := woken.DeepCopyObject().(client.Object)
+	watcher.SetNamespace(request.Namespace)
+	watcher.SetName(request.Name)
+	return watcher, nil
 }
 
 // StashAdditionalConfigs returns a context with configs for other clusters or identities, by name. In a dry run (see
@@ -323,37 +356,4 @@ func (p *nodePath) String() string {
 // slashes, with the index of each element of a sequence. It is empty outside a tree.
 func RetrievePath(ctx context.Context) string {
 	return pathOf(ctx).String()
-}
-
-type supervisorKey struct{}
-
-// WithSupervisor returns a context in which nodes obey s. The innermost supervisor counts.
-func WithSupervisor(ctx context.Context, s Supervisor) context.Context {
-	return context.WithValue(ctx, supervisorKey{}, s)
-}
-
-// SupervisorOf returns the supervisor of ctx, or nil.
-func SupervisorOf(ctx context.Context) Supervisor {
-	s, _ := ctx.Value(supervisorKey{}).(Supervisor)
-	return s
-}
-
-// SupervisionOf returns what a node has to do with its objects: what the supervisor of ctx says, or else [Maintain].
-func SupervisionOf(ctx context.Context, resource client.Object) Supervision {
-	return supervisionIn(ctx, resource).says
-}
-
-// supervision is what a supervisor wants of the children of a node in one request. It is zero without a supervisor, and
-// for a terminating resource.
-type supervision struct {
-	by   Supervisor
-	says Supervision
-}
-
-func supervisionIn(ctx context.Context, resource client.Object) supervision {
-	s := SupervisorOf(ctx)
-	if s == nil || resource.GetDeletionTimestamp() != nil {
-		return supervision{}
-	}
-	return supervision{by: s, says: s.Supervision()}
 }

@@ -117,8 +117,7 @@ func (r *ResourceReconciler[T]) showError(ctx context.Context, p *requestState, 
 	}
 	condition.Type = r.ErrorCondition
 	if ok && condition.Status == metav1.ConditionFalse {
-		empty := func() *errortext.Text { return &errortext.Text{} }
-		text := resourcestate.LoadOrStore(p.resource, errorTextKey{}, empty)
+		text := resourcestate.LoadOrNew[errortext.Text](p.resource, errorTextKey{})
 		condition.Message = text.Next(previous, condition, resource.GetGeneration(), rtime.RetrieveNow(ctx))
 	}
 	SetCondition(ctx, resource, condition)

@@ -88,7 +88,7 @@ func changedConditions(before, after []metav1.Condition) string {
 // logOnce logs a fact about object, unless the request before logged the same. Outside of a root it always logs.
 func logOnce(ctx context.Context, fact, object, reason string) {
 	if state := stateOf(ctx); state != nil {
-		logged := resourcestate.LoadOrStore(state, loggedFactsKey{}, func() *loggedFacts { return &loggedFacts{} })
+		logged := resourcestate.LoadOrNew[loggedFacts](state, loggedFactsKey{})
 		if !logged.isNew(loggedFact{path: RetrievePath(ctx), fact: fact, object: object}, reason) {
 			return
 		}

@@ -95,8 +95,7 @@ func (w *objectWriter[Type]) start(ctx context.Context, desired Type) error {
 	w.regarding, _ = s.behindCast(w.resource)
 	w.manager = w.lastWrites
 	if s.state != nil && s.state.resource != nil {
-		empty := func() *resourcestate.LastWrites { return &resourcestate.LastWrites{} }
-		w.lastWrites = resourcestate.LoadOrStore(s.state.resource, w.lastWrites, empty)
+		w.lastWrites = resourcestate.LoadOrNew[resourcestate.LastWrites](s.state.resource, w.lastWrites)
 		if s.comparable {
 			w.kept, w.sender = s.state.resource, s.config.Client
 		}
@@ -186,7 +185,7 @@ func (w *objectWriter[Type]) noteRefusal(ctx context.Context, write resourcestat
 	if w.kept == nil || !write.Desired.Known || !apierrs.IsInvalid(err) {
 		return
 	}
-	known := resourcestate.LoadOrStore(w.kept, refusalsKey{w.manager}, func() *resourcestate.Refusals { return &resourcestate.Refusals{} })
+	known := resourcestate.LoadOrNew[resourcestate.Refusals](w.kept, refusalsKey{w.manager})
 	known.Add(write, err, rtime.RetrieveNow(ctx))
 }
 

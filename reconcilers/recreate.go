@@ -29,7 +29,9 @@ func (k *children[T, CT, CLT]) recreate(
 		return none, refused
 	}
 	now, attempts := rtime.RetrieveNow(ctx), k.recreationsOf(ctx)
-	key := resourcestate.RecreatedChild{Resource: resource.GetUID(), Path: pathOf(ctx).String(), Name: desired.GetName()}
+	key := resourcestate.RecreatedChild{
+		Resource: resource.GetUID(), Path: pathOf(ctx).String(), Name: desired.GetName(),
+	}
 	attempt := resourcestate.Recreation{Desired: identity, Version: actual.GetResourceVersion(), At: now}
 	switch known := attempts.Get(key); {
 	case known.Desired != identity:
@@ -72,7 +74,7 @@ func (k *children[T, CT, CLT]) recreationsOf(ctx context.Context) *resourcestate
 	if kept == nil {
 		return &k.recreations
 	}
-	return resourcestate.LoadOrStore(kept, recreationsKey{k.node}, func() *resourcestate.Recreations { return &resourcestate.Recreations{} })
+	return resourcestate.LoadOrNew[resourcestate.Recreations](kept, recreationsKey{k.node})
 }
 
 // refusedField returns the first field that a refusal names and in which actual really differs from what is desired.

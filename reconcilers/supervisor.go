@@ -60,6 +60,39 @@ type ObservedObject struct {
 	Unchecked bool
 }
 
+type supervisorKey struct{}
+
+// WithSupervisor returns a context in which nodes obey s. The innermost supervisor counts.
+func WithSupervisor(ctx context.Context, s Supervisor) context.Context {
+	return context.WithValue(ctx, supervisorKey{}, s)
+}
+
+// SupervisorOf returns the supervisor of ctx, or nil.
+func SupervisorOf(ctx context.Context) Supervisor {
+	s, _ := ctx.Value(supervisorKey{}).(Supervisor)
+	return s
+}
+
+// SupervisionOf returns what a node has to do with its objects: what the supervisor of ctx says, or else [Maintain].
+func SupervisionOf(ctx context.Context, resource client.Object) Supervision {
+	return supervisionIn(ctx, resource).says
+}
+
+// supervision is what a supervisor wants of the children of a node in one request. It is zero without a supervisor, and
+// for a terminating resource.
+type supervision struct {
+	by   Supervisor
+	says Supervision
+}
+
+func supervisionIn(ctx context.Context, resource client.Object) supervision {
+	s := SupervisorOf(ctx)
+	if s == nil || resource.GetDeletionTimestamp() != nil {
+		return supervision{}
+	}
+	return supervision{by: s, says: s.Supervision()}
+}
+
 // CleansUp reports whether a node cleans up: the resource is terminating, or the supervisor of ctx says [Withdraw].
 func CleansUp(ctx context.Context, resource client.Object) bool {
 	return resource.GetDeletionTimestamp() != nil || SupervisionOf(ctx, resource) == Withdraw

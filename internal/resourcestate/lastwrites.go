@@ -96,8 +96,8 @@ type usedWrite struct {
 	changes *Changes
 }
 
-// maxIdleRequests is for how many requests in a row a write may go unused. An error or a halt keeps a request from using
-// all of them, and the next requests use them again.
+// maxIdleRequests is for how many requests in a row a write may go unused. An error or a halt keeps a request from
+// using all of them, and the next requests use them again.
 const maxIdleRequests = 64
 
 var _ Evictor = (*LastWrites)(nil)

@@ -160,6 +160,11 @@ func LoadOrStore[V any](s *State, key any, empty func() V) V {
 	return value
 }
 
+// LoadOrNew is [LoadOrStore] for a pointer to an empty V.
+func LoadOrNew[V any](s *State, key any) *V {
+	return LoadOrStore(s, key, func() *V { return new(V) })
+}
+
 // Load returns the value under key, and false if there is none that is a V.
 func Load[V any](s *State, key any) (V, bool) {
 	s.mu.Lock()
