@@ -225,13 +225,9 @@ func (k *children[T, CT, CLT]) take(ctx context.Context, config Config, resource
 	if request == nil || resource.GetDeletionTimestamp() != nil {
 		return nil
 	}
-	key := childKey{list: k.listKey(config)}
-	key.list.node = nil
+	key := k.listKey(config)
 	for _, child := range found {
-		if key.uid = child.GetUID(); key.uid == "" {
-			continue
-		}
-		if other := request.take(key, childTaker{node: k.node, at: at}); other != nil {
+		if other := request.lists.Take(key, child, k.node, at); other != nil {
 			return fmt.Errorf("the nodes %s and %s both count %s as their child: set LabelChildren or OurChild on both",
 				other, at, describeObject(child))
 		}
@@ -274,31 +270,11 @@ func (k *children[T, CT, CLT]) manage(ctx context.Context, config Config, resour
 // with, and written what it returned, nil if the object was deleted.
 func (k *children[T, CT, CLT]) recordWrite(ctx context.Context, config Config, before, written CT) {
 	request := listKeeper(ctx)
-	deleted, absent := gotype.IsNil(written), isAbsent(before)
-	same := !deleted && !absent && (client.Object(written) == client.Object(before) || resourcestate.SameVersion(written, before))
-	if request == nil || same || deleted && absent {
+	if request == nil || client.Object(before) == client.Object(written) {
 		return
 	}
-	key := k.listKey(config)
-	known, ok := request.childList(key)
-	if !ok {
-		return
-	}
-	writes := resourcestate.LoadOrStore(request.resource, key, func() *resourcestate.OwnWrites {
-		return &resourcestate.OwnWrites{}
-	})
 	now := rtime.RetrieveNow(ctx)
-	isBefore := func(obj client.Object) bool { return obj == client.Object(before) }
-	objects := slices.DeleteFunc(slices.Clone(known), isBefore)
-	if deleted {
-		writes.Deleted(before, now)
-	} else {
-		// The functions of the author get the object, and may change it.
-		writes.Wrote(written.DeepCopyObject().(client.Object), absent, now)
-		objects = append(objects, written)
-		listing.Sort(objects)
-	}
-	request.setChildList(key, objects)
+	request.lists.Wrote(request.resource, now, k.listKey(config), before, written, isAbsent(before))
 }
 
 // classify decides who is to see the error that came of a child. The user sees reflected on the resource, and the
@@ -387,11 +363,6 @@ func (k *children[T, CT, CLT]) isUnlabelled(resource T, obj client.Object) bool 
 	return k.label != "" && obj.GetLabels()[NodeLabel] == "" && k.mayBeOwn(resource, obj)
 }
 
-// A request keeps the lists of children that its nodes asked for: what the cache shows, corrected by what the
-// controller wrote and the cache does not show yet. The nodes share the lists, so that the cache is asked once for each
-// type. The objects are copies that belong to the request, sorted by namespace and name. A list is replaced and never
-// changed.
-
 // candidates returns the objects among which the children are: what the cache shows, corrected by what the controller
 // wrote. Outside of a root there is no request to keep them in, and each call lists.
 func (k *children[T, CT, CLT]) candidates(ctx context.Context, config Config, resource T) ([]client.Object, error) {
@@ -400,7 +371,7 @@ func (k *children[T, CT, CLT]) candidates(ctx context.Context, config Config, re
 		return k.list(ctx, config, resource)
 	}
 	key := k.listKey(config)
-	if known, ok := request.childList(key); ok && key.node == nil {
+	if known, ok := request.lists.Get(key); ok && key.Node == nil {
 		return known, nil
 	}
 	// References into the cache are enough, because they are copied below.
@@ -408,19 +379,8 @@ func (k *children[T, CT, CLT]) candidates(ctx context.Context, config Config, re
 	if err != nil {
 		return nil, err
 	}
-	writes, _ := resourcestate.Load[*resourcestate.OwnWrites](request.resource, key)
-	objects, err := writes.Believed(ctx, config.APIReader, listed, rtime.RetrieveNow(ctx))
-	if err != nil {
-		return nil, err
-	}
-	for _, obj := range objects {
-		if carried := obj.GetObjectKind(); carried.GroupVersionKind().Empty() {
-			// A cache sets the kind only on its copies.
-			carried.SetGroupVersionKind(k.indexed.Kind)
-		}
-	}
-	request.setChildList(key, objects)
-	return objects, nil
+	now := rtime.RetrieveNow(ctx)
+	return request.lists.Believe(ctx, request.resource, config.APIReader, now, key, k.indexed.Kind, listed)
 }
 
 // list returns what the cache has. Without list options of the author, these are the objects that the resource
@@ -436,14 +396,14 @@ func (k *children[T, CT, CLT]) list(
 	return listing.List(ctx, config.Client, k.listType, mayBeOwn, opts...)
 }
 
-func (k *children[T, CT, CLT]) listKey(config Config) childListKey {
-	key := childListKey{
-		reader: config.Client,
-		listed: reflect.TypeOf(k.listType),
-		kind:   k.listType.GetObjectKind().GroupVersionKind(),
+func (k *children[T, CT, CLT]) listKey(config Config) listing.ListKey {
+	key := listing.ListKey{
+		Reader: config.Client,
+		Listed: reflect.TypeOf(k.listType),
+		Kind:   k.listType.GetObjectKind().GroupVersionKind(),
 	}
 	if k.listOptions != nil {
-		key.node = k.node
+		key.Node = k.node
 	}
 	return key
 }

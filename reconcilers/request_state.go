@@ -7,12 +7,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/espalier-dev/espalier/internal/digest"
+	"github.com/espalier-dev/espalier/internal/listing"
 	"github.com/espalier-dev/espalier/internal/resourcestate"
-	"github.com/espalier-dev/espalier/internal/statusfield"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -29,6 +27,9 @@ type requestState struct {
 	// skipFinalizerEvents is the field of the root.
 	skipFinalizerEvents bool
 
+	// lists are those of the children.
+	lists listing.Lists
+
 	mu       sync.Mutex
 	failures []failure
 	// reads is the digest of the versions of the objects that were read and are tracked.
@@ -36,10 +37,7 @@ type requestState struct {
 	// retry is true if what was refused is to be tried again, although no node returned an error.
 	retry bool
 	// wake is after how long the resource is to be reconciled again, although no node returned a delay; 0 for never.
-	wake     time.Duration
-	children map[childListKey][]client.Object
-	// takers are the nodes that count an object as their child.
-	takers map[childKey]childTaker
+	wake time.Duration
 	// ownerRef refers to owner, the resource whose children were made last.
 	owner    ownerIdentity
 	ownerRef metav1.OwnerReference
@@ -117,62 +115,6 @@ func (s *requestState) locate(err error) (failure, bool) {
 	return failure{}, false
 }
 
-// childListKey identifies a list. The same type in another cluster is another list. A node with list options has a list
-// of its own.
-type childListKey struct {
-	reader client.Client
-	listed reflect.Type
-	kind   schema.GroupVersionKind
-	// node is nil for the children that the resource controls. Nodes share these.
-	node any
-}
-
-func (s *requestState) childList(key childListKey) ([]client.Object, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	known, ok := s.children[key]
-	return known, ok
-}
-
-func (s *requestState) setChildList(key childListKey, list []client.Object) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.children == nil {
-		s.children = map[childListKey][]client.Object{}
-	}
-	s.children[key] = list
-}
-
-// childTaker is the node that counts an object as its child.
-type childTaker struct {
-	node any
-	at   *nodePath
-}
-
-// childKey identifies a child. Its UID does so in a cluster. In tests, objects of several types may have one UID.
-type childKey struct {
-	list childListKey
-	uid  types.UID
-}
-
-// take notes that a node counts an object as its child. If another node does so already, it returns the path of that
-// node and changes nothing.
-func (s *requestState) take(child childKey, by childTaker) (other *nodePath) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if known, ok := s.takers[child]; ok {
-		if known.node != by.node {
-			return known.at
-		}
-		return nil
-	}
-	if s.takers == nil {
-		s.takers = map[childKey]childTaker{}
-	}
-	s.takers[child] = by
-	return nil
-}
-
 // isComparable reports whether == works for v. It panics for a value that holds a slice, a map or a function. Some
 // errors and some clients do, such as the clients of controller-runtime's interceptor.
 func isComparable(v any) bool {
@@ -194,23 +136,12 @@ func (s *requestState) noteRead(obj client.Object) {
 }
 
 // inputsBeside returns the digest of what an object with that UID may be made of beside the resource: the versions of
-// the objects that were read and are tracked, and the status of the other children that have one. What others write
-// changes the status. What the controller writes does not, so two objects that are flapping are no reason for each
-// other.
+// the objects that were read and are tracked, and the status of the other children. What the controller writes does not
+// change a status, so two objects that are flapping are no reason for each other.
 func (s *requestState) inputsBeside(uid types.UID) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sum := s.reads
-	for _, objects := range s.children {
-		for _, obj := range objects {
-			if status := statusfield.Of(obj); obj.GetUID() != uid && status.Exists() {
-				one, _ := digest.Of([]any{obj.GetUID(), status.Get()})
-				// The order of lists does not count.
-				sum += one
-			}
-		}
-	}
-	return sum
+	return s.reads + s.lists.Inputs(uid)
 }
 
 // wantRetry notes that what was refused is to be tried again, with back-off.
