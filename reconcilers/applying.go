@@ -110,6 +110,21 @@ type ApplyingObjectManager[Type client.Object] struct {
 	lastWrites resourcestate.LastWrites
 }
 
+// ConflictPolicy says what an [ApplyingObjectManager] does with a desired field that another field manager owns and has
+// set to another value.
+type ConflictPolicy string
+
+const (
+	// ForceConflicts takes the field from the other manager. Kubernetes recommends it for controllers. It is the
+	// default.
+	ForceConflicts ConflictPolicy = "Force"
+	// FailOnConflicts applies nothing, and returns an [ApplyConflictError].
+	FailOnConflicts ConflictPolicy = "Fail"
+	// LeaveConflicts applies the other fields. The conflicting field stays with the other manager until that manager
+	// gives it up.
+	LeaveConflicts ConflictPolicy = "Leave"
+)
+
 var _ ObjectManager[client.Object] = (*ApplyingObjectManager[client.Object])(nil)
 
 func (m *ApplyingObjectManager[Type]) init() {
@@ -454,34 +469,4 @@ func (a *applyCall[Type]) apply(
 		// The cache strips managed fields: only the answer shows that there are fields to migrate.
 	}
 	return answer, changed, nil
-}
-
-// typed returns the answer of the server as an object of the type of sample.
-func typed[T client.Object](answer *unstructured.Unstructured, sample T) (T, error) {
-	obj := copyOf(sample)
-	if u, ok := any(obj).(runtime.Unstructured); ok {
-		u.SetUnstructuredContent(answer.Object)
-		return obj, nil
-	}
-	reflect.ValueOf(obj).Elem().SetZero()
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(answer.Object, obj); err != nil {
-		var none T
-		return none, fmt.Errorf("the answer of the API server is no %T: %w", obj, err)
-	}
-	return obj, nil
-}
-
-// sameContent reports whether two versions of an object differ at most in their managed fields.
-func sameContent[T client.Object](before, after T) bool {
-	before, after = unmanaged(before), unmanaged(after)
-	after.SetResourceVersion(before.GetResourceVersion())
-	after.GetObjectKind().SetGroupVersionKind(before.GetObjectKind().GroupVersionKind())
-	return equality.Semantic.DeepEqual(before, after)
-}
-
-// unmanaged returns a copy of obj without the managed fields, which would fill the log.
-func unmanaged[T client.Object](obj T) T {
-	obj = copyOf(obj)
-	obj.SetManagedFields(nil)
-	return obj
 }

@@ -3,7 +3,6 @@ package reconcilers
 import (
 	"context"
 	"hash/maphash"
-	"reflect"
 	"sync"
 	"time"
 
@@ -41,84 +40,6 @@ type requestState struct {
 	// ownerRef refers to owner, the resource whose children were made last.
 	owner    ownerIdentity
 	ownerRef metav1.OwnerReference
-}
-
-// failure is an error at the node that met it first.
-type failure struct {
-	err    error
-	path   string
-	object string
-	class  Class
-}
-
-// recordFailure records that err came up at the node of ctx while the node worked on object.
-func recordFailure(ctx context.Context, object string, err error) {
-	if err == nil {
-		return
-	}
-	if s := contextOf(ctx).state; s != nil {
-		s.fail(pathOf(ctx), object, Classify(err), err)
-	}
-}
-
-// recordUnlocated is recordFailure for a node that runs others. It records err only if no node below did, because nodes
-// of other packages may not record their errors.
-func recordUnlocated(ctx context.Context, err error) {
-	if err == nil {
-		return
-	}
-	s := contextOf(ctx).state
-	if s == nil {
-		return
-	}
-	s.mu.Lock()
-	_, located := s.locate(err)
-	s.mu.Unlock()
-	if !located {
-		recordFailure(ctx, "", err)
-	}
-}
-
-// fail records that err came up at a node while the node worked on object. The first record of an error counts, because
-// the deepest node knows most.
-func (s *requestState) fail(at *nodePath, object string, class Class, err error) {
-	if s == nil || err == nil || !isComparable(err) {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, f := range s.failures {
-		if f.err == err {
-			return
-		}
-	}
-	s.failures = append(s.failures, failure{err: err, path: at.String(), object: object, class: class})
-}
-
-// locate finds where err came up, or the first of the errors that it wraps or joins.
-func (s *requestState) locate(err error) (failure, bool) {
-	if s == nil || err == nil {
-		return failure{}, false
-	}
-	if isComparable(err) {
-		for _, f := range s.failures {
-			if f.err == err {
-				return f, true
-			}
-		}
-	}
-	for _, member := range wrappedErrors(err) {
-		if f, ok := s.locate(member); ok {
-			return f, true
-		}
-	}
-	return failure{}, false
-}
-
-// isComparable reports whether == works for v. It panics for a value that holds a slice, a map or a function. Some
-// errors and some clients do, such as the clients of controller-runtime's interceptor.
-func isComparable(v any) bool {
-	return reflect.ValueOf(v).Comparable()
 }
 
 // readSeed is the seed of the digests of reads.

@@ -76,7 +76,8 @@ func (l *Lists) Believe(
 	return objects, nil
 }
 
-// believed returns what is believed of the objects that the cache shows, as sorted copies. Nil writes believe the cache.
+// believed returns what is believed of the objects that the cache shows, as sorted copies. Without writes that is what
+// the cache shows.
 func believed(
 	ctx context.Context, writes *resourcestate.OwnWrites, reader client.Reader, shown []client.Object, now time.Time,
 ) ([]client.Object, error) {

@@ -14,8 +14,40 @@ import (
 	"github.com/espalier-dev/espalier/internal/statusfield"
 	rtime "github.com/espalier-dev/espalier/time"
 
+	"fmt"
+	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/gotype"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
+
+// conditionKeeper sets conditions one by one. It sums up nothing.
+var conditionKeeper = apis.NewLivingConditionSet()
+
+// SetCondition stores a condition in the status of resource, in memory, in place of the one of its type. The status is
+// any field Status with Conditions of type []metav1.Condition, or the status of an unstructured object. Without
+// conditions it does nothing.
+//
+// The transition time is the time of the request, and moves only if the status of the condition changes. The observed
+// generation is the generation of the request. Conditions are kept sorted by type.
+func SetCondition(ctx context.Context, resource client.Object, condition metav1.Condition) {
+	conditionKeeper.ManageWithContext(ctx, statusfield.Of(resource)).SetCondition(condition)
+}
+
+// RemoveCondition removes the condition of that type from the status of resource, in memory.
+func RemoveCondition(resource client.Object, conditionType string) {
+	status := statusfield.Of(resource)
+	conditions := slices.Clone(status.GetConditions())
+	if meta.RemoveStatusCondition(&conditions, conditionType) {
+		status.SetConditions(conditions)
+	}
+}
+
+// GetCondition returns a copy of the condition of that type from the status of resource, or nil if there is none.
+func GetCondition(resource client.Object, conditionType string) *metav1.Condition {
+	return meta.FindStatusCondition(statusfield.Of(resource).GetConditions(), conditionType).DeepCopy()
+}
 
 // reasonReconciled is the reason of an error condition while there is no error.
 const reasonReconciled = "Reconciled"
@@ -60,7 +92,7 @@ func errorCondition(err error, locate func(error) (failure, bool)) (metav1.Condi
 // joinedErrors returns the errors that err joins. It returns err itself if it came up as a whole, or says more than
 // they do.
 func joinedErrors(err error, locate func(error) (failure, bool)) []error {
-	if found, ok := locate(err); ok && isComparable(err) && found.err == err {
+	if found, ok := locate(err); ok && gotype.Comparable(err) && found.err == err {
 		return []error{err}
 	}
 	members := wrappedErrors(err)
@@ -124,3 +156,78 @@ func (r *ResourceReconciler[T]) showError(ctx context.Context, p *requestState, 
 }
 
 type errorTextKey struct{}
+
+// The reasons of a summary, besides those that it repeats.
+const (
+	reasonInitializing = "Initializing"
+	reasonReady        = "Ready"
+	reasonTerminating  = "Terminating"
+)
+
+// reportedConditions returns the types of the conditions that the nodes of a tree set, in the order of the nodes,
+// without the summary itself.
+func reportedConditions(tree Description, summary string) []string {
+	var types []string
+	tree.Walk(func(_ string, d Description) {
+		for _, conditionType := range d.Conditions {
+			if conditionType != summary && !slices.Contains(types, conditionType) {
+				types = append(types, conditionType)
+			}
+		}
+	})
+	return types
+}
+
+// summaryOf sums up the conditions of those types: False like the first that is False, else Unknown like the first that
+// is neither True nor False, else True. A type without a condition does not count.
+func summaryOf(types []string, conditions []metav1.Condition) metav1.Condition {
+	summary := metav1.Condition{Status: metav1.ConditionTrue, Reason: reasonReady}
+	for _, conditionType := range types {
+		condition := meta.FindStatusCondition(conditions, conditionType)
+		if condition == nil || condition.Status == metav1.ConditionTrue {
+			continue
+		}
+		isFalse := condition.Status == metav1.ConditionFalse
+		if !isFalse && summary.Status != metav1.ConditionTrue {
+			continue
+		}
+		summary.Status, summary.Reason = metav1.ConditionUnknown, condition.Reason
+		summary.Message = conditionType
+		if condition.Message != "" {
+			summary.Message = fmt.Sprintf("%s: %s", conditionType, condition.Message)
+		}
+		if isFalse {
+			summary.Status = metav1.ConditionFalse
+			return summary
+		}
+	}
+	return summary
+}
+
+// initializeSummary adds the conditions that the nodes set, and their summary, as far as they are missing.
+func (r *ResourceReconciler[T]) initializeSummary(ctx context.Context, resource T) {
+	if resource.GetDeletionTimestamp() != nil {
+		return
+	}
+	r.reportedOnce.Do(func() { r.reported = reportedConditions(Describe(r.Reconciler), r.SummaryCondition) })
+	conditions := statusfield.Of(resource).GetConditions()
+	for _, conditionType := range append([]string{r.SummaryCondition}, r.reported...) {
+		if meta.FindStatusCondition(conditions, conditionType) == nil {
+			SetCondition(ctx, resource, metav1.Condition{
+				Type: conditionType, Status: metav1.ConditionUnknown, Reason: reasonInitializing,
+			})
+		}
+	}
+}
+
+// summarize sets the summary condition after the tree ran.
+func (r *ResourceReconciler[T]) summarize(ctx context.Context, resource T) {
+	summary := metav1.Condition{
+		Status: metav1.ConditionFalse, Reason: reasonTerminating, Message: "the resource is being deleted",
+	}
+	if resource.GetDeletionTimestamp() == nil {
+		summary = summaryOf(r.reported, statusfield.Of(resource).GetConditions())
+	}
+	summary.Type = r.SummaryCondition
+	SetCondition(ctx, resource, summary)
+}
