@@ -192,7 +192,7 @@ func TestCreateThatCannotRead(t *testing.T) {
 	read = apierrs.NewForbidden(configMaps, "x", errors.New("because"))
 	result := b.run(op)
 	if !errors.As(result.Err, &exists) || !apierrs.IsForbidden(result.Err) || result.Object != nil || creates != 1 {
-		t.Errorf("the error is %v and the object %v after %d creates, want a forbidden ExistsError and no object after 1",
+		t.Errorf("the error is %v and the object %v after %d creates, want a forbidden ExistsError and none after 1",
 			result.Err, result.Object, creates)
 	}
 	b.wantText(result.Err,

@@ -530,7 +530,7 @@ func TestATypeThatMayNotBeListedIsPolled(t *testing.T) {
 	o.awaitWake("shop", true)
 	got := o.observe(in)
 	if s := got.Objects[in.Key]; s.Presence != plan.PresenceUnknown || got.Polled[configMaps] != "may not be listed in the whole cluster: forbidden" {
-		t.Errorf("the object shows %+v and the polled types are %v, want an unknown presence and ConfigMaps, which may not be listed",
+		t.Errorf("the object shows %+v and the polled types are %v, want an unknown presence and ConfigMaps polled",
 			s, got.Polled)
 	}
 	allow("-get", "get")

@@ -125,7 +125,7 @@ func TestUnchangedIsFalseBeforeAllIsSeen(t *testing.T) {
 		t.Error("the observation does not count as unchanged, want that it does, for it is settled")
 	}
 	if o.direct.Unchanged(o.component) {
-		t.Error("the direct observation counts as unchanged, want that it does not, for it knows nothing without a request")
+		t.Error("the direct observation counts as unchanged, want that it does not, for it must ask")
 	}
 }
 
