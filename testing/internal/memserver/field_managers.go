@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/espalier-dev/espalier/testing/internal/fieldmanager"
 )
@@ -39,7 +40,8 @@ func (f *fieldManagers) manager(kind schema.GroupVersionKind) (*fieldmanager.Man
 	if err != nil {
 		return nil, fmt.Errorf("cannot track the fields of %s: %w", kind, err)
 	}
-	m := fieldmanager.New(kind, fieldmanager.BuiltInOrDeduced, func() client.Object { return copyOf(empty) })
+	m := fieldmanager.New(kind, fieldmanager.BuiltInOrDeduced, func() client.Object { return copyOf(empty) },
+		func(string) map[fieldpath.APIVersion]*fieldpath.Set { return nil })
 	f.managers[kind] = m
 	return m, nil
 }

@@ -115,7 +115,7 @@ func (s *Server) Add(obj runtime.Object) error {
 		r := &record{object: next}
 		if entries := next.GetManagedFields(); entries == nil {
 			r.history = []revision{{next, fieldmanager.BeforeFirstApply}}
-		} else if fields, err := fieldmanager.Decode(entries); err == nil {
+		} else if fields, err := fieldmanager.Given(entries); err == nil {
 			// Tables have always accepted objects with invalid managed fields. They are taken for none.
 			r.fields = fields
 		}
