@@ -7,7 +7,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/testing/internal/differential"
-	"github.com/espalier-dev/espalier/testing/internal/memserver"
 	"github.com/espalier-dev/espalier/testing/internal/recording"
 	"github.com/espalier-dev/espalier/testing/internal/store"
 )
@@ -19,10 +18,8 @@ type backend struct {
 	// client reads as from a cache. Reader reads past it, and has no journal.
 	client, reader *recording.Client
 	discovery      discovery.DiscoveryInterface
-	// fake is the fake client behind client, and server what is behind it. They are nil unless the back end is the
-	// compatible one.
-	fake   client.Client
-	server *memserver.Server
+	// fake is the fake client behind client. It is nil unless the back end is the compatible one.
+	fake client.Client
 	// store is the faithful back end, and view what its client sees of it. They are nil in others.
 	store *store.Store
 	view  *store.View

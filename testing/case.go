@@ -139,6 +139,7 @@ func begin[Case any, P testCase[Case]](
 		c.origin, c.report = r.report.origin, r.report
 		c.faithful = f.faithful.faithful && c.WithClientBuilder == nil
 		c.reconciled, c.now = -1, r.clock.now
+		c.useFake()
 	}
 	r.chooseServers(t, f.faithful)
 	return r

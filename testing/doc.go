@@ -53,7 +53,7 @@
 //     case.go, begin makes its context (context.go), calls Prepare, and copies the fields of the row into an
 //     [ExpectConfig].
 //   - config.go makes the config of the row: clients of an API server with the given objects, discovery, a tracker and
-//     two recorders (events.go). The API server (backend.go) is the fake client over internal/memserver (compat.go), a
+//     two recorders (events.go). The API server (backend.go) is the fake client of controller-runtime (compat.go), a
 //     store of internal/store (faithful.go), or a real one (live.go). A set-up has internal/fakemanager on top.
 //   - The factory returns the code under test, which validates itself, if it can. It is called once for each instance:
 //     once in a row that is not replayed.

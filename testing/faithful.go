@@ -33,6 +33,9 @@ func (c *ExpectConfig) newFaithful(journal *recording.Journal) backend {
 
 // inMemory returns the clients of a store.
 func (c *ExpectConfig) inMemory(s *store.Store, view *store.View) clients {
+	if c.byUseFake {
+		view = nil
+	}
 	return clients{
 		cached: s.Client(store.ClientOptions{View: view, Indexes: indexesOf(c.GivenIndexes, c.Scheme)}),
 		live:   s.Client(store.ClientOptions{}),
@@ -58,7 +61,7 @@ type clients struct {
 
 // onStore returns the back end that records the calls to a store.
 func (c *ExpectConfig) onStore(journal *recording.Journal, of clients) backend {
-	record := func(inner client.Client, journal *recording.Journal) *recording.Client {
+	record := func(inner client.WithWatch, journal *recording.Journal) *recording.Client {
 		r := recording.NewClient(duck.NewDuckAwareClientWrapper(inner), recording.Options{
 			Add: func(obj client.Object) error {
 				stored, err := given(obj, c.Scheme)
@@ -67,8 +70,8 @@ func (c *ExpectConfig) onStore(journal *recording.Journal, of clients) backend {
 				}
 				return of.add(stored)
 			},
-			As:   func(manager string) client.Client { return duck.NewDuckAwareClientWrapper(of.as(manager)) },
-			Live: true, Journal: journal,
+			As:    func(manager string) client.Client { return duck.NewDuckAwareClientWrapper(of.as(manager)) },
+			Inner: inner, Live: true, Journal: journal,
 		})
 		c.addReactors(r)
 		return r
@@ -85,9 +88,10 @@ func (c *ExpectConfig) onStore(journal *recording.Journal, of clients) backend {
 func (c *ExpectConfig) newStore() (s *store.Store, hidden []store.Key, problems []string) {
 	_, problems = apiresources.NewMapper(c.GivenAPIResources)
 	s = store.New(store.Options{
-		Scheme:    c.Scheme,
-		Resources: apiresources.Valid(c.GivenAPIResources),
-		Now:       c.now,
+		Scheme:        c.Scheme,
+		Resources:     apiresources.Valid(c.GivenAPIResources),
+		Now:           c.now,
+		ManagedFields: c.byUseFake,
 	})
 	var all []client.Object
 	seen := sets.New[store.Key]()

@@ -21,7 +21,7 @@ import (
 func (c *ExpectConfig) newLive(journal *recording.Journal) backend {
 	_, problems := apiresources.NewMapper(c.GivenAPIResources)
 	b := backend{client: c.newLiveClient(journal), reader: c.newLiveClient(nil), problems: problems}
-	b.discovery = apiresources.NewDiscovery(c.GivenAPIResources, nil)
+	b.discovery = apiresources.NewDiscovery(c.GivenAPIResources)
 	objs := append(objects.CopyAll(c.GivenObjects), objects.CopyAll(c.APIGivenObjects)...)
 	if err := createGiven(context.Background(), b.client.Client, objs); err != nil {
 		b.problems = append(b.problems, err.Error())

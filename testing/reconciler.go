@@ -39,6 +39,7 @@ type ReconcilerTestCase struct {
 
 	WithReactors           []ReactionFunc
 	WithClientBuilder      func(*fake.ClientBuilder) *fake.ClientBuilder
+	UseFake                bool
 	StatusSubResourceTypes []client.Object
 	GivenObjects           []client.Object
 	APIGivenObjects        []client.Object

@@ -40,6 +40,7 @@ type AdmissionWebhookTestCase struct {
 
 	WithReactors           []ReactionFunc
 	WithClientBuilder      func(*fake.ClientBuilder) *fake.ClientBuilder
+	UseFake                bool
 	StatusSubResourceTypes []client.Object
 	GivenObjects           []client.Object
 	APIGivenObjects        []client.Object
