@@ -101,6 +101,58 @@ func TestApplyCreates(t *testing.T) {
 	}
 }
 
+// Of a kind without a published schema, the schema is deduced: there, a list is replaced as a whole.
+func TestApplyMergesByTheSchemaOfTheKind(t *testing.T) {
+	for apiVersion, test := range map[string]struct {
+		kind string
+		want []string
+	}{
+		"apps/v1":        {"Deployment", []string{"one", "two"}},
+		"example.com/v1": {"Gadget", []string{"two"}},
+	} {
+		t.Run(test.kind, func(t *testing.T) {
+			c := (&rtesting.ExpectConfig{Scheme: scheme}).Config()
+			object := func(spec map[string]any) *unstructured.Unstructured {
+				return &unstructured.Unstructured{Object: map[string]any{
+					"apiVersion": apiVersion, "kind": test.kind,
+					"metadata": map[string]any{"namespace": "default", "name": "web"}, "spec": spec,
+				}}
+			}
+			apply := func(owner client.FieldOwner, spec map[string]any) {
+				t.Helper()
+				config := client.ApplyConfigurationFromUnstructured(object(spec))
+				if err := c.Apply(t.Context(), config, owner, client.ForceOwnership); err != nil {
+					t.Fatalf("the apply of %v by %s failed: %v", spec, owner, err)
+				}
+			}
+			with := func(container string) map[string]any {
+				containers := []any{map[string]any{"name": container, "image": "image"}}
+				return map[string]any{"template": map[string]any{"spec": map[string]any{"containers": containers}}}
+			}
+			paused := with("one")
+			paused["paused"] = true
+			apply("one", paused)
+			apply("one", with("one"))
+			apply("two", with("two"))
+			got := object(nil)
+			if err := c.Get(t.Context(), client.ObjectKeyFromObject(got), got); err != nil {
+				t.Fatal(err)
+			}
+			var names []string
+			containers, _, _ := unstructured.NestedSlice(got.Object, "spec", "template", "spec", "containers")
+			for _, container := range containers {
+				names = append(names, container.(map[string]any)["name"].(string))
+			}
+			if diff := cmp.Diff(test.want, names); diff != "" {
+				t.Errorf("the containers differ (-want, +got):\n%s", diff)
+			}
+			if paused, found, _ := unstructured.NestedBool(got.Object, "spec", "paused"); found {
+				t.Errorf("paused is %t, want none: its owner does not apply it any more", paused)
+			}
+		})
+	}
+}
+
 func TestAppliedConfigurationsAreRecordedAsSent(t *testing.T) {
 	u := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap",

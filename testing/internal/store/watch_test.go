@@ -4,9 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -165,5 +168,32 @@ func TestWatchOfAnObjectThatIsNoLongerSelected(t *testing.T) {
 	got := event.Object.(client.Object)
 	if event.Type != watch.Deleted || len(got.GetLabels()) > 0 || got.GetResourceVersion() != cm.ResourceVersion {
 		t.Errorf("got %s %v", event.Type, got)
+	}
+}
+
+// The size of an App is a number in Go, and text in its definition.
+func TestAWatchTellsOfWhatItCannotConvert(t *testing.T) {
+	t.Parallel()
+	definition := widgets()
+	definition.Name = "apps.example.com"
+	definition.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{
+		Plural: "apps", Singular: "app", Kind: "App", ListKind: "AppList",
+	}
+	definition.Spec.Versions = definition.Spec.Versions[:1]
+	text := apiextensionsv1.JSONSchemaProps{Type: "string"}
+	definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["size"] = text
+	c := newClient(t, definition)
+	w, err := c.Watch(t.Context(), &AppList{})
+	must(t, err)
+	defer w.Stop()
+	must(t, c.Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": appVersion.String(), "kind": "App", "metadata": map[string]any{"namespace": "ns", "name": "one"},
+		"spec": map[string]any{"size": "big"},
+	}}))
+	event := <-w.ResultChan()
+	err = apierrors.FromObject(event.Object)
+	if want := `cannot convert App "one" to *store_test.App`; event.Type != watch.Error ||
+		!strings.Contains(err.Error(), want) {
+		t.Errorf("got %s: %v, want an error with %q", event.Type, err, want)
 	}
 }
