@@ -215,9 +215,13 @@ func buildEarlier(t *testing.T) string {
 // extractEarlier makes a folder with the files of the earlier commit. There is no such folder with a part of them.
 func extractEarlier(t *testing.T, folder string) {
 	t.Helper()
+	if _, err := os.Stat(filepath.Join(repository(t), ".git")); errors.Is(err, os.ErrNotExist) {
+		t.Skipf("it needs the commit %s, and this is no git repository", earlier)
+	}
 	archive, err := exec.Command("git", "-C", repository(t), "archive", earlier).Output()
 	if err != nil {
-		t.Skipf("the history of this checkout does not have the commit %s: %v", earlier, err)
+		t.Fatalf("the files of the commit %s cannot be read: %v; run git fetch --unshallow if the clone is shallow",
+			earlier, err)
 	}
 	if err := os.MkdirAll(filepath.Dir(folder), 0o755); err != nil {
 		t.Fatal(err)
