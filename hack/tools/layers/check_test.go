@@ -1,4 +1,4 @@
-package main
+package layers
 
 import (
 	"os"
@@ -178,6 +178,16 @@ func path(rel string) string {
 		return "example.test/" + outside
 	}
 	return testModule + "/" + rel
+}
+
+func TestLayersOfThisRepository(t *testing.T) {
+	module, packages, err := golist.Packages(t.Context(), "../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, violation := range espalier.check(module, packages) {
+		t.Error(violation)
+	}
 }
 
 // CONTRIBUTING.md has each package of the table in the same layer.

@@ -1,4 +1,4 @@
-package main
+package layers
 
 import "strings"
 
@@ -60,6 +60,10 @@ var espalier = table{
 		// The engine of faults knows no server, so that what has faults happen can stand on any.
 		"internal/fault": {
 			"k8s.io/apiserver", "k8s.io/client-go", "sigs.k8s.io/controller-runtime", "testing", "reconcilers",
+		},
+		// Events, and what becomes of an error, are for those who have an object written.
+		"internal/write": {
+			"k8s.io/client-go/tools/events", "k8s.io/client-go/tools/record", "generator", "reconcilers",
 		},
 		// They make the binary of each operator larger, and only components need them.
 		".": {"github.com/google/cel-go", "component", "generator", "internal/component"},
