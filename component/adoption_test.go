@@ -238,9 +238,9 @@ func hasEvent(ctx context.Context, c client.Client, about client.Object, reason,
 	return errors.New("events are " + strings.Join(seen, "; "))
 }
 
-// L11: that an object is adopted is durable before the object is written. A crash in between would otherwise have the
+// That an object is adopted is durable before the object is written. A crash in between would otherwise have the
 // component delete it in the end.
-func TestAdoptionIsRecordedBefore(t *testing.T) {
+func TestL2AdoptionIsRecordedBefore(t *testing.T) {
 	house, walls, _ := newHouse()
 	house.SetObjects(walls)
 	house.Spec.AdoptionPolicy = apis.AdoptIfUnowned

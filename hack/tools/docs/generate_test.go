@@ -242,6 +242,38 @@ func TestSecurityPageNamesTests(t *testing.T) {
 	}
 }
 
+// Each invariant of CONTRIBUTING.md has tests with its number in their names.
+func TestInvariantsOfContributingHaveTests(t *testing.T) {
+	const root = "../../.."
+	page, err := os.ReadFile(filepath.Join(root, "CONTRIBUTING.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tested, numbered := map[string]bool{}, regexp.MustCompile(`(?m)^func (?:Test|Fuzz)(L[0-9]+)[A-Z]`)
+	err = filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		source, err := os.ReadFile(path)
+		for _, match := range numbered.FindAllSubmatch(source, -1) {
+			tested[string(match[1])] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	invariants := regexp.MustCompile(`(?m)^\| (L[0-9]+) \|`).FindAllSubmatch(page, -1)
+	if len(invariants) == 0 {
+		t.Error("CONTRIBUTING.md has no table of invariants, want one")
+	}
+	for _, invariant := range invariants {
+		if number := string(invariant[1]); !tested[number] {
+			t.Errorf("no test has %s in its name, want one such as Test%sWhatHolds", number, number)
+		}
+	}
+}
+
 func TestDeadLinks(t *testing.T) {
 	folder := t.TempDir()
 	writeFile(t, folder, "there.md", "# There\n\n## Some Words\n")

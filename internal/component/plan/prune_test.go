@@ -231,7 +231,7 @@ func TestRetainedObjectHoldsNoOthers(t *testing.T) {
 }
 
 // A type that others use is not pruned.
-func TestTypeInUseIsNotPruned(t *testing.T) {
+func TestL5TypeInUseIsNotPruned(t *testing.T) {
 	c := newComponent(t, crd("baz"), baz("mine"), with(configMap("kept"), order(1, 0)),
 		with(configMap("old"), order(0, 9)))
 	c.rollOutAll(t)
@@ -262,7 +262,7 @@ func TestTypeWhoseForeignInstancesAreIgnored(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"delete baz.test.local"})
 }
 
-func TestTypeInUseWhileItIsDeleted(t *testing.T) {
+func TestL5TypeInUseWhileItIsDeleted(t *testing.T) {
 	d := crd("baz")
 	r := asIs(d)
 	in := plan.Input{Inventory: []apis.InventoryRecord{r}, Observed: map[plan.Key]plan.Observed{d.Key: live(d)},

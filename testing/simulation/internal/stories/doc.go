@@ -11,7 +11,7 @@
 //   - L6, nothing is lost: only so far as a story comes to its end under faults.
 //   - L7, no panic: the simulation fails a story in which the operator panics.
 //   - L8, the same requests in the same order: TestSameRequests, by effective writes.
-//   - L11, the same end under faults: TestLife (seeds) and TestFaults (a fault at each request).
+//   - L11, the same end under faults: TestLife (seeds) and TestL11Faults (a fault at each request).
 //   - L12, linear cost: TestLinear, by writes.
 //
 // Two cannot be checked here: L9, as none of the operators has to do with secret data, and L10, as all time is virtual

@@ -7,9 +7,9 @@ import (
 	"github.com/espalier-dev/espalier/testing/simulation"
 )
 
-// TestFaults tells a short story of a platform with a fault at each request of the operator, one at a time (L11): the
+// TestL11Faults tells a short story of a platform with a fault at each request of the operator, one at a time: the
 // platform is installed and deleted.
-func TestFaults(t *testing.T) {
+func TestL11Faults(t *testing.T) {
 	e := newEnds()
 	simulation.RunFaults(t, cluster(t), func(w *simulation.World) {
 		w.Create(newPlatform(controller.Version1))

@@ -7,9 +7,9 @@ import (
 	"github.com/espalier-dev/espalier/testing/simulation/internal/stories"
 )
 
-// TestFaults tells a short story of a tenant with a fault at each request of the operator, one at a time (L11): the
+// TestL11Faults tells a short story of a tenant with a fault at each request of the operator, one at a time: the
 // tenant is created and deleted. Deleted, it is gone from the directory, too.
-func TestFaults(t *testing.T) {
+func TestL11Faults(t *testing.T) {
 	before, after := &stories.End{Kinds: kinds}, &stories.End{Kinds: kinds}
 	simulation.RunFaults(t, cluster(t), func(w *simulation.World) {
 		dir := directories.Of(w)
