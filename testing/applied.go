@@ -13,6 +13,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/testing/internal/literal"
 	"github.com/espalier-dev/espalier/testing/internal/objects"
+	"github.com/espalier-dev/espalier/testing/internal/words"
 )
 
 // Applied is an apply configuration with the content of a typed object, for an [ApplyRef]. Its kind is the one that the
@@ -101,7 +102,7 @@ func (a applied) like(observed runtime.ApplyConfiguration) applied {
 
 // Expression implements [literal.Expresser].
 func (a applied) Expression() literal.Call {
-	return literal.Call{Package: harnessPackage, Func: "Applied", Args: []any{a.object}}
+	return literal.Call{Package: words.Harness, Func: "Applied", Args: []any{a.object}}
 }
 
 // ref returns the expectation that the object is applied.

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/testing/internal/objects"
+	"github.com/espalier-dev/espalier/testing/internal/words"
 )
 
 // AssertExpectations fails the test for each difference from the expectations: calls to the client, events, tracks, and
@@ -35,7 +36,7 @@ func (c *ExpectConfig) AssertClientExpectations(t *testing.T) {
 		t.Helper()
 	}
 	for _, problem := range c.made().problems {
-		c.errorf(t, "%s%s", problem, c.suffix())
+		c.errorf(t, "%s%s", problem, c.page().Suffix())
 	}
 	c.AssertClientApplyExpectations(t)
 	c.AssertClientCreateExpectations(t)
@@ -151,7 +152,7 @@ func (c *ExpectConfig) AssertRecorderExpectations(t *testing.T) {
 	for i := range expected {
 		var err error
 		if expected[i], err = expected[i].resolved(c.Scheme); err != nil {
-			c.errorf(t, "ExpectEvents[%d] cannot be compared%s: %s", i, c.suffix(), err)
+			c.errorf(t, "ExpectEvents[%d] cannot be compared%s: %s", i, c.page().Suffix(), err)
 		}
 	}
 	expectation[Event, Event]{
@@ -192,16 +193,16 @@ func (c *ExpectConfig) AssertOrderExpectations(t *testing.T) {
 	if diff == "" {
 		return
 	}
-	w := c.from().writer()
+	w := c.page().Writer()
 	if actual == nil {
 		actual = []string{}
 	}
-	c.fail(t, failure{
-		headline: "ExpectOrder differs" + c.suffix(),
-		at:       "line " + first.at, expected: short(first.expected, w), seen: short(first.actual, w),
-		details: fmt.Sprintf("ExpectOrder differs%s %s:\n%s\nTo expect it, set ExpectOrder to:\n%s,",
-			c.suffix(), legend(), ColorizeDiff(diff), w.Of(actual)),
-	}, c.set("ExpectOrder", actual))
+	c.page().Add(t, words.Failure{
+		Headline: "ExpectOrder differs" + c.page().Suffix(),
+		At:       "line " + first.at, Expected: words.Short(first.expected, w), Seen: words.Short(first.actual, w),
+		Details: fmt.Sprintf("ExpectOrder differs%s %s:\n%s\nTo expect it, set ExpectOrder to:\n%s,",
+			c.page().Suffix(), legend(), ColorizeDiff(diff), w.Of(actual)),
+	}, c.page().Set("ExpectOrder", actual))
 }
 
 func (c *ExpectConfig) assertApplies(t *testing.T, field, kind string, expected []ApplyRef, actions []ApplyAction) {
@@ -301,20 +302,12 @@ func (c *ExpectConfig) differ() Differ {
 	return DefaultDiffer
 }
 
-// suffix names the config in a message.
-func (c *ExpectConfig) suffix() string {
-	if c.Name == "" || c.Name == "default" {
-		return ""
-	}
-	return fmt.Sprintf(" for config %q", c.Name)
-}
-
 // errorf remembers a failure and fails the test, if there is one.
 func (c *ExpectConfig) errorf(t *testing.T, format string, args ...any) {
 	if t != nil {
 		t.Helper()
 	}
-	c.fail(t, failure{headline: fmt.Sprintf(format, args...)}, nil)
+	c.page().Add(t, words.Failure{Headline: fmt.Sprintf(format, args...)}, nil)
 }
 
 // sentPart returns the part of a created or updated object that is compared by default.

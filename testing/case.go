@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/reconcilers"
+	"github.com/espalier-dev/espalier/testing/internal/words"
 )
 
 // VerifyFunc checks the outcome of a reconcile where the fields of a test case are not enough.
@@ -30,7 +31,7 @@ type testCase[Case any] interface {
 type caseFields[Case any] struct {
 	name        *string
 	focus, skip bool
-	origin      **origin
+	origin      **words.Origin
 	metadata    *map[string]any
 	now         *time.Time
 	differ      *Differ
@@ -60,10 +61,10 @@ func runSuite[Case any, P testCase[Case]](t *testing.T, suite []Case, run func(t
 	if len(focused) > 0 {
 		running = focused
 	}
-	from := here("", reflect.TypeFor[Case]())
+	from := words.Here("", reflect.TypeFor[Case]())
 	for _, tc := range running {
 		f := P(&tc).fields()
-		*f.origin = from.named(*f.name)
+		*f.origin = from.Named(*f.name)
 		t.Run(*f.name, func(t *testing.T) {
 			t.Helper()
 			run(t, &tc)
@@ -86,7 +87,9 @@ type caseRun struct {
 	// request is the request to a root, nil in other cases.
 	request *reconcilers.Request
 	// report has what fails, until the end of the case.
-	report *report
+	report *words.Report
+	// lacksError says that an expected error was not returned.
+	lacksError bool
 	// clock is the time of a faithful row.
 	clock *clock
 }
@@ -107,13 +110,13 @@ func begin[Case any, P testCase[Case]](
 		*f.metadata = map[string]any{}
 	}
 	if *f.origin == nil {
-		*f.origin = here(*f.name, reflect.TypeFor[Case]())
+		*f.origin = words.Here(*f.name, reflect.TypeFor[Case]())
 	}
 	if problem := f.faithful.problem(); problem != "" {
 		t.Fatal(problem)
 	}
 	f.faithful.reset()
-	r := &caseRun{ctx: newContext(t, *f.now, scheme), report: &report{origin: *f.origin}}
+	r := &caseRun{ctx: newContext(t, *f.now, scheme), report: &words.Report{Origin: *f.origin}}
 	for _, with := range contexts {
 		r.ctx = with(r.ctx)
 	}
@@ -136,7 +139,7 @@ func begin[Case any, P testCase[Case]](
 	r.expect = expectConfigOf(tc, scheme)
 	r.additional = additionalConfigs(f.additional, scheme, *f.differ)
 	for _, c := range append(slices.Collect(maps.Values(r.additional)), r.expect) {
-		c.origin, c.report = r.report.origin, r.report
+		c.report = r.report
 		c.faithful = f.faithful.faithful && c.WithClientBuilder == nil
 		c.reconciled, c.now = -1, r.clock.now
 	}
@@ -196,10 +199,10 @@ func (r *caseRun) assert(t *testing.T) {
 	for _, c := range r.inOrder() {
 		c.AssertExpectations(t)
 	}
-	if t.Failed() || len(r.report.failures) > 0 {
-		r.report.notes = r.explanations()
+	if t.Failed() || r.report.HasFailures() {
+		r.report.Notes = r.explanations()
 	}
-	r.report.fail(t)
+	r.report.Fail(t)
 }
 
 // inOrder returns the additional configs by name.
@@ -214,7 +217,7 @@ func (r *caseRun) inOrder() []*ExpectConfig {
 // end calls the CleanUp of the case and releases its configs.
 func (r *caseRun) end(t *testing.T) {
 	t.Helper()
-	r.report.fail(t)
+	r.report.Fail(t)
 	defer func() {
 		t.Helper()
 		r.reportDifferences(t)
@@ -273,19 +276,19 @@ func sharedFieldsOf(row reflect.Type) []sharedField {
 func assertError(t *testing.T, call string, err, expected error, should bool) {
 	t.Helper()
 	if f, failed := errorFailure(call, err, expected, should); failed {
-		t.Error(f.text())
+		t.Error(f.Text())
 	}
 }
 
 // errorFailure is the failure of a call whose error is not the expected one.
-func errorFailure(call string, err, expected error, should bool) (failure, bool) {
+func errorFailure(call string, err, expected error, should bool) (words.Failure, bool) {
 	switch {
 	case expected == nil && (err != nil) != should:
-		return failure{headline: fmt.Sprintf("%s error = %v, ShouldErr %v", call, err, should)}, true
+		return words.Failure{Headline: fmt.Sprintf("%s error = %v, ShouldErr %v", call, err, should)}, true
 	case expected != nil && (err == nil || !errors.Is(err, expected) && err.Error() != expected.Error()):
-		return failure{headline: fmt.Sprintf("%s error = %v, ExpectedErr %v", call, err, expected)}, true
+		return words.Failure{Headline: fmt.Sprintf("%s error = %v, ExpectedErr %v", call, err, expected)}, true
 	}
-	return failure{}, false
+	return words.Failure{}, false
 }
 
 // outcome has the results of a reconcile and the expected ones.
@@ -301,14 +304,15 @@ type outcome struct {
 	differ         Differ
 }
 
-func (o outcome) assert(t *testing.T, c *ExpectConfig) {
+func (o outcome) assert(t *testing.T, run *caseRun) {
 	t.Helper()
+	c := run.expect
 	if o.unrest != nil {
-		c.fail(t, failure{headline: o.unrest.Error()}, nil)
+		c.page().Add(t, words.Failure{Headline: o.unrest.Error()}, nil)
 	}
 	if f, failed := errorFailure("Reconcile()", o.err, o.expectedErr, o.shouldErr); failed {
-		c.fail(t, f, nil)
-		c.report.lacksError = o.err == nil
+		c.page().Add(t, f, nil)
+		run.lacksError = o.err == nil
 	}
 	if o.err == nil || o.expectedErr != nil {
 		// Beside an error only the nodes above use the result, so tables that expect any error need not know it.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/testing/internal/recording"
+	"github.com/espalier-dev/espalier/testing/internal/words"
 )
 
 // ExpectConfig is a config for code under test, with the given state and the expectations of the test. The test cases
@@ -112,9 +113,8 @@ type ExpectConfig struct {
 
 	// parts are made by Config, and nil before. A copy of a used ExpectConfig shares them.
 	parts *parts
-	// origin and report are those of the row. They are nil in a test without a test case.
-	origin *origin
-	report *report
+	// report is that of the row. It is nil in a test without a test case.
+	report *words.Report
 }
 
 // parts are the parts of a config, and the problems in making it.
@@ -124,8 +124,8 @@ type parts struct {
 	events  *eventList
 	tracker *recording.Tracker
 	journal *recording.Journal
-	// failures are the messages of failed assertions.
-	failures []string
+	// report has what fails.
+	report *words.Report
 }
 
 // configMu guards the parts of all ExpectConfigs. It is not a field, so that an ExpectConfig can be a value of a map.
@@ -146,6 +146,12 @@ func (c *ExpectConfig) made() *parts {
 	return c.parts
 }
 
+// page has what fails in the config.
+func (c *ExpectConfig) page() words.Page { return words.Page{Report: c.made().report, Config: c.Name} }
+
+// suffix names the config in a message.
+func (c *ExpectConfig) suffix() string { return words.Page{Config: c.Name}.Suffix() }
+
 func (c *ExpectConfig) make() *parts {
 	journal := &recording.Journal{}
 	return c.assemble(journal, c.newBackend(journal))
@@ -153,7 +159,10 @@ func (c *ExpectConfig) make() *parts {
 
 // assemble returns the parts of a config that works with an API server.
 func (c *ExpectConfig) assemble(journal *recording.Journal, b backend) *parts {
-	p := &parts{backend: b, journal: journal}
+	p := &parts{backend: b, journal: journal, report: c.report}
+	if p.report == nil {
+		p.report = &words.Report{}
+	}
 	p.tracker = recording.NewTracker(c.Scheme, journal)
 	if err := giveTracks(p.tracker, c.GivenTracks); err != nil {
 		p.problems = append(p.problems, fmt.Sprintf("GivenTracks cannot be tracked: %v", err))

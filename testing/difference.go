@@ -9,6 +9,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/espalier-dev/espalier/testing/internal/literal"
+	"github.com/espalier-dev/espalier/testing/internal/words"
 )
 
 // firstDifference notes the first difference that a comparison reports.
@@ -59,15 +60,15 @@ func fieldPath(path gocmp.Path) string {
 
 // describe returns a failure with the first difference that compare finds between two values. Compare is a comparison
 // by a Differ, of which diff is the text. Only the text is known of a Differ that is not one of this package.
-func describe(d Differ, w *literal.Writer, diff string, compare func(Differ) string) failure {
+func describe(d Differ, w *literal.Writer, diff string, compare func(Differ) string) words.Failure {
 	own, ok := d.(differ)
 	if !ok {
-		return failure{expected: firstLine(diff, "-"), seen: firstLine(diff, "+")}
+		return words.Failure{Expected: firstLine(diff, "-"), Seen: firstLine(diff, "+")}
 	}
 	first := &firstDifference{}
 	own.first = first
 	compare(own)
-	return failure{at: first.at, expected: short(first.expected, w), seen: short(first.actual, w)}
+	return words.Failure{At: first.at, Expected: words.Short(first.expected, w), Seen: words.Short(first.actual, w)}
 }
 
 // firstLine returns the first line of a diff that has a sign.

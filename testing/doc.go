@@ -61,11 +61,10 @@
 //     the call fail, and the server answers it. internal/recording/journal.go keeps the order.
 //   - assert.go compares each kind of call with the expectations of the row, as differ.go and cmp_options.go define
 //     it, and values.go the result and the resource. In a faithful row serverset.go leaves out what only a server
-//     sets. A failure (failure.go) waits for the end of the row. Literals are chosen by literals.go and printed by
-//     internal/literal.
-//   - origin.go knows where the table is run. There internal/source finds the row, to name its line (failure.go) and
-//     to update it (update.go).
+//     sets. Literals are chosen by literals.go and printed by internal/literal.
+//   - internal/words keeps the failures until the end of the row, writes them with the line of the row, and updates the
+//     row.
 //   - In case.go, end calls CleanUp and releases the config.
 //   - A faithful row that has passed is made a program of internal/replay (replays.go, replays_rows.go), which runs it
-//     with faults (fault.go, replay_options.go). What it finds is written by finding.go and finding_words.go.
+//     with faults (fault.go, replay_options.go). What it finds is reported by finding.go.
 package testing

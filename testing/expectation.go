@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/espalier-dev/espalier/testing/internal/literal"
+	"github.com/espalier-dev/espalier/testing/internal/words"
 )
 
 // expectation compares calls of one kind: E is the type in a table, A the recorded type.
@@ -38,7 +38,7 @@ func (e expectation[E, A]) assert(c *ExpectConfig, t *testing.T, expected []E, a
 	if t != nil {
 		t.Helper()
 	}
-	var failures []failure
+	var failures []words.Failure
 	for i, want := range expected {
 		if i >= len(actual) {
 			failures = append(failures, e.missing(c, i, want, actual))
@@ -62,59 +62,59 @@ func (e expectation[E, A]) assert(c *ExpectConfig, t *testing.T, expected []E, a
 		return
 	}
 	if order := e.permutation(c, expected, actual); order != nil {
-		failures = []failure{e.reordered(c, order, expected)}
+		failures = []words.Failure{e.reordered(c, order, expected)}
 	}
-	set := c.list(e.field, reflect.TypeFor[[]E](), len(expected), e.elements(c, expected, actual))
+	set := c.page().List(e.field, reflect.TypeFor[[]E](), len(expected), e.elements(c, expected, actual))
 	for _, f := range failures {
-		c.fail(t, f, set)
+		c.page().Add(t, f, set)
 	}
 }
 
 // missing is the failure of an expectation without a call.
-func (e expectation[E, A]) missing(c *ExpectConfig, i int, want E, actual []A) failure {
+func (e expectation[E, A]) missing(c *ExpectConfig, i int, want E, actual []A) words.Failure {
 	seen := make([]string, len(actual))
 	for j, call := range actual {
 		seen[j] = e.name(e.found(call))
 	}
-	w := c.from().writer()
-	return failure{
-		headline: fmt.Sprintf("%s[%d] not observed%s: %s", e.field, i, c.suffix(), e.name(want)),
-		expected: count(i+1, e.kind),
-		seen:     strings.TrimSuffix(count(len(actual), e.kind)+": "+strings.Join(seen, ", "), ": "),
-		details:  fmt.Sprintf("%s[%d] not observed%s:\n%s", e.field, i, c.suffix(), w.Of(e.write(want))),
+	w := c.page().Writer()
+	return words.Failure{
+		Headline: fmt.Sprintf("%s[%d] not observed%s: %s", e.field, i, c.page().Suffix(), e.name(want)),
+		Expected: words.Count(i+1, e.kind),
+		Seen:     strings.TrimSuffix(words.Count(len(actual), e.kind)+": "+strings.Join(seen, ", "), ": "),
+		Details:  fmt.Sprintf("%s[%d] not observed%s:\n%s", e.field, i, c.page().Suffix(), w.Of(e.write(want))),
 	}
 }
 
 // different is the failure of an expectation that a call does not meet.
-func (e expectation[E, A]) different(c *ExpectConfig, i int, want E, call A, diff string) failure {
-	w := c.from().writer()
+func (e expectation[E, A]) different(c *ExpectConfig, i int, want E, call A, diff string) words.Failure {
+	w := c.page().Writer()
 	f := describe(c.differ(), w, diff, func(d Differ) string { return e.diff(d, want, e.observe(want, call)) })
 	at := fmt.Sprintf("%s[%d]", e.field, i)
-	f.headline = fmt.Sprintf("%s differs%s: %s", at, c.suffix(), e.name(want))
-	f.details = fmt.Sprintf("%s differs%s %s:\n%s%s", at, c.suffix(), legend(), ColorizeDiff(diff),
-		hint("To expect it, set "+at+" to:", w, e.literal(c, call)))
+	f.Headline = fmt.Sprintf("%s differs%s: %s", at, c.page().Suffix(), e.name(want))
+	f.Details = fmt.Sprintf("%s differs%s %s:\n%s%s", at, c.page().Suffix(), legend(), ColorizeDiff(diff),
+		words.Hint("To expect it, set "+at+" to:", w, e.literal(c, call)))
 	return f
 }
 
 // otherOptions is the failure of an expectation that a call meets except for its options.
-func (e expectation[E, A]) otherOptions(c *ExpectConfig, i int, want E, call A, diff string) failure {
-	w := c.from().writer()
+func (e expectation[E, A]) otherOptions(c *ExpectConfig, i int, want E, call A, diff string) words.Failure {
+	w := c.page().Writer()
 	at := fmt.Sprintf("%s[%d]", e.field, i)
-	return failure{
-		headline: fmt.Sprintf("%s differs in its options%s: %s", at, c.suffix(), e.name(want)),
-		expected: firstLine(diff, "-"), seen: firstLine(diff, "+"),
-		details: fmt.Sprintf("%s differs in its options%s %s:\n%s%s", at, c.suffix(), legend(), ColorizeDiff(diff),
-			hint("To expect it, set "+at+" to:", w, e.literal(c, call))),
+	return words.Failure{
+		Headline: fmt.Sprintf("%s differs in its options%s: %s", at, c.page().Suffix(), e.name(want)),
+		Expected: firstLine(diff, "-"), Seen: firstLine(diff, "+"),
+		Details: fmt.Sprintf("%s differs in its options%s %s:\n%s%s", at, c.page().Suffix(), legend(), ColorizeDiff(diff),
+			words.Hint("To expect it, set "+at+" to:", w, e.literal(c, call))),
 	}
 }
 
 // unexpected is the failure of a call without an expectation.
-func (e expectation[E, A]) unexpected(c *ExpectConfig, expected, seen int, call A) failure {
-	return failure{
-		headline: fmt.Sprintf("Unexpected %s observed%s: %s", e.kind, c.suffix(), e.name(e.found(call))),
-		expected: count(expected, e.kind),
-		seen:     count(seen, e.kind),
-		details:  hint("To expect it, add to "+e.field+":", c.from().writer(), e.literal(c, call)),
+func (e expectation[E, A]) unexpected(c *ExpectConfig, expected, seen int, call A) words.Failure {
+	return words.Failure{
+		Headline: fmt.Sprintf("Unexpected %s observed%s: %s", e.kind, c.page().Suffix(), e.name(e.found(call))),
+		Expected: words.Count(expected, e.kind),
+		Seen:     words.Count(seen, e.kind),
+		Details:  words.Hint("To expect it, add to "+e.field+":", c.page().Writer(), e.literal(c, call)),
 	}
 }
 
@@ -146,31 +146,18 @@ func (e expectation[E, A]) write(value E) any {
 }
 
 // elements returns what the list of expectations would have to be. An expectation that is met stays.
-func (e expectation[E, A]) elements(c *ExpectConfig, expected []E, actual []A) []element {
-	elements := make([]element, len(actual))
+func (e expectation[E, A]) elements(c *ExpectConfig, expected []E, actual []A) []words.Element {
+	elements := make([]words.Element, len(actual))
 	next := 0
 	for i, call := range actual {
-		elements[i] = element{keeps: -1, value: e.literal(c, call)}
+		elements[i] = words.Element{Keeps: -1, Value: e.literal(c, call)}
 		for j := next; j < len(expected); j++ {
 			if e.diff(c.differ(), expected[j], e.observe(expected[j], call)) == "" &&
 				(e.options == nil || e.options(j, call) == "") {
-				elements[i].keeps, next = j, j+1
+				elements[i].Keeps, next = j, j+1
 				break
 			}
 		}
 	}
 	return elements
-}
-
-// hint returns a text with a literal to paste, and the imports that it needs.
-func hint(text string, w *literal.Writer, value any) string {
-	expression := w.Of(value)
-	hint := text + "\n" + expression + ","
-	if problem := w.Problem(); problem != "" {
-		hint += "\nIt does not compile: " + problem + "."
-	}
-	if lines := importLines(w.Missing(expression)); len(lines) > 0 {
-		hint += "\nIt needs the imports:\n" + strings.Join(lines, "\n")
-	}
-	return hint
 }

@@ -22,7 +22,7 @@ func (r *caseRun) explanations() []string {
 		}
 	}
 	calls, failed := r.expect.made().client.Offered()
-	if r.report.lacksError && len(r.expect.WithReactors) > 0 && !failed {
+	if r.lacksError && len(r.expect.WithReactors) > 0 && !failed {
 		text := "no reactor made a call fail; the calls were: " + strings.Join(calls, ", ")
 		texts = append(texts, strings.TrimSuffix(text, ": "))
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/espalier-dev/espalier/testing/internal/literal"
 	"github.com/espalier-dev/espalier/testing/internal/objects"
 	"github.com/espalier-dev/espalier/testing/internal/recording"
+	"github.com/espalier-dev/espalier/testing/internal/words"
 )
 
 // objectLiterals returns what a table may have for an object that was created or updated, the shortest first: typed,
@@ -141,10 +142,8 @@ func withOptionsOf(obj any, action Action) any {
 	if seen.DryRun {
 		options.DryRun = new(true)
 	}
-	return literal.Call{Package: harnessPackage, Func: "WithOptions", Args: []any{obj, options}}
+	return literal.Call{Package: words.Harness, Func: "WithOptions", Args: []any{obj, options}}
 }
-
-var harnessPackage = reflect.TypeFor[origin]().PkgPath()
 
 // deleteLiterals returns the expectation of a delete with its options.
 func deleteLiterals(action DeleteAction, live bool) []DeleteRef {
@@ -217,7 +216,7 @@ func trackLiteral(r TrackRequest) any {
 		return r
 	}
 	return literal.Call{
-		Package: harnessPackage, Func: "CreateTrackRequest",
+		Package: words.Harness, Func: "CreateTrackRequest",
 		Args:   []any{ref.APIGroup, ref.Kind, ref.Namespace, ref.Name},
 		Method: "By", MethodArgs: []any{r.Tracker.Namespace, r.Tracker.Name},
 	}

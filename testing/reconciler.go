@@ -13,6 +13,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/reconcilers"
+	"github.com/espalier-dev/espalier/testing/internal/words"
 	"github.com/espalier-dev/espalier/validation"
 )
 
@@ -111,7 +112,7 @@ type ReconcilerTestCase struct {
 	// faithful says that the row is one of NodeTests or RootTests.
 	faithful bool
 	// origin is where the table of the case is run.
-	origin *origin
+	origin *words.Origin
 }
 
 // ReconcilerTests are cases by name. They run in no particular order.
@@ -157,7 +158,7 @@ func (tc *ReconcilerTestCase) Run(t *testing.T, scheme *runtime.Scheme, factory 
 // runOnce is Run without replays. It returns the writes.
 func (tc *ReconcilerTestCase) runOnce(t *testing.T, scheme *runtime.Scheme, factory ReconcilerFactory) writes {
 	t.Helper()
-	defer failOnPanic(t)
+	defer words.FailOnPanic(t)
 	run := begin(t, tc, scheme)
 	defer run.end(t)
 	if run.expect.StatusSubResourceTypes == nil {
@@ -186,7 +187,7 @@ func (tc *ReconcilerTestCase) runOnce(t *testing.T, scheme *runtime.Scheme, fact
 	outcome{
 		result: result, err: err, expectedResult: tc.ExpectedResult, unrest: unrest,
 		shouldErr: tc.ShouldErr, expectedErr: tc.ExpectedErr, verify: tc.Verify, differ: tc.Differ,
-	}.assert(t, run.expect)
+	}.assert(t, run)
 	run.assert(t)
 	tc.checkRequest(t, run.expect)
 	return run.writes()

@@ -3,6 +3,8 @@ package testing
 import (
 	"fmt"
 	"strings"
+
+	"github.com/espalier-dev/espalier/testing/internal/words"
 )
 
 // permutation returns, for each call, the index of the expectation that it meets, if each meets another one; else nil.
@@ -34,7 +36,7 @@ func (e expectation[E, A]) meets(c *ExpectConfig, i int, want E, call A) bool {
 }
 
 // reordered is the failure of expectations that the calls meet in another order.
-func (e expectation[E, A]) reordered(c *ExpectConfig, order []int, expected []E) failure {
+func (e expectation[E, A]) reordered(c *ExpectConfig, order []int, expected []E) words.Failure {
 	first, last := 0, len(order)
 	for first < last && order[first] == first {
 		first++
@@ -47,9 +49,9 @@ func (e expectation[E, A]) reordered(c *ExpectConfig, order []int, expected []E)
 		wanted = append(wanted, fmt.Sprintf("[%d] %s", i, e.name(expected[i])))
 		seen = append(seen, fmt.Sprintf("[%d] %s", order[i], e.name(expected[order[i]])))
 	}
-	return failure{
-		headline: fmt.Sprintf("%s has the same calls in another order%s", e.field, c.suffix()),
-		expected: strings.Join(wanted, ", "),
-		seen:     strings.Join(seen, ", "),
+	return words.Failure{
+		Headline: fmt.Sprintf("%s has the same calls in another order%s", e.field, c.page().Suffix()),
+		Expected: strings.Join(wanted, ", "),
+		Seen:     strings.Join(seen, ", "),
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/espalier-dev/espalier/testing/internal/recording"
 	"github.com/espalier-dev/espalier/testing/internal/replay"
 	"github.com/espalier-dev/espalier/testing/internal/store"
+	"github.com/espalier-dev/espalier/testing/internal/words"
 )
 
 // replayed is a row that has passed and is replayed with faults.
@@ -28,7 +29,7 @@ type replayed struct {
 	// row is a pointer to the case as it is in the table, before Prepare.
 	row    any
 	name   string
-	origin *origin
+	origin *words.Origin
 	// not says why the row is not replayed; empty if it is.
 	not string
 	now time.Time
@@ -161,7 +162,7 @@ func (r *replayed) cannot() string {
 // run replays the row, and fails the test if a replay ends in another way than the row.
 func (r *replayed) run(t *testing.T) {
 	t.Helper()
-	defer failOnPanic(t)
+	defer words.FailOnPanic(t)
 	r.t = t
 	switch {
 	case faultFlag == faultsOff && r.fault.isZero():
@@ -201,7 +202,7 @@ func (r *replayed) explore(t *testing.T, ctx context.Context, program replay.Pro
 	case report.NotReplayed != "":
 		t.Logf("not replayed: %s%s", report.NotReplayed, advice(report.Varying))
 	default:
-		t.Logf("replayed with %s in %.2f s", count(report.Replays, "fault"), time.Since(began).Seconds())
+		t.Logf("replayed with %s in %.2f s", words.Count(report.Replays, "fault"), time.Since(began).Seconds())
 	}
 	if err == nil && report.NotReplayed == "" {
 		r.compareOwn(t)
@@ -284,7 +285,7 @@ func (r *replayed) inBubble(run func()) {
 	defer func() { r.t = outer }()
 	inVirtualTime(outer, true, func(t *testing.T) {
 		t.Helper()
-		defer failOnPanic(t)
+		defer words.FailOnPanic(t)
 		r.t = t
 		run()
 	})

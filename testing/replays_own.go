@@ -12,6 +12,7 @@ import (
 
 	"github.com/espalier-dev/espalier/testing/internal/objects"
 	"github.com/espalier-dev/espalier/testing/internal/recording"
+	"github.com/espalier-dev/espalier/testing/internal/words"
 )
 
 // writes are lines of journals, by config.
@@ -59,14 +60,13 @@ func (r *replayed) compareOwn(t *testing.T) {
 		if slices.Equal(own, first) {
 			continue
 		}
-		report := &report{origin: r.origin, failures: []failure{{
-			headline: "without a fault, a new instance of the code makes other writes than that of the row",
-			details: fmt.Sprintf("  the row:      %s\n  new instance: %s", listOf(own), listOf(first)) + `
+		r.origin.Fail(t, words.Failure{
+			Headline: "without a fault, a new instance of the code makes other writes than that of the row",
+			Details: fmt.Sprintf("  the row:      %s\n  new instance: %s", listOf(own), listOf(first)) + `
 So something outlives the instance: a variable of a package or of the test, or a service that the code calls. Make it
 in the factory or in Prepare, or list the service in Externals. To leave it as it is, set:
   Replays: rtesting.NoReplays("what outlives the instance"),`,
-		}}}
-		report.fail(t)
+		})
 		return
 	}
 }

@@ -16,7 +16,7 @@ import (
 // expectations now.
 func (tc *ReconcilerTestCase) checkRequest(t *testing.T, c *ExpectConfig) {
 	t.Helper()
-	if t.Failed() || c.report != nil && c.report.updated {
+	if t.Failed() || c.report.IsUpdated() {
 		return
 	}
 	text, others := c.missingRequest(tc.Request)

@@ -20,6 +20,7 @@ import (
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/testing/internal/fakemanager"
 	"github.com/espalier-dev/espalier/testing/internal/objects"
+	"github.com/espalier-dev/espalier/testing/internal/words"
 )
 
 // SetupTestCase is one set-up with a manager that has no cluster. It expects the types that are watched, the fields
@@ -72,7 +73,7 @@ type SetupTestCase struct {
 	CleanUp func(t *testing.T, ctx context.Context, tc *SetupTestCase) error
 
 	// origin is where the table of the case is run.
-	origin *origin
+	origin *words.Origin
 }
 
 // VerifySetupFunc checks the outcome of a set-up where the fields of a test case are not enough.
@@ -159,7 +160,7 @@ func (ts SetupTestSuite) Run(t *testing.T, scheme *runtime.Scheme, factory Setup
 // Run runs the case.
 func (tc *SetupTestCase) Run(t *testing.T, scheme *runtime.Scheme, factory SetupFactory) {
 	t.Helper()
-	defer failOnPanic(t)
+	defer words.FailOnPanic(t)
 	run := begin(t, tc, scheme)
 	defer run.end(t)
 	run.check(t)
@@ -306,15 +307,15 @@ func assertSet[T any](
 	if diff == "" {
 		return
 	}
-	w := c.from().writer()
-	var to *change
+	w := c.page().Writer()
+	var to *words.Change
 	if !strings.Contains(field, ":") {
-		to = c.set(field, actual)
+		to = c.page().Set(field, actual)
 	}
-	c.fail(t, failure{
-		headline: field + " differs", expected: short(first.expected, w), seen: short(first.actual, w),
-		details: fmt.Sprintf("%s differs %s:\n%s\n%s",
-			field, legend(), ColorizeDiff(diff), hint("To expect it, set it to:", w, actual)),
+	c.page().Add(t, words.Failure{
+		Headline: field + " differs", Expected: words.Short(first.expected, w), Seen: words.Short(first.actual, w),
+		Details: fmt.Sprintf("%s differs %s:\n%s\n%s",
+			field, legend(), ColorizeDiff(diff), words.Hint("To expect it, set it to:", w, actual)),
 	}, to)
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/stash"
 	"github.com/espalier-dev/espalier/testing/internal/objects"
+	"github.com/espalier-dev/espalier/testing/internal/words"
 	"github.com/espalier-dev/espalier/validation"
 )
 
@@ -132,7 +133,7 @@ type SubReconcilerTestCase[Type client.Object] struct {
 	// continues says that the row is one of the AdditionalReconciles of another.
 	continues bool
 	// origin is where the table of the case is run.
-	origin *origin
+	origin *words.Origin
 }
 
 // VerifyStashedValueFunc compares a value of the stash with the expected one.
@@ -185,7 +186,7 @@ func (tc *SubReconcilerTestCase[Type]) runOnce(
 	t *testing.T, scheme *runtime.Scheme, factory SubReconcilerFactory[Type],
 ) writes {
 	t.Helper()
-	defer failOnPanic(t)
+	defer words.FailOnPanic(t)
 	run := begin(t, tc, scheme, stash.WithContext)
 	defer run.end(t)
 	if gotype.IsNil(tc.Resource) {
@@ -209,7 +210,7 @@ func (tc *SubReconcilerTestCase[Type]) runOnce(
 		if tc.VirtualTime {
 			t.Fatal("a row in virtual time has no AdditionalReconciles: a bubble has no subtests")
 		}
-		next.origin, next.faithful, next.continues = tc.origin.nested(next.Name), tc.faithful, true
+		next.origin, next.faithful, next.continues = tc.origin.Nested(next.Name), tc.faithful, true
 		t.Run(next.Name, func(t *testing.T) {
 			t.Helper()
 			again := func(
@@ -273,7 +274,7 @@ func (tc *SubReconcilerTestCase[Type]) reconcile(t *testing.T, run *caseRun, r r
 	outcome{
 		result: result, err: err, expectedResult: tc.ExpectedResult, unrest: unrest,
 		shouldErr: tc.ShouldErr, expectedErr: tc.ExpectedErr, verify: tc.Verify, differ: tc.Differ,
-	}.assert(t, run.expect)
+	}.assert(t, run)
 	if run.expect.Server != nil {
 		withServerFields(expected, last.resource)
 	}

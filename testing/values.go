@@ -13,6 +13,7 @@ import (
 
 	"github.com/espalier-dev/espalier/stash"
 	"github.com/espalier-dev/espalier/testing/internal/objects"
+	"github.com/espalier-dev/espalier/testing/internal/words"
 )
 
 // assertValue asserts a field of a case that is one value. Literals returns values that may expect the actual value,
@@ -31,15 +32,15 @@ func assertValue[T any](
 		candidates = literals()
 	}
 	value := matching(append(candidates, actual), func(v T) bool { return diff(c.differ(), v, actual) == "" })
-	w := c.from().writer()
+	w := c.page().Writer()
 	f := describe(c.differ(), w, text, func(d Differ) string { return diff(d, expected, actual) })
-	f.headline = field + " differs"
+	f.Headline = field + " differs"
 	if obj, ok := any(actual).(client.Object); ok {
-		f.headline += ": " + nameOfObject(obj, c.Scheme)
+		f.Headline += ": " + nameOfObject(obj, c.Scheme)
 	}
-	f.details = fmt.Sprintf("%s differs %s:\n%s%s", field, legend(), ColorizeDiff(text),
-		hint("To expect it, set "+field+" to:", w, value))
-	c.fail(t, f, c.set(field, value))
+	f.Details = fmt.Sprintf("%s differs %s:\n%s%s", field, legend(), ColorizeDiff(text),
+		words.Hint("To expect it, set "+field+" to:", w, value))
+	c.page().Add(t, f, c.page().Set(field, value))
 }
 
 // assertResource asserts the resource of a sub-reconciler.
@@ -88,18 +89,18 @@ func assertStashed(
 	if text == "" {
 		return
 	}
-	w := c.from().writer()
+	w := c.page().Writer()
 	f := describe(c.differ(), w, text, func(d Differ) string { return d.StashedValue(want, actual, key) })
-	f.headline = fmt.Sprintf("ExpectStashedValues[%q] differs", key)
-	f.details = fmt.Sprintf("ExpectStashedValues[%q] differs %s:\n%s%s", key, legend(), ColorizeDiff(text),
-		hint(fmt.Sprintf("To expect it, set ExpectStashedValues[%q] to:", key), w, actual))
+	f.Headline = fmt.Sprintf("ExpectStashedValues[%q] differs", key)
+	f.Details = fmt.Sprintf("ExpectStashedValues[%q] differs %s:\n%s%s", key, legend(), ColorizeDiff(text),
+		words.Hint(fmt.Sprintf("To expect it, set ExpectStashedValues[%q] to:", key), w, actual))
 	all := map[stash.Key]any{}
 	for key := range expected {
 		if value := stash.RetrieveValue(ctx, key); value != nil {
 			all[key] = value
 		}
 	}
-	c.fail(t, f, c.set("ExpectStashedValues", all))
+	c.page().Add(t, f, c.page().Set("ExpectStashedValues", all))
 }
 
 // assertResponse asserts the response of a webhook.

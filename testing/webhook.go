@@ -15,6 +15,7 @@ import (
 
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/stash"
+	"github.com/espalier-dev/espalier/testing/internal/words"
 	"github.com/espalier-dev/espalier/validation"
 )
 
@@ -90,7 +91,7 @@ type AdmissionWebhookTestCase struct {
 	ExpectOrder []string
 
 	// origin is where the table of the case is run.
-	origin *origin
+	origin *words.Origin
 }
 
 // VerifyResponseFunc checks the response of a webhook where the fields of a test case are not enough.
@@ -174,7 +175,7 @@ func (tc *AdmissionWebhookTestCase) RunWithContext(
 	t *testing.T, scheme *runtime.Scheme, factory AdmissionWebhookFactoryWithContext,
 ) {
 	t.Helper()
-	defer failOnPanic(t)
+	defer words.FailOnPanic(t)
 	run := begin(t, tc, scheme, stash.WithContext, validation.WithRecursive)
 	defer run.end(t)
 	run.check(t)

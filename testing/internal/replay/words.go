@@ -1,10 +1,8 @@
-package testing
+package replay
 
 import (
 	"regexp"
 	"strings"
-
-	"github.com/espalier-dev/espalier/testing/internal/replay"
 )
 
 // words are the signs and words of a finding that do not explain themselves, in the order in which they are explained.
@@ -27,8 +25,12 @@ var words = []struct {
 		"that prefix"},
 }
 
-// explained explains the signs and words that occur in a finding, in a line each.
-func explained(f replay.Finding) string {
+// indented begins a line under another one of a finding.
+const indented = "\n              "
+
+// String returns the story of the finding and how it ends, with what their signs and words mean, in a line each.
+func (f Finding) String() string {
+	text := "  story:      " + f.Story + "\n  at the end: " + strings.Join(f.Differences, indented)
 	var lines []string
 	for _, word := range words {
 		occurs := word.inStory != nil && word.inStory.MatchString(f.Story)
@@ -40,7 +42,7 @@ func explained(f replay.Finding) string {
 		}
 	}
 	if len(lines) == 0 {
-		return ""
+		return text
 	}
-	return "\n  where:      " + strings.Join(lines, indented)
+	return text + "\n  where:      " + strings.Join(lines, indented)
 }

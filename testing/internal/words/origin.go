@@ -1,4 +1,4 @@
-package testing
+package words
 
 import (
 	"errors"
@@ -12,8 +12,8 @@ import (
 	"github.com/espalier-dev/espalier/testing/internal/source"
 )
 
-// origin is where a table is run. It is nil in a case that is not run by a table.
-type origin struct {
+// Origin is where a table is run. It is nil in a test without a table.
+type Origin struct {
 	callers []uintptr
 	// names lead to the case: its own name, after the names of those that it is nested in.
 	names []string
@@ -27,26 +27,26 @@ type origin struct {
 
 var errNoSource = errors.New("the source of the test is not found")
 
-// here returns the origin of a case that the callers of this package run.
-func here(name string, caseType reflect.Type) *origin {
-	o := &origin{callers: callers(), names: []string{name}}
+// Here returns the origin of a case that the callers of the harness run.
+func Here(name string, caseType reflect.Type) *Origin {
+	o := &Origin{callers: callers(), names: []string{name}}
 	for i := range caseType.NumField() {
 		o.fields = append(o.fields, caseType.Field(i).Name)
 	}
 	return o
 }
 
-// nested returns the origin of one of the AdditionalReconciles of a case.
-func (o *origin) nested(name string) *origin {
+// Nested returns the origin of one of the AdditionalReconciles of a case.
+func (o *Origin) Nested(name string) *Origin {
 	if o == nil {
 		return nil
 	}
-	return &origin{callers: o.callers, fields: o.fields, names: append(o.names[:len(o.names):len(o.names)], name)}
+	return &Origin{callers: o.callers, fields: o.fields, names: append(o.names[:len(o.names):len(o.names)], name)}
 }
 
-// named returns the origin of a case of a suite.
-func (o *origin) named(name string) *origin {
-	return &origin{callers: o.callers, fields: o.fields, names: []string{name}}
+// Named returns the origin of a case of a suite.
+func (o *Origin) Named(name string) *Origin {
+	return &Origin{callers: o.callers, fields: o.fields, names: []string{name}}
 }
 
 func callers() []uintptr {
@@ -54,11 +54,17 @@ func callers() []uintptr {
 	return pcs[:runtime.Callers(3, pcs)]
 }
 
-// harness is the prefix of the names of the functions of this package.
-var harness = reflect.TypeFor[origin]().PkgPath() + "."
+// Harness is the import path of the package that tables are made with.
+var Harness = strings.TrimSuffix(reflect.TypeFor[Origin]().PkgPath(), "/internal/words")
 
-// frames returns the calls outside of this package, from the innermost to the outermost.
-func (o *origin) frames() []runtime.Frame {
+// ofHarness reports whether a function, by its full name, belongs to the harness. The tests of its packages do not.
+func ofHarness(function string) bool {
+	pkg := packageOf(function)
+	return pkg == Harness || strings.HasPrefix(pkg, Harness+"/internal/") && !strings.HasSuffix(pkg, "_test")
+}
+
+// frames returns the calls outside of the harness, from the innermost to the outermost.
+func (o *Origin) frames() []runtime.Frame {
 	if o == nil || len(o.callers) == 0 {
 		return nil
 	}
@@ -70,7 +76,7 @@ func (o *origin) frames() []runtime.Frame {
 		switch {
 		case frame.Function == "testing.tRunner" || frame.File == "":
 			return outside
-		case !strings.HasPrefix(frame.Function, harness) && !strings.HasPrefix(frame.Function, "testing."):
+		case !ofHarness(frame.Function) && !strings.HasPrefix(frame.Function, "testing."):
 			outside = append(outside, frame)
 		}
 	}
@@ -78,7 +84,7 @@ func (o *origin) frames() []runtime.Frame {
 }
 
 // location returns the row of the case in the source of its test.
-func (o *origin) location() (*source.Row, error) {
+func (o *Origin) location() (*source.Row, error) {
 	if o == nil || len(o.names) == 0 {
 		return nil, errNoSource
 	}
@@ -100,7 +106,7 @@ func (o *origin) location() (*source.Row, error) {
 }
 
 // writer returns what writes literals for the file of the test.
-func (o *origin) writer() *literal.Writer {
+func (o *Origin) writer() *literal.Writer {
 	w := &literal.Writer{}
 	frames := o.frames()
 	if len(frames) == 0 {

@@ -1,4 +1,4 @@
-package testing
+package words
 
 import (
 	"fmt"
@@ -7,23 +7,19 @@ import (
 	"testing"
 )
 
-// failOnPanic fails a test whose code panics, with the panic and the stack of that code. Other tests go on. Defer it.
-func failOnPanic(t *testing.T) {
+// FailOnPanic fails a test whose code panics, with the panic and the stack of that code. Other tests go on. Defer it.
+func FailOnPanic(t *testing.T) {
 	if cause := recover(); cause != nil {
-		t.Errorf("the row panicked: %v\n%s", cause, stackOfPanic())
+		t.Errorf("the row panicked: %v\n%s", cause, StackOfPanic())
 	}
 }
 
-const (
-	// maxFrames is how many calls of a stack are printed.
-	maxFrames = 30
-	// harnessPrefix begins the names of the functions of this package.
-	harnessPrefix = "github.com/espalier-dev/espalier/testing."
-)
+// maxFrames is how many calls of a stack are printed.
+const maxFrames = 30
 
-// stackOfPanic returns the calls that led to the panic that a deferred function has recovered from, the innermost
+// StackOfPanic returns the calls that led to the panic that a deferred function has recovered from, the innermost
 // first. It leaves out those of the Go runtime and of the harness that called the code under test.
-func stackOfPanic() string {
+func StackOfPanic() string {
 	counters := make([]uintptr, 256)
 	frames := runtime.CallersFrames(counters[:runtime.Callers(1, counters)])
 	var calls []runtime.Frame
@@ -40,7 +36,7 @@ func stackOfPanic() string {
 	for len(calls) > 0 && strings.HasPrefix(calls[0].Function, "runtime.") {
 		calls = calls[1:]
 	}
-	for len(calls) > 0 && strings.HasPrefix(calls[len(calls)-1].Function, harnessPrefix) {
+	for len(calls) > 0 && ofHarness(calls[len(calls)-1].Function) {
 		calls = calls[:len(calls)-1]
 	}
 	var b strings.Builder
