@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/internal/gotype"
+	"github.com/espalier-dev/espalier/testing/internal/check"
 	"github.com/espalier-dev/espalier/testing/internal/literal"
 	"github.com/espalier-dev/espalier/testing/internal/objects"
 	"github.com/espalier-dev/espalier/testing/internal/words"
@@ -56,7 +57,7 @@ func (a applied) MarshalJSON() ([]byte, error) {
 		return nil, err
 	}
 	if a.sparse {
-		members := sent(ref.ApplyConfiguration)
+		members := check.Sent(ref.ApplyConfiguration)
 		dropEmptyStructs(reflect.ValueOf(a.object), members)
 		return json.Marshal(members)
 	}
@@ -96,7 +97,7 @@ func dropEmptyStructs(v reflect.Value, value any) {
 
 // like returns the configuration in the form that an observed one has: with empty structs, or without them.
 func (a applied) like(observed runtime.ApplyConfiguration) applied {
-	a.sparse = !equality.Semantic.DeepEqual(sent(a), sent(observed))
+	a.sparse = !equality.Semantic.DeepEqual(check.Sent(a), check.Sent(observed))
 	return a
 }
 

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/reconcilers"
+	"github.com/espalier-dev/espalier/testing/internal/check"
 	"github.com/espalier-dev/espalier/testing/internal/words"
 )
 
@@ -316,7 +317,8 @@ func (o outcome) assert(t *testing.T, run *caseRun) {
 	}
 	if o.err == nil || o.expectedErr != nil {
 		// Beside an error only the nodes above use the result, so tables that expect any error need not know it.
-		assertValue(t, c, "ExpectedResult", normalized(o.expectedResult), normalized(o.result), Differ.Result, nil)
+		check.Value[reconcilers.Result]{Field: "ExpectedResult", Diff: by(c, Differ.Result)}.
+			Assert(c.page(), t, normalized(o.expectedResult), normalized(o.result))
 	}
 	if o.verify != nil {
 		o.verify(t, o.result, o.err)

@@ -9,8 +9,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -26,16 +24,11 @@ type cluster[Type client.Object] struct {
 	// unrecorded makes the calls of the config's client, and records nothing.
 	unrecorded client.Client
 	// key is the key of the resource, given are the keys of the objects that were given beside it.
-	key   objectKey
-	given []objectKey
+	key   objects.Key
+	given []objects.Key
 	// lastWrites are the writes of the last request, completing reports whether Complete changed an object after it.
 	lastWrites []string
 	completing bool
-}
-
-type objectKey struct {
-	schema.GroupVersionKind
-	types.NamespacedName
 }
 
 func (r Rollout[Type]) newCluster(resource Type, given []client.Object) *cluster[Type] {
@@ -62,12 +55,12 @@ func (r Rollout[Type]) newCluster(resource Type, given []client.Object) *cluster
 }
 
 // keyOf panics for an object of no kind, which cannot have been given.
-func (c *cluster[Type]) keyOf(obj client.Object) objectKey {
+func (c *cluster[Type]) keyOf(obj client.Object) objects.Key {
 	kind, err := objects.KindOf(obj, c.rollout.Scheme)
 	if err != nil {
 		panic(err)
 	}
-	return objectKey{kind, client.ObjectKeyFromObject(obj)}
+	return objects.NewKey(kind, client.ObjectKeyFromObject(obj))
 }
 
 // writes returns the writes that were made.
@@ -89,7 +82,7 @@ func (c *cluster[Type]) resource() (Type, error) {
 // objects returns all objects but the resource: the given ones in their order, then the others by group, kind,
 // namespace and name.
 func (c *cluster[Type]) objects(ctx context.Context) ([]*unstructured.Unstructured, error) {
-	var keys []objectKey
+	var keys []objects.Key
 	server := c.expect.made().server
 	for _, resource := range server.Resources() {
 		for _, obj := range server.All(resource) {
@@ -98,13 +91,13 @@ func (c *cluster[Type]) objects(ctx context.Context) ([]*unstructured.Unstructur
 			}
 		}
 	}
-	rank := func(key objectKey) int {
+	rank := func(key objects.Key) int {
 		if i := slices.Index(c.given, key); i >= 0 {
 			return i
 		}
 		return len(c.given)
 	}
-	slices.SortFunc(keys, func(a, b objectKey) int {
+	slices.SortFunc(keys, func(a, b objects.Key) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind),
 			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})

@@ -147,7 +147,9 @@ func (c *ExpectConfig) made() *parts {
 }
 
 // page has what fails in the config.
-func (c *ExpectConfig) page() words.Page { return words.Page{Report: c.made().report, Config: c.Name} }
+func (c *ExpectConfig) page() words.Page {
+	return words.Page{Report: c.made().report, Config: c.Name, Colors: colors()}
+}
 
 // suffix names the config in a message.
 func (c *ExpectConfig) suffix() string { return words.Page{Config: c.Name}.Suffix() }

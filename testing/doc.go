@@ -59,9 +59,8 @@
 //     once in a row that is not replayed.
 //   - Each call passes through internal/recording/client.go: a write is recorded, the reactors (reactors.go) may make
 //     the call fail, and the server answers it. internal/recording/journal.go keeps the order.
-//   - assert.go compares each kind of call with the expectations of the row, as differ.go and cmp_options.go define
-//     it, and values.go the result and the resource. In a faithful row serverset.go leaves out what only a server
-//     sets. Literals are chosen by literals.go and printed by internal/literal.
+//   - assert.go compares each kind of call with the expectations of the row, and values.go the result and the resource.
+//     internal/check compares, by differ.go, and chooses literals, with literals.go, that internal/literal prints.
 //   - internal/words keeps the failures until the end of the row, writes them with the line of the row, and updates the
 //     row.
 //   - In case.go, end calls CleanUp and releases the config.

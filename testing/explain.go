@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-dev/espalier/testing/internal/check"
 	"github.com/espalier-dev/espalier/testing/internal/objects"
 	"github.com/espalier-dev/espalier/testing/internal/recording"
 )
@@ -38,7 +39,7 @@ func (r *caseRun) explanations() []string {
 type givenObject struct {
 	// field names the object in the row.
 	field string
-	key   objectKey
+	key   objects.Key
 	// controller is the owner that controls it, nil if there is none.
 	controller *metav1.OwnerReference
 }
@@ -49,7 +50,7 @@ func (c *ExpectConfig) givenObjects(field string, objs []client.Object) []givenO
 	for i, obj := range objs {
 		obj = objects.Copy(obj)
 		if kind, err := objects.KindOf(obj, c.Scheme); err == nil {
-			key := objectKey{kind, client.ObjectKeyFromObject(obj)}
+			key := objects.NewKey(kind, client.ObjectKeyFromObject(obj))
 			all = append(all, givenObject{fmt.Sprintf("%s[%d]", field, i), key, metav1.GetControllerOf(obj)})
 		}
 	}
@@ -102,7 +103,7 @@ func isInventory(obj client.Object) bool {
 
 // create is an object that the code under test creates, or applies.
 type create struct {
-	key          objectKey
+	key          objects.Key
 	generateName string
 	controller   *metav1.OwnerReference
 	applied      bool
@@ -117,14 +118,14 @@ func (c *ExpectConfig) creates() []create {
 			continue
 		}
 		kind := action.GetResource().GroupVersion().WithKind(action.GetResource().Resource)
-		key := objectKey{kind, client.ObjectKeyFromObject(obj)}
+		key := objects.NewKey(kind, client.ObjectKeyFromObject(obj))
 		controller := metav1.GetControllerOf(obj)
 		all = append(all, create{key: key, generateName: obj.GetGenerateName(), controller: controller})
 	}
 	for _, action := range c.made().client.ApplyActions {
 		target := targetObject(action)
-		key := objectKey{target.GetObjectKind().GroupVersionKind(), client.ObjectKeyFromObject(target)}
-		controller := controllerIn(sent(action.GetApplyConfiguration()))
+		key := objects.NewKey(target.GetObjectKind().GroupVersionKind(), client.ObjectKeyFromObject(target))
+		controller := controllerIn(check.Sent(action.GetApplyConfiguration()))
 		all = append(all, create{key: key, controller: controller, applied: true})
 	}
 	return all
@@ -192,15 +193,15 @@ func explainReads(reads []recording.Read, given, elsewhere []givenObject, whereT
 		if !read.Missed {
 			continue
 		}
-		key := objectKey{read.Kind, read.Key}
-		of := func(list []givenObject, same func(objectKey) bool) int {
+		key := objects.NewKey(read.Kind, read.Key)
+		of := func(list []givenObject, same func(objects.Key) bool) int {
 			return slices.IndexFunc(list, func(g givenObject) bool {
 				return g.key.GroupKind() == key.GroupKind() && same(g.key)
 			})
 		}
-		if of(elsewhere, func(k objectKey) bool { return k.NamespacedName == key.NamespacedName }) >= 0 {
+		if of(elsewhere, func(k objects.Key) bool { return k.NamespacedName == key.NamespacedName }) >= 0 {
 			texts = append(texts, fmt.Sprintf("%s was read with %s, %s", key, reader, whereText))
-		} else if i := of(given, key.isNearly); i >= 0 {
+		} else if i := of(given, func(k objects.Key) bool { return isNearly(key, k) }); i >= 0 {
 			texts = append(texts, fmt.Sprintf("%s was read and is not given; given is %s", key, given[i].key))
 		}
 	}
@@ -209,7 +210,7 @@ func explainReads(reads []recording.Read, given, elsewhere []givenObject, whereT
 
 // isNearly reports whether one of two keys may be a mistake for the other: they differ in the namespace alone, or a
 // little in the name.
-func (k objectKey) isNearly(other objectKey) bool {
+func isNearly(k, other objects.Key) bool {
 	if k.Namespace != other.Namespace {
 		return k.Name == other.Name
 	}

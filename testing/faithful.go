@@ -94,7 +94,7 @@ func (c *ExpectConfig) newStore() (s *store.Store, hidden []store.Key, problems 
 	for i, obj := range c.GivenObjects {
 		stored := mustBeGiven(obj, c.Scheme)
 		if (i == c.reconciled || c.isRequested(stored)) && stored.GetResourceVersion() == "" {
-			stored.SetResourceVersion(givenVersion)
+			stored.SetResourceVersion(objects.GivenVersion)
 		}
 		all = append(all, stored)
 		if key, ok := c.storeKey(stored); ok {

@@ -113,7 +113,7 @@ func isResource(obj, resource client.Object) bool {
 
 // checkList checks one list of given objects by their names in messages.
 func (c *ExpectConfig) checkList(names []string, objs []client.Object) error {
-	known := map[objectKey]string{}
+	known := map[objects.Key]string{}
 	for i, obj := range objs {
 		if gotype.IsNil(obj) {
 			return fmt.Errorf("%s is nil", names[i])
@@ -126,7 +126,7 @@ func (c *ExpectConfig) checkList(names []string, objs []client.Object) error {
 		if err != nil || c.Server != nil {
 			continue // a Go type of several kinds is stored under each; a server has an object once
 		}
-		key := objectKey{kind, client.ObjectKeyFromObject(stored)}
+		key := objects.NewKey(kind, client.ObjectKeyFromObject(stored))
 		if stored.GetDeletionTimestamp() != nil && len(stored.GetFinalizers()) == 0 {
 			return fmt.Errorf("%s, %s, has a deletion timestamp and no finalizer: an API server has no such object",
 				names[i], key)
@@ -161,9 +161,4 @@ func (c *ExpectConfig) stored(name string, obj client.Object) (client.Object, er
 // notInScheme says what to do about an object whose type is not in the scheme.
 func notInScheme(obj runtime.Object) string {
 	return fmt.Sprintf("the type %T is not in the scheme of the table: %s", obj, objects.Register(obj))
-}
-
-// String names the object.
-func (k objectKey) String() string {
-	return k.Kind + " " + objects.Path(k.Namespace, k.Name)
 }

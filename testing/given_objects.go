@@ -15,9 +15,6 @@ import (
 	"github.com/espalier-dev/espalier/testing/internal/objects"
 )
 
-// givenVersion is the resource version that the fake client gives to a given object that has none.
-const givenVersion = "999"
-
 // givenTime is the creation time of a given object that has none.
 var givenTime = metav1.NewTime(time.UnixMilli(1000))
 
@@ -61,13 +58,4 @@ func (c *ExpectConfig) fetch(ctx context.Context, obj client.Object) error {
 		return nil
 	}
 	return c.made().client.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj)
-}
-
-// withServerFields gives expected, an object of a table, the metadata of actual that only a server sets.
-func withServerFields(expected, actual client.Object) {
-	expected.SetResourceVersion(actual.GetResourceVersion())
-	expected.SetUID(actual.GetUID())
-	expected.SetGeneration(actual.GetGeneration())
-	expected.SetCreationTimestamp(actual.GetCreationTimestamp())
-	expected.SetManagedFields(actual.GetManagedFields())
 }

@@ -7,6 +7,8 @@ import (
 	"github.com/go-logr/logr/testr"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/testing/internal/objects"
 )
 
 // newLogger returns a logger that writes to the test, with the names of objects in place of the objects.
@@ -53,7 +55,7 @@ func (s namingSink) named(keysAndValues []any) []any {
 	named := make([]any, len(keysAndValues))
 	for i, value := range keysAndValues {
 		if obj, ok := value.(client.Object); ok {
-			value = nameOfObject(obj, s.scheme)
+			value = objects.NameOf(obj, s.scheme)
 		}
 		named[i] = value
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/espalier-dev/espalier/reconcilers"
+	"github.com/espalier-dev/espalier/testing/internal/objects"
 	"github.com/espalier-dev/espalier/testing/internal/recording"
 )
 
@@ -38,7 +39,7 @@ func (c *ExpectConfig) missingRequest(request reconcilers.Request) (text string,
 	if i < 0 || !reads[i].Missed {
 		return "", false
 	}
-	key := objectKey{reads[i].Kind, request.NamespacedName}
+	key := objects.NewKey(reads[i].Kind, request.NamespacedName)
 	text = fmt.Sprintf("the request is for %s, which is not given", key)
 	if request.Name == "" {
 		text = "the Request is empty"

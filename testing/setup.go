@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,6 +16,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/reconcilers"
+	"github.com/espalier-dev/espalier/testing/internal/check"
 	"github.com/espalier-dev/espalier/testing/internal/fakemanager"
 	"github.com/espalier-dev/espalier/testing/internal/objects"
 	"github.com/espalier-dev/espalier/testing/internal/words"
@@ -213,7 +212,7 @@ func (tc *SetupTestCase) run(t *testing.T, ctx context.Context, c *ExpectConfig,
 		t.Errorf("the controllers cannot be stopped: %s", err)
 	}
 	if late := mgr.Requests.Take(); len(late) > 0 {
-		t.Errorf("Unexpected requests observed at the end: %q", textsOf(late, textOfRequest))
+		t.Errorf("Unexpected requests observed at the end: %q", check.Texts(late, textOfRequest))
 	}
 	for _, problem := range mgr.Cache.Problems() {
 		t.Error(problem)
@@ -225,12 +224,12 @@ func (tc *SetupTestCase) run(t *testing.T, ctx context.Context, c *ExpectConfig,
 	for _, watch := range mgr.Cache.Watched() {
 		watched = append(watched, watch.Object(scheme))
 	}
-	assertSet(t, c, "ExpectWatches", tc.ExpectWatches, watched, textOfType)
+	check.Set(c.page(), t, "", "ExpectWatches", tc.ExpectWatches, watched, textOfType)
 	var indexed []IndexRef
 	for _, index := range mgr.Cache.Indexed() {
 		indexed = append(indexed, IndexRef{Object: index.Of.Object(scheme), Field: index.Field})
 	}
-	assertSet(t, c, "ExpectIndexes", tc.ExpectIndexes, indexed, func(ref IndexRef) string {
+	check.Set(c.page(), t, "", "ExpectIndexes", tc.ExpectIndexes, indexed, func(ref IndexRef) string {
 		return textOfType(ref.Object) + " by " + ref.Field
 	})
 }
@@ -286,7 +285,7 @@ func (e SetupEvent) describe(scheme *runtime.Scheme) string {
 
 func assertRequests(t *testing.T, c *ExpectConfig, at string, expected, actual []reconcilers.Request) {
 	t.Helper()
-	assertSet(t, c, at+"ExpectRequests", distinct(expected), distinct(actual), textOfRequest)
+	check.Set(c.page(), t, at, "ExpectRequests", distinct(expected), distinct(actual), textOfRequest)
 }
 
 // distinct returns the requests in order, each once.
@@ -295,38 +294,6 @@ func distinct(requests []reconcilers.Request) []reconcilers.Request {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	return slices.Compact(sorted)
-}
-
-// assertSet compares the values of a field of a case by their texts, in any order.
-func assertSet[T any](
-	t *testing.T, c *ExpectConfig, field string, expected, actual []T, text func(T) string,
-) {
-	t.Helper()
-	first := &firstDifference{}
-	diff := gocmp.Diff(textsOf(expected, text), textsOf(actual, text), cmpopts.EquateEmpty(), gocmp.Reporter(first))
-	if diff == "" {
-		return
-	}
-	w := c.page().Writer()
-	var to *words.Change
-	if !strings.Contains(field, ":") {
-		to = c.page().Set(field, actual)
-	}
-	c.page().Add(t, words.Failure{
-		Headline: field + " differs", Expected: words.Short(first.expected, w), Seen: words.Short(first.actual, w),
-		Details: fmt.Sprintf("%s differs %s:\n%s\n%s",
-			field, legend(), ColorizeDiff(diff), words.Hint("To expect it, set it to:", w, actual)),
-	}, to)
-}
-
-// textsOf returns the texts of values, sorted.
-func textsOf[T any](values []T, text func(T) string) []string {
-	texts := make([]string, len(values))
-	for i, value := range values {
-		texts[i] = text(value)
-	}
-	slices.Sort(texts)
-	return texts
 }
 
 func textOfRequest(request reconcilers.Request) string {

@@ -17,6 +17,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/stash"
+	"github.com/espalier-dev/espalier/testing/internal/check"
 	"github.com/espalier-dev/espalier/testing/internal/objects"
 	"github.com/espalier-dev/espalier/testing/internal/words"
 	"github.com/espalier-dev/espalier/validation"
@@ -276,7 +277,7 @@ func (tc *SubReconcilerTestCase[Type]) reconcile(t *testing.T, run *caseRun, r r
 		shouldErr: tc.ShouldErr, expectedErr: tc.ExpectedErr, verify: tc.Verify, differ: tc.Differ,
 	}.assert(t, run)
 	if run.expect.Server != nil {
-		withServerFields(expected, last.resource)
+		check.WithServerFields(expected, last.resource)
 	}
 	assertResource(t, run.expect, expected, last.resource)
 	tc.assertStash(t, last.ctx, run.expect)
@@ -375,7 +376,7 @@ func withRequest(ctx context.Context, c reconcilers.Config, resource client.Obje
 func asGiven[Type client.Object](obj Type) Type {
 	c := objects.Copy(obj)
 	if c.GetResourceVersion() == "" {
-		c.SetResourceVersion(givenVersion)
+		c.SetResourceVersion(objects.GivenVersion)
 	}
 	return c
 }

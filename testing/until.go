@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/espalier-dev/espalier/reconcilers"
+	"github.com/espalier-dev/espalier/testing/internal/check"
 	"github.com/espalier-dev/espalier/testing/internal/objects"
 	"github.com/espalier-dev/espalier/testing/internal/replay"
 )
@@ -101,7 +102,7 @@ func (c *ExpectConfig) storeStatus(ctx context.Context, before, after client.Obj
 	if err != nil {
 		return err
 	}
-	members, _ := fromJSON(raw).(map[string]any)
+	members, _ := check.FromJSON(raw).(map[string]any)
 	if _, changed := members["status"]; !changed {
 		return nil
 	}

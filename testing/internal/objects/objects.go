@@ -4,12 +4,16 @@ package objects
 import (
 	"fmt"
 	"reflect"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/espalier-dev/espalier/internal/gotype"
 )
 
 // CopyAll returns copies of the objects that objs stand for. Objs often belongs to several cases.
@@ -64,3 +68,43 @@ func Path(namespace, name string) string {
 	}
 	return namespace + "/" + name
 }
+
+// Key is the kind and the name of an object.
+type Key struct {
+	schema.GroupVersionKind
+	types.NamespacedName
+}
+
+// NewKey returns a Key.
+func NewKey(kind schema.GroupVersionKind, name types.NamespacedName) Key { return Key{kind, name} }
+
+// String names the object.
+func (k Key) String() string { return Text(k.Kind, k.Namespace, k.Name) }
+
+// Text returns the kind and the name of an object in words.
+func Text(kind, namespace, name string) string {
+	return strings.TrimSpace(kind + " " + Path(namespace, name))
+}
+
+// NameOf returns the kind and the name of an object in words. An object of an unknown kind has that of its Go type.
+func NameOf(obj client.Object, scheme *runtime.Scheme) string {
+	if gotype.IsNil(obj) {
+		return "nil"
+	}
+	obj = Copy(obj)
+	kind, err := KindOf(obj, scheme)
+	switch {
+	case err != nil:
+		kind.Kind = fmt.Sprintf("%T", obj)
+	case kind.Kind == "":
+		kind.Kind = reflect.Indirect(reflect.ValueOf(obj)).Type().Name()
+	}
+	name := obj.GetName()
+	if name == "" && obj.GetGenerateName() != "" {
+		name = obj.GetGenerateName() + "*"
+	}
+	return Text(kind.Kind, obj.GetNamespace(), name)
+}
+
+// GivenVersion is the resource version that a given object has that is given without one.
+const GivenVersion = "999"

@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/fatih/color"
+
 	"github.com/espalier-dev/espalier/testing/internal/literal"
 )
 
@@ -81,4 +83,24 @@ func Hint(text string, w *literal.Writer, value any) string {
 		hint += "\nIt does not compile: " + problem + "."
 	}
 	return hint + neededImports(w.Missing(expression))
+}
+
+// Colors are those of the lines of a diff.
+type Colors struct{ Added, Removed *color.Color }
+
+// Diff colours the lines of a diff that start with + or -. Each line of the result ends with a newline.
+func (c Colors) Diff(diff string) string {
+	var b strings.Builder
+	for line := range strings.SplitSeq(diff, "\n") {
+		switch {
+		case strings.HasPrefix(line, "+"):
+			b.WriteString(c.Added.Sprint(line))
+		case strings.HasPrefix(line, "-"):
+			b.WriteString(c.Removed.Sprint(line))
+		default:
+			b.WriteString(line)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
 }

@@ -40,6 +40,7 @@ type Page struct {
 	Report *Report
 	// Config is the name of the config; empty or "default" for the one of the row itself.
 	Config string
+	Colors Colors
 }
 
 // Suffix names the config in a message.
@@ -48,6 +49,12 @@ func (p Page) Suffix() string {
 		return ""
 	}
 	return fmt.Sprintf(" for config %q", p.Config)
+}
+
+// Differs returns what differs in the config, with a diff and an explanation of its signs.
+func (p Page) Differs(what, diff string) string {
+	legend := "(" + p.Colors.Removed.Sprint("-expected") + ", " + p.Colors.Added.Sprint("+actual") + ")"
+	return what + p.Suffix() + " " + legend + ":\n" + p.Colors.Diff(diff)
 }
 
 // Writer returns what writes literals for the file of the test.

@@ -1,10 +1,8 @@
-package testing
+package check
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"reflect"
 	"strings"
 
 	"github.com/google/go-cmp/cmp"
@@ -17,7 +15,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/gotype"
 )
 
-// Options for go-cmp. [DefaultDiffer] uses them.
+// Options for go-cmp, which the harness exports.
 var (
 	// IgnoreLastTransitionTime ignores the transition times of conditions, in typed and unstructured objects.
 	IgnoreLastTransitionTime cmp.Option = cmp.FilterPath(func(path cmp.Path) bool {
@@ -47,22 +45,22 @@ var (
 	NormalizeFieldSelector = normalizeSelector[fields.Selector]("fields.Selector")
 
 	// NormalizeApplyConfiguration compares apply configurations by their JSON, in any Go types.
-	NormalizeApplyConfiguration cmp.Option = cmp.Transformer("runtime.ApplyConfiguration", sent)
+	NormalizeApplyConfiguration cmp.Option = cmp.Transformer("runtime.ApplyConfiguration", Sent)
 
 	// NormalizePatch compares fields with the name Patch as JSON. The operations of a JSON patch are compared in order.
 	// If one side is not JSON, both are compared as bytes.
 	NormalizePatch cmp.Option = cmp.FilterPath(
 		func(path cmp.Path) bool { return fieldAt(path, -1) == "Patch" },
-		cmp.FilterValues(areJSON, cmp.Transformer("JSON", fromJSON)),
+		cmp.FilterValues(AreJSON, cmp.Transformer("JSON", FromJSON)),
 	)
 
-	// normalizeOperation compares operations of a JSON patch by their JSON, with values of any Go types.
-	normalizeOperation cmp.Option = cmp.Transformer("jsonpatch.Operation", func(o jsonpatch.Operation) any {
+	// NormalizeOperation compares operations of a JSON patch by their JSON, with values of any Go types.
+	NormalizeOperation cmp.Option = cmp.Transformer("jsonpatch.Operation", func(o jsonpatch.Operation) any {
 		raw, err := json.Marshal(&o)
 		if err != nil {
 			return map[string]any{"error": fmt.Sprintf("cannot marshal the value for %s: %v", o.Path, err)}
 		}
-		return fromJSON(raw)
+		return FromJSON(raw)
 	})
 )
 
@@ -78,10 +76,11 @@ func normalizeSelector[S interface {
 	})
 }
 
-func areJSON(a, b []byte) bool { return json.Valid(a) && json.Valid(b) }
+// AreJSON reports whether both texts are valid JSON.
+func AreJSON(a, b []byte) bool { return json.Valid(a) && json.Valid(b) }
 
-// fromJSON returns the value of valid JSON. Whole numbers are not rounded.
-func fromJSON(raw []byte) any {
+// FromJSON returns the value of valid JSON. Whole numbers are not rounded.
+func FromJSON(raw []byte) any {
 	var value any
 	if err := utiljson.Unmarshal(raw, &value); err != nil {
 		return err.Error()
@@ -89,33 +88,8 @@ func fromJSON(raw []byte) any {
 	return value
 }
 
-// transitionTime is the JSON name of the transition time of a condition.
-const transitionTime = "lastTransitionTime"
-
-// withoutTransitionTimes returns a patch in JSON without the transition times of conditions. An operation of a JSON
-// patch that writes one is left without its value. Other patches are returned as they are.
-func withoutTransitionTimes(patch []byte) []byte {
-	if !bytes.Contains(patch, []byte(transitionTime)) || !json.Valid(patch) {
-		return patch
-	}
-	content := fromJSON(patch)
-	clearTransitionTimes(reflect.ValueOf(content))
-	operations, _ := content.([]any)
-	for _, operation := range operations {
-		members, _ := operation.(map[string]any)
-		if path, _ := members["path"].(string); strings.HasSuffix(path, "/"+transitionTime) {
-			delete(members, "value")
-		}
-	}
-	short, err := json.Marshal(content)
-	if err != nil {
-		return patch
-	}
-	return short
-}
-
-// sent returns the JSON members of an apply configuration; nil for nil.
-func sent(ac runtime.ApplyConfiguration) map[string]any {
+// Sent returns the JSON members of an apply configuration; nil for nil.
+func Sent(ac runtime.ApplyConfiguration) map[string]any {
 	if gotype.IsNil(ac) {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package testing
+package check
 
 import (
 	"go/token"
@@ -12,8 +12,8 @@ import (
 	"github.com/espalier-dev/espalier/testing/internal/words"
 )
 
-// firstDifference notes the first difference that a comparison reports.
-type firstDifference struct {
+// First notes the first difference that a comparison reports.
+type First struct {
 	path             gocmp.Path
 	found            bool
 	at               string
@@ -21,13 +21,13 @@ type firstDifference struct {
 }
 
 // PushStep implements a reporter of go-cmp.
-func (d *firstDifference) PushStep(step gocmp.PathStep) { d.path = append(d.path, step) }
+func (d *First) PushStep(step gocmp.PathStep) { d.path = append(d.path, step) }
 
 // PopStep implements a reporter of go-cmp.
-func (d *firstDifference) PopStep() { d.path = d.path[:len(d.path)-1] }
+func (d *First) PopStep() { d.path = d.path[:len(d.path)-1] }
 
 // Report implements a reporter of go-cmp.
-func (d *firstDifference) Report(result gocmp.Result) {
+func (d *First) Report(result gocmp.Result) {
 	if result.Equal() || d.found {
 		return
 	}
@@ -58,17 +58,16 @@ func fieldPath(path gocmp.Path) string {
 	return strings.TrimPrefix(strings.TrimPrefix(b.String(), ".Object."), ".")
 }
 
-// describe returns a failure with the first difference that compare finds between two values. Compare is a comparison
-// by a Differ, of which diff is the text. Only the text is known of a Differ that is not one of this package.
-func describe(d Differ, w *literal.Writer, diff string, compare func(Differ) string) words.Failure {
-	own, ok := d.(differ)
-	if !ok {
+// describe returns a failure with the first difference that a comparison notes. Of one that notes none there is only
+// the text, diff.
+func describe(w *literal.Writer, diff string, compare func(first *First)) words.Failure {
+	first := &First{}
+	if compare(first); !first.found {
 		return words.Failure{Expected: firstLine(diff, "-"), Seen: firstLine(diff, "+")}
 	}
-	first := &firstDifference{}
-	own.first = first
-	compare(own)
-	return words.Failure{At: first.at, Expected: words.Short(first.expected, w), Seen: words.Short(first.actual, w)}
+	return words.Failure{
+		At: first.at, Expected: words.Short(first.expected, w), Seen: words.Short(first.actual, w),
+	}
 }
 
 // firstLine returns the first line of a diff that has a sign.

@@ -1,4 +1,4 @@
-package testing
+package check
 
 import (
 	"reflect"
@@ -6,31 +6,82 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/reconcilers"
 )
 
-// comparison finds out quickly that two values are equal by the options that it stands for. Most values of a row are
-// equal, and go-cmp takes most of the time of a row to say so. Where it is not certain, go-cmp decides.
-type comparison struct {
-	// ignoreUnexported is reconcilers.IgnoreAllUnexported, equateEmpty is cmpopts.EquateEmpty, and the others are the
+// Comparison compares by go-cmp with the options that its fields stand for. Most values of a row are equal, and go-cmp
+// takes most of the time of a row to say so. So a Comparison finds out quickly that values are certain to be equal.
+type Comparison struct {
+	// IgnoreUnexported is reconcilers.IgnoreAllUnexported, EquateEmpty is cmpopts.EquateEmpty, and the others are the
 	// options of this package of these names.
-	ignoreUnexported, equateEmpty                        bool
-	ignoreTypeMeta, ignoreServerFields, ignoreTransition bool
+	IgnoreUnexported, EquateEmpty            bool
+	IgnoreTypeMeta, IgnoreLastTransitionTime bool
+	// IgnoreServerFields is IgnoreCreationTimestamp and IgnoreResourceVersion.
+	IgnoreServerFields bool
+}
+
+// options are the options of go-cmp.
+func (c Comparison) options() cmp.Options {
+	var options cmp.Options
+	for _, o := range []struct {
+		set    bool
+		option cmp.Option
+	}{
+		{c.IgnoreUnexported, reconcilers.IgnoreAllUnexported}, {c.EquateEmpty, cmpopts.EquateEmpty()},
+		{c.IgnoreTypeMeta, IgnoreTypeMeta}, {c.IgnoreLastTransitionTime, IgnoreLastTransitionTime},
+		{c.IgnoreServerFields, cmp.Options{IgnoreCreationTimestamp, IgnoreResourceVersion}},
+	} {
+		if o.set {
+			options = append(options, o.option)
+		}
+	}
+	return options
+}
+
+// Diff returns how values differ, empty if they do not. First, unless nil, notes the first difference.
+func (c Comparison) Diff(first *First, expected, actual any) string {
+	if c.Certain(expected, actual) {
+		return ""
+	}
+	return Diff(first, expected, actual, c.options())
+}
+
+// DiffStatus is Diff for the status of objects, typed or not. Nothing else is compared.
+func (c Comparison) DiffStatus(first *First, expected, actual client.Object) string {
+	if want, ok := statusOf(expected); ok && reflect.TypeOf(expected) == reflect.TypeOf(actual) {
+		if got, _ := statusOf(actual); c.equal(want, got, step{field: "Status"}, 0) {
+			return ""
+		}
+	}
+	return Diff(first, expected, actual, statusOnly, c.options())
+}
+
+// Diff returns how values differ by go-cmp, empty if they do not. First, unless nil, notes the first difference.
+func Diff(first *First, expected, actual any, options ...cmp.Option) string {
+	if first != nil {
+		options = append(options, cmp.Reporter(first))
+	}
+	return cmp.Diff(expected, actual, options...)
 }
 
 // maxDepth is how deep values are compared; values that refer to themselves are deeper.
 const maxDepth = 100
 
-// certain reports that two values are equal. False means that they may differ.
-func (c comparison) certain(x, y any) bool {
+// Certain reports that two values are equal. False means that they may differ.
+func (c Comparison) Certain(x, y any) bool {
 	return c.equal(reflect.ValueOf(x), reflect.ValueOf(y), step{}, 0)
 }
 
 // step is where a value was found: in the named field of a struct, or under the key of a map, or neither.
 type step struct{ field, key string }
 
-func (c comparison) equal(x, y reflect.Value, at step, depth int) bool {
+func (c Comparison) equal(x, y reflect.Value, at step, depth int) bool {
 	if !x.IsValid() || !y.IsValid() {
 		return x.IsValid() == y.IsValid()
 	}
@@ -64,11 +115,11 @@ func (c comparison) equal(x, y reflect.Value, at step, depth int) bool {
 }
 
 // structs compares structs of one type.
-func (c comparison) structs(x, y reflect.Value, shape *shape, at step, depth int) bool {
+func (c Comparison) structs(x, y reflect.Value, shape *shape, at step, depth int) bool {
 	for i, field := range shape.fields {
 		switch {
 		case !field.exported:
-			if !c.ignoreUnexported {
+			if !c.IgnoreUnexported {
 				return false
 			}
 		case c.ignoresField(at.field, field.name):
@@ -84,20 +135,20 @@ func (c comparison) structs(x, y reflect.Value, shape *shape, at step, depth int
 	return true
 }
 
-func (c comparison) ignoresField(of, name string) bool {
+func (c Comparison) ignoresField(of, name string) bool {
 	switch {
-	case c.ignoreTypeMeta && of == "TypeMeta":
+	case c.IgnoreTypeMeta && of == "TypeMeta":
 		return name == "APIVersion" || name == "Kind"
-	case c.ignoreServerFields && of == "ObjectMeta" && (name == "CreationTimestamp" || name == "ResourceVersion"):
+	case c.IgnoreServerFields && of == "ObjectMeta" && (name == "CreationTimestamp" || name == "ResourceVersion"):
 		return true
 	default:
-		return c.ignoreTransition && strings.HasSuffix(name, "LastTransitionTime")
+		return c.IgnoreLastTransitionTime && strings.HasSuffix(name, "LastTransitionTime")
 	}
 }
 
 // maps compares maps of one type. A key that is ignored may be in one of them only.
-func (c comparison) maps(x, y reflect.Value, at step, depth int) bool {
-	if x.IsNil() != y.IsNil() && !(c.equateEmpty && x.Len() == y.Len()) {
+func (c Comparison) maps(x, y reflect.Value, at step, depth int) bool {
+	if x.IsNil() != y.IsNil() && !(c.EquateEmpty && x.Len() == y.Len()) {
 		return false
 	}
 	compared, others := 0, 0
@@ -120,15 +171,15 @@ func (c comparison) maps(x, y reflect.Value, at step, depth int) bool {
 	return compared == others
 }
 
-func (c comparison) ignoresKey(of string, key reflect.Value) bool {
+func (c Comparison) ignoresKey(of string, key reflect.Value) bool {
 	if key.Kind() != reflect.String {
 		return false
 	}
 	switch key.String() {
 	case "lastTransitionTime":
-		return c.ignoreTransition
+		return c.IgnoreLastTransitionTime
 	case "creationTimestamp", "resourceVersion":
-		return c.ignoreServerFields && of == "metadata"
+		return c.IgnoreServerFields && of == "metadata"
 	}
 	return false
 }
@@ -141,8 +192,8 @@ func stepTo(key reflect.Value) step {
 }
 
 // lists compares slices or arrays of one type.
-func (c comparison) lists(x, y reflect.Value, depth int) bool {
-	if x.Len() != y.Len() || x.Kind() == reflect.Slice && x.IsNil() != y.IsNil() && !c.equateEmpty {
+func (c Comparison) lists(x, y reflect.Value, depth int) bool {
+	if x.Len() != y.Len() || x.Kind() == reflect.Slice && x.IsNil() != y.IsNil() && !c.EquateEmpty {
 		return false
 	}
 	for i := range x.Len() {
@@ -254,4 +305,17 @@ func isEqualMethod(t, method reflect.Type) bool {
 	}
 	return method.NumIn() == first+1 && !method.IsVariadic() && t.AssignableTo(method.In(first)) &&
 		method.NumOut() == 1 && method.Out(0) == reflect.TypeFor[bool]()
+}
+
+// statusOf returns the field Status of an object that is a pointer to a struct.
+func statusOf(obj client.Object) (reflect.Value, bool) {
+	v := reflect.ValueOf(obj)
+	if v.Kind() != reflect.Pointer || v.IsNil() || v.Elem().Kind() != reflect.Struct {
+		return reflect.Value{}, false
+	}
+	field, ok := v.Elem().Type().FieldByName("Status")
+	if !ok || len(field.Index) != 1 {
+		return reflect.Value{}, false
+	}
+	return v.Elem().FieldByIndex(field.Index), true
 }

@@ -1,4 +1,4 @@
-package testing
+package check
 
 import (
 	"math"
@@ -8,15 +8,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-
-	"github.com/espalier-dev/espalier/reconcilers"
 )
 
 // odd has fields that a comparison by hand gets wrong easily.
@@ -125,19 +118,14 @@ func newOdd(r *rand.Rand, depth int) *odd {
 // What is certain to be equal is equal by go-cmp, for values of all shapes.
 func TestCertainlyEqualValuesAreEqual(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	times, types, server, unexported, empty := cmp.Option(IgnoreLastTransitionTime), IgnoreTypeMeta, cmp.Options{IgnoreCreationTimestamp, IgnoreResourceVersion},
-		reconcilers.IgnoreAllUnexported, cmpopts.EquateEmpty()
-	comparisons := []struct {
-		comparison
-		options cmp.Options
-	}{
-		{differ{}.asWritten(), cmp.Options{writtenObject, times}},
-		{differ{strict: true}.asWritten(), cmp.Options{writtenObject}},
-		{comparison{ignoreUnexported: true}, cmp.Options{unexported}},
-		{comparison{ignoreUnexported: true, ignoreTypeMeta: true}, cmp.Options{unexported, types}},
-		{comparison{ignoreUnexported: true, ignoreServerFields: true}, cmp.Options{unexported, server}},
-		{comparison{ignoreUnexported: true, ignoreTransition: true}, cmp.Options{unexported, times}},
-		{comparison{ignoreUnexported: true, equateEmpty: true}, cmp.Options{unexported, empty}},
+	comparisons := []Comparison{
+		{IgnoreUnexported: true, EquateEmpty: true, IgnoreTypeMeta: true, IgnoreServerFields: true, IgnoreLastTransitionTime: true},
+		{IgnoreUnexported: true, EquateEmpty: true, IgnoreTypeMeta: true, IgnoreServerFields: true},
+		{IgnoreUnexported: true},
+		{IgnoreUnexported: true, IgnoreTypeMeta: true},
+		{IgnoreUnexported: true, IgnoreServerFields: true},
+		{IgnoreUnexported: true, IgnoreLastTransitionTime: true},
+		{IgnoreUnexported: true, EquateEmpty: true},
 	}
 	equal, certain := make([]int, len(comparisons)), make([]int, len(comparisons))
 	for n := range 3000 {
@@ -154,14 +142,14 @@ func TestCertainlyEqualValuesAreEqual(t *testing.T) {
 			}
 		}
 		for i, c := range comparisons {
-			is := cmp.Equal(x, y, c.options)
+			is := cmp.Equal(x, y, c.options())
 			if is {
 				equal[i]++
 			}
-			if c.certain(x, y) {
+			if c.Certain(x, y) {
 				certain[i]++
 				if !is {
-					t.Fatalf("comparison %d finds values equal that differ: %s", i, cmp.Diff(x, y, c.options))
+					t.Fatalf("comparison %d finds values equal that differ: %s", i, cmp.Diff(x, y, c.options()))
 				}
 			}
 		}
@@ -169,68 +157,6 @@ func TestCertainlyEqualValuesAreEqual(t *testing.T) {
 	for i := range comparisons {
 		if equal[i] < 500 || certain[i] != equal[i] {
 			t.Errorf("comparison %d is certain for %d of %d pairs that are equal", i, certain[i], equal[i])
-		}
-	}
-}
-
-// The methods of a Differ say the same as go-cmp alone.
-func TestDiffersAgreeWithTheOptions(t *testing.T) {
-	deployment := func(change func(*appsv1.Deployment)) *appsv1.Deployment {
-		d := &appsv1.Deployment{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"},
-			Spec:       appsv1.DeploymentSpec{Replicas: new(int32(2)), Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("1")}}}}}}},
-			Status:     appsv1.DeploymentStatus{Conditions: []appsv1.DeploymentCondition{{Type: "Available", LastTransitionTime: metav1.Unix(1, 0)}}},
-		}
-		change(d)
-		return d
-	}
-	same := func(*appsv1.Deployment) {}
-	changes := []func(*appsv1.Deployment){
-		same, same,
-		func(d *appsv1.Deployment) { d.Kind, d.APIVersion = "Deployment", "apps/v1" },
-		func(d *appsv1.Deployment) { d.ResourceVersion, d.CreationTimestamp = "999", metav1.Unix(1, 0) },
-		func(d *appsv1.Deployment) { d.Labels = map[string]string{} },
-		func(d *appsv1.Deployment) { d.Labels = map[string]string{"a": "b"} },
-		func(d *appsv1.Deployment) { d.Spec.Replicas = nil },
-		func(d *appsv1.Deployment) { d.Spec.Template.ResourceVersion = "1" },
-		func(d *appsv1.Deployment) {
-			d.Spec.Template.Spec.Containers[0].Resources.Limits["cpu"] = resource.MustParse("1000m")
-		},
-		func(d *appsv1.Deployment) { d.Status.Conditions[0].LastTransitionTime = metav1.Unix(2, 0) },
-		func(d *appsv1.Deployment) { d.Status.Replicas = 3 },
-		func(d *appsv1.Deployment) { d.Status.Conditions = nil },
-	}
-	toUnstructured := func(d *appsv1.Deployment) *unstructured.Unstructured {
-		d.Kind, d.APIVersion = "Deployment", "apps/v1"
-		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(d)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return &unstructured.Unstructured{Object: content}
-	}
-	noTypes := runtime.NewScheme()
-	for _, d := range []differ{{}, {strict: true}} {
-		object := cmp.Options{reconcilers.IgnoreAllUnexported, d.times(), IgnoreTypeMeta, cmpopts.EquateEmpty()}
-		status := cmp.Options{statusOnly, reconcilers.IgnoreAllUnexported, d.times(), cmpopts.EquateEmpty()}
-		for i, change := range changes {
-			for j, other := range changes {
-				x, y := deployment(change), deployment(other)
-				ux, uy := toUnstructured(x.DeepCopy()), toUnstructured(y.DeepCopy())
-				rx, ry := NewApplyRefFromObject(ux, noTypes), NewApplyRefFromObject(uy, noTypes)
-				for what, pair := range map[string][2]string{
-					"create":          {d.ResourceCreate(x, y), cmp.Diff(x, y, writtenObject, d.times())},
-					"resource":        {d.Resource(x, y), cmp.Diff(x, y, object)},
-					"status":          {d.ResourceStatusUpdate(x, y), cmp.Diff(x, y, status)},
-					"stashed":         {d.StashedValue(x, y, ""), cmp.Diff(x, y, writtenObject, d.times())},
-					"create, untyped": {d.ResourceCreate(ux, uy), cmp.Diff(ux, uy, writtenObject, d.times())},
-					"status, untyped": {d.ResourceStatusUpdate(ux, uy), cmp.Diff(ux, uy, status)},
-					"apply":           {d.ApplyRef(rx, ry), cmp.Diff(rx, ry, NormalizeApplyConfiguration)},
-				} {
-					if (pair[0] == "") != (pair[1] == "") {
-						t.Errorf("%s of %d and %d (strict is %t): said %q, not %q", what, i, j, d.strict, pair[0], pair[1])
-					}
-				}
-			}
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package testing
+package check
 
 import (
 	"encoding/json"
@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/internal/gotype"
@@ -20,12 +19,9 @@ import (
 // the UIDs of owner references. The observed generation of a status that is current equals none, if the expectation has
 // no generation.
 
-// withoutServerSet returns actual without what only a server sets and expected does not set.
-func withoutServerSet(expected, actual client.Object) client.Object {
+// WithoutServerSet returns actual without what only a server sets and expected does not set.
+func WithoutServerSet(expected, actual client.Object) client.Object {
 	if gotype.IsNil(expected) || gotype.IsNil(actual) {
-		return actual
-	}
-	if _, ok := actual.(*Inventory); ok {
 		return actual
 	}
 	if !hasServerSet(expected, actual) {
@@ -66,15 +62,15 @@ func hasServerSet(expected, actual client.Object) bool {
 			!slices.Equal(actual.GetOwnerReferences(), expected.GetOwnerReferences())
 }
 
-// withoutAnyServerSet returns a copy of an object as a row has it.
-func withoutAnyServerSet(obj client.Object) client.Object {
+// WithoutAnyServerSet returns a copy of an object as a row has it.
+func WithoutAnyServerSet(obj client.Object) client.Object {
 	var refs []metav1.OwnerReference
 	for _, ref := range obj.GetOwnerReferences() {
 		refs = append(refs, metav1.OwnerReference{Name: ref.Name})
 	}
 	unset := &metav1.PartialObjectMetadata{}
 	unset.SetOwnerReferences(refs)
-	return withoutServerSet(unset, objects.Copy(obj))
+	return WithoutServerSet(unset, objects.Copy(obj))
 }
 
 // withoutServerUIDs returns actual without the UIDs that the references at the same place do not set.
@@ -168,29 +164,28 @@ func clearObservedFields(expected, actual reflect.Value, generation int64) {
 	}
 }
 
-// appliedWithoutServerSet returns actual without what only a server sets and expected does not set.
-func appliedWithoutServerSet(expected, actual runtime.ApplyConfiguration) runtime.ApplyConfiguration {
+// AppliedWithoutServerSet returns actual without what only a server sets and expected does not set.
+func AppliedWithoutServerSet(expected, actual runtime.ApplyConfiguration) runtime.ApplyConfiguration {
 	if gotype.IsNil(expected) || gotype.IsNil(actual) {
 		return actual
 	}
-	members := sent(actual)
-	if !clearMembers(sent(expected), members) {
+	members := Sent(actual)
+	if !clearMembers(Sent(expected), members) {
 		return actual
 	}
 	return client.ApplyConfigurationFromUnstructured(&unstructured.Unstructured{Object: members})
 }
 
-// patchWithoutServerSet is appliedWithoutServerSet for a patch. A JSON patch stays as it is.
-func patchWithoutServerSet(expected, actual PatchRef) PatchRef {
-	want, got := expected.inJSON(), actual.inJSON()
-	if got.PatchType == types.JSONPatchType || !areJSON(want.Patch, got.Patch) {
+// PatchWithoutServerSet is AppliedWithoutServerSet for patches in JSON that are objects.
+func PatchWithoutServerSet(expected, actual []byte) []byte {
+	if !AreJSON(expected, actual) {
 		return actual
 	}
-	wanted, _ := fromJSON(want.Patch).(map[string]any)
-	members, _ := fromJSON(got.Patch).(map[string]any)
+	wanted, _ := FromJSON(expected).(map[string]any)
+	members, _ := FromJSON(actual).(map[string]any)
 	if clearMembers(wanted, members) {
 		if raw, err := json.Marshal(members); err == nil {
-			actual.Patch = raw
+			return raw
 		}
 	}
 	return actual
@@ -230,19 +225,27 @@ func clearMembers(expected, actual map[string]any) (cleared bool) {
 	return cleared
 }
 
-// deleteWithoutServerSet returns actual without preconditions of values that only a server sets, where the expected one
-// is the empty value of an object of the row.
-func deleteWithoutServerSet(expected, actual DeleteRef) DeleteRef {
-	if expected.Preconditions == nil || actual.Preconditions == nil {
+// PreconditionsWithoutServerSet returns actual without the values that only a server sets, where the expected one is
+// the empty value of an object of the row.
+func PreconditionsWithoutServerSet(expected, actual *metav1.Preconditions) *metav1.Preconditions {
+	if expected == nil || actual == nil {
 		return actual
 	}
-	p := *actual.Preconditions
-	if uid := expected.Preconditions.UID; uid != nil && *uid == "" && p.UID != nil {
+	p := *actual
+	if uid := expected.UID; uid != nil && *uid == "" && p.UID != nil {
 		p.UID = uid
 	}
-	if version := expected.Preconditions.ResourceVersion; version != nil && *version == "" && p.ResourceVersion != nil {
+	if version := expected.ResourceVersion; version != nil && *version == "" && p.ResourceVersion != nil {
 		p.ResourceVersion = version
 	}
-	actual.Preconditions = &p
-	return actual
+	return &p
+}
+
+// WithServerFields gives expected, an object of a table, the metadata of actual that only a server sets.
+func WithServerFields(expected, actual client.Object) {
+	expected.SetResourceVersion(actual.GetResourceVersion())
+	expected.SetUID(actual.GetUID())
+	expected.SetGeneration(actual.GetGeneration())
+	expected.SetCreationTimestamp(actual.GetCreationTimestamp())
+	expected.SetManagedFields(actual.GetManagedFields())
 }

@@ -1,7 +1,8 @@
-package testing
+package check
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 
@@ -11,37 +12,12 @@ import (
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/generator"
-	"github.com/espalier-dev/espalier/internal/component/engine"
 	"github.com/espalier-dev/espalier/internal/component/plan"
 	"github.com/espalier-dev/espalier/testing/internal/objects"
 )
 
-// WithOwnership returns a copy of obj with the label and annotation by which a [component.ComponentReconciler] of
-// that prefix marks the objects of owner, for tables that expect obj to be created. The digest is not among them: it is
-// compared only where an expectation has one. It panics if the kind of owner is not known.
-func WithOwnership[Type client.Object](obj Type, prefix string, owner client.Object, scheme *runtime.Scheme) Type {
-	owner = objects.Copy(owner)
-	kind, err := objects.KindOf(owner, scheme)
-	if err != nil {
-		panic(err)
-	}
-	text := engine.OwnerText(kind.GroupKind(), client.ObjectKeyFromObject(owner), "", owner.GetUID())
-	owned := objects.Copy(obj)
-	owned.SetLabels(with(owned.GetLabels(), prefix+"/"+generator.LabelOwnerID, engine.OwnerID(text)))
-	owned.SetAnnotations(with(owned.GetAnnotations(), prefix+"/"+generator.AnnotationOwnerID, text))
-	return owned
-}
-
-func with(m map[string]string, key, value string) map[string]string {
-	if m == nil {
-		m = map[string]string{}
-	}
-	m[key] = value
-	return m
-}
-
-// componentStatuses returns the statuses of components that obj has, in the order of its fields.
-func componentStatuses(obj client.Object) []*apis.ComponentStatus {
+// ComponentStatuses returns the statuses of components that obj has, in the order of its fields.
+func ComponentStatuses(obj client.Object) []*apis.ComponentStatus {
 	var found []*apis.ComponentStatus
 	if mayHaveStatus(reflect.TypeOf(obj)) {
 		collectStatuses(reflect.ValueOf(obj), &found)
@@ -101,24 +77,22 @@ func collectStatuses(v reflect.Value, found *[]*apis.ComponentStatus) {
 	}
 }
 
-// IgnoreComputed clears the times and digests in the status of a component, and the UIDs, digests and the like in its
-// inventory records. An expectation that starts from a [RolledOut] resource then does not compare them, see
-// [DefaultDiffer].
+// IgnoreComputed clears in a status what IgnoreUnset ignores.
 func IgnoreComputed(status *apis.ComponentStatus) {
-	none := &apis.ComponentStatus{Inventory: keysOnly(status.Inventory)}
-	status.Inventory = copyOfRecords(status.Inventory)
+	none := &apis.ComponentStatus{Inventory: KeysOnly(status.Inventory)}
+	status.Inventory = CopyOfRecords(status.Inventory)
 	ignoreUnsetStatus(none, status)
 }
 
-// ignoreUnset returns actual without the computed fields of component statuses that expected does not set: times,
+// IgnoreUnset returns actual without the computed fields of component statuses that expected does not set: times,
 // digests and, in records, what identifies the state of an object.
-func ignoreUnset(expected, actual client.Object) client.Object {
-	want := componentStatuses(expected)
+func IgnoreUnset(expected, actual client.Object) client.Object {
+	want := ComponentStatuses(expected)
 	if len(want) == 0 || reflect.TypeOf(expected) != reflect.TypeOf(actual) {
 		return actual
 	}
 	actual = objects.Copy(actual)
-	for i, status := range componentStatuses(actual) {
+	for i, status := range ComponentStatuses(actual) {
 		if i < len(want) {
 			ignoreUnsetStatus(want[i], status)
 		}
@@ -127,15 +101,15 @@ func ignoreUnset(expected, actual client.Object) client.Object {
 }
 
 func ignoreUnsetStatus(expected, actual *apis.ComponentStatus) {
-	ignoreField(expected.LastObservedAt, &actual.LastObservedAt)
-	ignoreField(expected.LastAppliedAt, &actual.LastAppliedAt)
-	ignoreField(expected.ProcessingSince, &actual.ProcessingSince)
-	ignoreField(expected.ProcessingDigest, &actual.ProcessingDigest)
-	ignoreField(expected.LastProcessingDigest, &actual.LastProcessingDigest)
-	ignoreUnsetRecords(expected.Inventory, actual.Inventory)
+	IgnoreField(expected.LastObservedAt, &actual.LastObservedAt)
+	IgnoreField(expected.LastAppliedAt, &actual.LastAppliedAt)
+	IgnoreField(expected.ProcessingSince, &actual.ProcessingSince)
+	IgnoreField(expected.ProcessingDigest, &actual.ProcessingDigest)
+	IgnoreField(expected.LastProcessingDigest, &actual.LastProcessingDigest)
+	IgnoreUnsetRecords(expected.Inventory, actual.Inventory)
 }
 
-func ignoreUnsetRecords(expected, actual []apis.InventoryRecord) {
+func IgnoreUnsetRecords(expected, actual []apis.InventoryRecord) {
 	wanted := make(map[plan.Key]*apis.InventoryRecord, len(expected))
 	for i := range expected {
 		wanted[plan.KeyOf(expected[i])] = &expected[i]
@@ -143,26 +117,26 @@ func ignoreUnsetRecords(expected, actual []apis.InventoryRecord) {
 	for i := range actual {
 		record := &actual[i]
 		if want, ok := wanted[plan.KeyOf(*record)]; ok {
-			ignoreField(want.UID, &record.UID)
-			ignoreField(want.Digest, &record.Digest)
-			ignoreField(want.Fields, &record.Fields)
-			ignoreField(want.Generation, &record.Generation)
-			ignoreField(want.LastAppliedAt, &record.LastAppliedAt)
+			IgnoreField(want.UID, &record.UID)
+			IgnoreField(want.Digest, &record.Digest)
+			IgnoreField(want.Fields, &record.Fields)
+			IgnoreField(want.Generation, &record.Generation)
+			IgnoreField(want.LastAppliedAt, &record.LastAppliedAt)
 		}
 	}
 }
 
-// ignoreField clears a field that the expectation does not set. Maps and lists are not set if they are empty.
-func ignoreField[T any](expected T, actual *T) {
+// IgnoreField clears a field that the expectation does not set. Maps and lists are not set if they are empty.
+func IgnoreField[T any](expected T, actual *T) {
 	v := reflect.ValueOf(&expected).Elem()
 	if v.IsZero() || (v.Kind() == reflect.Map || v.Kind() == reflect.Slice) && v.Len() == 0 {
 		reflect.ValueOf(actual).Elem().SetZero()
 	}
 }
 
-// ignoreUnsetDigest returns a written object without the digest of a component, if expected has the label of the
+// IgnoreUnsetDigest returns a written object without the digest of a component, if expected has the label of the
 // component but no digest.
-func ignoreUnsetDigest(expected, actual client.Object) client.Object {
+func IgnoreUnsetDigest(expected, actual client.Object) client.Object {
 	keys := unsetDigests(expected.GetLabels(), expected.GetAnnotations())
 	if len(keys) == 0 {
 		return actual
@@ -176,16 +150,16 @@ func ignoreUnsetDigest(expected, actual client.Object) client.Object {
 	return actual
 }
 
-// ignoreUnsetApplied is ignoreUnsetDigest for server-side apply. It ignores the resource version too: a component sends
+// IgnoreUnsetApplied is IgnoreUnsetDigest for server-side apply. It ignores the resource version too: a component sends
 // the version of an object that it had to read, which depends on what it knew.
-func ignoreUnsetApplied(expected, actual runtime.ApplyConfiguration) runtime.ApplyConfiguration {
-	want, got := sent(expected), sent(actual)
+func IgnoreUnsetApplied(expected, actual runtime.ApplyConfiguration) runtime.ApplyConfiguration {
+	want, got := Sent(expected), Sent(actual)
 	if want == nil || got == nil {
 		return actual
 	}
 	labels, _, _ := unstructured.NestedStringMap(want, "metadata", "labels")
 	annotations, _, _ := unstructured.NestedStringMap(want, "metadata", "annotations")
-	if len(ownerPrefixes(labels)) == 0 {
+	if len(OwnerPrefixes(labels)) == 0 {
 		return actual
 	}
 	if version, _, _ := unstructured.NestedString(want, "metadata", "resourceVersion"); version == "" {
@@ -197,8 +171,8 @@ func ignoreUnsetApplied(expected, actual runtime.ApplyConfiguration) runtime.App
 	return client.ApplyConfigurationFromUnstructured(&unstructured.Unstructured{Object: got})
 }
 
-// ownerPrefixes returns the prefixes of the components whose owner label is among the labels.
-func ownerPrefixes(labels map[string]string) []string {
+// OwnerPrefixes returns the prefixes of the components whose owner label is among the labels.
+func OwnerPrefixes(labels map[string]string) []string {
 	var prefixes []string
 	for label := range labels {
 		if prefix, owned := strings.CutSuffix(label, "/"+generator.LabelOwnerID); owned {
@@ -208,16 +182,34 @@ func ownerPrefixes(labels map[string]string) []string {
 	return prefixes
 }
 
-// digestsOf returns the keys of the digests of the components of the labels.
-func digestsOf(labels map[string]string) []string { return unsetDigests(labels, nil) }
+// DigestsOf returns the keys of the digests of the components of the labels.
+func DigestsOf(labels map[string]string) []string { return unsetDigests(labels, nil) }
 
 // unsetDigests returns the keys of the digests that are not among the annotations, for the components of the labels.
 func unsetDigests(labels, annotations map[string]string) []string {
 	var keys []string
-	for _, prefix := range ownerPrefixes(labels) {
+	for _, prefix := range OwnerPrefixes(labels) {
 		if key := prefix + "/" + generator.AnnotationDigest; annotations[key] == "" {
 			keys = append(keys, key)
 		}
+	}
+	return keys
+}
+
+// CopyOfRecords returns a deep copy of records.
+func CopyOfRecords(records []apis.InventoryRecord) []apis.InventoryRecord {
+	copied := slices.Clone(records)
+	for i := range copied {
+		copied[i] = *records[i].DeepCopy()
+	}
+	return copied
+}
+
+// KeysOnly returns records with nothing but the keys of their objects.
+func KeysOnly(records []apis.InventoryRecord) []apis.InventoryRecord {
+	keys := make([]apis.InventoryRecord, len(records))
+	for i, r := range records {
+		keys[i] = apis.InventoryRecord{Group: r.Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
 	}
 	return keys
 }
