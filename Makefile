@@ -45,8 +45,8 @@ demo: $(if $(filter true,$(USE_EXISTING_CLUSTER)),,controlplane) ## Show running
 	$(GO) -C examples/platform/delivery run ./demo $(ARGS)
 
 # Linking takes less time without debugging information. Tests on an API server wait for it most of the time, so more of them
-# run at a time than there are processors, and so do packages.
-TESTFLAGS = -ldflags=-w -p 4 -parallel 8 -timeout $(TIMEOUT) $(if $(RACE),-race) $(if $(RUN),-run '$(RUN)')
+# run at a time than there are processors, and so do packages. "make check" runs go vet.
+TESTFLAGS = -vet=off -ldflags=-w -p 4 -parallel 8 -timeout $(TIMEOUT) $(if $(RACE),-race) $(if $(RUN),-run '$(RUN)')
 
 # The folders of the test files of the main module that have a text in them.
 main-module   = '*_test.go' $(patsubst %,':!%',$(filter-out .,$(MODULES)))

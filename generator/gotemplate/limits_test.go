@@ -131,6 +131,9 @@ func attackData() map[string]any {
 // Each attack ends, about in time, and with little memory.
 func TestAttacks(t *testing.T) {
 	limits := Limits{Time: 300 * time.Millisecond, Size: 16 << 20}
+	if testing.Short() {
+		limits = Limits{Time: 100 * time.Millisecond, Size: 4 << 20}
+	}
 	for name, text := range attacks {
 		t.Run(name, func(t *testing.T) {
 			peak := watchMemory(t)

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/espalier-dev/espalier/internal/fault"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/plan"
 )
 
@@ -29,18 +30,13 @@ func (x *explorer) smallest(t *testing.T, found told) told {
 		}
 		return next.failed
 	}
+	fewerSteps := func() {
+		fault.Fewest(found.script, func(steps []step) bool { return again(steps, found.plan) })
+	}
 	again(found.script, Plan{})
-	for i := len(found.script) - 1; i >= 0; i-- {
-		if i < len(found.script) {
-			again(slices.Delete(slices.Clone(found.script), i, i+1), found.plan)
-		}
-	}
+	fewerSteps()
 	plan.Shrink(found.plan, found.happened, func(p Plan) bool { return again(found.script, p) })
-	for i := len(found.script) - 1; i >= 0; i-- {
-		if i < len(found.script) {
-			again(slices.Delete(slices.Clone(found.script), i, i+1), found.plan)
-		}
-	}
+	fewerSteps()
 	for i := 0; i < len(found.script); i++ {
 		for x.simplify(i, found, again) {
 		}
