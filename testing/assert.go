@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/testing/internal/check"
+	"github.com/espalier-dev/espalier/testing/internal/explain"
 	"github.com/espalier-dev/espalier/testing/internal/objects"
 	"github.com/espalier-dev/espalier/testing/internal/words"
 )
@@ -283,6 +284,36 @@ func (c *ExpectConfig) asWritten(literals []client.Object) []client.Object {
 		return literals
 	}
 	return append([]client.Object{check.WithoutAnyServerSet(literals[0])}, literals...)
+}
+
+// explain explains what the config was given and what was called.
+func (c *ExpectConfig) explain() explain.Config {
+	made := c.made()
+	return explain.Config{
+		Scheme: c.Scheme, Given: c.GivenObjects, APIGiven: c.APIGivenObjects,
+		Client: made.client, APIReader: made.reader,
+	}
+}
+
+// notInScheme says which expected objects are of a type that is not in the scheme.
+func (c *ExpectConfig) notInScheme() []string {
+	var texts []string
+	for _, list := range []struct {
+		field   string
+		objects []client.Object
+	}{
+		{"ExpectCreates", c.ExpectCreates}, {"ExpectUpdates", c.ExpectUpdates},
+		{"ExpectStatusUpdates", c.ExpectStatusUpdates},
+	} {
+		for i, obj := range list.objects {
+			obj := objects.Copy(obj)
+			_, isInventory := obj.(*Inventory)
+			if _, _, err := c.Scheme.ObjectKinds(obj); runtime.IsNotRegisteredError(err) && !isInventory {
+				texts = append(texts, fmt.Sprintf("%s[%d]: %s", list.field, i, objects.NotInScheme(obj)))
+			}
+		}
+	}
+	return texts
 }
 
 // differ returns what compares. First, unless nil, notes the first difference, if the Differ is one of this package.

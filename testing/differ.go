@@ -200,7 +200,7 @@ var (
 
 	// NormalizePatch compares fields with the name Patch as JSON. The operations of a JSON patch are compared in order.
 	// If one side is not JSON, both are compared as bytes.
-	NormalizePatch = check.NormalizePatch
+	NormalizePatch cmp.Option = check.NormalizePatch
 )
 
 // The colours of a diff. They have an effect only if the environment variable COLOR_DIFF is set, to any value.

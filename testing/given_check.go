@@ -153,12 +153,7 @@ func (c *ExpectConfig) stored(name string, obj client.Object) (client.Object, er
 		return stored, nil
 	}
 	if _, _, err := c.Scheme.ObjectKinds(stored); runtime.IsNotRegisteredError(err) {
-		return nil, fmt.Errorf("%s: %s", name, notInScheme(stored))
+		return nil, fmt.Errorf("%s: %s", name, objects.NotInScheme(stored))
 	}
 	return stored, nil
-}
-
-// notInScheme says what to do about an object whose type is not in the scheme.
-func notInScheme(obj runtime.Object) string {
-	return fmt.Sprintf("the type %T is not in the scheme of the table: %s", obj, objects.Register(obj))
 }

@@ -61,6 +61,11 @@ func Register(obj runtime.Object) string {
 	return "call AddToScheme of the package " + t.PkgPath()
 }
 
+// NotInScheme says what to do about an object whose type is not in the scheme of a table.
+func NotInScheme(obj runtime.Object) string {
+	return fmt.Sprintf("the type %T is not in the scheme of the table: %s", obj, Register(obj))
+}
+
 // Path returns namespace/name, or the name alone of an object without a namespace.
 func Path(namespace, name string) string {
 	if namespace == "" {

@@ -1,4 +1,6 @@
-package testing
+// Package explain says what may be the cause of a failure: mistakes in the objects of a row that its differences do not
+// show. It needs what the row gives and the calls that internal/recording has recorded. The row calls it.
+package explain
 
 import (
 	"fmt"
@@ -7,6 +9,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgotesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/testing/internal/check"
@@ -14,25 +18,53 @@ import (
 	"github.com/espalier-dev/espalier/testing/internal/recording"
 )
 
-// explanations returns what may be the cause of a failure: mistakes in a row that its differences do not show.
-func (r *caseRun) explanations() []string {
+// Config is what a row gives, and what was called.
+type Config struct {
+	Scheme *runtime.Scheme
+	// Given are the GivenObjects of the row, and APIGiven its APIGivenObjects.
+	Given, APIGiven []client.Object
+	// Client and APIReader are those of the config.
+	Client, APIReader *recording.Client
+}
+
+// Failure returns what may be wrong in a row that failed.
+func (c Config) Failure() []string {
+	given, apiGiven := c.named("GivenObjects", c.Given), c.named("APIGivenObjects", c.APIGiven)
 	var texts []string
-	if r.request != nil {
-		if text, _ := r.expect.missingRequest(*r.request); text != "" {
+	for _, made := range c.creates() {
+		if text := made.explain(given); text != "" {
 			texts = append(texts, text)
 		}
 	}
-	calls, failed := r.expect.made().client.Offered()
-	if r.lacksError && len(r.expect.WithReactors) > 0 && !failed {
-		text := "no reactor made a call fail; the calls were: " + strings.Join(calls, ", ")
-		texts = append(texts, strings.TrimSuffix(text, ": "))
+	texts = append(texts, explainReads(c.Client.Reads(), given, apiGiven,
+		"which does not have the APIGivenObjects; it is among the APIGivenObjects", "the client")...)
+	return append(texts, explainReads(c.APIReader.Reads(), apiGiven, given,
+		"which has the APIGivenObjects only; it is among the GivenObjects", "the APIReader")...)
+}
+
+// MissingRequest says that the object of a request is not given, and whether others of its type are. The text is empty
+// if the object is given. The type is that of the first object of that name that was read.
+func (c Config) MissingRequest(request types.NamespacedName) (text string, others bool) {
+	reads := c.Client.Reads()
+	i := slices.IndexFunc(reads, func(r recording.Read) bool { return r.Key == request })
+	if i < 0 || !reads[i].Missed {
+		return "", false
 	}
-	for _, c := range append([]*ExpectConfig{r.expect}, r.inOrder()...) {
-		for _, text := range c.explanations() {
-			texts = append(texts, text+c.suffix())
+	key := objects.NewKey(reads[i].Kind, request)
+	text = fmt.Sprintf("the request is for %s, which is not given", key)
+	if request.Name == "" {
+		text = "the Request is empty"
+	}
+	var given []string
+	for _, obj := range c.named("", c.Given) {
+		if obj.key.GroupKind() == key.GroupKind() {
+			given = append(given, obj.key.String())
 		}
 	}
-	return texts
+	if len(given) == 0 {
+		return text, false
+	}
+	return text + "; given is " + strings.Join(given, ", "), true
 }
 
 // givenObject is an object that a config was given.
@@ -44,8 +76,8 @@ type givenObject struct {
 	controller *metav1.OwnerReference
 }
 
-// givenObjects returns the objects of a field that have a kind.
-func (c *ExpectConfig) givenObjects(field string, objs []client.Object) []givenObject {
+// named returns the objects of a field that have a kind.
+func (c Config) named(field string, objs []client.Object) []givenObject {
 	var all []givenObject
 	for i, obj := range objs {
 		obj = objects.Copy(obj)
@@ -57,50 +89,6 @@ func (c *ExpectConfig) givenObjects(field string, objs []client.Object) []givenO
 	return all
 }
 
-// explanations returns what may be wrong in the row of a failed test.
-func (c *ExpectConfig) explanations() []string {
-	given := c.givenObjects("GivenObjects", c.GivenObjects)
-	apiGiven := c.givenObjects("APIGivenObjects", c.APIGivenObjects)
-	var texts []string
-	for _, made := range c.creates() {
-		if text := made.explain(given); text != "" {
-			texts = append(texts, text)
-		}
-	}
-	reads := func(reader client.Reader) []recording.Read {
-		if recorded, ok := reader.(*recording.Client); ok {
-			return recorded.Reads()
-		}
-		return nil
-	}
-	config := c.made().config
-	texts = append(texts, explainReads(reads(config.Client), given, apiGiven,
-		"which does not have the APIGivenObjects; it is among the APIGivenObjects", "the client")...)
-	texts = append(texts, explainReads(reads(config.APIReader), apiGiven, given,
-		"which has the APIGivenObjects only; it is among the GivenObjects", "the APIReader")...)
-	for _, list := range []struct {
-		field   string
-		objects []client.Object
-	}{
-		{"ExpectCreates", c.ExpectCreates}, {"ExpectUpdates", c.ExpectUpdates},
-		{"ExpectStatusUpdates", c.ExpectStatusUpdates},
-	} {
-		for i, obj := range list.objects {
-			obj := objects.Copy(obj)
-			if _, _, err := c.Scheme.ObjectKinds(obj); runtime.IsNotRegisteredError(err) && !isInventory(obj) {
-				texts = append(texts, fmt.Sprintf("%s[%d]: %s", list.field, i, notInScheme(obj)))
-			}
-		}
-	}
-	slices.Sort(texts)
-	return slices.Compact(texts)
-}
-
-func isInventory(obj client.Object) bool {
-	_, ok := obj.(*Inventory)
-	return ok
-}
-
 // create is an object that the code under test creates, or applies.
 type create struct {
 	key          objects.Key
@@ -110,23 +98,25 @@ type create struct {
 }
 
 // creates returns the objects that were created or applied through the client.
-func (c *ExpectConfig) creates() []create {
-	var all []create
-	for _, action := range c.made().client.CreateActions {
-		obj, ok := action.GetObject().(client.Object)
-		if !ok {
-			continue
-		}
+func (c Config) creates() []create {
+	keyOf := func(action clientgotesting.Action, name string) objects.Key {
 		kind := action.GetResource().GroupVersion().WithKind(action.GetResource().Resource)
-		key := objects.NewKey(kind, client.ObjectKeyFromObject(obj))
-		controller := metav1.GetControllerOf(obj)
-		all = append(all, create{key: key, generateName: obj.GetGenerateName(), controller: controller})
+		return objects.NewKey(kind, types.NamespacedName{Namespace: action.GetNamespace(), Name: name})
 	}
-	for _, action := range c.made().client.ApplyActions {
-		target := targetObject(action)
-		key := objects.NewKey(target.GetObjectKind().GroupVersionKind(), client.ObjectKeyFromObject(target))
+	var all []create
+	for _, action := range c.Client.CreateActions {
+		if obj, ok := action.GetObject().(client.Object); ok {
+			all = append(all, create{
+				key: keyOf(action, obj.GetName()), generateName: obj.GetGenerateName(),
+				controller: metav1.GetControllerOf(obj),
+			})
+		}
+	}
+	for _, action := range c.Client.ApplyActions {
 		controller := controllerIn(check.Sent(action.GetApplyConfiguration()))
-		all = append(all, create{key: key, controller: controller, applied: true})
+		all = append(all, create{
+			key: keyOf(action, recording.NameOf(action)), controller: controller, applied: true,
+		})
 	}
 	return all
 }
