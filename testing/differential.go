@@ -110,7 +110,7 @@ func (s *comparedServer) client(scheme *runtime.Scheme) (client.WithWatch, error
 
 // chooseServers says for each faithful config with which real API server it is compared: with its Server, or with that
 // of Main.
-func (r *caseRun) chooseServers(t *testing.T, row faithfulFields) {
+func (r *caseRun) chooseServers(t *testing.T, row row) {
 	t.Helper()
 	for _, c := range append(r.inOrder(), r.expect) {
 		if !c.faithful {
@@ -132,7 +132,7 @@ func (r *caseRun) chooseServers(t *testing.T, row faithfulFields) {
 }
 
 // inMemoryAlone says why a config of a row is not compared with the API server of Main, empty if it is.
-func (c *ExpectConfig) inMemoryAlone(row faithfulFields) string {
+func (c *ExpectConfig) inMemoryAlone(row row) string {
 	switch {
 	case !row.fault.isZero():
 		return "it pins a Fault"

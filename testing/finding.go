@@ -24,7 +24,7 @@ func (r *replayed) fail(t *testing.T, ctx context.Context, findings []replay.Fin
 		return
 	}
 	first, others, paste := findings[0], findings[1:], ""
-	if r.fault.isZero() {
+	if r.row.fault.isZero() {
 		shrinking, cancel := beforeDeadline(ctx)
 		defer cancel()
 		var kept []shrunk
@@ -33,7 +33,7 @@ func (r *replayed) fail(t *testing.T, ctx context.Context, findings []replay.Fin
 		}, first, options)
 		paste = "\nTo replay this alone, paste the row:\n" + r.pastable(Fault{faults: first.Faults}, kept)
 	}
-	r.origin.Fail(t, words.Failure{
+	r.row.origin.Fail(t, words.Failure{
 		Headline: fmt.Sprintf("replayed with %s, the row ends in another way", Fault{faults: first.Faults}),
 		Details:  first.String() + listed(others) + paste,
 	})
@@ -42,7 +42,7 @@ func (r *replayed) fail(t *testing.T, ctx context.Context, findings []replay.Fin
 // failUnrest fails the test for requests that go on without a fault.
 func (r *replayed) failUnrest(t *testing.T, f replay.Finding) {
 	t.Helper()
-	r.origin.Fail(t, words.Failure{
+	r.row.origin.Fail(t, words.Failure{
 		Headline: "without a fault, the row never comes to rest",
 		Details: f.String() + `
 The requests after the first find what it has left: let them change nothing and return no error. If the code waits for
@@ -78,7 +78,7 @@ type shrunk struct {
 // the row gives.
 func (r *replayed) shrinkable() []shrunk {
 	var all []shrunk
-	if r.prepares {
+	if r.row.prepare != nil {
 		return nil
 	}
 	for i, obj := range r.expect.GivenObjects {
@@ -95,7 +95,7 @@ func (r *replayed) shrinkable() []shrunk {
 // with returns the config of the row with those of the shrinkable objects that are kept.
 func (r *replayed) with(kept []shrunk) ExpectConfig {
 	c := *r.expect
-	if r.prepares {
+	if r.row.prepare != nil {
 		return c
 	}
 	c.GivenObjects, c.APIGivenObjects, c.reconciled = nil, nil, -1
@@ -115,15 +115,15 @@ func (r *replayed) with(kept []shrunk) ExpectConfig {
 
 // pastable returns the row with a fault, those of the shrinkable objects that are kept, and no expectations.
 func (r *replayed) pastable(fault Fault, kept []shrunk) string {
-	paste := r.origin.NewPaste(r.name + ": " + fault.String())
-	row := reflect.ValueOf(r.row).Elem()
+	paste := r.row.origin.NewPaste(*r.row.name + ": " + fault.String())
+	row := reflect.ValueOf(r.inTable).Elem()
 	for i := range row.NumField() {
 		field, value := row.Type().Field(i), row.Field(i)
 		if !field.IsExported() || value.IsZero() || isExpectation(field.Name) || unpasted[field.Name] {
 			continue
 		}
 		list, isList := value.Interface().([]client.Object)
-		if !isList || r.prepares || !strings.HasSuffix(field.Name, "GivenObjects") {
+		if !isList || r.row.prepare != nil || !strings.HasSuffix(field.Name, "GivenObjects") {
 			paste.Field(field.Name, value.Interface())
 			continue
 		}

@@ -109,10 +109,7 @@ type ReconcilerTestCase struct {
 	// waits has to be made in the bubble, by Prepare or by the factory.
 	VirtualTime bool
 
-	// faithful says that the row is one of NodeTests or RootTests.
-	faithful bool
-	// origin is where the table of the case is run.
-	origin *words.Origin
+	mark
 }
 
 // ReconcilerTests are cases by name. They run in no particular order.
@@ -186,7 +183,7 @@ func (tc *ReconcilerTestCase) runOnce(t *testing.T, scheme *runtime.Scheme, fact
 
 	outcome{
 		result: result, err: err, expectedResult: tc.ExpectedResult, unrest: unrest,
-		shouldErr: tc.ShouldErr, expectedErr: tc.ExpectedErr, verify: tc.Verify, differ: tc.Differ,
+		shouldErr: tc.ShouldErr, expectedErr: tc.ExpectedErr, verify: tc.Verify,
 	}.assert(t, run)
 	run.assert(t)
 	tc.checkRequest(t, run.expect)
@@ -196,14 +193,21 @@ func (tc *ReconcilerTestCase) runOnce(t *testing.T, scheme *runtime.Scheme, fact
 // give says which of the given objects the request may be for: its kind is not known.
 func (tc *ReconcilerTestCase) give(c *ExpectConfig) { c.requested = &tc.Request.NamespacedName }
 
-func (tc *ReconcilerTestCase) fields() caseFields[ReconcilerTestCase] {
-	return caseFields[ReconcilerTestCase]{
-		origin: &tc.origin,
-		name:   &tc.Name, focus: tc.Focus, skip: tc.Skip, metadata: &tc.Metadata, now: &tc.Now, differ: &tc.Differ,
-		additional: tc.AdditionalConfigs, prepare: tc.Prepare, cleanUp: tc.CleanUp,
-		faithful: faithfulFields{
-			tc.faithful, tc.VirtualTime, builds(tc.WithClientBuilder, tc.AdditionalConfigs),
-			tc.Fault, tc.Replays, tc.Externals, tc.Until,
+func (tc *ReconcilerTestCase) row() row {
+	return row{
+		mark: &tc.mark, name: &tc.Name, metadata: &tc.Metadata, now: &tc.Now, focus: tc.Focus, skip: tc.Skip,
+		config: ExpectConfig{
+			WithReactors: tc.WithReactors, WithClientBuilder: tc.WithClientBuilder,
+			StatusSubResourceTypes: tc.StatusSubResourceTypes, GivenObjects: tc.GivenObjects,
+			APIGivenObjects: tc.APIGivenObjects, GivenAPIResources: tc.GivenAPIResources,
+			GivenIndexes: tc.GivenIndexes, GivenTracks: tc.GivenTracks, Differ: tc.Differ, Server: tc.Server,
+			ExpectTracks: tc.ExpectTracks, ExpectEvents: tc.ExpectEvents, ExpectApplies: tc.ExpectApplies,
+			ExpectCreates: tc.ExpectCreates, ExpectUpdates: tc.ExpectUpdates, ExpectPatches: tc.ExpectPatches,
+			ExpectDeletes: tc.ExpectDeletes, ExpectDeleteCollections: tc.ExpectDeleteCollections,
+			ExpectStatusUpdates: tc.ExpectStatusUpdates, ExpectStatusPatches: tc.ExpectStatusPatches,
+			ExpectStatusApplies: tc.ExpectStatusApplies, ExpectOrder: tc.ExpectOrder,
 		},
+		additional: tc.AdditionalConfigs, prepare: preparing(tc, tc.Prepare), cleanUp: cleaning(tc, tc.CleanUp),
+		virtual: tc.VirtualTime, fault: tc.Fault, replays: tc.Replays, externals: tc.Externals, until: tc.Until,
 	}
 }

@@ -25,20 +25,18 @@ import (
 
 // replayed is a row that has passed and is replayed with faults.
 type replayed struct {
-	faithfulFields
-	// row is a pointer to the case as it is in the table, before Prepare.
-	row    any
-	name   string
-	origin *words.Origin
+	// row is the row as Prepare left it.
+	row row
+	// inTable is a pointer to the case as it is in the table, before Prepare.
+	inTable any
 	// not says why the row is not replayed; empty if it is.
 	not string
-	now time.Time
 	// expect is the config of the row, and additional are its AdditionalConfigs by name, as Prepare left them.
 	expect     *ExpectConfig
 	additional map[string]*ExpectConfig
 	request    reconcilers.Request
-	// ofNode says that the row is one of a node, which always has its resource; prepares, that it has a Prepare.
-	ofNode, prepares bool
+	// ofNode says that the row is one of a node, which always has its resource.
+	ofNode bool
 	// own are the writes of the row's own run; nil if they are not compared. First are those of the first run without a
 	// fault, as far as the row goes; nil until then.
 	own, first writes
@@ -70,19 +68,19 @@ type attempt struct {
 
 // runAndReplay runs a case, and its replays if it is a faithful one and passes. They start from the case as it was
 // given, before Prepare.
-func runAndReplay[Case any, P testCase[Case]](
+func runAndReplay[Case any, P caseOf[Case]](
 	t *testing.T, tc P, run func(t *testing.T) writes, replays func(given P) *replayed,
 ) {
 	t.Helper()
 	given := new(Case)
 	*given = *tc
 	var own writes
-	inVirtualTime(t, tc.fields().faithful.virtual, func(t *testing.T) {
+	inVirtualTime(t, tc.row().virtual, func(t *testing.T) {
 		t.Helper()
 		own = run(t)
 	})
-	if f := tc.fields(); f.faithful.faithful && !t.Failed() {
-		*P(given).fields().origin = *f.origin
+	if row := tc.row(); row.faithful && !t.Failed() {
+		P(given).row().origin = row.origin
 		r := replays(given)
 		r.own = own
 		r.run(t)
@@ -91,20 +89,16 @@ func runAndReplay[Case any, P testCase[Case]](
 
 // replaysOf returns the replays of a case. Given is the case as it is in the table, and prepared as Prepare left it.
 // Give completes the config of prepared. Start calls the factory for a case.
-func replaysOf[Case any, P testCase[Case]](
+func replaysOf[Case any, P caseOf[Case]](
 	given, prepared P, scheme *runtime.Scheme,
 	contexts func(context.Context) context.Context, give func(*ExpectConfig),
 	start func(t *testing.T, tc *Case, c reconcilers.Config) (reconcile.Reconciler, error),
 ) *replayed {
-	f := prepared.fields()
-	r := &replayed{
-		faithfulFields: f.faithful, row: given, name: *f.name, origin: *f.origin, now: *f.now,
-		expect:     expectConfigOf(prepared, scheme),
-		additional: additionalConfigs(f.additional, scheme, *f.differ),
-		prepares:   f.prepare != nil,
-	}
+	r := &replayed{row: prepared.row(), inTable: given}
+	now := *r.row.now
+	r.expect, r.additional = r.row.configs(scheme)
 	for _, c := range r.configs() {
-		c.faithful, c.reconciled, c.now = true, -1, func() time.Time { return r.now }
+		c.faithful, c.reconciled, c.now = true, -1, func() time.Time { return now }
 	}
 	give(r.expect)
 	r.not = r.cannot()
@@ -112,25 +106,22 @@ func replaysOf[Case any, P testCase[Case]](
 		t.Helper()
 		tc := new(Case)
 		*tc = *given
-		copied := P(tc).fields()
-		*copied.metadata = maps.Clone(*copied.metadata)
-		if *copied.metadata == nil {
-			*copied.metadata = map[string]any{}
-		}
-		*copied.now = r.now
-		copied.faithful.reset()
-		ctx, err := prepare(t, contexts(ctx), P(tc))
+		copied := P(tc).row()
+		*copied.metadata, *copied.now = maps.Clone(*copied.metadata), now
+		copied.complete(P(tc))
+		copied.reset()
+		ctx, err := copied.prepared(t, contexts(ctx))
 		if err != nil {
 			return nil, err
 		}
-		prepared := P(tc).fields()
-		if problem := prepared.faithful.problem(); problem != "" {
+		prepared := P(tc).row()
+		if problem := prepared.problem(); problem != "" {
 			return nil, errors.New(problem)
 		}
-		a := &attempt{ctx: ctx, at: r.now, externals: prepared.faithful.externals, end: func() error { return nil }}
+		a := &attempt{ctx: ctx, at: now, externals: prepared.externals, end: func() error { return nil }}
 		a.start = func(c reconcilers.Config) (reconcile.Reconciler, error) { return start(t, tc, c) }
 		if prepared.cleanUp != nil {
-			a.end = func() error { return prepared.cleanUp(t, ctx, tc) }
+			a.end = func() error { return prepared.cleanUp(t, ctx) }
 		}
 		return a, nil
 	}
@@ -146,8 +137,8 @@ func (r *replayed) configs() []*ExpectConfig {
 func (r *replayed) cannot() string {
 	has := func(is func(*ExpectConfig) bool) bool { return slices.ContainsFunc(r.configs(), is) }
 	switch {
-	case r.replays.not != "":
-		return r.replays.not
+	case r.row.replays.not != "":
+		return r.row.replays.not
 	case has(func(c *ExpectConfig) bool { return len(c.WithReactors) > 0 }):
 		return "it has reactors"
 	case has(func(c *ExpectConfig) bool { return c.Server != nil }):
@@ -165,9 +156,9 @@ func (r *replayed) run(t *testing.T) {
 	defer words.FailOnPanic(t)
 	r.t = t
 	switch {
-	case faultFlag == faultsOff && r.fault.isZero():
+	case faultFlag == faultsOff && r.row.fault.isZero():
 		return
-	case r.not != "" && !r.fault.isZero():
+	case r.not != "" && !r.row.fault.isZero():
 		t.Fatalf("the Fault cannot be replayed: %s", r.not)
 	case r.not != "":
 		t.Logf("not replayed: %s", r.not)
@@ -179,8 +170,8 @@ func (r *replayed) run(t *testing.T) {
 	if err != nil {
 		t.Fatalf("the row cannot be replayed: %s", err)
 	}
-	options := r.replays.options(faultFlag, testing.Short())
-	if !r.fault.isZero() {
+	options := r.row.replays.options(faultFlag, testing.Short())
+	if !r.row.fault.isZero() {
 		r.runPinned(t, ctx, program, options)
 		return
 	}
@@ -207,7 +198,7 @@ func (r *replayed) explore(t *testing.T, ctx context.Context, program replay.Pro
 	if err == nil && report.NotReplayed == "" {
 		r.compareOwn(t)
 	}
-	if note := r.outside.unobserved(r.externals); note != "" {
+	if note := r.outside.unobserved(r.row.externals); note != "" {
 		t.Logf("Note: %s", note)
 	}
 	r.fail(t, ctx, report.Findings, options)
@@ -234,12 +225,12 @@ func beforeDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
 // runPinned replays the row with its Fault.
 func (r *replayed) runPinned(t *testing.T, ctx context.Context, program replay.Program, options replay.Options) {
 	t.Helper()
-	finding, err := replay.Run(ctx, program, r.fault.faults, options)
+	finding, err := replay.Run(ctx, program, r.row.fault.faults, options)
 	switch {
 	case err != nil:
-		t.Errorf("the row cannot be replayed with %s: %s", r.fault, err)
+		t.Errorf("the row cannot be replayed with %s: %s", r.row.fault, err)
 	case finding == nil:
-		t.Logf("replayed with %s: it ends as without", r.fault)
+		t.Logf("replayed with %s: it ends as without", r.row.fault)
 	default:
 		r.fail(t, ctx, []replay.Finding{*finding}, options)
 	}
@@ -262,17 +253,17 @@ func (r *replayed) program(t *testing.T, own ExpectConfig) (replay.Program, erro
 		add(name, *c)
 	}
 	var externals []replay.External
-	for i := range r.externals {
+	for i := range r.row.externals {
 		externals = append(externals, replay.External{End: func() any { return r.external(i).End() }})
 	}
 	if len(problems) > 0 {
 		return replay.Program{}, errors.New(strings.Join(problems, "; "))
 	}
 	program := replay.Program{
-		Clusters: clusters, Now: r.now, Externals: externals, Begin: r.beginRun, Start: r.start,
+		Clusters: clusters, Now: *r.row.now, Externals: externals, Begin: r.beginRun, Start: r.start,
 		IgnoreObserved: r.ofNode,
 	}
-	if r.virtual {
+	if r.row.virtual {
 		program.Within = r.inBubble
 	}
 	return program, nil
@@ -296,7 +287,7 @@ func (r *replayed) external(i int) External {
 	if r.current != nil && i < len(r.current.externals) {
 		return r.current.externals[i]
 	}
-	return r.externals[i]
+	return r.row.externals[i]
 }
 
 // beginRun calls the Prepare of a run, and returns what calls its CleanUp. Their context ends after CleanUp.
@@ -337,10 +328,10 @@ func (r *replayed) start(_ context.Context, w *replay.World) (replay.Instance, e
 		return nil, err
 	}
 	return func(ctx context.Context) (reconcile.Result, error) {
-		run.pass(w.Now(), r.virtual)
+		run.pass(w.Now(), r.row.virtual)
 		ctx = context.WithValue(ctx, outsideKey{}, outside{w, &r.outside})
 		result, err := reconciler.Reconcile(merged{Context: ctx, first: ctx, second: prepared}, r.request)
-		if !r.until.rest {
+		if !r.row.until.rest {
 			r.noteFirst(run)
 		}
 		return queued(result), err

@@ -60,7 +60,7 @@ func (r *replayed) compareOwn(t *testing.T) {
 		if slices.Equal(own, first) {
 			continue
 		}
-		r.origin.Fail(t, words.Failure{
+		r.row.origin.Fail(t, words.Failure{
 			Headline: "without a fault, a new instance of the code makes other writes than that of the row",
 			Details: fmt.Sprintf("  the row:      %s\n  new instance: %s", listOf(own), listOf(first)) + `
 So something outlives the instance: a variable of a package or of the test, or a service that the code calls. Make it

@@ -71,8 +71,7 @@ type SetupTestCase struct {
 	// CleanUp runs last, with the context of Prepare, also if the case failed.
 	CleanUp func(t *testing.T, ctx context.Context, tc *SetupTestCase) error
 
-	// origin is where the table of the case is run.
-	origin *words.Origin
+	mark
 }
 
 // VerifySetupFunc checks the outcome of a set-up where the fields of a test case are not enough.
@@ -183,10 +182,16 @@ func (tc *SetupTestCase) Run(t *testing.T, scheme *runtime.Scheme, factory Setup
 	run.assert(t)
 }
 
-func (tc *SetupTestCase) fields() caseFields[SetupTestCase] {
-	return caseFields[SetupTestCase]{
-		origin: &tc.origin, name: &tc.Name, focus: tc.Focus, skip: tc.Skip, metadata: &tc.Metadata, now: new(time.Time),
-		differ: new(Differ), prepare: tc.Prepare, cleanUp: tc.CleanUp,
+func (tc *SetupTestCase) row() row {
+	return row{
+		mark: &tc.mark, name: &tc.Name, metadata: &tc.Metadata, now: new(time.Time), focus: tc.Focus, skip: tc.Skip,
+		config: ExpectConfig{
+			WithReactors: tc.WithReactors, WithClientBuilder: tc.WithClientBuilder,
+			StatusSubResourceTypes: tc.StatusSubResourceTypes, GivenObjects: tc.GivenObjects,
+			APIGivenObjects: tc.APIGivenObjects, GivenAPIResources: tc.GivenAPIResources,
+			GivenTracks: tc.GivenTracks,
+		},
+		prepare: preparing(tc, tc.Prepare), cleanUp: cleaning(tc, tc.CleanUp),
 	}
 }
 

@@ -129,12 +129,7 @@ type SubReconcilerTestCase[Type client.Object] struct {
 	// waits has to be made in the bubble, by Prepare or by the factory. Such a row has no AdditionalReconciles.
 	VirtualTime bool
 
-	// faithful says that the row is one of NodeTests or RootTests.
-	faithful bool
-	// continues says that the row is one of the AdditionalReconciles of another.
-	continues bool
-	// origin is where the table of the case is run.
-	origin *words.Origin
+	mark
 }
 
 // VerifyStashedValueFunc compares a value of the stash with the expected one.
@@ -234,15 +229,22 @@ func (tc *SubReconcilerTestCase[Type]) give(c *ExpectConfig) {
 	}
 }
 
-func (tc *SubReconcilerTestCase[Type]) fields() caseFields[SubReconcilerTestCase[Type]] {
-	return caseFields[SubReconcilerTestCase[Type]]{
-		origin: &tc.origin,
-		name:   &tc.Name, focus: tc.Focus, skip: tc.Skip, metadata: &tc.Metadata, now: &tc.Now, differ: &tc.Differ,
-		additional: tc.AdditionalConfigs, prepare: tc.Prepare, cleanUp: tc.CleanUp,
-		faithful: faithfulFields{
-			tc.faithful, tc.VirtualTime, builds(tc.WithClientBuilder, tc.AdditionalConfigs),
-			tc.Fault, tc.Replays, tc.Externals, tc.Until,
+func (tc *SubReconcilerTestCase[Type]) row() row {
+	return row{
+		mark: &tc.mark, name: &tc.Name, metadata: &tc.Metadata, now: &tc.Now, focus: tc.Focus, skip: tc.Skip,
+		config: ExpectConfig{
+			WithReactors: tc.WithReactors, WithClientBuilder: tc.WithClientBuilder,
+			StatusSubResourceTypes: tc.StatusSubResourceTypes, GivenObjects: tc.GivenObjects,
+			APIGivenObjects: tc.APIGivenObjects, GivenAPIResources: tc.GivenAPIResources,
+			GivenIndexes: tc.GivenIndexes, GivenTracks: tc.GivenTracks, Differ: tc.Differ, Server: tc.Server,
+			ExpectTracks: tc.ExpectTracks, ExpectEvents: tc.ExpectEvents, ExpectApplies: tc.ExpectApplies,
+			ExpectCreates: tc.ExpectCreates, ExpectUpdates: tc.ExpectUpdates, ExpectPatches: tc.ExpectPatches,
+			ExpectDeletes: tc.ExpectDeletes, ExpectDeleteCollections: tc.ExpectDeleteCollections,
+			ExpectStatusUpdates: tc.ExpectStatusUpdates, ExpectStatusPatches: tc.ExpectStatusPatches,
+			ExpectStatusApplies: tc.ExpectStatusApplies, ExpectOrder: tc.ExpectOrder,
 		},
+		additional: tc.AdditionalConfigs, prepare: preparing(tc, tc.Prepare), cleanUp: cleaning(tc, tc.CleanUp),
+		virtual: tc.VirtualTime, fault: tc.Fault, replays: tc.Replays, externals: tc.Externals, until: tc.Until,
 	}
 }
 
@@ -274,7 +276,7 @@ func (tc *SubReconcilerTestCase[Type]) reconcile(t *testing.T, run *caseRun, r r
 	}
 	outcome{
 		result: result, err: err, expectedResult: tc.ExpectedResult, unrest: unrest,
-		shouldErr: tc.ShouldErr, expectedErr: tc.ExpectedErr, verify: tc.Verify, differ: tc.Differ,
+		shouldErr: tc.ShouldErr, expectedErr: tc.ExpectedErr, verify: tc.Verify,
 	}.assert(t, run)
 	if run.expect.Server != nil {
 		check.WithServerFields(expected, last.resource)

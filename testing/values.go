@@ -2,6 +2,7 @@ package testing
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"testing"
@@ -10,10 +11,81 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/stash"
 	"github.com/espalier-dev/espalier/testing/internal/check"
 	"github.com/espalier-dev/espalier/testing/internal/objects"
+	"github.com/espalier-dev/espalier/testing/internal/words"
 )
+
+// assertError asserts that the error of a call is the expected one, or has its text. Without an expected error, it
+// asserts only whether there is one.
+func assertError(t *testing.T, call string, err, expected error, should bool) {
+	t.Helper()
+	if f, failed := errorFailure(call, err, expected, should); failed {
+		t.Error(f.Text())
+	}
+}
+
+// errorFailure is the failure of a call whose error is not the expected one.
+func errorFailure(call string, err, expected error, should bool) (words.Failure, bool) {
+	switch {
+	case expected == nil && (err != nil) != should:
+		return words.Failure{Headline: fmt.Sprintf("%s error = %v, ShouldErr %v", call, err, should)}, true
+	case expected != nil && (err == nil || !errors.Is(err, expected) && err.Error() != expected.Error()):
+		return words.Failure{Headline: fmt.Sprintf("%s error = %v, ExpectedErr %v", call, err, expected)}, true
+	}
+	return words.Failure{}, false
+}
+
+// outcome has the results of a reconcile and the expected ones.
+type outcome struct {
+	result reconcilers.Result
+	err    error
+	// unrest says that the requests go on.
+	unrest         error
+	expectedResult reconcilers.Result
+	shouldErr      bool
+	expectedErr    error
+	verify         VerifyFunc
+}
+
+func (o outcome) assert(t *testing.T, run *caseRun) {
+	t.Helper()
+	c := run.expect
+	if o.unrest != nil {
+		c.page().Add(t, words.Failure{Headline: o.unrest.Error()}, nil)
+	}
+	if f, failed := errorFailure("Reconcile()", o.err, o.expectedErr, o.shouldErr); failed {
+		c.page().Add(t, f, nil)
+		run.lacksError = o.err == nil
+	}
+	if o.err == nil || o.expectedErr != nil {
+		// Beside an error only the nodes above use the result, so tables that expect any error need not know it.
+		check.Value[reconcilers.Result]{Field: "ExpectedResult", Diff: by(c, Differ.Result)}.
+			Assert(c.page(), t, normalized(o.expectedResult), normalized(o.result))
+	}
+	if o.verify != nil {
+		o.verify(t, o.result, o.err)
+	}
+}
+
+// normalized clears the field that controller-runtime ignores beside RequeueAfter.
+func normalized(result reconcilers.Result) reconcilers.Result {
+	if result.RequeueAfter != 0 {
+		//lint:ignore SA1019 Trees for older versions still set it.
+		result.Requeue = false
+	}
+	return result
+}
+
+// expectPanic makes a test fail at the end of a call that does not panic but should. Defer it.
+func expectPanic(t *testing.T, call string) {
+	t.Helper()
+	if recover() == nil {
+		t.Errorf("expected %s to panic", call)
+	}
+}
 
 // assertResource asserts the resource of a sub-reconciler.
 func assertResource(t *testing.T, c *ExpectConfig, expected, actual client.Object) {
