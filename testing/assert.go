@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/testing/internal/check"
-	"github.com/espalier-dev/espalier/testing/internal/explain"
 	"github.com/espalier-dev/espalier/testing/internal/objects"
 	"github.com/espalier-dev/espalier/testing/internal/words"
 )
@@ -278,66 +277,23 @@ func assertObjects[A CreateAction](
 	}.Assert(c.page(), t, objects.CopyAll(expected), actions)
 }
 
-// asWritten returns literals with the shortest one first: without what only a faithful server sets.
-func (c *ExpectConfig) asWritten(literals []client.Object) []client.Object {
-	if _, kept := literals[0].(*Inventory); !c.faithful || kept {
-		return literals
-	}
-	return append([]client.Object{check.WithoutAnyServerSet(literals[0])}, literals...)
-}
-
-// explain explains what the config was given and what was called.
-func (c *ExpectConfig) explain() explain.Config {
-	made := c.made()
-	return explain.Config{
-		Scheme: c.Scheme, Given: c.GivenObjects, APIGiven: c.APIGivenObjects,
-		Client: made.client, APIReader: made.reader,
-	}
-}
-
-// notInScheme says which expected objects are of a type that is not in the scheme.
-func (c *ExpectConfig) notInScheme() []string {
-	var texts []string
-	for _, list := range []struct {
-		field   string
-		objects []client.Object
-	}{
-		{"ExpectCreates", c.ExpectCreates}, {"ExpectUpdates", c.ExpectUpdates},
-		{"ExpectStatusUpdates", c.ExpectStatusUpdates},
-	} {
-		for i, obj := range list.objects {
-			obj := objects.Copy(obj)
-			_, isInventory := obj.(*Inventory)
-			if _, _, err := c.Scheme.ObjectKinds(obj); runtime.IsNotRegisteredError(err) && !isInventory {
-				texts = append(texts, fmt.Sprintf("%s[%d]: %s", list.field, i, objects.NotInScheme(obj)))
-			}
-		}
-	}
-	return texts
-}
-
-// differ returns what compares. First, unless nil, notes the first difference, if the Differ is one of this package.
-func (c *ExpectConfig) differ(first *check.First) Differ {
-	d := c.Differ
-	if d == nil {
-		d = DefaultDiffer
-	}
-	if own, ok := d.(differ); ok {
-		own.first = first
-		return own
-	}
-	return d
-}
-
-// by returns a comparison by a method of the Differ.
-func by[T any](c *ExpectConfig, diff func(d Differ, expected, actual T) string) func(*check.First, T, T) string {
-	return func(first *check.First, expected, actual T) string { return diff(c.differ(first), expected, actual) }
-}
-
 // errorf remembers a failure and fails the test, if there is one.
 func (c *ExpectConfig) errorf(t *testing.T, format string, args ...any) {
 	if t != nil {
 		t.Helper()
 	}
 	c.page().Add(t, words.Failure{Headline: fmt.Sprintf(format, args...)}, nil)
+}
+
+// assert asserts the expectations of all configs, and fails the test for all that was reported.
+func (r *caseRun) assert(t *testing.T) {
+	t.Helper()
+	r.expect.AssertExpectations(t)
+	for _, c := range r.inOrder() {
+		c.AssertExpectations(t)
+	}
+	if t.Failed() || r.report.HasFailures() {
+		r.report.Notes = r.explanations()
+	}
+	r.report.Fail(t)
 }

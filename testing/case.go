@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -76,42 +75,6 @@ func (r *caseRun) stashAdditional(ctx context.Context) context.Context {
 		configs[name] = config.Config()
 	}
 	return reconcilers.StashAdditionalConfigs(ctx, configs)
-}
-
-// assert asserts the expectations of all configs, and fails the test for all that was reported.
-func (r *caseRun) assert(t *testing.T) {
-	t.Helper()
-	r.expect.AssertExpectations(t)
-	for _, c := range r.inOrder() {
-		c.AssertExpectations(t)
-	}
-	if t.Failed() || r.report.HasFailures() {
-		r.report.Notes = r.explanations()
-	}
-	r.report.Fail(t)
-}
-
-// explanations returns what may be the cause of a failure: mistakes in a row that its differences do not show.
-func (r *caseRun) explanations() []string {
-	var texts []string
-	if r.request != nil {
-		if text, _ := r.expect.explain().MissingRequest(r.request.NamespacedName); text != "" {
-			texts = append(texts, text)
-		}
-	}
-	calls, failed := r.expect.made().client.Offered()
-	if r.lacksError && len(r.expect.WithReactors) > 0 && !failed {
-		text := "no reactor made a call fail; the calls were: " + strings.Join(calls, ", ")
-		texts = append(texts, strings.TrimSuffix(text, ": "))
-	}
-	for _, c := range append([]*ExpectConfig{r.expect}, r.inOrder()...) {
-		of := append(c.explain().Failure(), c.notInScheme()...)
-		slices.Sort(of)
-		for _, text := range slices.Compact(of) {
-			texts = append(texts, text+c.suffix())
-		}
-	}
-	return texts
 }
 
 // inOrder returns the additional configs by name.

@@ -73,3 +73,30 @@ func (m merged) Value(key any) any {
 func at(ctx context.Context, now time.Time) context.Context {
 	return merged{Context: ctx, first: rtime.StashNow(context.Background(), now), second: ctx}
 }
+
+// beforeDeadline returns a context that ends a quarter of the time that is left, and at most ten seconds, before ctx
+// does: there is time to report what was found.
+func beforeDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithDeadline(ctx, deadline.Add(-min(time.Until(deadline)/4, 10*time.Second)))
+}
+
+// clock is the time of a row.
+type clock struct {
+	at time.Time
+	// virtual says that the time of the process passes too, at once.
+	virtual bool
+}
+
+func (c *clock) now() time.Time { return c.at }
+
+// pass lets time pass.
+func (c *clock) pass(delay time.Duration) {
+	c.at = c.at.Add(max(delay, 0))
+	if c.virtual {
+		time.Sleep(delay)
+	}
+}

@@ -174,6 +174,24 @@ func withoutDerivedPatch(r admission.Response) admission.Response {
 	return r
 }
 
+// differ returns what compares. First, unless nil, notes the first difference, if the Differ is one of this package.
+func (c *ExpectConfig) differ(first *check.First) Differ {
+	d := c.Differ
+	if d == nil {
+		d = DefaultDiffer
+	}
+	if own, ok := d.(differ); ok {
+		own.first = first
+		return own
+	}
+	return d
+}
+
+// by returns a comparison by a method of the Differ.
+func by[T any](c *ExpectConfig, diff func(d Differ, expected, actual T) string) func(*check.First, T, T) string {
+	return func(first *check.First, expected, actual T) string { return diff(c.differ(first), expected, actual) }
+}
+
 // Options for go-cmp. [DefaultDiffer] uses them.
 var (
 	// IgnoreLastTransitionTime ignores the transition times of conditions, in typed and unstructured objects.

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/duck"
+	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/testing/internal/objects"
 )
 
@@ -58,4 +59,21 @@ func (c *ExpectConfig) fetch(ctx context.Context, obj client.Object) error {
 		return nil
 	}
 	return c.made().client.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj)
+}
+
+// asGiven returns a copy of obj with the resource version that a given object has.
+func asGiven[Type client.Object](obj Type) Type {
+	c := objects.Copy(obj)
+	if c.GetResourceVersion() == "" {
+		c.SetResourceVersion(objects.GivenVersion)
+	}
+	return c
+}
+
+// copyOfValue returns a deep copy of an object, and any other value as it is.
+func copyOfValue(value any) any {
+	if obj, ok := value.(runtime.Object); ok && !gotype.IsNil(obj) {
+		return obj.DeepCopyObject()
+	}
+	return value
 }

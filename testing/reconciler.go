@@ -1,7 +1,9 @@
 package testing
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -210,4 +212,27 @@ func (tc *ReconcilerTestCase) row() row {
 		additional: tc.AdditionalConfigs, prepare: preparing(tc, tc.Prepare), cleanUp: cleaning(tc, tc.CleanUp),
 		virtual: tc.VirtualTime, fault: tc.Fault, replays: tc.Replays, externals: tc.Externals, until: tc.Until,
 	}
+}
+
+var errNoRoot = errors.New("the factory returned no reconciler")
+
+// replays returns the replays of the row, which Prepare left as prepared.
+func (tc *ReconcilerTestCase) replays(
+	prepared *ReconcilerTestCase, scheme *runtime.Scheme, factory ReconcilerFactory,
+) *replayed {
+	same := func(ctx context.Context) context.Context { return ctx }
+	r := replaysOf(tc, prepared, scheme, same, prepared.give, func(
+		t *testing.T, tc *ReconcilerTestCase, c reconcilers.Config,
+	) (reconcile.Reconciler, error) {
+		root := factory(t, tc, c)
+		if gotype.IsNil(root) {
+			return nil, errNoRoot
+		}
+		return root, nil
+	})
+	r.request = prepared.Request
+	if prepared.ShouldErr || prepared.ExpectedErr != nil {
+		r.not = cmp.Or(r.not, "it expects an error")
+	}
+	return r
 }

@@ -212,16 +212,6 @@ func advice(varying []string) string {
 	return fmt.Sprintf("\nIf that may be another each time, set:\n  Replays: rtesting.Replays{Ignore: %#v},", varying)
 }
 
-// beforeDeadline returns a context that ends a quarter of the time that is left, and at most ten seconds, before ctx
-// does: there is time to report what was found.
-func beforeDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
-	deadline, ok := ctx.Deadline()
-	if !ok {
-		return context.WithCancel(ctx)
-	}
-	return context.WithDeadline(ctx, deadline.Add(-min(time.Until(deadline)/4, 10*time.Second)))
-}
-
 // runPinned replays the row with its Fault.
 func (r *replayed) runPinned(t *testing.T, ctx context.Context, program replay.Program, options replay.Options) {
 	t.Helper()

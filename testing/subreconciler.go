@@ -1,7 +1,9 @@
 package testing
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"testing"
@@ -13,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/reconcilers"
@@ -374,19 +377,36 @@ func withRequest(ctx context.Context, c reconcilers.Config, resource client.Obje
 	return reconcilers.StashResourceType(ctx, objects.Copy(resource))
 }
 
-// asGiven returns a copy of obj with the resource version that a given object has.
-func asGiven[Type client.Object](obj Type) Type {
-	c := objects.Copy(obj)
-	if c.GetResourceVersion() == "" {
-		c.SetResourceVersion(objects.GivenVersion)
-	}
-	return c
-}
+var errNoNode = errors.New("the factory returned no sub-reconciler")
 
-// copyOfValue returns a deep copy of an object, and any other value as it is.
-func copyOfValue(value any) any {
-	if obj, ok := value.(runtime.Object); ok && !gotype.IsNil(obj) {
-		return obj.DeepCopyObject()
+// replays returns the replays of the row, which Prepare left as prepared. The node is the tree of a root, so that
+// errors, the status and requeues are handled as in production.
+func (tc *SubReconcilerTestCase[Type]) replays(
+	prepared *SubReconcilerTestCase[Type], scheme *runtime.Scheme, factory SubReconcilerFactory[Type],
+) *replayed {
+	r := replaysOf(tc, prepared, scheme, stash.WithContext, prepared.give, func(
+		t *testing.T, tc *SubReconcilerTestCase[Type], c reconcilers.Config,
+	) (reconcile.Reconciler, error) {
+		node := factory(t, tc, c)
+		if gotype.IsNil(node) {
+			return nil, errNoNode
+		}
+		return &reconcilers.ResourceReconciler[Type]{
+			Type: emptyOf(tc.Resource), Config: c,
+			Reconciler: stashing[Type]{node, tc.GivenStashedValues},
+			// The write of the observed generation alone leads to no other request.
+			KeepResultAfterStatusUpdate: true,
+		}, nil
+	})
+	r.ofNode = true
+	r.request.NamespacedName = client.ObjectKeyFromObject(prepared.Resource)
+	switch {
+	case expectsFailure(prepared.ShouldErr, prepared.ExpectedErr):
+		r.not = cmp.Or(r.not, "it expects an error")
+	case prepared.ShouldPanic:
+		r.not = cmp.Or(r.not, "it expects a panic")
+	case prepared.continues:
+		r.not = cmp.Or(r.not, "it goes on with the instance of another row")
 	}
-	return value
+	return r
 }

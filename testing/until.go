@@ -135,20 +135,3 @@ func (r *caseRun) settle() (seen bool) {
 	}
 	return seen
 }
-
-// clock is the time of a row.
-type clock struct {
-	at time.Time
-	// virtual says that the time of the process passes too, at once.
-	virtual bool
-}
-
-func (c *clock) now() time.Time { return c.at }
-
-// pass lets time pass.
-func (c *clock) pass(delay time.Duration) {
-	c.at = c.at.Add(max(delay, 0))
-	if c.virtual {
-		time.Sleep(delay)
-	}
-}
