@@ -31,7 +31,7 @@ func (c *ExpectConfig) AssertClientExpectations(t *testing.T) {
 	if t != nil {
 		t.Helper()
 	}
-	for _, problem := range c.made().problems {
+	for _, problem := range c.made().Problems {
 		c.errorf(t, "%s%s", problem, c.page().Suffix())
 	}
 	c.AssertClientApplyExpectations(t)
@@ -50,7 +50,7 @@ func (c *ExpectConfig) AssertClientApplyExpectations(t *testing.T) {
 	if t != nil {
 		t.Helper()
 	}
-	c.assertApplies(t, "ExpectApplies", "Apply", c.ExpectApplies, c.made().client.ApplyActions)
+	c.assertApplies(t, "ExpectApplies", "Apply", c.ExpectApplies, c.made().Client.ApplyActions)
 }
 
 // AssertClientCreateExpectations asserts ExpectCreates.
@@ -58,7 +58,7 @@ func (c *ExpectConfig) AssertClientCreateExpectations(t *testing.T) {
 	if t != nil {
 		t.Helper()
 	}
-	actions := c.made().client.CreateActions
+	actions := c.made().Client.CreateActions
 	assertObjects(c, t, "ExpectCreates", "Create", c.ExpectCreates, actions, Differ.ResourceCreate, objectLiterals)
 }
 
@@ -67,7 +67,7 @@ func (c *ExpectConfig) AssertClientUpdateExpectations(t *testing.T) {
 	if t != nil {
 		t.Helper()
 	}
-	actions := c.made().client.UpdateActions
+	actions := c.made().Client.UpdateActions
 	assertObjects(c, t, "ExpectUpdates", "Update", c.ExpectUpdates, actions, Differ.ResourceUpdate, objectLiterals)
 }
 
@@ -76,7 +76,7 @@ func (c *ExpectConfig) AssertClientPatchExpectations(t *testing.T) {
 	if t != nil {
 		t.Helper()
 	}
-	c.assertPatches(t, "ExpectPatches", "Patch", c.ExpectPatches, c.made().client.PatchActions)
+	c.assertPatches(t, "ExpectPatches", "Patch", c.ExpectPatches, c.made().Client.PatchActions)
 }
 
 // AssertClientDeleteExpectations asserts ExpectDeletes.
@@ -89,13 +89,13 @@ func (c *ExpectConfig) AssertClientDeleteExpectations(t *testing.T) {
 		Name:     func(r DeleteRef) string { return objects.Text(r.Kind, r.Namespace, r.Name) },
 		Observed: DeleteRef.observed, Found: NewDeleteRef,
 		Diff: func(first *check.First, expected, actual DeleteRef) string {
-			if c.faithful {
+			if c.how.Faithful {
 				actual.Preconditions = check.PreconditionsWithoutServerSet(expected.Preconditions, actual.Preconditions)
 			}
 			return c.differ(first).DeleteRef(expected, actual)
 		},
 		Literals: func(action DeleteAction) []DeleteRef { return deleteLiterals(action, c.Server != nil) },
-	}.Assert(c.page(), t, c.ExpectDeletes, c.made().client.DeleteActions)
+	}.Assert(c.page(), t, c.ExpectDeletes, c.made().Client.DeleteActions)
 }
 
 // AssertClientDeleteCollectionExpectations asserts ExpectDeleteCollections.
@@ -111,7 +111,7 @@ func (c *ExpectConfig) AssertClientDeleteCollectionExpectations(t *testing.T) {
 		Literals: func(action DeleteCollectionAction) []DeleteCollectionRef {
 			return []DeleteCollectionRef{NewDeleteCollectionRef(action).withoutEmptySelectors()}
 		},
-	}.Assert(c.page(), t, c.ExpectDeleteCollections, c.made().client.DeleteCollectionActions)
+	}.Assert(c.page(), t, c.ExpectDeleteCollections, c.made().Client.DeleteCollectionActions)
 }
 
 // AssertClientStatusUpdateExpectations asserts ExpectStatusUpdates.
@@ -120,7 +120,7 @@ func (c *ExpectConfig) AssertClientStatusUpdateExpectations(t *testing.T) {
 		t.Helper()
 	}
 	assertObjects(c, t, "ExpectStatusUpdates", "StatusUpdate",
-		c.ExpectStatusUpdates, c.made().client.StatusUpdateActions, Differ.ResourceStatusUpdate, statusLiterals)
+		c.ExpectStatusUpdates, c.made().Client.StatusUpdateActions, Differ.ResourceStatusUpdate, statusLiterals)
 }
 
 // AssertClientStatusPatchExpectations asserts ExpectStatusPatches.
@@ -128,7 +128,7 @@ func (c *ExpectConfig) AssertClientStatusPatchExpectations(t *testing.T) {
 	if t != nil {
 		t.Helper()
 	}
-	c.assertPatches(t, "ExpectStatusPatches", "StatusPatch", c.ExpectStatusPatches, c.made().client.StatusPatchActions)
+	c.assertPatches(t, "ExpectStatusPatches", "StatusPatch", c.ExpectStatusPatches, c.made().Client.StatusPatchActions)
 }
 
 // AssertClientStatusApplyExpectations asserts ExpectStatusApplies.
@@ -136,7 +136,7 @@ func (c *ExpectConfig) AssertClientStatusApplyExpectations(t *testing.T) {
 	if t != nil {
 		t.Helper()
 	}
-	c.assertApplies(t, "ExpectStatusApplies", "StatusApply", c.ExpectStatusApplies, c.made().client.StatusApplyActions)
+	c.assertApplies(t, "ExpectStatusApplies", "StatusApply", c.ExpectStatusApplies, c.made().Client.StatusApplyActions)
 }
 
 // AssertRecorderExpectations asserts ExpectEvents.
@@ -208,7 +208,7 @@ func (c *ExpectConfig) assertApplies(t *testing.T, field, kind string, expected 
 			if a, ok := expected.ApplyConfiguration.(applied); ok {
 				expected.ApplyConfiguration = a.like(actual.ApplyConfiguration)
 			}
-			if c.faithful {
+			if c.how.Faithful {
 				actual.ApplyConfiguration = check.AppliedWithoutServerSet(
 					expected.ApplyConfiguration, actual.ApplyConfiguration)
 			}
@@ -227,7 +227,7 @@ func (c *ExpectConfig) assertPatches(t *testing.T, field, kind string, expected 
 		Name:     func(r PatchRef) string { return objects.Text(r.Kind, r.Namespace, r.Name) },
 		Observed: PatchRef.observed, Found: NewPatchRef,
 		Diff: func(first *check.First, expected, actual PatchRef) string {
-			if c.faithful {
+			if c.how.Faithful {
 				actual = actual.withoutServerSet(expected)
 			}
 			return c.differ(first).PatchRef(expected, actual)
@@ -253,7 +253,7 @@ func assertObjects[A CreateAction](
 			check.WithServerFields(expected, actual)
 			return diff(c.differ(first), expected, actual)
 		}
-	case c.faithful:
+	case c.how.Faithful:
 		compare = func(first *check.First, expected, actual client.Object) string {
 			return diff(c.differ(first), expected, check.WithoutServerSet(expected, actual))
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -61,11 +62,31 @@ func begin(
 	r.expect, r.additional = row.configs(scheme)
 	for _, c := range append(slices.Collect(maps.Values(r.additional)), r.expect) {
 		c.report = r.report
-		c.faithful = row.faithful && c.WithClientBuilder == nil
-		c.reconciled, c.now = -1, r.clock.now
+		c.how.Faithful = row.faithful && c.WithClientBuilder == nil
+		c.how.Reconciled, c.how.Now = -1, r.clock.now
 	}
 	r.chooseServers(t, row)
 	return r
+}
+
+// check fails the test at once if the config of a case cannot be made, or if its faithful API server cannot have what
+// is given: all other failures would be consequences.
+func (r *caseRun) check(t *testing.T) {
+	t.Helper()
+	if r.expect.Scheme == nil {
+		t.Fatal("the table needs a scheme")
+	}
+	for _, c := range append([]*ExpectConfig{r.expect}, r.inOrder()...) {
+		if err := c.check(r.resource); err != nil {
+			t.Fatalf("%s%s", err, c.suffix())
+		}
+		if !c.how.Faithful {
+			continue
+		}
+		if problems := c.made().Problems; len(problems) > 0 {
+			t.Fatalf("%s%s", strings.Join(problems, "\n"), c.suffix())
+		}
+	}
 }
 
 // stashAdditional adds the additional configs to ctx.

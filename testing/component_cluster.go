@@ -47,7 +47,7 @@ func (r Rollout[Type]) newCluster(resource Type, given []client.Object) *cluster
 	}
 	c.config = c.expect.Config()
 	c.config.APIReader = c.config.Client
-	c.unrecorded = c.expect.made().client.Client
+	c.unrecorded = c.expect.made().Client.Client
 	for _, obj := range given {
 		c.given = append(c.given, c.keyOf(objects.Copy(obj)))
 	}
@@ -83,7 +83,7 @@ func (c *cluster[Type]) resource() (Type, error) {
 // namespace and name.
 func (c *cluster[Type]) objects(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	var keys []objects.Key
-	server := c.expect.made().server
+	server := c.expect.made().Memory
 	for _, resource := range server.Resources() {
 		for _, obj := range server.All(resource) {
 			if key := c.keyOf(obj); key != c.key {

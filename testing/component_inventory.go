@@ -1,6 +1,7 @@
 package testing
 
 import (
+	"errors"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +16,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/component/inventory"
 	"github.com/espalier-dev/espalier/testing/internal/check"
 	"github.com/espalier-dev/espalier/testing/internal/objects"
+	"github.com/espalier-dev/espalier/testing/internal/run"
 )
 
 // Inventory expects, in ExpectCreates and ExpectUpdates, a Secret or ConfigMap that keeps records of a component, which
@@ -39,11 +41,16 @@ type Inventory struct {
 	Records []apis.InventoryRecord
 }
 
-var _ client.Object = (*Inventory)(nil)
+var (
+	_ client.Object = (*Inventory)(nil)
+
+	errOnlyExpected = errors.New("an Inventory can only be expected: give the object that keeps it, from a Rollout")
+)
 
 // GetObjectKind returns the kind of the object that keeps the records. It cannot be changed.
 func (i *Inventory) GetObjectKind() schema.ObjectKind {
-	return &metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: i.Kind}
+	kind := &metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: i.Kind}
+	return run.OnlyExpected{ObjectKind: kind, Why: errOnlyExpected}
 }
 
 // DeepCopyObject returns a copy.

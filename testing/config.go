@@ -1,19 +1,18 @@
 package testing
 
 import (
+	"context"
 	"fmt"
-	"slices"
 	"sync"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/testing/internal/recording"
+	"github.com/espalier-dev/espalier/testing/internal/run"
 	"github.com/espalier-dev/espalier/testing/internal/words"
 )
 
@@ -100,17 +99,8 @@ type ExpectConfig struct {
 	// Nil is any order; empty is no write at all.
 	ExpectOrder []string
 
-	// faithful says that the API server in memory is a faithful one, see [NodeTests].
-	faithful bool
-	// reconciled is the index of the resource to reconcile among the GivenObjects, negative if it is not known.
-	reconciled int
-	// requested is the name of the resource to reconcile, if its kind is not known; nil if it is.
-	requested *types.NamespacedName
-	// real is the real API server with which a faithful config is compared; nil for none.
-	real client.WithWatch
-	// now is the time of writes to a faithful API server; nil is the real time.
-	now func() time.Time
-
+	// how says how the config of a row is run.
+	how run.How
 	// parts are made by Config, and nil before. A copy of a used ExpectConfig shares them.
 	parts *parts
 	// report is that of the row. It is nil in a test without a test case.
@@ -119,7 +109,7 @@ type ExpectConfig struct {
 
 // parts are the parts of a config, and the problems in making it.
 type parts struct {
-	backend
+	run.Server
 	config  reconcilers.Config
 	events  *eventList
 	tracker *recording.Tracker
@@ -156,24 +146,24 @@ func (c *ExpectConfig) suffix() string { return words.Page{Config: c.Name}.Suffi
 
 func (c *ExpectConfig) make() *parts {
 	journal := &recording.Journal{}
-	return c.assemble(journal, c.newBackend(journal))
+	return c.assemble(journal, c.given().Start(journal))
 }
 
 // assemble returns the parts of a config that works with an API server.
-func (c *ExpectConfig) assemble(journal *recording.Journal, b backend) *parts {
-	p := &parts{backend: b, journal: journal, report: c.report}
+func (c *ExpectConfig) assemble(journal *recording.Journal, server run.Server) *parts {
+	p := &parts{Server: server, journal: journal, report: c.report}
 	if p.report == nil {
 		p.report = &words.Report{}
 	}
 	p.tracker = recording.NewTracker(c.Scheme, journal)
 	if err := giveTracks(p.tracker, c.GivenTracks); err != nil {
-		p.problems = append(p.problems, fmt.Sprintf("GivenTracks cannot be tracked: %v", err))
+		p.Problems = append(p.Problems, fmt.Sprintf("GivenTracks cannot be tracked: %v", err))
 	}
 	p.events = &eventList{scheme: c.Scheme, journal: journal}
 	p.config = reconcilers.Config{
-		Client:        p.client,
-		APIReader:     p.reader,
-		Discovery:     p.discovery,
+		Client:        server.Client,
+		APIReader:     server.Reader,
+		Discovery:     server.Discovery,
 		Recorder:      oldRecorder{p.events},
 		EventRecorder: newRecorder{p.events},
 		Tracker:       p.tracker,
@@ -181,17 +171,43 @@ func (c *ExpectConfig) assemble(journal *recording.Journal, b backend) *parts {
 	return p
 }
 
-func (c *ExpectConfig) addReactors(r *recording.Client) {
-	for _, reaction := range slices.Backward(c.WithReactors) {
-		r.PrependReactor("*", "*", reaction)
+// Release ends the use of the config. With a Server, it deletes the objects there that the config was given and that
+// were created or applied through it, even if they have finalizers. Without one it makes the copies of the scheme
+// available to the next config. The test cases call it.
+func (c *ExpectConfig) Release(ctx context.Context) error {
+	configMu.Lock()
+	p := c.parts
+	configMu.Unlock()
+	if p == nil {
+		return nil
 	}
+	return p.Close(ctx)
 }
 
-// mustBeGiven is given for objects of a table: an object that cannot be stored is a mistake in the test.
-func mustBeGiven(obj client.Object, scheme *runtime.Scheme) client.Object {
-	stored, err := given(obj, scheme)
-	if err != nil {
-		panic(err)
+// given returns what the config is given.
+func (c *ExpectConfig) given() run.Given {
+	g := run.Given{
+		Scheme: c.Scheme, StatusSubResourceTypes: c.StatusSubResourceTypes, GivenObjects: c.GivenObjects,
+		APIGivenObjects: c.APIGivenObjects, GivenAPIResources: c.GivenAPIResources, WithReactors: c.WithReactors,
+		Server: c.Server, Indexes: indexesOf(c.GivenIndexes, c.Scheme), How: c.how,
 	}
-	return stored
+	g.Builder = func(builder *fake.ClientBuilder) *fake.ClientBuilder {
+		for _, index := range c.GivenIndexes {
+			builder = builder.WithIndex(index.Object, index.Field, index.Extract)
+		}
+		if c.WithClientBuilder != nil {
+			return c.WithClientBuilder(builder)
+		}
+		return builder
+	}
+	return g
+}
+
+// check returns why what is given cannot be stored. It calls resource, if it is the last of the given objects, by the
+// name of its field.
+func (c *ExpectConfig) check(resource client.Object) error {
+	if err := c.given().Check(resource); err != nil {
+		return err
+	}
+	return c.checkIndexes()
 }

@@ -20,7 +20,7 @@ func (r *caseRun) explanations() []string {
 			texts = append(texts, text)
 		}
 	}
-	calls, failed := r.expect.made().client.Offered()
+	calls, failed := r.expect.made().Client.Offered()
 	if r.lacksError && len(r.expect.WithReactors) > 0 && !failed {
 		text := "no reactor made a call fail; the calls were: " + strings.Join(calls, ", ")
 		texts = append(texts, strings.TrimSuffix(text, ": "))
@@ -40,7 +40,7 @@ func (c *ExpectConfig) explain() explain.Config {
 	made := c.made()
 	return explain.Config{
 		Scheme: c.Scheme, Given: c.GivenObjects, APIGiven: c.APIGivenObjects,
-		Client: made.client, APIReader: made.reader,
+		Client: made.Client, APIReader: made.Reader,
 	}
 }
 

@@ -82,7 +82,7 @@ func (r *replayed) shrinkable() []shrunk {
 		return nil
 	}
 	for i, obj := range r.expect.GivenObjects {
-		if i != r.expect.reconciled || !r.ofNode {
+		if i != r.expect.how.Reconciled || !r.ofNode {
 			all = append(all, shrunk{obj, "GivenObjects", i})
 		}
 	}
@@ -98,7 +98,7 @@ func (r *replayed) with(kept []shrunk) ExpectConfig {
 	if r.row.prepare != nil {
 		return c
 	}
-	c.GivenObjects, c.APIGivenObjects, c.reconciled = nil, nil, -1
+	c.GivenObjects, c.APIGivenObjects, c.how.Reconciled = nil, nil, -1
 	for _, given := range kept {
 		if given.field == "APIGivenObjects" {
 			c.APIGivenObjects = append(c.APIGivenObjects, given.object)
@@ -107,8 +107,8 @@ func (r *replayed) with(kept []shrunk) ExpectConfig {
 		}
 	}
 	if r.ofNode {
-		c.reconciled = len(c.GivenObjects)
-		c.GivenObjects = append(c.GivenObjects, r.expect.GivenObjects[r.expect.reconciled])
+		c.how.Reconciled = len(c.GivenObjects)
+		c.GivenObjects = append(c.GivenObjects, r.expect.GivenObjects[r.expect.how.Reconciled])
 	}
 	return c
 }

@@ -136,7 +136,7 @@ func nameOfTrack(r TrackRequest) string {
 
 // asWritten returns literals with the shortest one first: without what only a faithful server sets.
 func (c *ExpectConfig) asWritten(literals []client.Object) []client.Object {
-	if _, kept := literals[0].(*Inventory); !c.faithful || kept {
+	if _, kept := literals[0].(*Inventory); !c.how.Faithful || kept {
 		return literals
 	}
 	return append([]client.Object{check.WithoutAnyServerSet(literals[0])}, literals...)

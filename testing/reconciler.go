@@ -15,6 +15,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/reconcilers"
+	"github.com/espalier-dev/espalier/testing/internal/run"
 	"github.com/espalier-dev/espalier/testing/internal/words"
 	"github.com/espalier-dev/espalier/validation"
 )
@@ -160,9 +161,6 @@ func (tc *ReconcilerTestCase) runOnce(t *testing.T, scheme *runtime.Scheme, fact
 	defer words.FailOnPanic(t)
 	run := begin(t, tc, scheme)
 	defer run.end(t)
-	if run.expect.StatusSubResourceTypes == nil {
-		run.expect.StatusSubResourceTypes = typesWithStatus(tc.GivenObjects, scheme)
-	}
 	tc.give(run.expect)
 	run.request = &tc.Request
 	run.check(t)
@@ -192,8 +190,13 @@ func (tc *ReconcilerTestCase) runOnce(t *testing.T, scheme *runtime.Scheme, fact
 	return run.writes()
 }
 
-// give says which of the given objects the request may be for: its kind is not known.
-func (tc *ReconcilerTestCase) give(c *ExpectConfig) { c.requested = &tc.Request.NamespacedName }
+// give says which of the given objects the request may be for, as its kind is not known, and which have a status.
+func (tc *ReconcilerTestCase) give(c *ExpectConfig) {
+	c.how.Requested = &tc.Request.NamespacedName
+	if c.StatusSubResourceTypes == nil {
+		c.StatusSubResourceTypes = run.TypesWithStatus(tc.GivenObjects, c.Scheme)
+	}
+}
 
 func (tc *ReconcilerTestCase) row() row {
 	return row{

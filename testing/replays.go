@@ -19,6 +19,7 @@ import (
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/testing/internal/recording"
 	"github.com/espalier-dev/espalier/testing/internal/replay"
+	"github.com/espalier-dev/espalier/testing/internal/run"
 	"github.com/espalier-dev/espalier/testing/internal/store"
 	"github.com/espalier-dev/espalier/testing/internal/words"
 )
@@ -98,7 +99,7 @@ func replaysOf[Case any, P caseOf[Case]](
 	now := *r.row.now
 	r.expect, r.additional = r.row.configs(scheme)
 	for _, c := range r.configs() {
-		c.faithful, c.reconciled, c.now = true, -1, func() time.Time { return now }
+		c.how.Faithful, c.how.Reconciled, c.how.Now = true, -1, func() time.Time { return now }
 	}
 	give(r.expect)
 	r.not = r.cannot()
@@ -231,7 +232,7 @@ func (r *replayed) program(t *testing.T, own ExpectConfig) (replay.Program, erro
 	clusters := map[string]replay.Cluster{}
 	var problems []string
 	add := func(name string, c ExpectConfig) {
-		s, hidden, wrong := c.newStore()
+		s, hidden, wrong := c.given().NewStore()
 		clusters[name] = replay.Cluster{
 			Store: s, Hidden: hidden,
 			Options: store.ClientOptions{Indexes: indexesOf(c.GivenIndexes, c.Scheme)},
@@ -341,11 +342,11 @@ func (c *ExpectConfig) inWorld(
 	w *replay.World, cluster string, journal *recording.Journal,
 ) reconcilers.Config {
 	in := *c
-	b := in.onStore(journal, clients{
-		cached: w.Client(cluster), live: w.APIReader(cluster),
-		as:        func(manager string) client.WithWatch { return w.As(cluster, manager) },
-		add:       func(obj client.Object) error { return w.Store(cluster).Give(obj) },
-		resources: func() []*metav1.APIResourceList { return w.Store(cluster).Resources() },
+	b := in.given().OnStore(journal, run.Clients{
+		Cached: w.Client(cluster), Live: w.APIReader(cluster),
+		As:        func(manager string) client.WithWatch { return w.As(cluster, manager) },
+		Add:       func(obj client.Object) error { return w.Store(cluster).Give(obj) },
+		Resources: func() []*metav1.APIResourceList { return w.Store(cluster).Resources() },
 	})
 	return in.assemble(journal, b).config
 }

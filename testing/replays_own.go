@@ -34,7 +34,7 @@ func (r *caseRun) writes() writes {
 		journals[name] = c.made().journal
 	}
 	for _, c := range append(r.inOrder(), r.expect) {
-		if c.made().store == nil || c.real != nil {
+		if c.made().Store == nil || c.how.Real != nil {
 			return nil
 		}
 	}
@@ -88,7 +88,7 @@ func (r *replayed) comparable(lines []string) []string {
 }
 
 // resource is that of a node.
-func (r *replayed) resource() client.Object { return r.expect.GivenObjects[r.expect.reconciled] }
+func (r *replayed) resource() client.Object { return r.expect.GivenObjects[r.expect.how.Reconciled] }
 
 // hasDefaults reports whether a root completes a resource: the node of a row gets it as it is given.
 func hasDefaults(resource client.Object) bool {

@@ -226,8 +226,8 @@ func (tc *SubReconcilerTestCase[Type]) runOnce(
 // give gives the resource to a config, beside other objects.
 func (tc *SubReconcilerTestCase[Type]) give(c *ExpectConfig) {
 	c.GivenObjects = withLast(tc.GivenObjects, tc.Resource)
-	c.reconciled = len(tc.GivenObjects)
-	if !c.faithful {
+	c.how.Reconciled = len(tc.GivenObjects)
+	if !c.how.Faithful {
 		c.APIGivenObjects = withLast(tc.APIGivenObjects, tc.Resource)
 	}
 }
@@ -272,8 +272,8 @@ func (tc *SubReconcilerTestCase[Type]) reconcile(t *testing.T, run *caseRun, r r
 	}
 	expected := first.before
 	if !gotype.IsNil(tc.ExpectResource) {
-		expected = asGiven(tc.ExpectResource)
-		if run.expect.faithful {
+		expected = objects.AsGiven(tc.ExpectResource)
+		if run.expect.how.Faithful {
 			expected = objects.Copy(tc.ExpectResource)
 		}
 	}
@@ -309,7 +309,7 @@ func (tc *SubReconcilerTestCase[Type]) handle(
 	for key, value := range tc.GivenStashedValues {
 		stash.StoreValue(ctx, key, copyOfValue(value))
 	}
-	h = &handled[Type]{resource: asGiven(tc.Resource)}
+	h = &handled[Type]{resource: objects.AsGiven(tc.Resource)}
 	if err := run.expect.fetch(ctx, h.resource); err != nil {
 		if !first && apierrors.IsNotFound(err) {
 			return nil, false
@@ -332,6 +332,14 @@ func (tc *SubReconcilerTestCase[Type]) handle(
 		}
 	}
 	return h, true
+}
+
+// fetch fills obj from the Server, or a faithful one. In a compatible config it does nothing.
+func (c *ExpectConfig) fetch(ctx context.Context, obj client.Object) error {
+	if c.Server == nil && !c.how.Faithful {
+		return nil
+	}
+	return c.made().Client.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj)
 }
 
 // call reconciles. An expected panic counts as a result without an error.

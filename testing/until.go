@@ -13,6 +13,7 @@ import (
 	"github.com/espalier-dev/espalier/testing/internal/check"
 	"github.com/espalier-dev/espalier/testing/internal/objects"
 	"github.com/espalier-dev/espalier/testing/internal/replay"
+	"github.com/espalier-dev/espalier/testing/internal/run"
 )
 
 // Until says when a row has made enough requests. The zero value is after one.
@@ -92,7 +93,7 @@ func queued(result reconcile.Result) reconcile.Result {
 
 // storeStatus stores the status of a resource as code under test left it, unless it left it as it was.
 func (c *ExpectConfig) storeStatus(ctx context.Context, before, after client.Object) error {
-	if !hasStatus(after) {
+	if !objects.HasStatus(after) {
 		return nil
 	}
 	after = objects.Copy(after)
@@ -106,14 +107,14 @@ func (c *ExpectConfig) storeStatus(ctx context.Context, before, after client.Obj
 	if _, changed := members["status"]; !changed {
 		return nil
 	}
-	return client.IgnoreNotFound(c.made().client.Client.Status().Patch(ctx, after, patch))
+	return client.IgnoreNotFound(c.made().Client.Client.Status().Patch(ctx, after, patch))
 }
 
 // clusters are the faithful back ends of a row.
-func (r *caseRun) clusters() []backend {
-	var clusters []backend
+func (r *caseRun) clusters() []run.Server {
+	var clusters []run.Server
 	for _, c := range append(r.inOrder(), r.expect) {
-		if b := c.made().backend; b.settle != nil {
+		if b := c.made().Server; b.Settle != nil {
 			clusters = append(clusters, b)
 		}
 	}
@@ -123,7 +124,7 @@ func (r *caseRun) clusters() []backend {
 // revision is higher after each change.
 func (r *caseRun) revision() (sum int64) {
 	for _, b := range r.clusters() {
-		sum += b.revision()
+		sum += b.Revision()
 	}
 	return sum
 }
@@ -131,7 +132,7 @@ func (r *caseRun) revision() (sum int64) {
 // settle lets the control plane act and the caches see what there is. It reports whether a cache saw something new.
 func (r *caseRun) settle() (seen bool) {
 	for _, b := range r.clusters() {
-		seen = b.settle() || seen
+		seen = b.Settle() || seen
 	}
 	return seen
 }

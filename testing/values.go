@@ -8,9 +8,11 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/stash"
 	"github.com/espalier-dev/espalier/testing/internal/check"
@@ -93,10 +95,10 @@ func assertResource(t *testing.T, c *ExpectConfig, expected, actual client.Objec
 	check.Value[client.Object]{
 		Field: "ExpectResource", About: objects.NameOf(actual, c.Scheme),
 		Diff: func(first *check.First, expected, actual client.Object) string {
-			if c.faithful {
+			if c.how.Faithful {
 				return c.differ(first).Resource(expected, check.WithoutServerSet(expected, actual))
 			}
-			expected = asGiven(expected)
+			expected = objects.AsGiven(expected)
 			if c.Server != nil {
 				check.WithServerFields(expected, actual)
 			}
@@ -112,7 +114,7 @@ func assertStashed(
 ) {
 	t.Helper()
 	want := copyOfValue(expected[key])
-	if obj, ok := actual.(client.Object); ok && c.faithful {
+	if obj, ok := actual.(client.Object); ok && c.how.Faithful {
 		if wanted, ok := want.(client.Object); ok {
 			actual = check.WithoutServerSet(wanted, obj)
 		}
@@ -158,4 +160,12 @@ func (tc *AdmissionWebhookTestCase) assertResponse(
 		},
 		Literals: func() []admission.Response { return []admission.Response{short} },
 	}.Assert(c.page(), t, expected, actual)
+}
+
+// copyOfValue returns a deep copy of an object, and any other value as it is.
+func copyOfValue(value any) any {
+	if obj, ok := value.(runtime.Object); ok && !gotype.IsNil(obj) {
+		return obj.DeepCopyObject()
+	}
+	return value
 }

@@ -113,3 +113,26 @@ func NameOf(obj client.Object, scheme *runtime.Scheme) string {
 
 // GivenVersion is the resource version that a given object has that is given without one.
 const GivenVersion = "999"
+
+// AsGiven returns a copy of obj with the resource version that a given object has.
+func AsGiven[Type client.Object](obj Type) Type {
+	c := Copy(obj)
+	if c.GetResourceVersion() == "" {
+		c.SetResourceVersion(GivenVersion)
+	}
+	return c
+}
+
+// HasStatus reports whether an object has a status: a field of its Go type, or content of an unstructured object.
+func HasStatus(obj client.Object) bool {
+	if u, ok := obj.(runtime.Unstructured); ok {
+		_, ok := u.UnstructuredContent()["status"]
+		return ok
+	}
+	t := reflect.TypeOf(obj)
+	if t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
+		return false
+	}
+	_, ok := t.Elem().FieldByName("Status")
+	return ok
+}

@@ -1,10 +1,8 @@
-package testing
+package run
 
 import (
 	"fmt"
 	"reflect"
-	"strings"
-	"testing"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -15,33 +13,13 @@ import (
 	"github.com/espalier-dev/espalier/testing/internal/store"
 )
 
-// check fails the test at once if the config of a case cannot be made, or if its faithful API server cannot have what
-// is given: all other failures would be consequences.
-func (r *caseRun) check(t *testing.T) {
-	t.Helper()
-	if r.expect.Scheme == nil {
-		t.Fatal("the table needs a scheme")
-	}
-	for _, c := range append([]*ExpectConfig{r.expect}, r.inOrder()...) {
-		if err := c.checkGiven(r.resource); err != nil {
-			t.Fatalf("%s%s", err, c.suffix())
-		}
-		if !c.faithful {
-			continue
-		}
-		if problems := c.made().problems; len(problems) > 0 {
-			t.Fatalf("%s%s", strings.Join(problems, "\n"), c.suffix())
-		}
-	}
-}
-
-// checkGiven returns why the given objects cannot be stored. It calls resource, if it is the last of them, by the name
+// Check returns why the given objects cannot be stored. It calls resource, if it is the last of them, by the name
 // of its field.
-func (c *ExpectConfig) checkGiven(resource client.Object) error {
+func (g Given) Check(resource client.Object) error {
 	for _, list := range []struct {
 		field   string
 		objects []client.Object
-	}{{"GivenObjects", c.GivenObjects}, {"APIGivenObjects", c.APIGivenObjects}} {
+	}{{"GivenObjects", g.GivenObjects}, {"APIGivenObjects", g.APIGivenObjects}} {
 		names := make([]string, len(list.objects))
 		for i, obj := range list.objects {
 			names[i] = fmt.Sprintf("%s[%d]", list.field, i)
@@ -49,22 +27,19 @@ func (c *ExpectConfig) checkGiven(resource client.Object) error {
 				names[i] = "Resource"
 			}
 		}
-		if err := c.checkList(names, list.objects); err != nil {
+		if err := g.checkList(names, list.objects); err != nil {
 			return err
 		}
 	}
-	if err := c.checkVersions(); err != nil {
+	if err := g.checkVersions(); err != nil {
 		return err
 	}
-	if err := c.checkIndexes(); err != nil {
-		return err
-	}
-	for i, obj := range c.StatusSubResourceTypes {
+	for i, obj := range g.StatusSubResourceTypes {
 		name := fmt.Sprintf("StatusSubResourceTypes[%d]", i)
 		if gotype.IsNil(obj) {
 			return fmt.Errorf("%s is nil", name)
 		}
-		if _, err := c.stored(name, obj); err != nil {
+		if _, err := g.stored(name, obj); err != nil {
 			return err
 		}
 	}
@@ -73,20 +48,20 @@ func (c *ExpectConfig) checkGiven(resource client.Object) error {
 
 // checkVersions checks that a faithful API server is given one version of each object. What the client has not seen yet
 // is an object, not a change of one.
-func (c *ExpectConfig) checkVersions() error {
-	if !c.faithful || len(c.APIGivenObjects) == 0 {
+func (g Given) checkVersions() error {
+	if !g.Faithful || len(g.APIGivenObjects) == 0 {
 		return nil
 	}
 	given := map[store.Key]any{}
-	for _, obj := range c.GivenObjects {
-		stored := mustBeGiven(obj, c.Scheme)
-		if key, ok := c.storeKey(stored); ok {
+	for _, obj := range g.GivenObjects {
+		stored := mustBeGiven(obj, g.Scheme)
+		if key, ok := g.storeKey(stored); ok {
 			given[key] = content(stored)
 		}
 	}
-	for i, obj := range c.APIGivenObjects {
-		stored := mustBeGiven(obj, c.Scheme)
-		key, ok := c.storeKey(stored)
+	for i, obj := range g.APIGivenObjects {
+		stored := mustBeGiven(obj, g.Scheme)
+		key, ok := g.storeKey(stored)
 		if other, also := given[key]; ok && also && !equality.Semantic.DeepEqual(other, content(stored)) {
 			return fmt.Errorf("APIGivenObjects[%d], %s, is another version than that of the GivenObjects: "+
 				"an API server has one version of an object; use a table over the fake client", i, key)
@@ -112,18 +87,18 @@ func isResource(obj, resource client.Object) bool {
 }
 
 // checkList checks one list of given objects by their names in messages.
-func (c *ExpectConfig) checkList(names []string, objs []client.Object) error {
+func (g Given) checkList(names []string, objs []client.Object) error {
 	known := map[objects.Key]string{}
 	for i, obj := range objs {
 		if gotype.IsNil(obj) {
 			return fmt.Errorf("%s is nil", names[i])
 		}
-		stored, err := c.stored(names[i], obj)
+		stored, err := g.stored(names[i], obj)
 		if err != nil {
 			return err
 		}
-		kind, err := objects.KindOf(stored, c.Scheme)
-		if err != nil || c.Server != nil {
+		kind, err := objects.KindOf(stored, g.Scheme)
+		if err != nil || g.Server != nil {
 			continue // a Go type of several kinds is stored under each; a server has an object once
 		}
 		key := objects.NewKey(kind, client.ObjectKeyFromObject(stored))
@@ -144,15 +119,15 @@ func (c *ExpectConfig) checkList(names []string, objs []client.Object) error {
 }
 
 // stored returns obj as it is stored, or an error that says why its type cannot be.
-func (c *ExpectConfig) stored(name string, obj client.Object) (client.Object, error) {
-	stored, err := given(obj, c.Scheme)
+func (g Given) stored(name string, obj client.Object) (client.Object, error) {
+	stored, err := Stored(obj, g.Scheme)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if _, isUnstructured := stored.(runtime.Unstructured); isUnstructured {
 		return stored, nil
 	}
-	if _, _, err := c.Scheme.ObjectKinds(stored); runtime.IsNotRegisteredError(err) {
+	if _, _, err := g.Scheme.ObjectKinds(stored); runtime.IsNotRegisteredError(err) {
 		return nil, fmt.Errorf("%s: %s", name, objects.NotInScheme(stored))
 	}
 	return stored, nil

@@ -1,4 +1,4 @@
-package testing
+package run
 
 import (
 	"context"
@@ -14,22 +14,22 @@ import (
 	"github.com/espalier-dev/espalier/testing/internal/recording"
 )
 
-// newCompat returns two servers behind controller-runtime's fake client: one for the Client, with the GivenObjects, and
+// compat returns two servers behind controller-runtime's fake client: one for the Client, with the GivenObjects, and
 // one for the APIReader, with the APIGivenObjects. What they know of identity, validation and deletion is what that
 // client knows.
-func (c *ExpectConfig) newCompat(journal *recording.Journal) backend {
-	mapper, problems := apiresources.NewMapper(c.GivenAPIResources)
-	server := memserver.New(c.Scheme, apiresources.AddServedTypes(mapper))
-	apiServer := memserver.New(c.Scheme)
-	b := backend{server: server, problems: problems}
-	b.client, b.fake = c.newFakeClient(server, c.GivenObjects, mapper, journal)
-	b.reader, _ = c.newFakeClient(apiServer, c.APIGivenObjects, mapper, nil)
-	b.discovery = apiresources.NewDiscovery(c.GivenAPIResources, server)
+func (g Given) compat(journal *recording.Journal) Server {
+	mapper, problems := apiresources.NewMapper(g.GivenAPIResources)
+	server := memserver.New(g.Scheme, apiresources.AddServedTypes(mapper))
+	apiServer := memserver.New(g.Scheme)
+	b := Server{Memory: server, Problems: problems}
+	b.Client, b.Fake = g.newFakeClient(server, g.GivenObjects, mapper, journal)
+	b.Reader, _ = g.newFakeClient(apiServer, g.APIGivenObjects, mapper, nil)
+	b.Discovery = apiresources.NewDiscovery(g.GivenAPIResources, server)
 	release := sync.OnceFunc(func() {
 		server.Close()
 		apiServer.Close()
 	})
-	b.close = func(context.Context) error {
+	b.Close = func(context.Context) error {
 		release()
 		return nil
 	}
@@ -37,32 +37,31 @@ func (c *ExpectConfig) newCompat(journal *recording.Journal) backend {
 }
 
 // newFakeClient returns a recording client of a server that has the objects, and the fake client behind it.
-func (c *ExpectConfig) newFakeClient(
+func (g Given) newFakeClient(
 	server *memserver.Server, objs []client.Object, mapper meta.RESTMapper, journal *recording.Journal,
 ) (*recording.Client, client.Client) {
-	builder := fake.NewClientBuilder().WithScheme(c.Scheme).WithRESTMapper(mapper)
-	for _, obj := range c.StatusSubResourceTypes {
-		builder = builder.WithStatusSubresource(mustBeGiven(obj, c.Scheme))
+	builder := fake.NewClientBuilder().WithScheme(g.Scheme).WithRESTMapper(mapper)
+	for _, obj := range g.StatusSubResourceTypes {
+		builder = builder.WithStatusSubresource(mustBeGiven(obj, g.Scheme))
 	}
 	for _, obj := range objs {
-		stored := mustBeGiven(obj, c.Scheme)
+		stored := mustBeGiven(obj, g.Scheme)
 		builder = builder.WithObjects(stored)
 		if len(stored.GetManagedFields()) > 0 {
 			builder = builder.WithReturnManagedFields()
 		}
 	}
-	builder = withIndexes(builder, c.GivenIndexes)
-	if c.WithClientBuilder != nil {
-		builder = c.WithClientBuilder(builder)
+	if g.Builder != nil {
+		builder = g.Builder(builder)
 	}
 	built, behind := server.Build(builder)
 	inner := duck.NewDuckAwareClientWrapper(built)
-	options := recording.Options{Add: addGiven(inner, nil), Journal: journal}
+	options := recording.Options{Add: AddGiven(inner, nil), Journal: journal}
 	if behind {
-		options.Add = addGiven(inner, server)
+		options.Add = AddGiven(inner, server)
 	}
 	r := recording.NewClient(inner, options)
-	c.addReactors(r)
+	g.addReactors(r)
 	r.AddReactor("create", "*", apiresources.RefuseFenced(server))
 	return r, built
 }

@@ -1,8 +1,6 @@
-package testing
+package run
 
 import (
-	"reflect"
-
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -14,9 +12,9 @@ import (
 	"github.com/espalier-dev/espalier/testing/internal/objects"
 )
 
-// typesWithStatus returns an object of each type among objs that has a status, besides the built-in types. Objects that
+// TypesWithStatus returns an object of each type among objs that has a status, besides the built-in types. Objects that
 // cannot be given are left out.
-func typesWithStatus(objs []client.Object, scheme *runtime.Scheme) []client.Object {
+func TypesWithStatus(objs []client.Object, scheme *runtime.Scheme) []client.Object {
 	var types []client.Object
 	known := sets.New[schema.GroupVersionKind]()
 	for _, obj := range objs {
@@ -24,10 +22,10 @@ func typesWithStatus(objs []client.Object, scheme *runtime.Scheme) []client.Obje
 			continue
 		}
 		obj = objects.Copy(obj)
-		if !hasStatus(obj) {
+		if !objects.HasStatus(obj) {
 			continue
 		}
-		stored, err := given(obj, scheme)
+		stored, err := Stored(obj, scheme)
 		if err != nil {
 			continue
 		}
@@ -39,18 +37,4 @@ func typesWithStatus(objs []client.Object, scheme *runtime.Scheme) []client.Obje
 		types = append(types, stored)
 	}
 	return types
-}
-
-// hasStatus reports whether an object has a status: a field of its Go type, or content of an unstructured object.
-func hasStatus(obj client.Object) bool {
-	if u, ok := obj.(runtime.Unstructured); ok {
-		_, ok := u.UnstructuredContent()["status"]
-		return ok
-	}
-	t := reflect.TypeOf(obj)
-	if t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
-		return false
-	}
-	_, ok := t.Elem().FieldByName("Status")
-	return ok
 }

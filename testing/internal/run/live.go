@@ -1,4 +1,4 @@
-package testing
+package run
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	clientgotesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/duck"
@@ -17,24 +18,24 @@ import (
 	"github.com/espalier-dev/espalier/testing/internal/recording"
 )
 
-// newLive returns the Server, with the given objects created there.
-func (c *ExpectConfig) newLive(journal *recording.Journal) backend {
-	_, problems := apiresources.NewMapper(c.GivenAPIResources)
-	b := backend{client: c.newLiveClient(journal), reader: c.newLiveClient(nil), problems: problems}
-	b.discovery = apiresources.NewDiscovery(c.GivenAPIResources, nil)
-	objs := append(objects.CopyAll(c.GivenObjects), objects.CopyAll(c.APIGivenObjects)...)
-	if err := createGiven(context.Background(), b.client.Client, objs); err != nil {
-		b.problems = append(b.problems, err.Error())
+// live returns the Server, with the given objects created there.
+func (g Given) live(journal *recording.Journal) Server {
+	_, problems := apiresources.NewMapper(g.GivenAPIResources)
+	b := Server{Client: g.liveClient(journal), Reader: g.liveClient(nil), Problems: problems}
+	b.Discovery = apiresources.NewDiscovery(g.GivenAPIResources, nil)
+	objs := append(objects.CopyAll(g.GivenObjects), objects.CopyAll(g.APIGivenObjects)...)
+	if err := createGiven(context.Background(), b.Client.Client, objs); err != nil {
+		b.Problems = append(b.Problems, err.Error())
 	}
-	b.close = func(ctx context.Context) error { return c.deleteAll(ctx, b.client) }
+	b.Close = func(ctx context.Context) error { return g.deleteAll(ctx, b.Client) }
 	return b
 }
 
-// newLiveClient returns a recording client of the Server.
-func (c *ExpectConfig) newLiveClient(journal *recording.Journal) *recording.Client {
-	inner := duck.NewDuckAwareClientWrapper(c.Server)
-	r := recording.NewClient(inner, recording.Options{Add: addGiven(inner, nil), Live: true, Journal: journal})
-	c.addReactors(r)
+// liveClient returns a recording client of the Server.
+func (g Given) liveClient(journal *recording.Journal) *recording.Client {
+	inner := duck.NewDuckAwareClientWrapper(g.Server)
+	r := recording.NewClient(inner, recording.Options{Add: AddGiven(inner, nil), Live: true, Journal: journal})
+	g.addReactors(r)
 	return r
 }
 
@@ -50,7 +51,7 @@ func createGiven(ctx context.Context, server client.Client, objs []client.Object
 }
 
 func createOne(ctx context.Context, server client.Client, obj client.Object) error {
-	created, err := given(obj, server.Scheme())
+	created, err := Stored(obj, server.Scheme())
 	if err != nil {
 		return err
 	}
@@ -94,8 +95,8 @@ func asUnstructured(obj client.Object, server client.Client) (*unstructured.Unst
 
 // deleteAll deletes the given objects and those that were created or applied through the client, even if they have
 // finalizers.
-func (c *ExpectConfig) deleteAll(ctx context.Context, r *recording.Client) error {
-	objs := append(objects.CopyAll(c.GivenObjects), objects.CopyAll(c.APIGivenObjects)...)
+func (g Given) deleteAll(ctx context.Context, r *recording.Client) error {
+	objs := append(objects.CopyAll(g.GivenObjects), objects.CopyAll(g.APIGivenObjects)...)
 	for _, action := range r.CreateActions {
 		if obj, ok := action.GetObject().(client.Object); ok {
 			objs = append(objs, obj)
@@ -119,7 +120,7 @@ func (c *ExpectConfig) deleteAll(ctx context.Context, r *recording.Client) error
 }
 
 // targetObject returns an object with the kind and name of the one that an action is about.
-func targetObject(action Action) client.Object {
+func targetObject(action clientgotesting.Action) client.Object {
 	obj := &metav1.PartialObjectMetadata{}
 	obj.SetGroupVersionKind(action.GetResource().GroupVersion().WithKind(action.GetResource().Resource))
 	obj.SetNamespace(action.GetNamespace())

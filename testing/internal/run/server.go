@@ -1,0 +1,66 @@
+// Package run has the API servers that rows run on, with what a row gives: controller-runtime's fake client, a store in
+// memory, the store compared with a real server, or a real server. It checks what is given first. It knows neither rows
+// nor expectations. Its caller is package testing: a config starts a server, and a replay takes a store for each world.
+package run
+
+import (
+	"context"
+	"slices"
+
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/testing/internal/differential"
+	"github.com/espalier-dev/espalier/testing/internal/memserver"
+	"github.com/espalier-dev/espalier/testing/internal/recording"
+	"github.com/espalier-dev/espalier/testing/internal/store"
+)
+
+// Server is the API server that a config works with. There are: the one in memory that is compatible with tables of
+// older versions (compat.go), the faithful one in memory (faithful.go), the same compared with a real one
+// (differential.go), and a real one as tables of older versions know it (live.go).
+type Server struct {
+	// Client reads as from a cache. Reader reads past it, and has no journal.
+	Client, Reader *recording.Client
+	Discovery      discovery.DiscoveryInterface
+	// Fake is the fake client behind Client, and Memory what is behind it. They are nil unless the back end is the
+	// compatible one.
+	Fake   client.Client
+	Memory *memserver.Server
+	// Store is the faithful back end. It is nil in others.
+	Store *store.Store
+	// Revision is higher after each change. Settle lets the control plane act and the client see what there is, and
+	// reports whether that is something new. They are nil for a compatible back end.
+	Revision func() int64
+	Settle   func() bool
+	// Comparison has what a real API server has answered in another way; nil without one.
+	Comparison *differential.Server
+	// Close ends the use.
+	Close func(ctx context.Context) error
+	// Problems are what is wrong with the given state.
+	Problems []string
+
+	// view is what Client sees of a Store, and hidden are the objects that it does not show at first.
+	view   *store.View
+	hidden []store.Key
+}
+
+// Start returns the API server of the config, with the given objects.
+func (g Given) Start(journal *recording.Journal) Server {
+	switch {
+	case g.Server != nil:
+		return g.live(journal)
+	case g.Real != nil:
+		return g.differential(journal)
+	case g.Faithful:
+		return g.faithful(journal)
+	default:
+		return g.compat(journal)
+	}
+}
+
+func (g Given) addReactors(r *recording.Client) {
+	for _, reaction := range slices.Backward(g.WithReactors) {
+		r.PrependReactor("*", "*", reaction)
+	}
+}
