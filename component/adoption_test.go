@@ -143,7 +143,8 @@ func TestAdoption(t *testing.T) {
 		})
 		record := assembly.Status.Inventory[0]
 		if !record.Adopted || record.DeletePolicy != apis.DeleteOrphan || record.UID != found[name].UID {
-			t.Errorf("%s: the record is %+v", name, record)
+			t.Errorf("%s: the record is %+v, want it adopted, to be orphaned, with the UID %s", name, record,
+				found[name].UID)
 		}
 		eventually(t, name+": there is no event", func(ctx context.Context) error {
 			return hasEvent(ctx, c, assembly, "Adopted", "Adopted ConfigMap "+namespace+"/"+name)
@@ -158,7 +159,8 @@ func TestAdoption(t *testing.T) {
 		}
 		_, annotated := left.Annotations[componentPrefix+"/owner-id"]
 		if _, labelled := left.Labels[componentPrefix+"/owner-id"]; labelled || annotated || left.UID != found[name].UID {
-			t.Errorf("%s: what is left is %+v", name, left.ObjectMeta)
+			t.Errorf("%s: what is left is %+v, want it without our marks and with the UID %s", name, left.ObjectMeta,
+				found[name].UID)
 		}
 	}
 }
@@ -190,7 +192,7 @@ func TestAdoptionThatEnds(t *testing.T) {
 		ready := assemble(t, c, assembly)
 		ready(name + ": it is not adopted")
 		if !assembly.Status.Inventory[0].Adopted {
-			t.Errorf("%s: the record is %+v", name, assembly.Status.Inventory[0])
+			t.Errorf("%s: the record is %+v, want it adopted", name, assembly.Status.Inventory[0])
 		}
 		if test.anew {
 			if err := c.Delete(t.Context(), o); err != nil {
@@ -255,12 +257,12 @@ func TestAdoptionIsRecordedBefore(t *testing.T) {
 				continue
 			}
 			if len(before) != 1 || !before[0].Adopted || before[0].UID != "" {
-				t.Errorf("%s: the record was %+v", write, before)
+				t.Errorf("%s: the record was %+v, want one, adopted and without a UID, before", write, before)
 			}
 			return
 		}
 	}
-	t.Error("it was not adopted")
+	t.Error("no ConfigMap was written, want it adopted")
 }
 
 // A namespace that is there is left alone as well.
@@ -288,6 +290,7 @@ func TestFoundNamespaceIsLeftAlone(t *testing.T) {
 	eventually(t, "the component does not go", isGone(c, assembly))
 	now := &corev1.Namespace{}
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(found), now); err != nil || now.ResourceVersion != found.ResourceVersion {
-		t.Errorf("it was touched: %+v, %v", now.ObjectMeta, err)
+		t.Errorf("the namespace was touched: %+v, %v, want the resource version %s", now.ObjectMeta, err,
+			found.ResourceVersion)
 	}
 }

@@ -93,7 +93,7 @@ func TestComponentFromFirstToLast(t *testing.T) {
 	}
 	ready("it is not deployed")
 	if len(assembly.Status.Inventory) != len(objects) {
-		t.Errorf("the inventory has %d records", len(assembly.Status.Inventory))
+		t.Errorf("the inventory has %d records, want %d", len(assembly.Status.Inventory), len(objects))
 	}
 
 	// L1: nothing is asked of the API server once all agrees.

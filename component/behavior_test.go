@@ -56,15 +56,15 @@ func TestStatusUnchanged(t *testing.T) {
 			o.untilIdle(t)
 			before := o.house(t)
 			if reason := meta.FindStatusCondition(before.Status.Conditions, "Ready").Reason; reason != test.reason {
-				t.Fatalf("the reason is %s", reason)
+				t.Fatalf("the reason is %s, want %s", reason, test.reason)
 			}
 			for range 3 {
 				if _, err := o.reconcile(t, 20*time.Minute); err != nil || len(o.writes) > 0 {
-					t.Errorf("%v, %v", o.writes, err)
+					t.Errorf("the writes are %v and the error %v, want neither", o.writes, err)
 				}
 			}
 			if after := o.house(t); !reflect.DeepEqual(before, after) {
-				t.Errorf("the resource was\n%+v, and is\n%+v", before, after)
+				t.Errorf("the resource was\n%+v and is\n%+v, want it unchanged", before, after)
 			}
 		})
 	}
@@ -86,13 +86,13 @@ func TestAnnotationsOfOthers(t *testing.T) {
 	for _, value := range []string{"1", "2"} {
 		annotate("ticket.example.com/number", value)
 		if after := o.house(t).Status; len(o.writes) > 0 || !reflect.DeepEqual(status, after) {
-			t.Errorf("%v, and the status is %+v", o.writes, after)
+			t.Errorf("the writes are %v and the status is %+v, want none and %+v", o.writes, after, status)
 		}
 	}
 	// One of the component's own is a change, so what is above can fail.
 	annotate(componentPrefix+"/mode", "x")
 	if after := o.house(t).Status; after.Revision != status.Revision+1 || after.LastProcessingDigest == status.LastProcessingDigest {
-		t.Errorf("the status is %+v, and was %+v", after, status)
+		t.Errorf("the status was %+v and is %+v, want the next revision and another digest", status, after)
 	}
 }
 
@@ -137,12 +137,12 @@ func TestPreDeleteHooks(t *testing.T) {
 	}
 	is("under way", "before")
 	if n := len(o.house(t).Status.Inventory); n != 2 {
-		t.Errorf("%d objects are left", n)
+		t.Errorf("%d objects are left, want 2", n)
 	}
 	o.change(t, hold, func() { hold.Finalizers = nil })
 	is("gone", "before", "after")
 	if err := o.client.Get(t.Context(), o.key, &resources.Assembly{}); !apierrs.IsNotFound(err) {
-		t.Errorf("the resource is there: %v", err)
+		t.Errorf("the read of the resource ends with %v, want it gone", err)
 	}
 }
 
@@ -199,7 +199,7 @@ func TestTimeout(t *testing.T) {
 				t.Errorf("errors were returned: %v, want %v", errs, test.errs)
 			}
 			if since := o.house(t).Status.ProcessingSince; since == nil || !since.Time.Equal(rtesting.RolledOutAt) {
-				t.Errorf("it is under way since %v", since)
+				t.Errorf("the component is under way since %v, want %v", since, rtesting.RolledOutAt)
 			}
 		})
 	}
@@ -224,14 +224,15 @@ func TestMessagesNameObjects(t *testing.T) {
 	}
 	condition := meta.FindStatusCondition(o.house(t).Status.Conditions, "Ready")
 	if want := "Unable to create ConfigMap default/part-8: no bricks"; condition.Message != want {
-		t.Errorf("the condition says %q", condition.Message)
+		t.Errorf("the condition says %q, want %q", condition.Message, want)
 	}
 	said := map[string]string{}
 	for _, record := range o.house(t).Status.Inventory {
 		said[record.Name] = record.Message
 	}
 	if said["web"] == "" || said["part-8"] != "unable to create ConfigMap default/part-8: no bricks" || said["part-0"] != "" {
-		t.Errorf("the records say %v", said)
+		t.Errorf("the records say %v, want something of web, that part-8 cannot be created, and nothing of part-0",
+			said)
 	}
 	sorts := map[string]int{}
 	for _, event := range o.events {
@@ -240,14 +241,14 @@ func TestMessagesNameObjects(t *testing.T) {
 	}
 	want := map[string]int{"Normal FirstSeen": 1, "Normal Created": 1, "Warning CreateError": 1, "Warning Error": 1}
 	if !reflect.DeepEqual(sorts, want) {
-		t.Errorf("the events are\n%s", strings.Join(o.events, "\n"))
+		t.Errorf("the events are\n%s\nwant %v", strings.Join(o.events, "\n"), want)
 	}
 
 	waiting := newOperated(t, assembling(), house, nil)
 	waiting.untilIdle(t)
 	condition = meta.FindStatusCondition(waiting.house(t).Status.Conditions, "Ready")
 	if want := "Wave 1 of 1: 9 of 10 ready, waiting for Deployment default/web: "; !strings.HasPrefix(condition.Message, want) || len(condition.Message) == len(want) {
-		t.Errorf("the condition says %q", condition.Message)
+		t.Errorf("the condition says %q, want it to begin with %q", condition.Message, want)
 	}
 }
 
@@ -277,7 +278,7 @@ func TestOwnersOfTwoKinds(t *testing.T) {
 			found := &corev1.ConfigMap{}
 			o.get(t, part.Name, found)
 			if found.Annotations[componentPrefix+"/owner-id"] != "Assembly.test.espalier.dev/default/house/house-uid" {
-				t.Errorf("%s: %s has %v", when, part.Name, found.Annotations)
+				t.Errorf("%s: %s has the annotations %v, want the owner house-uid", when, part.Name, found.Annotations)
 			}
 		}
 	}
@@ -289,7 +290,7 @@ func TestOwnersOfTwoKinds(t *testing.T) {
 	unharmed("deployed")
 	const want = "it belongs to Assembly.test.espalier.dev default/house"
 	if condition := meta.FindStatusCondition(status.Conditions, "Ready"); !strings.Contains(condition.Message, want) {
-		t.Errorf("the condition says %q", condition.Message)
+		t.Errorf("the condition says %q, want it to contain %q", condition.Message, want)
 	}
 	if err := o.client.Delete(t.Context(), twin); err != nil {
 		t.Fatal(err)
@@ -302,7 +303,7 @@ func TestOwnersOfTwoKinds(t *testing.T) {
 	}
 	unharmed("deleted")
 	if len(twin.Finalizers) > 0 {
-		t.Errorf("the twin does not go: %+v", status)
+		t.Errorf("the twin has the finalizers %v, want none: %+v", twin.Finalizers, status)
 	}
 }
 
@@ -393,7 +394,7 @@ func TestL9SecretThatCannotBeWritten(t *testing.T) {
 		t.Helper()
 		for _, secret := range []string{confidential, base64.StdEncoding.EncodeToString([]byte(confidential))} {
 			if strings.Contains(text, secret) {
-				t.Errorf("it is in %s: %s", where, text)
+				t.Errorf("the secret is in %s, want it nowhere: %s", where, text)
 			}
 		}
 	}
@@ -404,7 +405,7 @@ func TestL9SecretThatCannotBeWritten(t *testing.T) {
 		}
 		stored := o.house(t)
 		if len(stored.Status.Inventory) != 1 {
-			t.Errorf("the inventory is %v", stored.Status.Inventory)
+			t.Errorf("the inventory is %v, want one record", stored.Status.Inventory)
 		}
 		status, marshalErr := json.Marshal(stored.Status)
 		if marshalErr != nil {
@@ -421,7 +422,7 @@ func TestL9SecretThatCannotBeWritten(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err = o.reconcile(t, 0); err == nil {
-			t.Fatal("there is no error")
+			t.Fatal("the reconcile has no error, want one")
 		}
 		inspect(t, o, err)
 	})
@@ -435,7 +436,7 @@ func TestL9SecretThatCannotBeWritten(t *testing.T) {
 		o.change(t, found, func() { found.StringData = map[string]string{"password": "theirs"} })
 		_, err := o.reconcile(t, 0)
 		if err == nil {
-			t.Fatal("there is no error")
+			t.Fatal("the reconcile has no error, want one")
 		}
 		inspect(t, o, err)
 	})
@@ -457,7 +458,8 @@ func TestL10TimeOfTheRequest(t *testing.T) {
 			found++
 			at, err := time.Parse(time.RFC3339, text)
 			if err != nil || at.Before(rtesting.RolledOutAt) || at.After(o.now) {
-				t.Errorf("there is the time %s in %s: %v", text, status, err)
+				t.Errorf("there is the time %s in %s (%v), want one from %v to %v", text, status, err,
+					rtesting.RolledOutAt, o.now)
 			}
 		}
 	}
@@ -475,6 +477,6 @@ func TestL10TimeOfTheRequest(t *testing.T) {
 	}
 	check()
 	if status := o.house(t).Status; found == 0 || !status.LastAppliedAt.Time.Equal(o.now) || !status.LastObservedAt.Time.Equal(o.now) {
-		t.Errorf("the status is %+v at %v", status, o.now)
+		t.Errorf("the status at %v is %+v, want that time as that of the last observation and apply", o.now, status)
 	}
 }

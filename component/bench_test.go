@@ -158,7 +158,7 @@ func (l *componentLife) run(b *testing.B) {
 	op.stop(b)
 	left := &corev1.ConfigMapList{}
 	if err := c.List(b.Context(), left, client.InNamespace(namespace), client.HasLabels{componentPrefix + "/" + generator.LabelOwnerID}); err != nil || len(left.Items) > 0 {
-		b.Fatalf("%d objects are left, %v", len(left.Items), err)
+		b.Fatalf("%d objects are left (%v), want none", len(left.Items), err)
 	}
 }
 

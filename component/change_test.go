@@ -52,7 +52,7 @@ func TestOneObjectChanged(t *testing.T) {
 			eventually(t, "the change is not deployed", isReady)
 			waitUntilIdle(requests)
 			if n := requests.Total(); n > limit {
-				t.Errorf("the change cost %d requests, and not at most %d:\n%s", n, limit, requests)
+				t.Errorf("there are %d requests for the change, want at most %d:\n%s", n, limit, requests)
 			}
 
 			// What the object itself shows need not be in the inventory, and is not added after a restart.
@@ -60,7 +60,7 @@ func TestOneObjectChanged(t *testing.T) {
 			requests = startComponents(t, plane.Config(t), namespace, options).requests
 			waitUntilIdle(requests)
 			if n := requests.Writes(); n > 0 || requests.Total() == 0 {
-				t.Errorf("%d writes after a restart:\n%s", n, requests)
+				t.Errorf("there are %d writes after a restart, want none, and some requests:\n%s", n, requests)
 			}
 		})
 	}

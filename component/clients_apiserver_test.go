@@ -73,10 +73,10 @@ func TestLocalClientActsAsTheComponent(t *testing.T) {
 		create(t, c, assembly)
 		isReady(t, c, assembly)
 		if got := *generator.outcome.Load(); got != refused {
-			t.Errorf("%s: the generator gets %s", assembly.Name, got)
+			t.Errorf("%s: the generator gets %s, want %s", assembly.Name, got, refused)
 		}
 		if err := *locally.Load(); !apierrs.IsForbidden(err) {
-			t.Errorf("%s: with its context, a hook gets %v", assembly.Name, err)
+			t.Errorf("%s: with its context, a hook gets %v, want it forbidden", assembly.Name, err)
 		}
 		if err := *asOperator.Load(); err != nil {
 			t.Errorf("%s: with its client, a hook gets %v", assembly.Name, err)
@@ -117,7 +117,7 @@ func TestKubeConfigIsReadFromTheCache(t *testing.T) {
 	})
 	time.Sleep(500 * time.Millisecond)
 	if n := op.requests.Total(); n > 0 {
-		t.Errorf("%d requests: %s", n, op.requests)
+		t.Errorf("there are %d requests, want none: %s", n, op.requests)
 	}
 }
 
@@ -165,6 +165,6 @@ func TestClustersThatNobodyUsesAreForgotten(t *testing.T) {
 	})
 	isReady(t, c, assembly)
 	if n := component.CountTargets(root.Reconciler.(assemblyNode)); n != 1 {
-		t.Errorf("%d clusters are kept", n)
+		t.Errorf("%d clusters are kept, want 1", n)
 	}
 }

@@ -115,7 +115,8 @@ func TestDeterministicGeneratorFails(t *testing.T) {
 		o.change(t, house, func() { house.SetObjects(step.objects...) })
 		made.calls, made.err = 0, step.err
 		if _, err := o.reconcile(t, 0); (err != nil) != step.fails || made.calls != step.calls {
-			t.Errorf("%s: %d calls, %v", step.name, made.calls, err)
+			t.Errorf("%s: there are %d calls and the error %v, want %d, and an error: %t", step.name, made.calls, err,
+				step.calls, step.fails)
 		}
 	}
 }
@@ -143,7 +144,8 @@ func TestDeterministicGeneratorIsCalledToWrite(t *testing.T) {
 	o.untilIdle(t)
 	want := []client.Object{walls, roof}
 	if made.calls != 1 || failures > 0 || !reflect.DeepEqual(made.last, want) {
-		t.Errorf("%d calls for the roll-out, %v", made.calls, made.last)
+		t.Errorf("there are %d calls and %d failures for the roll-out of %v, want 1, none and %v", made.calls,
+			failures, made.last, want)
 	}
 	for range 2 {
 		made.calls = 0
@@ -152,10 +154,10 @@ func TestDeterministicGeneratorIsCalledToWrite(t *testing.T) {
 		o.change(t, written, func() { written.Data = map[string]string{"name": "ruins"} })
 		o.untilIdle(t)
 		if o.get(t, walls.Name, written); !reflect.DeepEqual(written.Data, walls.Data) {
-			t.Errorf("it has %v", written.Data)
+			t.Errorf("the data are %v, want %v", written.Data, walls.Data)
 		}
 		if made.calls != 1 || !reflect.DeepEqual(made.last, want) {
-			t.Errorf("%d calls to write an object, %v", made.calls, made.last)
+			t.Errorf("there are %d calls to write an object of %v, want 1 of %v", made.calls, made.last, want)
 		}
 	}
 }
@@ -180,10 +182,10 @@ func TestDeterministicGeneratorThatIsNot(t *testing.T) {
 	written.Name = walls.Name
 	o.change(t, written, func() { written.Data = map[string]string{"color": "green"} })
 	if _, err := o.reconcile(t, 0); !errors.Is(err, manifest.ErrChanged) {
-		t.Errorf("the error is %v", err)
+		t.Errorf("the error is %v, want %v", err, manifest.ErrChanged)
 	}
 	o.untilIdle(t)
 	if o.get(t, walls.Name, written); written.Data["color"] != "blue" {
-		t.Errorf("it has %v", written.Data)
+		t.Errorf("the data are %v, want the color blue", written.Data)
 	}
 }

@@ -78,7 +78,7 @@ func TestDiscoveryOfAnInstall(t *testing.T) {
 	}
 	eventually(t, "it is not deployed", func(ctx context.Context) error { return hasState(ctx, c, assembly, apis.ComponentReady) })
 	if n := discoveries(requests); n > limit {
-		t.Errorf("the install made %d requests of discovery, and not at most %d:\n%s", n, limit, requests)
+		t.Errorf("there are %d requests of discovery in the install, want at most %d:\n%s", n, limit, requests)
 	}
 	if err := c.Delete(t.Context(), assembly); err != nil {
 		t.Fatal(err)

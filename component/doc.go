@@ -18,6 +18,6 @@
 //  7. table.go has state, reason, message and when to come back, for what was found out. status.go changes the status
 //     in memory.
 //  8. events.go records events if something happened.
-//  9. requeue.go returns the delay. Its event source brings the resource back when an object changes.
+//  9. requeue.go returns the delay. event_source.go brings the resource back when an object changes.
 //  10. The root writes the status if it differs.
 package component

@@ -140,11 +140,11 @@ func TestDocumentedCode(t *testing.T) {
 	for _, block := range blocks {
 		code, _, _ := strings.Cut(block, "```")
 		if !strings.Contains(string(source), code) {
-			t.Errorf("no code of this file:\n%s", code)
+			t.Errorf("the code of the page is not in this file, want it there:\n%s", code)
 		}
 	}
 	if len(blocks) == 0 {
-		t.Error("the page has no code")
+		t.Error("the page has no code, want some")
 	}
 	mgr := newManager(t, &rest.Config{Host: "https://localhost:1"}, ctrl.Options{})
 	mgr.GetScheme().AddKnownTypes(resources.GroupVersion, &Shop{})
@@ -154,10 +154,10 @@ func TestDocumentedCode(t *testing.T) {
 	}
 	// The page says that the place of a reference does not matter, and where values are.
 	if _, ok := generator.Lookup[generator.ValuesConfiguration](&Gallery{}); !ok || !generator.HasReferences(&Gallery{}) {
-		t.Error("the spec has no references")
+		t.Error("the spec has no references, want some")
 	}
 	if _, err := galleryGenerator("eu").Generate(t.Context(), "", "", generator.UnstructurableMap{}); err == nil {
-		t.Error("it generates without a resource")
+		t.Error("the generator works without a resource, want an error")
 	}
 }
 
@@ -176,13 +176,13 @@ func TestDocumentedReasons(t *testing.T) {
 		reasons++
 		reason := strings.Trim(value.Values[0].(*ast.BasicLit).Value, `"`)
 		if !strings.Contains(text, "\n| `"+reason+"` | ") {
-			t.Errorf("%s is not in the table", reason)
+			t.Errorf("%s is not in the table, want a line of it", reason)
 		}
 		return true
 	})
 	_, table, _ := strings.Cut(text, "| Reason |")
 	table, _, _ = strings.Cut(table, "\n\n")
 	if lines := strings.Count(table, "\n| `"); reasons == 0 || lines != reasons {
-		t.Errorf("the table has %d lines for %d reasons", lines, reasons)
+		t.Errorf("the table has %d lines, want %d, one for each reason", lines, reasons)
 	}
 }

@@ -162,12 +162,12 @@ func TestFightsOnTheAPIServer(t *testing.T) {
 				return conditionSays(ctx, c, assembly, component.ReasonContested, object.GetName(), test.contested)
 			})
 			if assembly.Status.State != apis.ComponentError {
-				t.Errorf("the state is %s", assembly.Status.State)
+				t.Errorf("the state is %s, want %s", assembly.Status.State, apis.ComponentError)
 			}
 			time.Sleep(time.Until(start.Add(15 * time.Second)))
 			t.Logf("%d writes in 15 s: %s", written(requests), requests)
 			if n := written(requests); n > 10 {
-				t.Errorf("%d writes in 15 s: %s", n, requests)
+				t.Errorf("there are %d writes in 15 s, want at most 10: %s", n, requests)
 			}
 			if err := conditionSays(t.Context(), c, assembly, component.ReasonContested, test.contested); err != nil {
 				t.Error(err)
@@ -270,7 +270,7 @@ func TestAggregatedRolesAreNoFight(t *testing.T) {
 		requests.Reset()
 		time.Sleep(3 * time.Second)
 		if n := requests.Total(); n > 0 {
-			t.Errorf("%d requests %s: %s", n, what, requests)
+			t.Errorf("there are %d requests %s, want none: %s", n, what, requests)
 		}
 	}
 	rests("after the install")

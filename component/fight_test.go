@@ -80,7 +80,7 @@ func (f *fight) react(ctx context.Context) {
 	}
 	f.pending, f.acted = true, f.now
 	if err := f.rival(ctx, f.raw); client.IgnoreNotFound(err) != nil && !apierrs.IsConflict(err) {
-		f.Errorf("the other one cannot: %v", err)
+		f.Errorf("the write of the rival ends with %v, want it done, or a conflict", err)
 	}
 }
 
@@ -252,7 +252,8 @@ func (f *fight) law(start time.Time) {
 	rest := len(f.writes) - first
 	f.Logf("%d writes in the first minute, %d in the next %d: %s", first, rest, minutes, f.condition().Message)
 	if first > 10 || rest > minutes {
-		f.Errorf("too many writes:\n%s", strings.Join(f.what[:min(len(f.what), 60)], "\n"))
+		f.Errorf("there are %d writes in the first minute and %d in the next %d, want at most 10 and %[3]d:\n%[4]s",
+			first, rest, minutes, strings.Join(f.what[:min(len(f.what), 60)], "\n"))
 	}
 }
 
@@ -501,7 +502,7 @@ func TestFightsAreDamped(t *testing.T) {
 			f.complete()
 			f.until(f.now.Add(20 * time.Second))
 			if c := f.condition(); c.Reason != component.ReasonReady && len(test.also) == 0 {
-				t.Fatalf("it is not deployed: %s", c.Message)
+				t.Fatalf("the reason is %s, want %s: %s", c.Reason, component.ReasonReady, c.Message)
 			}
 			f.interval, f.mutate = test.interval, test.mutate
 			start := f.begin(test.rival)
@@ -513,16 +514,17 @@ func TestFightsAreDamped(t *testing.T) {
 			}
 			condition := f.condition()
 			if condition.Reason != want || !strings.Contains(condition.Message, test.contested) {
-				t.Errorf("the condition is %s: %s", condition.Reason, condition.Message)
+				t.Errorf("the condition is %s: %s, want %s and %q", condition.Reason, condition.Message, want,
+					test.contested)
 			}
 			if strings.Contains(condition.Message, "hidden") || strings.Contains(condition.Message, "theirs") {
-				t.Errorf("the condition has a value: %s", condition.Message)
+				t.Errorf("the condition has a value, want none: %s", condition.Message)
 			}
 
 			f.rival, f.mutate = nil, nil
 			f.until(f.now.Add(8 * time.Minute))
 			if c := f.condition(); c.Reason != component.ReasonReady {
-				t.Errorf("it is not ready again: %s: %s", c.Reason, c.Message)
+				t.Errorf("the condition is %s: %s, want %s again", c.Reason, c.Message, component.ReasonReady)
 			}
 		})
 	}
@@ -547,12 +549,13 @@ func TestFightsHaveOneCondition(t *testing.T) {
 	before, writes := version(), len(f.writes)
 	f.until(start.Add(10 * time.Minute))
 	if f.condition() != seen || version() != before {
-		t.Errorf("the status was written again:\n%s", strings.Join(f.what, "\n"))
+		t.Errorf("the condition is %v and the version %v, want %v and %v: the status was written again:\n%s",
+			f.condition(), version(), seen, before, strings.Join(f.what, "\n"))
 	}
 	if len(f.writes) == writes {
-		t.Error("the object is not corrected any more")
+		t.Error("there are no more writes, want the object corrected")
 	}
 	if slices.ContainsFunc(f.what[writes:], func(what string) bool { return !strings.Contains(what, "apply part") }) {
-		t.Errorf("there are other writes:\n%s", strings.Join(f.what, "\n"))
+		t.Errorf("there are other writes, want only those of part:\n%s", strings.Join(f.what, "\n"))
 	}
 }

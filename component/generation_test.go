@@ -31,6 +31,6 @@ func TestClientsOfAGenerator(t *testing.T) {
 	})
 	newOperated(t, node, house, nil).untilIdle(t)
 	if calls == 0 {
-		t.Error("the generator was not called")
+		t.Errorf("the generator was called %d times, want at least once", calls)
 	}
 }

@@ -111,7 +111,7 @@ func startIdle(b *testing.B, c client.Client, namespace string, objects int, det
 		select {
 		case <-done:
 		case <-time.After(5 * time.Minute):
-			b.Fatal(errors.New("the component is not ready"))
+			b.Fatal("the component is not ready, want that it is", errors.New("the component is not ready"))
 		}
 		quiet(b, requests)
 		for len(done) > 0 {

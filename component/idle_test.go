@@ -161,25 +161,25 @@ func (o *idleOperator) compare(t *testing.T) {
 	o.requests.Reset()
 	idle, looks := o.reconcile(t, now)
 	if looks > 0 {
-		t.Error("it looks at the objects although nothing has changed")
+		t.Errorf("there are %d looks at the objects, want none, for nothing has changed", looks)
 	}
 	status := o.assembly.Status.DeepCopy()
 	o.forget.Store(true)
 	full, looks := o.reconcile(t, now)
 	if looks != 1 {
-		t.Errorf("it looked at the objects %d times", looks)
+		t.Errorf("there are %d looks at the objects, want 1", looks)
 	}
 	if diff := cmp.Diff(full, idle); diff != "" {
-		t.Errorf("another result (-full, +idle):\n%s", diff)
+		t.Errorf("the result is another one, want the same (-full +idle):\n%s", diff)
 	}
 	if n := o.requests.Total(); n > 0 {
-		t.Errorf("%d requests: %s", n, o.requests)
+		t.Errorf("there are %d requests, want none: %s", n, o.requests)
 	}
 	if err := o.client.Get(t.Context(), client.ObjectKeyFromObject(o.assembly), o.assembly); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(status, &o.assembly.Status); diff != "" {
-		t.Errorf("another status (-idle, +full):\n%s", diff)
+		t.Errorf("the status is another one, want the same (-idle +full):\n%s", diff)
 	}
 }
 
@@ -206,14 +206,14 @@ func TestRestEndsWithEachChange(t *testing.T) {
 					eventually(t, step.name, step.until)
 					o.settles(t)
 					if looks := o.observes.Load() - before; (looks > 0) != step.looks {
-						t.Errorf("%s: it looked %d times", step.name, looks)
+						t.Errorf("%s: there are %d looks at the objects, want some: %t", step.name, looks, step.looks)
 					}
 					o.compare(t)
 				}
 				o.requests.Reset()
 				later := time.Now().Add(61 * time.Minute)
 				if _, looks := o.reconcile(t, later); looks != 1 || o.requests.Writes() == 0 {
-					t.Errorf("what is to be rewritten is not: %d looks, %s", looks, o.requests)
+					t.Errorf("there are %d looks and the requests %s, want 1 and a write", looks, o.requests)
 				}
 			})
 		}

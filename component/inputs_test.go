@@ -48,7 +48,7 @@ func TestGeneratorReportsInputs(t *testing.T) {
 			o.untilIdle(t)
 			revision := o.house(t).Status.Revision
 			if revision != 1 || generator.revision != 1 {
-				t.Errorf("the revision is %d, and %d in the context", revision, generator.revision)
+				t.Errorf("the revision is %d, and %d in the context, want 1 in both", revision, generator.revision)
 			}
 			for _, step := range []struct {
 				name, input string
@@ -68,22 +68,25 @@ func TestGeneratorReportsInputs(t *testing.T) {
 				before := o.house(t)
 				_, err := o.reconcile(t, 0)
 				if generator.calls != step.calls || generator.reports != 1 || !errors.Is(err, step.err) {
-					t.Errorf("%s: %d calls, asked %d times, %v", step.name, generator.calls, generator.reports, err)
+					t.Errorf("%s: there are %d calls, %d reports and the error %v, want %d, 1 and %v", step.name,
+						generator.calls, generator.reports, err, step.calls, step.err)
 				}
 				after := o.house(t)
 				if after.Status.Revision != revision || len(after.Status.Inventory) != len(before.Status.Inventory) {
-					t.Errorf("%s: revision %d, inventory %v", step.name, after.Status.Revision, after.Status.Inventory)
+					t.Errorf("%s: the revision is %d and the inventory %v, want %d and %d records", step.name,
+						after.Status.Revision, after.Status.Inventory, revision, len(before.Status.Inventory))
 				}
 				if step.err == nil {
 					continue
 				}
 				condition := after.Status.Conditions[0]
 				if condition.Reason != "Error" || condition.Message != "Unable to generate the objects: unreachable" {
-					t.Errorf("%s: the condition says %s: %s", step.name, condition.Reason, condition.Message)
+					t.Errorf("%s: the condition says %s: %s, want that the generator is unreachable", step.name,
+						condition.Reason, condition.Message)
 				}
 				for _, write := range o.writes {
 					if !strings.Contains(write, "Assembly/status") {
-						t.Errorf("%s: %s", step.name, write)
+						t.Errorf("%s: there is the write %s, want those of the status alone", step.name, write)
 					}
 				}
 			}

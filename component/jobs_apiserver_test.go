@@ -104,7 +104,7 @@ func (w *jobWorld) rests(during time.Duration, what string) {
 	w.operator.requests.Reset()
 	time.Sleep(during)
 	if n := w.operator.requests.Total(); n > 0 {
-		w.Errorf("%d requests %s:\n%s", n, what, w.operator.requests)
+		w.Errorf("there are %d requests %s, want none:\n%s", n, what, w.operator.requests)
 	}
 }
 
@@ -152,10 +152,10 @@ func (w *jobWorld) completesAtOnce() {
 	w.gone(migration)
 	w.reaches(apis.ComponentReady)
 	if phase := w.phaseOf("migration"); phase != apis.PhaseCompleted {
-		w.Errorf("the phase is %s", phase)
+		w.Errorf("the phase is %s, want %s", phase, apis.PhaseCompleted)
 	}
 	if n := w.created("jobs"); n != 1 {
-		w.Errorf("it was run %d times", n)
+		w.Errorf("the Job was run %d times, want once", n)
 	}
 	w.rests(11*time.Second, "although the Job has run")
 
@@ -184,7 +184,7 @@ func (w *jobWorld) completesBeforeItsTime() {
 	w.deploy(migration)
 	w.reaches(apis.ComponentReady)
 	if phase := w.phaseOf("migration"); phase != apis.PhaseReady {
-		w.Errorf("the phase is %s before the Job is gone", phase)
+		w.Errorf("the phase is %s before the Job is gone, want %s", phase, apis.PhaseReady)
 	}
 	since := w.assembly.Status.Conditions[0].LastTransitionTime
 	w.gone(migration)
@@ -198,10 +198,10 @@ func (w *jobWorld) completesBeforeItsTime() {
 		return nil
 	})
 	if now := w.assembly.Status.Conditions[0].LastTransitionTime; !now.Equal(&since) {
-		w.Error("the component was not ready meanwhile")
+		w.Errorf("the transition was at %v, want %v: the component was not ready meanwhile", now, since)
 	}
 	if n := w.created("jobs"); n != 1 {
-		w.Errorf("it was run %d times", n)
+		w.Errorf("the Job was run %d times, want once", n)
 	}
 	w.rests(3*time.Second, "although the Job has run")
 }
@@ -226,7 +226,7 @@ func (w *jobWorld) fails() {
 		return nil
 	})
 	if n := w.created("jobs"); n != 1 {
-		w.Errorf("it was run %d times", n)
+		w.Errorf("the Job was run %d times, want once", n)
 	}
 	w.rests(4*time.Second, "after the Job has failed")
 	w.change(job(w.namespace, "migration", completesAtOnce(0)))
@@ -254,7 +254,7 @@ func (w *jobWorld) isInterrupted() {
 	}
 	eventually(w.T, "the Job is not started again", runs)
 	if live.UID == first || w.created("jobs") != 2 {
-		w.Errorf("it was created %d times", w.created("jobs"))
+		w.Errorf("the Job was created %d times, want twice, and another one than before", w.created("jobs"))
 	}
 }
 
@@ -288,7 +288,7 @@ func (w *jobWorld) completesUnseen() {
 		return nil
 	})
 	if n := w.created("jobs"); n != 0 {
-		w.Errorf("it was run %d times more", n)
+		w.Errorf("the Job was run %d times more, want none", n)
 	}
 }
 
@@ -313,7 +313,7 @@ func (w *jobWorld) isWrittenOnce() {
 		return w.client.Get(ctx, client.ObjectKeyFromObject(other), &corev1.ConfigMap{})
 	})
 	if n := w.created("configmaps"); n != 3 {
-		w.Errorf("%d creations of two objects of which one was deleted for good", n)
+		w.Errorf("there are %d creations of two objects of which one was deleted for good, want 3", n)
 	}
 	w.rests(2*time.Second, "although what is written once is gone")
 }

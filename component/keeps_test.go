@@ -49,7 +49,7 @@ func TestInventoryMovesToObjects(t *testing.T) {
 	eventually(t, "what was dropped does not go", goneFrom(c, drops))
 	eventually(t, "it is not ready", ready)
 	if n := len(assembly.Status.Inventory); n > 0 || assembly.Status.InventoryKind != "ConfigMap" {
-		t.Errorf("the status has %d records, and the kind %q", n, assembly.Status.InventoryKind)
+		t.Errorf("the status has %d records and the kind %q, want none and ConfigMap", n, assembly.Status.InventoryKind)
 	}
 	second.stop()
 
@@ -65,7 +65,7 @@ func TestInventoryMovesToObjects(t *testing.T) {
 	eventually(t, "it does not go", goneFrom(c, assembly, stays))
 	left := &corev1.ConfigMapList{}
 	if err := c.List(t.Context(), left, client.InNamespace(namespace), client.HasLabels{componentPrefix + "/inventory"}); err != nil || len(left.Items) > 0 {
-		t.Errorf("%d objects of the inventory are left, %v", len(left.Items), err)
+		t.Errorf("%d objects of the inventory are left (%v), want none", len(left.Items), err)
 	}
 }
 
@@ -111,7 +111,7 @@ func TestComponentStaysInItsCluster(t *testing.T) {
 	}
 	eventually(t, "it is taken for gone", says)
 	if len(assembly.Status.Inventory) != 1 {
-		t.Errorf("the inventory has %d records", len(assembly.Status.Inventory))
+		t.Errorf("the inventory has %d records, want 1", len(assembly.Status.Inventory))
 	}
 	patch(`{"spec":{"kubeConfig":null}}`)
 	eventually(t, "it does not go", goneFrom(c, assembly, part))
@@ -186,7 +186,7 @@ func TestWhatIsInTheWayGoes(t *testing.T) {
 	})
 	version := theirs.ResourceVersion
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs); err != nil || theirs.ResourceVersion != version {
-		t.Errorf("it was touched: %v", err)
+		t.Errorf("the object was touched (%v): resource version %s, want %s", err, theirs.ResourceVersion, version)
 	}
 	if err := c.Delete(t.Context(), theirs); err != nil {
 		t.Fatal(err)

@@ -57,16 +57,16 @@ func TestComponentEventsArePerWave(t *testing.T) {
 		return slices.DeleteFunc(slices.Clone([]string(o.events)), func(event string) bool { return !strings.HasPrefix(event, "Normal "+reason+":") })
 	}
 	if got := created("Created"); !slices.Equal(got, want) {
-		t.Errorf("the events are\n%s", strings.Join(got, "\n"))
+		t.Errorf("the events are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	house = o.house(t)
 	o.change(t, house, func() { house.SetObjects(manyParts("0", 1)...) })
 	o.untilIdle(t)
 	if got := created("Deleted"); len(got) != 1 || !strings.HasPrefix(got[0], "Normal Deleted: Deleted 42 objects: ConfigMap default/part-") {
-		t.Errorf("the events are\n%s", strings.Join(got, "\n"))
+		t.Errorf("the events are\n%s\nwant one that says that 42 objects were deleted", strings.Join(got, "\n"))
 	}
 	if len(o.events) > 10 {
-		t.Errorf("%d events: %q", len(o.events), []string(o.events))
+		t.Errorf("there are %d events, want at most 10: %q", len(o.events), []string(o.events))
 	}
 }
 
@@ -90,10 +90,10 @@ func TestComponentLogs(t *testing.T) {
 		`"level"=0 "msg"="created" "kind"="Secret" "namespace"="default" "name"="key" "reason"="it does not exist"`,
 	}
 	if !slices.Equal(recorded, want) {
-		t.Errorf("the roll-out logs\n%s", strings.Join(recorded, "\n"))
+		t.Errorf("the roll-out logs\n%s\nwant\n%s", strings.Join(recorded, "\n"), strings.Join(want, "\n"))
 	}
 	if idle := o.logged(t); len(idle) > 0 {
-		t.Errorf("at rest, it logs %q", idle)
+		t.Errorf("the logs at rest are %q, want none", idle)
 	}
 	written := &corev1.ConfigMap{}
 	written.Name = "walls"
@@ -103,12 +103,12 @@ func TestComponentLogs(t *testing.T) {
 	o.change(t, stolen, func() { stolen.Data = map[string][]byte{"a": []byte("stolen")} })
 	changed := o.logged(t)
 	if len(changed) != 2 || !strings.HasPrefix(changed[0], `"level"=0 "msg"="applied" "kind"=`) {
-		t.Errorf("what was changed logs\n%s", strings.Join(changed, "\n"))
+		t.Errorf("the change logs\n%s\nwant two lines, the first of what was applied", strings.Join(changed, "\n"))
 	}
 	for _, line := range changed {
 		for _, value := range []string{"hush", "stolen", "aHVzaA", "c3RvbGVu"} {
 			if strings.Contains(line, value) {
-				t.Errorf("a line has a value: %s", line)
+				t.Errorf("a line has a value, want none: %s", line)
 			}
 		}
 	}
@@ -117,6 +117,6 @@ func TestComponentLogs(t *testing.T) {
 		t.Fatal(err)
 	}
 	if gone := o.logged(t); len(gone) != 2 || !strings.HasPrefix(gone[0], `"level"=0 "msg"="deleted" "kind"=`) {
-		t.Errorf("the deletion logs\n%s", strings.Join(gone, "\n"))
+		t.Errorf("the deletion logs\n%s\nwant two lines, the first of what was deleted", strings.Join(gone, "\n"))
 	}
 }

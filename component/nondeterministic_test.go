@@ -138,11 +138,13 @@ func TestNondeterministicGenerator(t *testing.T) {
 				seldom = 58
 			}
 			if first > 5+10 || len(u.written)-first > seldom {
-				t.Errorf("%d writes in the first minute, then %d:\n%s", first, len(u.written)-first, strings.Join(u.written[:min(len(u.written), 60)], "\n"))
+				t.Errorf("there are %d writes in the first minute, then %d, want at most 15, then %d:\n%s", first,
+					len(u.written)-first, seldom, strings.Join(u.written[:min(len(u.written), 60)], "\n"))
 			}
 			c := u.condition()
 			if c.Reason != component.ReasonNondeterministic || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, test.message) {
-				t.Errorf("the condition is %s %s: %s", c.Status, c.Reason, c.Message)
+				t.Errorf("the condition is %s %s: %s, want %s and %q", c.Status, c.Reason, c.Message,
+					component.ReasonNondeterministic, test.message)
 			}
 			told := 0
 			for _, event := range u.events {
@@ -150,11 +152,12 @@ func TestNondeterministicGenerator(t *testing.T) {
 					told++
 				}
 				if strings.Contains(event, "secret-") {
-					t.Errorf("the event has a value: %s", event)
+					t.Errorf("the event has a value, want none: %s", event)
 				}
 			}
 			if told != 1 || strings.Contains(c.Message, "secret-") {
-				t.Errorf("%d events tell of it: %q", told, []string(u.events))
+				t.Errorf("%d events tell of it, want 1, and no value in the condition %q: %q", told, c.Message,
+					[]string(u.events))
 			}
 
 			// It is ready again when the generator is steady for as long as the last delay, and rests from then on.
@@ -162,12 +165,12 @@ func TestNondeterministicGenerator(t *testing.T) {
 			u.generate = func(int) []client.Object { return test.generate(call) }
 			u.until(u.now.Add(6 * time.Minute))
 			if c := u.condition(); c.Status != metav1.ConditionTrue {
-				t.Errorf("the condition is %s %s: %s", c.Status, c.Reason, c.Message)
+				t.Errorf("the condition is %s %s: %s, want it true", c.Status, c.Reason, c.Message)
 			}
 			writes := len(u.written)
 			u.until(u.now.Add(time.Hour))
 			if len(u.written) > writes {
-				t.Errorf("writes at rest: %q", u.written[writes:])
+				t.Errorf("the writes at rest are %q, want none", u.written[writes:])
 			}
 		})
 	}
@@ -183,11 +186,11 @@ func TestNondeterministicGeneratorIsNotCalledWhileItsOutputIsHeld(t *testing.T) 
 			t.Fatal(err)
 		}
 		if len(u.writes) > 0 {
-			t.Errorf("writes: %q", u.writes)
+			t.Errorf("the writes are %q, want none", u.writes)
 		}
 	}
 	if u.calls != calls {
-		t.Errorf("%d calls", u.calls-calls)
+		t.Errorf("there are %d more calls, want none", u.calls-calls)
 	}
 	// What was generated last is still enforced.
 	part := &corev1.ConfigMap{}
@@ -197,7 +200,7 @@ func TestNondeterministicGeneratorIsNotCalledWhileItsOutputIsHeld(t *testing.T) 
 		t.Fatal(err)
 	}
 	if u.get(t, "stamped", part); part.Data["stamp"] == "" || u.calls != calls {
-		t.Errorf("it has %v after %d calls", part.Data, u.calls-calls)
+		t.Errorf("the data are %v after %d more calls, want a stamp after none", part.Data, u.calls-calls)
 	}
 }
 
@@ -214,7 +217,7 @@ func TestNondeterministicGeneratorAndARealChange(t *testing.T) {
 			u := newUnsteady(t, func(call int) []client.Object { return []client.Object{stamped(call)} })
 			u.until(u.now.Add(10 * time.Second))
 			if c := u.condition(); c.Reason != component.ReasonNondeterministic {
-				t.Fatalf("the condition is %s: %s", c.Reason, c.Message)
+				t.Fatalf("the condition is %s: %s, want %s", c.Reason, c.Message, component.ReasonNondeterministic)
 			}
 			u.generate = func(int) []client.Object { return []client.Object{stamped(0)} }
 			house := u.house(t)
@@ -222,10 +225,10 @@ func TestNondeterministicGeneratorAndARealChange(t *testing.T) {
 			u.untilIdle(t)
 			part := &corev1.ConfigMap{}
 			if u.get(t, "stamped", part); part.Data["stamp"] != "secret-0" {
-				t.Errorf("it has %v", part.Data)
+				t.Errorf("the data are %v, want the stamp secret-0", part.Data)
 			}
 			if c := u.condition(); c.Status != metav1.ConditionTrue {
-				t.Errorf("the condition is %s %s: %s", c.Status, c.Reason, c.Message)
+				t.Errorf("the condition is %s %s: %s, want it true", c.Status, c.Reason, c.Message)
 			}
 		})
 	}
@@ -243,7 +246,7 @@ func TestSteadyGenerators(t *testing.T) {
 	u.untilIdle(t)
 	for range 20 {
 		if _, err := u.reconcile(t, time.Second); err != nil || len(u.writes) > 0 {
-			t.Fatalf("%v, %q", err, u.writes)
+			t.Fatalf("the error is %v and the writes are %q, want neither", err, u.writes)
 		}
 	}
 	now := 0
@@ -258,7 +261,7 @@ func TestSteadyGenerators(t *testing.T) {
 	}
 	part := &corev1.ConfigMap{}
 	if u.get(t, "stamped", part); part.Data["stamp"] != "secret-19" {
-		t.Errorf("it has %v", part.Data)
+		t.Errorf("the data are %v, want the stamp secret-19", part.Data)
 	}
 }
 
@@ -297,7 +300,7 @@ func TestNondeterministicGeneratorOnTheAPIServer(t *testing.T) {
 	})
 	time.Sleep(max(0, 8*time.Second-time.Since(began)))
 	if n := written(requests); n > 20 {
-		t.Errorf("%d writes in 8 seconds: %s", n, requests)
+		t.Errorf("there are %d writes in 8 seconds, want at most 20: %s", n, requests)
 	} else {
 		t.Logf("%d writes in 8 seconds", n)
 	}

@@ -46,12 +46,12 @@ func promptly(t *testing.T, c client.Client, op *operator, assembly *resources.A
 		return hasState(ctx, c, assembly, apis.ComponentReady)
 	})
 	if took := time.Since(began); took > 3*time.Second {
-		t.Errorf("it took %v", took)
+		t.Errorf("it took %v until the state was reached, want at most 3s", took)
 	} else {
 		t.Logf("it took %v and %d requests: %s", took, op.requests.Total(), op.requests)
 	}
 	if n := op.requests.Total(); n > 12 {
-		t.Errorf("it took %d requests: %s", n, op.requests)
+		t.Errorf("there are %d requests, want at most 12: %s", n, op.requests)
 	}
 }
 
@@ -85,7 +85,7 @@ func TestWhatTerminatesIsWaitedFor(t *testing.T) {
 			return c.Patch(t.Context(), going, release)
 		})
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(desired), desired); err != nil || desired.GetUID() == going.GetUID() {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: the object has the UID %s (%v), want another", name, desired.GetUID(), err)
 		}
 		if err := c.Delete(t.Context(), assembly); err != nil {
 			t.Fatal(err)
@@ -127,16 +127,16 @@ func TestWhatIsInTheWayIsWatched(t *testing.T) {
 		}
 		time.Sleep(500 * time.Millisecond)
 		if n := op.requests.Total(); n > 0 {
-			t.Errorf("%d requests: %s", n, op.requests)
+			t.Errorf("there are %d requests, want none: %s", n, op.requests)
 		}
 		promptly(t, c, op, assembly, func() error { return happens(theirs) })
 		found := &corev1.ConfigMap{}
 		if err := errors.Join(c.Get(t.Context(), client.ObjectKeyFromObject(theirs), found), client.IgnoreNotFound(c.Delete(t.Context(), assembly))); err != nil || found.Data["name"] != name {
-			t.Errorf("%v, %v", found.Data, err)
+			t.Errorf("the data are %v and the error %v, want the name %q and none", found.Data, err, name)
 		}
 		eventually(t, "the component does not go", isGone(c, assembly))
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(theirs), found); apierrs.IsNotFound(err) != (name == "goes") {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: the read of the object ends with %v, want it gone: %t", name, err, name == "goes")
 		}
 	}
 }

@@ -99,7 +99,7 @@ func (o *operated) untilIdle(t testing.TB) {
 			return
 		}
 	}
-	t.Fatalf("it does not come to an end: %v", o.writes)
+	t.Fatalf("the component does not come to an end, want no more writes than %v", o.writes)
 }
 
 // house is the resource as it is stored.

@@ -103,7 +103,7 @@ spec: {group: metrics.example.com, version: v1, groupPriorityMinimum: 100, versi
 	})
 	for name, there := range map[string]bool{"beside": true, "later": false} {
 		if err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &corev1.ConfigMap{}); (err == nil) != there {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: the read of the object ends with %v, want it there: %t", name, err, there)
 		}
 	}
 }

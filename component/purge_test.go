@@ -62,9 +62,9 @@ func TestPurgedOnceStatusIsLost(t *testing.T) {
 		}
 	}
 	if !lost || isThere() {
-		t.Fatalf("it was not purged: %+v", house.Status.Inventory)
+		t.Fatalf("the inventory is %+v, want the object purged", house.Status.Inventory)
 	}
 	if created != 1 {
-		t.Errorf("it was created %d times", created)
+		t.Errorf("the object was created %d times, want once", created)
 	}
 }

@@ -188,7 +188,7 @@ func TestReferencesAreReadAsTheTenant(t *testing.T) {
 	}
 	o.has(t, r, "password", "confidential again", 3)
 	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("the creation of the Secret does not wake the component for %v", took)
+		t.Errorf("the Secret woke the component after %v, want at most 5s", took)
 	}
 
 	events := &eventsv1.EventList{}
@@ -199,7 +199,7 @@ func TestReferencesAreReadAsTheTenant(t *testing.T) {
 		"the resource": fmt.Sprintf("%+v", r), "an event": fmt.Sprintf("%+v", events.Items), "the log": o.log.String(),
 	} {
 		if strings.Contains(text, "confidential") || strings.Contains(text, "Y29uZmlkZW50aWFs") {
-			t.Errorf("%s shows the secret", what)
+			t.Errorf("%s shows the secret, want it hidden", what)
 		}
 	}
 	if err := o.client.Delete(t.Context(), r); err != nil {
@@ -251,6 +251,7 @@ func TestReferencesAreReadAsTheOperator(t *testing.T) {
 	})
 	time.Sleep(time.Second)
 	if n := o.requests.Total(); n > 0 || made.calls.Load() != calls || made.asked.Load() != asked+1 {
-		t.Errorf("%d requests: %s, %d calls, asked %d times", n, o.requests, made.calls.Load()-calls, made.asked.Load()-asked)
+		t.Errorf("there are %d requests (%s), %d calls and %d questions, want none, none and 1", n, o.requests,
+			made.calls.Load()-calls, made.asked.Load()-asked)
 	}
 }

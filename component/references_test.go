@@ -147,7 +147,7 @@ func TestComponentWithReferences(t *testing.T) {
 	o.settle(t)
 	const colors = "colors-main=map[values.yaml:values: {roof: red, door: red}]"
 	if got := o.result(t); got != colors+" password=confidential values-door=blue values-pin=1234 values-roof=red" {
-		t.Errorf("it has %s", got)
+		t.Errorf("the result is %s, want the colors and the values of all references", got)
 	}
 	for _, step := range []struct {
 		name            string
@@ -179,10 +179,11 @@ func TestComponentWithReferences(t *testing.T) {
 		o.settle(t)
 		revision := o.referrer(t).Status.Revision
 		if err != nil || reads != step.reads || calls != step.calls || revision != step.revision {
-			t.Errorf("%s: reads %s, %d calls, revision %d, %v", step.name, reads, calls, revision, err)
+			t.Errorf("%s: there are the reads %s, %d calls, revision %d and the error %v, want %s, %d, %d and none",
+				step.name, reads, calls, revision, err, step.reads, step.calls, step.revision)
 		}
 		if got := o.result(t); !strings.HasSuffix(got, "] "+step.want) {
-			t.Errorf("%s: it has %s", step.name, got)
+			t.Errorf("%s: the result is %s, want it to end with %q", step.name, got, step.want)
 		}
 	}
 }
@@ -193,19 +194,20 @@ func TestComponentWithoutWhatItRefersTo(t *testing.T) {
 	o := newReferringRoot(r, config)
 	result, err := o.reconcile(t)
 	if err != nil || result.RequeueAfter < 10e9 || result.RequeueAfter > 11e9 {
-		t.Errorf("it comes back after %v, %v", result.RequeueAfter, err)
+		t.Errorf("the component comes back after %v with the error %v, want 10 to 11 s and none", result.RequeueAfter,
+			err)
 	}
 	check := func(reason, message string) {
 		t.Helper()
 		condition := o.referrer(t).Status.Conditions[0]
 		if condition.Reason != reason || condition.Message != message {
-			t.Errorf("the condition says %s: %s", condition.Reason, condition.Message)
+			t.Errorf("the condition says %s: %s, want %s: %s", condition.Reason, condition.Message, reason, message)
 		}
 	}
 	check("Retrying", `Unable to load what the spec refers to: spec.valuesFrom[1]: the Secret "login" does not exist; `+
 		`spec.password: the Secret "login" does not exist`)
 	if n := o.generator.calls.Load(); n > 0 {
-		t.Errorf("%d calls", n)
+		t.Errorf("there are %d calls, want none", n)
 	}
 	if err := o.client.Create(t.Context(), secret.DeepCopy()); err != nil {
 		t.Fatal(err)
@@ -221,11 +223,11 @@ func TestComponentWithoutWhatItRefersTo(t *testing.T) {
 	o.change(t, "login", stored, func() { stored.Data["password"] = []byte("confidential") })
 	o.change(t, "base", config, func() { config.Data["values.yaml"] = "confidential" })
 	if _, err := o.reconcile(t); err == nil || strings.Contains(err.Error(), "confidential") {
-		t.Errorf("values that are no map: %v", err)
+		t.Errorf("the error for values that are no map is %v, want one without the secret", err)
 	}
 	check("Error", `Unable to merge values: spec.valuesFrom[0]: the key "values.yaml" of the ConfigMap "base" is not a map in YAML`)
 	if got := o.result(t); got != before {
-		t.Errorf("it was changed to %s", got)
+		t.Errorf("the result was changed to %s, want %s", got, before)
 	}
 }
 
@@ -254,14 +256,14 @@ func TestDeletionDoesNotNeedReferences(t *testing.T) {
 					t.Fatal(err)
 				}
 				if !hooks && len(o.reads) > 0 {
-					t.Errorf("it reads %v", o.reads)
+					t.Errorf("the reads are %v, want none", o.reads)
 				}
 			}
 			if err := goneFrom(o.client, r)(t.Context()); err != nil {
 				t.Error(err)
 			}
 			if hooks && (len(seen) == 0 || seen[0] != `the Secret "login" does not exist 1 <nil>`) {
-				t.Errorf("the hook sees %q", seen)
+				t.Errorf("the hook sees %q, want first that the Secret does not exist", seen)
 			}
 		})
 	}
@@ -277,7 +279,7 @@ func TestReferencedSecretsAreNotShown(t *testing.T) {
 	text := fmt.Sprintf("%+v %v", o.referrer(t), o.events)
 	for _, hidden := range []string{"confidential", "1234", "Y29uZmlkZW50aWFs"} {
 		if strings.Contains(text, hidden) {
-			t.Errorf("%s is shown: %s", hidden, text)
+			t.Errorf("%s is shown, want it hidden: %s", hidden, text)
 		}
 	}
 	// The digest is that of the version, so it says nothing of the content.
@@ -289,7 +291,7 @@ func TestReferencedSecretsAreNotShown(t *testing.T) {
 		return o.referrer(t).Status.ProcessingDigest
 	}
 	if a, b := digest("a"), digest("b"); a != b || a == "" {
-		t.Errorf("the digests of two secrets of one version are %q and %q", a, b)
+		t.Errorf("the digests of two secrets of one version are %q and %q, want the same", a, b)
 	}
 }
 
@@ -305,12 +307,12 @@ func TestReferencesOfTheAuthorAreKept(t *testing.T) {
 	identity = "2"
 	o.settle(t)
 	if got := o.referrer(t).Status.Revision; got != 2 {
-		t.Errorf("revision %d", got)
+		t.Errorf("the revision is %d, want 2", got)
 	}
 	o.change(t, "login", secret, func() { secret.Data["password"] = []byte("other") })
 	o.settle(t)
 	if got := o.referrer(t).Status.Revision; got != 3 {
-		t.Errorf("revision %d", got)
+		t.Errorf("the revision is %d, want 3", got)
 	}
 }
 
@@ -321,12 +323,12 @@ func TestReferencesAreDescribed(t *testing.T) {
 		uses = append(uses, fmt.Sprintf("%T %v", access.Object, access.Verbs))
 	}
 	if want := []string{"*v1.ConfigMap [get list watch]", "*v1.Secret [get list watch]"}; !slices.Equal(uses[len(uses)-2:], want) {
-		t.Errorf("it uses %q", uses)
+		t.Errorf("the uses are %q, want them to end with %q", uses, want)
 	}
 	for _, access := range assembling().Describe().Uses {
 		// It reads Secrets, for kubeconfigs.
 		if _, reads := access.Object.(*corev1.ConfigMap); reads {
-			t.Errorf("without references, it uses %T", access.Object)
+			t.Errorf("there is a use of %T without references, want none of ConfigMaps", access.Object)
 		}
 	}
 }
@@ -337,6 +339,6 @@ func TestPlanWithReferences(t *testing.T) {
 	o := newReferringRoot(r, config, secret)
 	plan, err := o.node.Plan(reconcilers.StashConfig(t.Context(), o.root.Config), o.referrer(t))
 	if err != nil || !strings.Contains(plan.String(), "referrer-result") {
-		t.Errorf("the plan is %v, %v", plan, err)
+		t.Errorf("the plan is %v and the error %v, want one with referrer-result and none", plan, err)
 	}
 }

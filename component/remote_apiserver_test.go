@@ -190,10 +190,10 @@ func TestRemoteClusterThatHangs(t *testing.T) {
 		isReady(t, c, near)
 	}
 	if tries := way.accepted.Load() - before; tries > 6 {
-		t.Errorf("the cluster was asked %d times", tries)
+		t.Errorf("the cluster was asked %d times, want at most 6", tries)
 	}
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(far), far); err != nil || far.ResourceVersion != version {
-		t.Errorf("the condition changes although nothing does: %v", err)
+		t.Errorf("the resource version is %s (%v), want %s, for nothing changes", far.ResourceVersion, err, version)
 	}
 
 	way.forward(t)
@@ -243,7 +243,7 @@ func TestRemoteDeletionIsAbandoned(t *testing.T) {
 	want := "Gave up 2 objects in the cluster of the Secret " + namespace + "/remote: " +
 		"the cluster of the Secret " + namespace + "/remote does not answer: connection refused"
 	if !seen(component.ReasonAbandoned, want) {
-		t.Error("the condition did not say so before the resource went")
+		t.Errorf("the condition before the resource went is not %s, want it with %q", component.ReasonAbandoned, want)
 	}
 	eventually(t, "there is no event", func(ctx context.Context) error {
 		return hasWarning(ctx, c, namespace, component.ReasonAbandoned, want)
@@ -396,7 +396,7 @@ func TestRemoteOwnersOfTwoManagementClusters(t *testing.T) {
 	}
 	eventually(t, "it does not go", goneFrom(c, other))
 	if _, now, err := ownerOf(t.Context(), target, part); now != want {
-		t.Errorf("the object was changed: %q, %v", now, err)
+		t.Errorf("the owner is %q (%v), want %q: the object was changed", now, err, want)
 	}
 	isReady(t, target, first)
 
@@ -455,7 +455,7 @@ func TestRemoteObjectsWithFormerMarks(t *testing.T) {
 	kind := schema.GroupKind{Group: resources.GroupVersion.Group, Kind: "Assembly"}
 	former := engine.OwnerText(kind, client.ObjectKeyFromObject(assembly), "", assembly.UID)
 	if former == owner {
-		t.Fatal("the owner has no cluster")
+		t.Fatalf("the owner with the cluster is %q, want another than without", owner)
 	}
 	uid := types.UID("")
 	mark := func() {
@@ -480,7 +480,7 @@ func TestRemoteObjectsWithFormerMarks(t *testing.T) {
 		return nil
 	})
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(part), part); err != nil || part.UID != uid {
-		t.Errorf("it was created anew: %v", err)
+		t.Errorf("the UID is %s (%v), want %s: the object was created anew", part.UID, err, uid)
 	}
 	isReady(t, c, assembly)
 	noRequests(t, op)
@@ -526,7 +526,7 @@ func TestRemoteClusterIDIsReadOnce(t *testing.T) {
 	create(t, c, near)
 	isReady(t, c, near)
 	if n := reader.reads.Load(); n != 0 {
-		t.Errorf("it was read %d times for a component in the own cluster", n)
+		t.Errorf("the ID of the cluster was read %d times for a component in the own cluster, want none", n)
 	}
 	far := remotely(resources.NewAssembly(namespace, "far", partOf(namespace, "far", "0")))
 	create(t, c, kubeconfigSecret(t, namespace, plane.Config(t)), far)
@@ -538,7 +538,7 @@ func TestRemoteClusterIDIsReadOnce(t *testing.T) {
 	create(t, c, again)
 	isReady(t, c, again)
 	if n := reader.reads.Load(); n != read {
-		t.Errorf("it was read again %d times", n-read)
+		t.Errorf("the ID of the cluster was read %d times more, want none", n-read)
 	}
 }
 
@@ -574,7 +574,7 @@ func TestIdentitiesThatAreRefused(t *testing.T) {
 		{Prefix: componentPrefix, Generator: resources.AssemblyGenerator(), ClusterID: "a/b"},
 	} {
 		if err := node.Validate(t.Context()); err == nil {
-			t.Error("there is no error")
+			t.Error("the validation has no error, want one")
 		}
 	}
 }

@@ -69,12 +69,13 @@ func TestRefusedValuesAreNoRevision(t *testing.T) {
 				generator.refused, generator.seen = step.refused, nil
 				for range 3 {
 					if _, err := o.reconcile(t, 0); step.refused != errors.Is(err, errRefused) {
-						t.Fatalf("%s: %v", step.name, err)
+						t.Fatalf("%s: the error is %v, want a refusal: %t", step.name, err, step.refused)
 					}
 				}
 				others := slices.DeleteFunc(slices.Clone(generator.seen), func(revision int64) bool { return revision == step.sees })
 				if status := o.house(t).Status; status.Revision != step.revision || len(others) > 0 {
-					t.Errorf("%s: revision %d, the generator sees %v", step.name, status.Revision, generator.seen)
+					t.Errorf("%s: the revision is %d and the generator sees %v, want %d, and that revision alone",
+						step.name, status.Revision, generator.seen, step.revision)
 				}
 			}
 		})
@@ -106,6 +107,7 @@ func TestRevisionAfterACrash(t *testing.T) {
 	o.untilIdle(t)
 	others := slices.DeleteFunc(slices.Clone(generator.seen), func(revision int64) bool { return revision == 2 })
 	if revision := o.house(t).Status.Revision; revision != 2 || len(others) > 0 {
-		t.Errorf("revision %d, the generator sees %v", revision, generator.seen)
+		t.Errorf("the revision is %d and the generator sees %v, want 2, and that revision alone", revision,
+			generator.seen)
 	}
 }

@@ -59,13 +59,13 @@ func TestComponentKnowsTypesOfItsGenerator(t *testing.T) {
 		Scheme: scheme, Resource: resources.NewAssembly("default", "house"), Reconciler: node, GivenAPIResources: roles,
 	}.Run(t)
 	if records := deployed.Object().Status.Inventory; len(records) != 1 || records[0].Kind != "Role" || records[0].Name != "reader" {
-		t.Errorf("the inventory is %v", records)
+		t.Errorf("the inventory is %v, want the Role reader alone", records)
 	}
 	if len(made.added) != 1 {
-		t.Errorf("AddToScheme is called %d times", len(made.added))
+		t.Errorf("AddToScheme was called %d times, want once", len(made.added))
 	}
 	if scheme.Recognizes(rbacv1.SchemeGroupVersion.WithKind("Role")) {
-		t.Error("the scheme of the operator is changed")
+		t.Error("the scheme of the operator knows the Role, want it unchanged")
 	}
 }
 
@@ -74,6 +74,6 @@ func TestComponentNeedsTheTypesOfItsGenerator(t *testing.T) {
 	made.err = errors.New("out of types")
 	node := &component.ComponentReconciler[*resources.Assembly]{Prefix: componentPrefix, Generator: made}
 	if err := node.Validate(t.Context()); err == nil || !strings.Contains(err.Error(), "out of types") {
-		t.Errorf("got %v", err)
+		t.Errorf(`the error is %v, want one that says "out of types"`, err)
 	}
 }

@@ -48,7 +48,7 @@ func TestComponentWithoutStatusIsRefusedAtSetUp(t *testing.T) {
 		Prefix: componentPrefix, Generator: resources.AssemblyGenerator(),
 	})
 	if err == nil || !strings.Contains(err.Error(), "or define Status") {
-		t.Errorf("set-up returned %v for an unstructured resource", err)
+		t.Errorf("set-up returned %v for an unstructured resource, want that Status is to be defined", err)
 	}
 }
 
@@ -90,13 +90,13 @@ func TestComponentReturnsPermanentErrors(t *testing.T) {
 			o := newOperated(t, test.node, house, nil)
 			result, err := o.reconcile(t, 0)
 			if err == nil || !strings.Contains(err.Error(), test.text) || !errors.Is(err, reconcile.TerminalError(nil)) {
-				t.Errorf("the error is %v", err)
+				t.Errorf("the error is %v, want a terminal one with %q", err, test.text)
 			}
 			if err != nil && strings.Contains(err.Error(), "terminal error") {
-				t.Errorf("the text is not for people: %v", err)
+				t.Errorf(`the text is %v, want it without "terminal error"`, err)
 			}
 			if result != (reconcilers.Result{}) {
-				t.Errorf("the result is %v", result)
+				t.Errorf("the result is %v, want none", result)
 			}
 		})
 	}
@@ -152,6 +152,6 @@ func TestComponentsThatGetInEachOthersWayAreRefusedAtSetUp(t *testing.T) {
 	}
 	node := assembling()
 	if err := setUpTree(t, &resources.Assembly{}, reconcilers.SubReconciler[*resources.Assembly](node), node); err == nil {
-		t.Error("a node that stands in the tree twice is set up")
+		t.Error("a node that stands in the tree twice is set up, want an error")
 	}
 }

@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/espalier-dev/espalier/apis"
-	"github.com/espalier-dev/espalier/internal/component/execute"
 	"github.com/espalier-dev/espalier/internal/component/inventory"
 	"github.com/espalier-dev/espalier/internal/message"
 
@@ -40,14 +38,6 @@ const (
 	ReasonAbandoned          = "Abandoned"
 )
 
-// errorText returns the message about an error.
-func errorText(f *facts) string {
-	return clientAddress.ReplaceAllString(message.Capitalize(execute.Summary(f.err, maxMessage)), "$1 ")
-}
-
-// clientAddress is the end of a connection that failed here. A condition with its port would change each time.
-var clientAddress = regexp.MustCompile(`\b(tcp|udp) \S+:\d+->`)
-
 // conditionStatus is the status of the condition in a state.
 func conditionStatus(state apis.ComponentState) metav1.ConditionStatus {
 	switch state {
@@ -57,16 +47,6 @@ func conditionStatus(state apis.ComponentState) metav1.ConditionStatus {
 		return metav1.ConditionFalse
 	}
 	return metav1.ConditionUnknown
-}
-
-// maxMessage bounds what a condition says, in bytes.
-const maxMessage = 1024
-
-func orElse(text, fallback string) string {
-	if strings.TrimSpace(text) == "" {
-		return fallback
-	}
-	return text
 }
 
 // rolloutTimer is the part of the status that says since when a roll-out has been under way.

@@ -11,23 +11,23 @@ func TestComponentClock(t *testing.T) {
 	start := time.Unix(1000, 0)
 	timer := rolloutTimer{}.tick("a", false, false, start)
 	if timer.since != start {
-		t.Errorf("a roll-out that did not become ready at once began %v, not %v", timer.since, start)
+		t.Errorf("a roll-out that did not become ready at once began %v, want %v", timer.since, start)
 	}
 	if later := timer.tick("a", false, false, start.Add(time.Minute)); later != timer {
-		t.Errorf("the timer moved: %v", later)
+		t.Errorf("the timer is %v, want it still %v", later, timer)
 	}
 	if changed := timer.tick("b", false, false, start.Add(time.Minute)); changed.since != start.Add(time.Minute) {
-		t.Errorf("another roll-out began %v", changed.since)
+		t.Errorf("another roll-out began %v, want %v", changed.since, start.Add(time.Minute))
 	}
 	ready := timer.tick("a", true, false, start.Add(time.Minute))
 	if !ready.since.IsZero() || ready.digest != "a" {
-		t.Errorf("what is ready is timed: %v", ready)
+		t.Errorf("the timer of what is ready is %v, want no time and the digest a", ready)
 	}
 	if unready := ready.tick("a", false, false, start.Add(time.Hour)); unready.since != start.Add(time.Hour) {
-		t.Errorf("what was ready is timed from %v", unready.since)
+		t.Errorf("what was ready is timed from %v, want %v", unready.since, start.Add(time.Hour))
 	}
 	if deleting := timer.tick("a", false, true, start); deleting != (rolloutTimer{}) {
-		t.Errorf("a deletion is timed: %v", deleting)
+		t.Errorf("the timer of a deletion is %v, want none", deleting)
 	}
 }
 
@@ -64,17 +64,17 @@ func TestJittered(t *testing.T) {
 	for i := range 50 {
 		got := jittered(time.Minute, fmt.Sprint(i))
 		if got < time.Minute*101/100 || got > time.Minute*105/100 {
-			t.Errorf("%v is not 1 to 5 percent more than a minute", got)
+			t.Errorf("the delay is %v, want 1 to 5 percent more than a minute", got)
 		}
 		if again := jittered(time.Minute, fmt.Sprint(i)); again != got {
-			t.Errorf("%v and %v for the same seed", got, again)
+			t.Errorf("the delays are %v and %v, want the same for the same seed", got, again)
 		}
 		seen[got] = true
 	}
 	if len(seen) < 3 {
-		t.Errorf("there are only %d different delays", len(seen))
+		t.Errorf("there are %d different delays, want at least 3", len(seen))
 	}
 	if jittered(0, "x") != 0 {
-		t.Error("no delay became one")
+		t.Errorf("no delay became %v, want 0", jittered(0, "x"))
 	}
 }

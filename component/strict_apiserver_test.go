@@ -83,7 +83,7 @@ func TestCreateIsStrict(t *testing.T) {
 			}
 			live := test.object.DeepCopyObject().(client.Object)
 			if err := c.Get(t.Context(), client.ObjectKeyFromObject(live), live); !apierrs.IsNotFound(err) {
-				t.Errorf("it was created: %v", err)
+				t.Errorf("the read of the object ends with %v, want it not created", err)
 			}
 		})
 	}

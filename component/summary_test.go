@@ -16,7 +16,7 @@ import (
 func TestSummaryOfAComponent(t *testing.T) {
 	same := &reconcilers.ResourceReconciler[*resources.Assembly]{SummaryCondition: "Ready", Reconciler: assembling()}
 	if err := same.Validate(t.Context()); err == nil || !strings.Contains(err.Error(), "sets the condition Ready") {
-		t.Errorf("the component and the root set one condition, and validation says %v", err)
+		t.Errorf("validation says %v, want that the component and the root set one condition", err)
 	}
 
 	house := resources.NewAssembly("default", "house", &appsv1.Deployment{
@@ -33,6 +33,7 @@ func TestSummaryOfAComponent(t *testing.T) {
 	summary, component := meta.FindStatusCondition(conditions, "Ready"), meta.FindStatusCondition(conditions, "HouseReady")
 	if summary == nil || component == nil || summary.Status == metav1.ConditionTrue ||
 		summary.Status != component.Status || summary.Message != "HouseReady: "+component.Message {
-		t.Errorf("the component says %v, the summary %v", component, summary)
+		t.Errorf("the component says %v and the summary %v, want the message of the component and its status, not true",
+			component, summary)
 	}
 }

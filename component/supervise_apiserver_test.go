@@ -136,12 +136,12 @@ spec:
 	mode(reconcilers.Withdraw)
 	reasonIs(component.ReasonDisabled)
 	if assembly.Status.State != apis.ComponentPending || len(assembly.Finalizers) > 0 {
-		t.Errorf("it is %+v", assembly)
+		t.Errorf("the resource is %+v, want it pending and without finalizers", assembly)
 	}
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(server), deployed); !apierrs.IsNotFound(err) {
-		t.Errorf("the Deployment is there: %v", err)
+		t.Errorf("the read of the Deployment ends with %v, want it gone", err)
 	}
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(other), other); err != nil || len(other.Labels) > 0 {
-		t.Errorf("what was only read is %+v, %v", other, err)
+		t.Errorf("what was only read is %+v (%v), want it without labels", other, err)
 	}
 }

@@ -105,7 +105,7 @@ func (o *operated) idles(t *testing.T) {
 	for range 3 {
 		_, err := o.reconcile(t, time.Minute)
 		if err != nil || len(o.writes) > 0 || o.house(t).ResourceVersion != before {
-			t.Errorf("idle requests write: %v, %v", o.writes, err)
+			t.Errorf("an idle request has the writes %v and the error %v, want neither", o.writes, err)
 		}
 	}
 }
@@ -122,7 +122,7 @@ func (o *operated) exists(t *testing.T, object client.Object, want bool) {
 	t.Helper()
 	err := o.client.Get(t.Context(), client.ObjectKeyFromObject(object), object.DeepCopyObject().(client.Object))
 	if want && err != nil || !want && !apierrs.IsNotFound(err) {
-		t.Errorf("%s: %v", object.GetName(), err)
+		t.Errorf("the read of %s ends with %v, want it there: %t", object.GetName(), err, want)
 	}
 }
 
@@ -148,7 +148,7 @@ func TestWithdraw(t *testing.T) {
 	o.untilIdle(t)
 	o.reasonIs(t, metav1.ConditionUnknown, component.ReasonDisabled)
 	if len(o.house(t).Finalizers) > 0 {
-		t.Errorf("what was never rolled out has finalizers")
+		t.Errorf("what was never rolled out has the finalizers %v, want none", o.house(t).Finalizers)
 	}
 	s.saw(t)
 	o.idles(t)
@@ -161,7 +161,7 @@ func TestWithdraw(t *testing.T) {
 		o.idles(t)
 		s.saw(t, "Assembly house Healthy")
 		if revision := o.house(t).Status.Revision; revision != int64(round+1) {
-			t.Errorf("the revision is %d", revision)
+			t.Errorf("the revision is %d, want %d", revision, round+1)
 		}
 		if round == 1 {
 			break
@@ -179,10 +179,11 @@ func TestWithdraw(t *testing.T) {
 		o.idles(t)
 		after := o.house(t)
 		if len(after.Status.Inventory) > 0 || after.Status.State != apis.ComponentPending || after.Status.ProcessingDigest != "" || len(after.Finalizers) > 0 {
-			t.Errorf("the status is %+v", after.Status)
+			t.Errorf("the status is %+v, want it pending, with neither records nor a digest nor finalizers",
+				after.Status)
 		}
 		if !slices.Equal(calls, []string{"before", "after"}) {
-			t.Errorf("the hooks called are %v", calls)
+			t.Errorf("the hooks called are %v, want [before after]", calls)
 		}
 		o.exists(t, walls, false)
 		o.exists(t, roof, false)
@@ -253,7 +254,7 @@ func TestSuspend(t *testing.T) {
 	o.change(t, autoscaled, func() { autoscaled.Spec.Replicas = new(int32(7)) })
 	o.untilIdle(t)
 	if n := o.replicas(t, "scaled"); n != 7 {
-		t.Errorf("the autoscaled one has %d replicas", n)
+		t.Errorf("the autoscaled one has %d replicas, want 7", n)
 	}
 
 	s.mode = reconcilers.Suspend
@@ -261,12 +262,13 @@ func TestSuspend(t *testing.T) {
 	o.reasonIs(t, metav1.ConditionUnknown, component.ReasonSuspending)
 	for _, name := range []string{"stuck", "once", "scaled", "later"} {
 		if n := o.replicas(t, name); n != 0 {
-			t.Errorf("%s has %d replicas", name, n)
+			t.Errorf("%s has %d replicas, want none", name, n)
 		}
 	}
 	o.exists(t, gone, false)
 	if !slices.Contains(s.observed, "Deployment stuck Suspending: 1 replicas left") || !slices.Contains(s.observed, "ConfigMap config Suspended") {
-		t.Errorf("observed %q", s.observed)
+		t.Errorf("the observed objects are %q, want stuck suspending with 1 replica left, and config suspended",
+			s.observed)
 	}
 	if _, err := o.reconcile(t, time.Hour); err != nil {
 		t.Errorf("it timed out: %v", err)
@@ -284,11 +286,11 @@ func TestSuspend(t *testing.T) {
 	o.untilIdle(t)
 	for _, d := range []*appsv1.Deployment{stuck, once, scaled} {
 		if n := o.replicas(t, d.Name); n != *d.Spec.Replicas && d != scaled {
-			t.Errorf("%s has %d replicas", d.Name, n)
+			t.Errorf("%s has %d replicas, want %d", d.Name, n, *d.Spec.Replicas)
 		}
 	}
 	if n := o.replicas(t, "later"); n != 0 {
-		t.Errorf("the later wave has %d replicas before the first is ready", n)
+		t.Errorf("the later wave has %d replicas before the first is ready, want none", n)
 	}
 	o.exists(t, gone, true)
 	for _, d := range []*appsv1.Deployment{stuck, once, scaled} {
@@ -301,7 +303,7 @@ func TestSuspend(t *testing.T) {
 	o.change(t, autoscaled, func() { autoscaled.Spec.Replicas = new(int32(5)) })
 	o.untilIdle(t)
 	if n := o.replicas(t, "scaled"); n != 5 {
-		t.Errorf("the autoscaled one has %d replicas after it was resumed", n)
+		t.Errorf("the autoscaled one has %d replicas after it was resumed, want 5", n)
 	}
 	o.runs(t, "scaled", 5)
 	o.untilIdle(t)
@@ -330,7 +332,7 @@ func TestSuspendHangingRelease(t *testing.T) {
 	o.untilIdle(t)
 	for _, name := range []string{"first", "second"} {
 		if n := o.replicas(t, name); n != 0 {
-			t.Errorf("%s has %d replicas", name, n)
+			t.Errorf("%s has %d replicas, want none", name, n)
 		}
 	}
 }
@@ -349,6 +351,7 @@ func TestReports(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(s.observed) != 1 || !strings.Contains(s.observed[0], "Assembly house Unknown (unable to generate the objects: no such chart)") {
-		t.Errorf("observed %q", s.observed)
+		t.Errorf("the observed objects are %q, want the resource alone, unknown, because there is no such chart",
+			s.observed)
 	}
 }

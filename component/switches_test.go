@@ -74,10 +74,11 @@ func TestAuxiliaryObjects(t *testing.T) {
 			version := o.house(t).ResourceVersion
 			result, err := o.reconcile(t, time.Minute)
 			if err != nil || o.house(t).ResourceVersion != version || len(o.writes) != 1 || result.RequeueAfter > time.Minute {
-				t.Errorf("%+v, %v, %v", result, err, o.writes)
+				t.Errorf("the result is %+v, the error %v and the writes are %v, want within a minute, none and one",
+					result, err, o.writes)
 			}
 			if record := o.house(t).Status.Inventory[0]; record.Name != "refused" || !strings.Contains(record.Message, "no bricks") {
-				t.Errorf("the record is %+v", record)
+				t.Errorf(`the record is %+v, want refused, with "no bricks"`, record)
 			}
 		})
 	}
@@ -104,12 +105,12 @@ func TestPresence(t *testing.T) {
 	o.exists(t, orphaned, true)
 	o.exists(t, theirs, true)
 	if n := len(o.house(t).Status.Inventory); n != 0 {
-		t.Errorf("%d objects are recorded", n)
+		t.Errorf("%d objects are recorded, want none", n)
 	}
 	found := &corev1.ConfigMap{}
 	o.get(t, "orphaned", found)
 	if found.Labels[componentPrefix+"/owner-id"] != "" {
-		t.Errorf("it has the labels %v", found.Labels)
+		t.Errorf("the labels are %v, want no owner", found.Labels)
 	}
 	o.idles(t)
 	annotated(absent, generator.AnnotationPresence, "managed")
@@ -130,10 +131,10 @@ func TestReadOnly(t *testing.T) {
 		o.untilIdle(t)
 		c := meta.FindStatusCondition(o.house(t).Status.Conditions, "Ready")
 		if c.Reason != "Processing" || !strings.Contains(c.Message, "waiting for Deployment default/theirs: "+want) {
-			t.Errorf("the condition is %+v", c)
+			t.Errorf("the condition is %+v, want that it waits for theirs: %s", c, want)
 		}
 		if !slices.Contains(s.observed, observed) {
-			t.Errorf("observed %q", s.observed)
+			t.Errorf("the observed objects are %q, want %q among them", s.observed, observed)
 		}
 		o.exists(t, last, false)
 	}
@@ -149,7 +150,7 @@ func TestReadOnly(t *testing.T) {
 	o.exists(t, last, true)
 	o.idles(t)
 	if records := o.house(t).Status.Inventory; len(records) != 1 || records[0].Name != "last" {
-		t.Errorf("the records are %+v", records)
+		t.Errorf("the records are %+v, want last alone", records)
 	}
 
 	annotated(theirs, generator.AnnotationIfAbsent, "ignore")
@@ -175,7 +176,7 @@ func TestReadOnly(t *testing.T) {
 	o.reasonIs(t, metav1.ConditionTrue, "Ready")
 	o.get(t, "theirs", live)
 	if live.Labels[componentPrefix+"/owner-id"] != "" || len(o.house(t).Status.Inventory) > 0 {
-		t.Errorf("it has the labels %v", live.Labels)
+		t.Errorf("the labels are %v, want no owner, and no record", live.Labels)
 	}
 }
 
@@ -204,7 +205,7 @@ func TestSuspendReadOnly(t *testing.T) {
 	}
 	suspended()
 	if n := o.replicas(t, "theirs"); n != 1 {
-		t.Errorf("it has %d replicas", n)
+		t.Errorf("there are %d replicas, want 1", n)
 	}
 
 	s.mode = reconcilers.Maintain
@@ -213,7 +214,7 @@ func TestSuspendReadOnly(t *testing.T) {
 	o.untilIdle(t)
 	c := meta.FindStatusCondition(o.house(t).Status.Conditions, "Ready")
 	if c.Reason != "Processing" || !strings.Contains(c.Message, "waiting for Deployment default/theirs: 0 of 1 replica") {
-		t.Errorf("the condition is %+v", c)
+		t.Errorf("the condition is %+v, want that it waits for theirs with 0 of 1 replica", c)
 	}
 	o.runs(t, "theirs", 1)
 	o.untilIdle(t)

@@ -1,9 +1,12 @@
 package component
 
 import (
+	"regexp"
+	"strings"
 	"time"
 
 	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/component/execute"
 	"github.com/espalier-dev/espalier/internal/message"
 )
 
@@ -164,4 +167,22 @@ func text(message string) func(*facts) string {
 // progressOr returns the message that says what is waited for, or fallback if that is not known.
 func progressOr(fallback string) func(*facts) string {
 	return func(f *facts) string { return orElse(message.Capitalize(f.progress), fallback) }
+}
+
+// errorText returns the message about an error.
+func errorText(f *facts) string {
+	return clientAddress.ReplaceAllString(message.Capitalize(execute.Summary(f.err, maxMessage)), "$1 ")
+}
+
+// clientAddress is the end of a connection that failed here. A condition with its port would change each time.
+var clientAddress = regexp.MustCompile(`\b(tcp|udp) \S+:\d+->`)
+
+// maxMessage bounds what a condition says, in bytes.
+const maxMessage = 1024
+
+func orElse(text, fallback string) string {
+	if strings.TrimSpace(text) == "" {
+		return fallback
+	}
+	return text
 }

@@ -240,7 +240,7 @@ func TestTableOfStatesIsComplete(t *testing.T) {
 				r.situation, r.state, r.reason)
 		}
 		if r.reason == "" && r.back == nil {
-			t.Errorf("%q says nothing", r.situation)
+			t.Errorf("%q has neither a reason nor a time to come back, want one", r.situation)
 		}
 	}
 	if c, back := decide(states, &facts{}); c.reason == "" || back == nil {

@@ -97,7 +97,7 @@ func TestComponentIsDeployedAsSomebody(t *testing.T) {
 		return conditionSays(ctx, c, assembly, component.ReasonReady, "ConfigMap may not be listed in the whole cluster: forbidden, so it is polled")
 	})
 	if n := strings.Count(meta.FindStatusCondition(assembly.Status.Conditions, apis.ConditionReady).Message, "polled"); n != 1 {
-		t.Errorf("it is said %d times", n)
+		t.Errorf(`"polled" is said %d times, want once`, n)
 	}
 	if err := c.Delete(t.Context(), assembly); err != nil {
 		t.Fatal(err)

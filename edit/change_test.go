@@ -82,18 +82,18 @@ func TestApply(t *testing.T) {
 				got, err := edit.Apply(base, tc.changes...)
 				if want := strings.TrimPrefix(tc.err, "edit ConfigMap shop/web: "); tc.err != "" {
 					if err == nil || err.Error() != "edit ConfigMap shop/web: "+want || got != nil {
-						t.Errorf("the error is %v, not %s; the result is %v", err, tc.err, got)
+						t.Errorf("the error is %v and the result %v, want %s and none", err, got, tc.err)
 					}
 				} else if err != nil || got.Data["ran"] != tc.want {
 					t.Errorf("these have run: %q, not %q: %v", got.Data["ran"], tc.want, err)
 				}
 				if diff := cmp.Diff(baseline(), base); diff != "" {
-					t.Errorf("the baseline has changed (-before +after):\n%s", diff)
+					t.Errorf("the baseline has changed (-before +after), want it unchanged:\n%s", diff)
 				}
 			}
 			names, err := edit.Enabled(tc.changes...)
 			if (err == nil) != (tc.enabled != nil) || !slices.Equal(names, tc.enabled) {
-				t.Errorf("enabled are %v, not %v: %v", names, tc.enabled, err)
+				t.Errorf("the enabled changes are %v (%v), want %v", names, err, tc.enabled)
 			}
 		})
 	}
@@ -107,15 +107,15 @@ func TestNothingRunsBeforeAllIsKnown(t *testing.T) {
 	brokenOnes := changes{mark("a", nil), mark("", nil), {Name: "b"}, mark("b", gate.Func(nil))}
 	for _, broken := range brokenOnes {
 		if _, err := edit.Apply(baseline(), counts, broken); err == nil || ran > 0 {
-			t.Errorf("%d have run, with the error %v", ran, err)
+			t.Errorf("%d changes have run with the error %v, want none and an error", ran, err)
 		}
 	}
 	var none *corev1.ConfigMap
 	if _, err := edit.Apply(none, counts); err == nil || ran > 0 {
-		t.Errorf("%d have run, with the error %v", ran, err)
+		t.Errorf("%d changes have run with the error %v, want none and an error", ran, err)
 	}
 	if _, err := edit.Apply[client.Object](nil); err == nil {
-		t.Error("there is no error for a baseline that is nil")
+		t.Error("a baseline that is nil has no error, want one")
 	}
 }
 
@@ -124,7 +124,7 @@ func TestErrorsWrapTheirCause(t *testing.T) {
 	_, err := edit.Apply(baseline(), fails("a"))
 	_, gateErr := edit.Apply(baseline(), mark("a", gate.Func(func() (bool, error) { return true, errOops })))
 	if !errors.Is(err, errOops) || !errors.Is(gateErr, errOops) {
-		t.Errorf("the errors %v and %v do not wrap their cause", err, gateErr)
+		t.Errorf("the errors are %v and %v, want them to wrap %v", err, gateErr, errOops)
 	}
 }
 
@@ -148,7 +148,7 @@ func TestUnstructuredWrittenInGo(t *testing.T) {
 		}
 		replicas, _, _ := unstructured.NestedInt64(got.(*unstructured.Unstructured).Object, "spec", "replicas")
 		if replicas != 3 || u.Object["spec"].(map[string]any)["replicas"] != 3 {
-			t.Errorf("the copy is %v, the baseline %v", got, u)
+			t.Errorf("the copy is %v and the baseline %v, want 3 replicas in both", got, u)
 		}
 	}
 	u.Object["spec"] = func() {}
@@ -176,17 +176,17 @@ func TestForPods(t *testing.T) {
 			return nil
 		})
 		if err != nil || found != "yes" {
-			t.Errorf("the pods of %T are labeled %q: %v", object, found, err)
+			t.Errorf(`the Pods of %T are labeled %q (%v), want "yes"`, object, found, err)
 		}
 	}
 	_, err := edit.Apply(baseline(), edit.ForPods[*corev1.ConfigMap]("tracing", nil, label))
 	if err == nil ||
 		!strings.Contains(err.Error(), `change "tracing": edit ConfigMap shop/web: the kind has no pod`) {
-		t.Errorf("the error is %v", err)
+		t.Errorf("the error is %v, want that the kind has no Pods", err)
 	}
 	_, err = edit.Apply(baseline(), edit.ForPods[*corev1.ConfigMap]("tracing", nil, nil))
 	if err == nil || !strings.Contains(err.Error(), `"tracing" has no Edit`) {
-		t.Errorf("the error is %v", err)
+		t.Errorf(`the error is %v, want that "tracing" has no Edit`, err)
 	}
 }
 

@@ -162,17 +162,18 @@ func FuzzEdits(f *testing.F) {
 			before, shared := p.deepCopy(), p.shallow()
 			err := change(p, n, v)
 			if diff := difference(before, shared); diff != "" {
-				t.Fatalf("an edit changes what another object shares (-before +after):\n%s", diff)
+				t.Fatalf("an edit changes what another object shares (-before +after), want it unchanged:\n%s", diff)
 			}
 			once := p.deepCopy()
 			if err != nil {
 				once = before
 			}
 			if again := change(p, n, v); (again == nil) != (err == nil) {
-				t.Fatalf("the first error is %v, the second %v", err, again)
+				t.Fatalf("the first error is %v and the second %v, want both or none", err, again)
 			}
 			if diff := difference(once, p); diff != "" {
-				t.Fatalf("an edit does more when it is called twice, or fails halfway (-once +twice):\n%s", diff)
+				t.Fatalf("an edit does more when it is called twice, or fails halfway (-once +twice), want the same:\n%s",
+					diff)
 			}
 			p.check(t)
 		}
@@ -226,7 +227,7 @@ func (p *parts) check(t *testing.T) {
 	for name, keys := range lists {
 		slices.Sort(keys)
 		if len(slices.Compact(slices.Clone(keys))) != len(keys) {
-			t.Fatalf("%s has duplicates: %v", name, keys)
+			t.Fatalf("%s has duplicates: %v, want each once", name, keys)
 		}
 	}
 }
@@ -305,7 +306,7 @@ func TestMergeYAML(t *testing.T) {
 			err := edit.MergeYAML(config, "k", tc.document)
 			if tc.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.err) || config.Data["k"] != tc.has {
-					t.Errorf("the error is %v, not %s", err, tc.err)
+					t.Errorf("the error is %v and the value %q, want %s and %q", err, config.Data["k"], tc.err, tc.has)
 				}
 				return
 			}
@@ -325,10 +326,10 @@ func TestRules(t *testing.T) {
 		}
 	}
 	if len(role.Rules) != 2 {
-		t.Errorf("the rules are %v", role.Rules)
+		t.Errorf("the rules are %v, want two", role.Rules)
 	}
 	if err := edit.RemoveRule(role, rule("get")); err != nil || len(role.Rules) != 1 {
-		t.Errorf("the rules are %v: %v", role.Rules, err)
+		t.Errorf("the rules are %v (%v), want one", role.Rules, err)
 	}
 	binding := &rbacv1.RoleBinding{Subjects: []rbacv1.Subject{
 		{Kind: rbacv1.UserKind, Name: "u", APIGroup: rbacv1.GroupName},
@@ -342,10 +343,10 @@ func TestRules(t *testing.T) {
 		}
 	}
 	if len(binding.Subjects) != 3 {
-		t.Errorf("the subjects are %v", binding.Subjects)
+		t.Errorf("the subjects are %v, want three", binding.Subjects)
 	}
 	if err := edit.RemoveSubject(binding, subject("u")); err != nil || len(binding.Subjects) != 2 {
-		t.Errorf("the subjects are %v: %v", binding.Subjects, err)
+		t.Errorf("the subjects are %v (%v), want two", binding.Subjects, err)
 	}
 }
 
@@ -358,7 +359,7 @@ func TestSecretDataReplacesText(t *testing.T) {
 	}
 	value[0] = 'x'
 	if string(secret.Data["k"]) != "new" || len(secret.StringData) > 0 {
-		t.Error("the value is not the one that was given")
+		t.Errorf(`the value is %q and the text %v, want "new" and none`, secret.Data["k"], secret.StringData)
 	}
 }
 
@@ -366,12 +367,12 @@ func TestMetadataOfUnstructured(t *testing.T) {
 	t.Parallel()
 	u := &unstructured.Unstructured{}
 	if err := edit.Labels(u, map[string]string{"a": "b"}); err != nil || u.GetLabels()["a"] != "b" {
-		t.Errorf("the labels are %v: %v", u.GetLabels(), err)
+		t.Errorf("the labels are %v (%v), want a=b", u.GetLabels(), err)
 	}
 	u.Object = map[string]any{"metadata": map[string]any{"labels": map[string]any{"a": int64(1)}}}
 	err := edit.Labels(u, map[string]string{"b": "c"})
 	if want := "the field metadata.labels has something else than texts"; err == nil || err.Error() != want {
-		t.Errorf("the error is %v", err)
+		t.Errorf("the error is %v, want %q", err, want)
 	}
 }
 

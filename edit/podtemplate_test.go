@@ -73,21 +73,21 @@ func TestPodTemplateOfAllKinds(t *testing.T) {
 					return errOops
 				})
 				if !errors.Is(err, errOops) {
-					t.Errorf("the error is %v", err)
+					t.Errorf("the error is %v, want %v", err, errOops)
 				}
 				if seen.Labels["edited"] != "true" || len(seen.Spec.Containers) != 1 {
-					t.Errorf("%T has the template %+v", object, seen)
+					t.Errorf("%T has the template %+v, want the label edited and one container", object, seen)
 				}
 			}
 			typed := asUnstructured(t, name, object)
 			text, _ := typed.MarshalJSON()
 			if strings.Contains(string(text), "not written") || !strings.Contains(string(text), "web:2") {
-				t.Errorf("the object is %s", text)
+				t.Errorf("the object is %s, want the image web:2 and nothing that is not written", text)
 			}
 			withoutStatus(typed)
 			withoutStatus(content)
 			if diff := cmp.Diff(typed.Object, content.Object); diff != "" {
-				t.Errorf("the unstructured object differs (-typed +unstructured):\n%s", diff)
+				t.Errorf("the unstructured object differs, want the same (-typed +unstructured):\n%s", diff)
 			}
 		})
 	}
@@ -130,7 +130,7 @@ func TestPodTemplateKeepsWhatIsUnknown(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want.Object, u.Object); diff != "" {
-		t.Errorf("editing nothing changes (-before +after):\n%s", diff)
+		t.Errorf("editing nothing changes something, want nothing (-before +after):\n%s", diff)
 	}
 	err := edit.PodTemplate(u, func(pods *corev1.PodTemplateSpec) error {
 		if err := edit.RemoveContainer(pods, "helper"); err != nil {
@@ -174,7 +174,7 @@ func TestPodTemplateWrittenInGo(t *testing.T) {
 			}
 			text, err := yaml.Marshal(u.Object)
 			if err != nil || !strings.Contains(string(text), "image: web:2") {
-				t.Errorf("the object is\n%s: %v", text, err)
+				t.Errorf("the object is\n%s (%v), want the image web:2", text, err)
 			}
 		})
 	}
@@ -214,7 +214,7 @@ func TestAs(t *testing.T) {
 	ports, _, _ := unstructured.NestedSlice(u.Object, "spec", "ports")
 	future, _, _ := unstructured.NestedInt64(u.Object, "spec", "future")
 	if len(ports) != 1 || future != 1 || len(typed.Spec.Ports) != 1 {
-		t.Errorf("the ports are %v and %v, future is %d", ports, typed.Spec.Ports, future)
+		t.Errorf("the ports are %v and %v and future is %d, want one in both, and 1", ports, typed.Spec.Ports, future)
 	}
 	for want, err := range map[string]error{
 		"edit Service web: it is no Secret": edit.As(u, func(*corev1.Secret) error { return nil }),
@@ -233,7 +233,7 @@ func TestAs(t *testing.T) {
 		}
 	}
 	if typed.Name != "" {
-		t.Error("an edit that failed was written")
+		t.Errorf("an edit that failed was written: the name is %q, want none", typed.Name)
 	}
 }
 

@@ -113,7 +113,7 @@ func TestL6ErrorsOfFeatures(t *testing.T) {
 			}}
 			_, err := node.Reconcile(t.Context(), shop.With(returns("both")).Object())
 			if !errors.Is(err, tc.is) || errors.Is(err, tc.isNot) {
-				t.Errorf("the error is %v", err)
+				t.Errorf("the error is %v, want %v, and not %v", err, tc.is, tc.isNot)
 			}
 		})
 	}
@@ -165,7 +165,7 @@ func TestSuspensionOfAFeatureThatWaits(t *testing.T) {
 			t.Fatal(err)
 		}
 		if c := s.Status.GetCondition("TillReady"); c.Reason != string(want) {
-			t.Errorf("suspended %t: %v", edited, c)
+			t.Errorf("suspended %t: the condition is %v, want the reason %s", edited, c, want)
 		}
 	}
 }

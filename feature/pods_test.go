@@ -59,10 +59,11 @@ func TestFeatureLooksAtPods(t *testing.T) {
 		}
 		dependent := s.Status.Features[0].Dependents[0]
 		if named := dependent.Attributes["pod"] == "web-1" && dependent.Reason == "ImagePullBackOff"; named != pods {
-			t.Errorf("with Pods %t the dependent is %+v", pods, dependent)
+			t.Errorf("with Pods %t the dependent is %+v, want web-1 named only with them", pods, dependent)
 		}
 		if failing := s.Status.GetCondition("TillReady").Reason == string(apis.StateFailing); failing != pods {
-			t.Errorf("with Pods %t the condition is %v", pods, s.Status.GetCondition("TillReady"))
+			t.Errorf("with Pods %t the condition is %v, want it failing only with them", pods,
+				s.Status.GetCondition("TillReady"))
 		}
 	}
 }

@@ -63,10 +63,10 @@ func TestDescribe(t *testing.T) {
 	}
 	pods := (&featureOf{Name: "Till", Pods: true, Reconciler: scripted{}}).Describe().Uses
 	if len(pods) != 1 {
-		t.Fatalf("the uses are %v", pods)
+		t.Fatalf("the uses are %v, want one", pods)
 	}
 	if _, ok := pods[0].Object.(*corev1.Pod); !ok {
-		t.Errorf("the uses are %v", pods)
+		t.Errorf("the uses are %v, want that of Pods", pods)
 	}
 }
 
@@ -99,12 +99,12 @@ func TestRecordsThatAreNotKept(t *testing.T) {
 	for request := range 6 {
 		_, err := node.Reconcile(ctx, s)
 		if lost := request >= 3; lost != (err != nil && err.Error() == text) {
-			t.Errorf("request %d: %v", request, err)
+			t.Errorf("request %d: the error is %v, want %q from the fourth on", request, err, text)
 		}
 		s.Status.Features = nil
 	}
 	if c := s.Status.GetCondition("TillReady"); c == nil || c.Message != text || c.Reason != "Error" {
-		t.Errorf("the condition is %v", c)
+		t.Errorf("the condition is %v, want the error %q", c, text)
 	}
 	// Once the field is there, all is well again.
 	was(apis.FeatureHealthy, true)(s)
@@ -134,7 +134,7 @@ func TestL1AnIdleFeatureChangesNothing(t *testing.T) {
 		reconcile(began.Add(time.Duration(i) * time.Hour))
 	}
 	if diff := cmp.Diff(before, s); diff != "" {
-		t.Errorf("an idle request changed something (-before, +after):\n%s", diff)
+		t.Errorf("an idle request changed something (-before +after), want nothing:\n%s", diff)
 	}
 }
 

@@ -95,7 +95,8 @@ func TestEachRowOfTheTable(t *testing.T) {
 					d := decide(record, f)
 					if row.from != nil && !slices.Contains(row.from, phase) {
 						if d.event == row.event {
-							t.Fatal("happens, but not by the table")
+							t.Fatalf("the event %q happens, but not by the table, want it to be that of no other row",
+								row.event)
 						}
 						continue
 					}
@@ -128,7 +129,7 @@ func checkRow(t *testing.T, row transition, record apis.FeatureStatus, f facts, 
 		t.Errorf("the decision differs (-expected, +actual):\n%s", diff)
 	}
 	if empty := d.message == ""; empty != (d.status == metav1.ConditionTrue) {
-		t.Errorf("the message is %q", d.message)
+		t.Errorf("the message is %q with the status %s, want one exactly if it is not true", d.message, d.status)
 	}
 }
 
@@ -137,14 +138,14 @@ func TestTableIsComplete(t *testing.T) {
 	seen := map[event]bool{}
 	for _, row := range machine {
 		if seen[row.event] {
-			t.Errorf("%q has two rows", row.event)
+			t.Errorf("%q has two rows, want one", row.event)
 		}
 		seen[row.event] = true
 		if !strings.Contains(Table(), "| "+string(row.event)+" |") {
-			t.Errorf("%q is not printed", row.event)
+			t.Errorf("%q is not printed, want it in the table", row.event)
 		}
 		if row.reason != "" && !slices.Contains(priorities, row.reason) {
-			t.Errorf("%s has no priority", row.reason)
+			t.Errorf("%s has no priority, want one", row.reason)
 		}
 	}
 }
@@ -228,10 +229,11 @@ func TestTimeOfPhases(t *testing.T) {
 			tc.change(&f)
 			d := decide(tc.record, f)
 			if d.reason != tc.reason || !d.record.Since.Time.Equal(tc.since) || d.requeueAfter != tc.requeueAfter {
-				t.Errorf("got %s since %s, back after %s", d.reason, d.record.Since, d.requeueAfter)
+				t.Errorf("the reason is %s since %s, back after %s, want %s since %s, back after %s", d.reason,
+					d.record.Since, d.requeueAfter, tc.reason, tc.since, tc.requeueAfter)
 			}
 			if d.record.Generation != f.generation {
-				t.Errorf("the generation is %d", d.record.Generation)
+				t.Errorf("the generation is %d, want %d", d.record.Generation, f.generation)
 			}
 		})
 	}
@@ -257,7 +259,8 @@ func TestStatesAreDocumented(t *testing.T) {
 		written, _, _ := strings.Cut(documented[at:], "\n\n")
 		written += "\n"
 		if diff := cmp.Diff(want, written); diff != "" && !*update {
-			t.Errorf("run go test ./feature -run TestStatesAreDocumented -update (-table, +page):\n%s", diff)
+			t.Errorf("the page differs from the table (-table +page), want it the same by go test ./feature -run TestStatesAreDocumented -update:\n%s",
+				diff)
 		}
 		documented = strings.Replace(documented, written, want, 1)
 	}

@@ -66,12 +66,12 @@ func FuzzL7MalformedObject(f *testing.F) {
 		got := health.Of(object)
 		checkForm(t, got)
 		if again := health.Of(object); !reflect.DeepEqual(got, again) {
-			t.Errorf("first %v, then %v", got, again)
+			t.Errorf("the health is first %v, then %v, want the same", got, again)
 		}
 		given := got
 		checkForm(t, health.WithPods(object, got, pods))
 		if !reflect.DeepEqual(given, got) || !reflect.DeepEqual(before, object) {
-			t.Errorf("something was changed: %v, %v", got, object)
+			t.Errorf("the health is %v and the object %v, want both as before", got, object)
 		}
 	})
 }
@@ -80,13 +80,13 @@ func checkForm(t *testing.T, got apis.Health) {
 	t.Helper()
 	good := health.Healthy(got.State)
 	if got.State == "" || good != (got.Message == "") || good && (got.Grade != "" || got.Reason != "") {
-		t.Errorf("the health is %+v", got)
+		t.Errorf("the health is %+v, want a state, and a message exactly if it is not good", got)
 	}
 	if got.Grade != "" && got.Grade != apis.StateDegraded && got.Grade != apis.StateDown {
-		t.Errorf("the grade is %q", got.Grade)
+		t.Errorf("the grade is %q, want none, degraded or down", got.Grade)
 	}
 	if !utf8.ValidString(got.Message) || len(got.Message) > 200 ||
 		strings.ContainsFunc(got.Message, unicode.IsControl) {
-		t.Errorf("the message is %q", got.Message)
+		t.Errorf("the message is %q, want at most 200 bytes of valid UTF-8 without control characters", got.Message)
 	}
 }

@@ -168,7 +168,7 @@ func TestOfNothing(t *testing.T) {
 		"nil, as a ConfigMap": health.OfKind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, nil),
 	} {
 		if got.State != want.State || got.Message != want.Message {
-			t.Errorf("%s: %v", name, got)
+			t.Errorf("%s: the health is %v, want %v", name, got, want)
 		}
 	}
 }

@@ -53,7 +53,7 @@ func expectHealth(t testing.TB, apiVersion, kind, fields string, of func(client.
 		t.Errorf("of the object (-want, +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(before, object); diff != "" {
-		t.Errorf("the object was changed:\n%s", diff)
+		t.Errorf("the object was changed (-before +after), want it unchanged:\n%s", diff)
 	}
 	if typed := typedOf(t, object); typed != nil {
 		if diff := cmp.Diff(want, of(typed)); diff != "" {

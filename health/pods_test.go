@@ -213,7 +213,7 @@ func TestWithPods(t *testing.T) {
 					t.Errorf("WithPods (-want, +got):\n%s", diff)
 				}
 				if !reflect.DeepEqual(before, pods) {
-					t.Error("the pods were changed")
+					t.Errorf("the Pods were changed to %v, want %v", pods, before)
 				}
 			}
 		})
@@ -278,7 +278,8 @@ func TestWithPodsKeepsTheAttributesThatItGets(t *testing.T) {
 	given := blames(unready, map[string]string{"zone": "a"})
 	got := health.WithPods(web, given, []corev1.Pod{podOf("a", waits("app", "CrashLoopBackOff"))})
 	if got.Attributes["zone"] != "a" || len(given.Attributes) != 1 {
-		t.Errorf("got %v, given %v", got.Attributes, given.Attributes)
+		t.Errorf("the attributes are %v and the given ones %v, want zone a kept, and one given", got.Attributes,
+			given.Attributes)
 	}
 }
 

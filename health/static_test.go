@@ -26,12 +26,12 @@ func TestStaticKindsHaveNoStatusToWaitFor(t *testing.T) {
 			}
 			for _, name := range []string{"Conditions", "ObservedGeneration"} {
 				if _, ok := status.Type.FieldByName(name); ok {
-					t.Errorf("%s %s has %s", gv, kind.Kind, name)
+					t.Errorf("%s %s has the status field %s, want none", gv, kind.Kind, name)
 				}
 			}
 		}
 		if versions == 0 {
-			t.Errorf("there is no kind %s", kind)
+			t.Errorf("there is no kind %s, want one version at least", kind)
 		}
 	}
 }
@@ -47,7 +47,7 @@ func TestOtherKindsAreNotStatic(t *testing.T) {
 		{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"},
 	} {
 		if health.Static(kind) {
-			t.Errorf("%s should not be static", kind)
+			t.Errorf("%s is static, want that it is not", kind)
 		}
 	}
 }

@@ -37,7 +37,7 @@ func TestSuspend(t *testing.T) {
 			object, want := withSpec(t, tc.kind, tc.spec), withSpec(t, tc.kind, tc.want)
 			typed, wantTyped := typedOf(t, object), typedOf(t, want)
 			if remove, err := (health.Suspensions)(nil).Suspend(object); err != nil || remove != tc.remove {
-				t.Errorf("Suspend: %v, %v", remove, err)
+				t.Errorf("that Suspend removes is %v and the error %v, want %v and none", remove, err, tc.remove)
 			}
 			if diff := cmp.Diff(want, object); diff != "" {
 				t.Errorf("(-want, +got):\n%s", diff)
@@ -46,7 +46,8 @@ func TestSuspend(t *testing.T) {
 				return
 			}
 			if remove, err := (health.Suspensions{}).Suspend(typed); err != nil || remove != tc.remove {
-				t.Errorf("Suspend of the typed object: %v, %v", remove, err)
+				t.Errorf("that Suspend of the typed object removes is %v and the error %v, want %v and none", remove,
+					err, tc.remove)
 			}
 			if diff := cmp.Diff(wantTyped, typed); diff != "" {
 				t.Errorf("typed (-want, +got):\n%s", diff)
@@ -178,7 +179,7 @@ func TestCustomRules(t *testing.T) {
 	rules := health.Suspensions{thing: paused}
 	desired := withSpec(t, "example.com/v1 Thing", "{size: 1}")
 	if remove, err := rules.Suspend(desired); remove || err != nil {
-		t.Errorf("Suspend: %v, %v", remove, err)
+		t.Errorf("that Suspend removes is %v and the error %v, want false and none", remove, err)
 	}
 	want := withSpec(t, "example.com/v1 Thing", "{size: 1, pause: {now: true, for: 3}}")
 	if diff := cmp.Diff(want, desired); diff != "" {
@@ -202,10 +203,11 @@ func TestRulesReplaceThoseOfKnownKinds(t *testing.T) {
 	desired := withSpec(t, "apps/v1 Deployment", "{replicas: 3}")
 	before := desired.DeepCopy()
 	if remove, err := rules.Suspend(desired); remove || err != nil || !cmp.Equal(before, desired) {
-		t.Errorf("Suspend: %v, %v, %v", remove, err, desired)
+		t.Errorf("that Suspend removes is %v, the error %v and the object %v, want false, none and %v", remove, err,
+			desired, before)
 	}
 	if remove, err := rules.Suspend(withSpec(t, "batch/v1 Job", "{}")); !remove || err != nil {
-		t.Errorf("Suspend: %v, %v", remove, err)
+		t.Errorf("that Suspend removes is %v and the error %v, want true and none", remove, err)
 	}
 	suspensionTests{"any": {"spec: {replicas: 3}", suspended, ""}}.run(t, rules, "apps/v1", "Deployment")
 	suspensionTests{"complete": {"status: {conditions: [{type: Complete, status: 'True'}]}", toBeTold, "is to be deleted"}}.
@@ -232,15 +234,15 @@ func TestErrors(t *testing.T) {
 			if _, err := rules.Suspend(desired); err == nil || err.Error() != want {
 				t.Errorf("Suspend: %v, want %s", err, want)
 			} else if kind == "Secret" && !errors.Is(err, boom) {
-				t.Errorf("%v does not wrap its cause", err)
+				t.Errorf("the error is %v, want it to wrap %v", err, boom)
 			}
 		}
 	}
 	if _, err := rules.Suspend(typedOf(t, withSpec(t, "v1 Endpoints", "{}"))); err == nil {
-		t.Error("a typed object got a field of another type")
+		t.Error("a typed object got a field of another type, want an error")
 	}
 	if got := rules.Of(withSpec(t, "v1 Secret", "{}")); got.State != apis.StateUnknown || got.Message != "boom" {
-		t.Errorf("Of: %v", got)
+		t.Errorf(`the health is %v, want unknown with "boom"`, got)
 	}
 }
 
@@ -248,11 +250,11 @@ func TestNothing(t *testing.T) {
 	var pod *corev1.Pod
 	for _, object := range []client.Object{nil, pod, (*unstructured.Unstructured)(nil), &unstructured.Unstructured{}} {
 		if remove, err := (health.Suspensions{}).Suspend(object); remove || err != nil {
-			t.Errorf("Suspend(%T): %v, %v", object, remove, err)
+			t.Errorf("that Suspend of %T removes is %v and the error %v, want false and none", object, remove, err)
 		}
 		if got := (health.Suspensions{}).Of(object); got.State != apis.StateUnknown ||
 			got.Message != "there is no object to look at" {
-			t.Errorf("Of(%T): %v", object, got)
+			t.Errorf("the health of %T is %v, want unknown, for there is no object", object, got)
 		}
 	}
 }

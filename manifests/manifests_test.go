@@ -93,10 +93,10 @@ func TestGuessesAreMarked(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 			if strings.Contains(string(manifest), mark) != test.guessed || strings.Contains(string(manifest), "indices") == test.guessed {
-				t.Errorf("%s: the %s is\n%s", name, kind, manifest)
+				t.Errorf("%s: the %s is\n%s\nwant the guess marked: %t", name, kind, manifest, test.guessed)
 			}
 			if !strings.Contains(string(manifest), "\nkind: "+kind+"\n") {
-				t.Errorf("%s: it is no %s:\n%s", name, kind, manifest)
+				t.Errorf("%s: the manifest is\n%[3]s\nwant a %[2]s", name, kind, manifest)
 			}
 		}
 	}
@@ -107,7 +107,7 @@ func TestMalformedDefinitionsAreAnError(t *testing.T) {
 		Scheme: clientgoscheme.Scheme, Definitions: fstest.MapFS{"index.yaml": {Data: []byte("a: [")}},
 	}
 	if _, err := g.Operator("web", root()); err == nil || !strings.Contains(err.Error(), "index.yaml") {
-		t.Errorf("returned %v", err)
+		t.Errorf("the error is %v, want one that names index.yaml", err)
 	}
 }
 
@@ -115,7 +115,7 @@ func TestFilesAreWrittenAndCompared(t *testing.T) {
 	dir := t.TempDir()
 	files := manifests.Files{"tree.txt": []byte("a\nb\n"), "rbac/role.yaml": []byte("c\n")}
 	if err := files.Compare(dir); err == nil || !strings.Contains(err.Error(), "role.yaml") {
-		t.Errorf("missing files: %v", err)
+		t.Errorf("with missing files, the error is %v, want one that names role.yaml", err)
 	}
 	if err := files.Write(dir); err != nil {
 		t.Fatal(err)
@@ -129,9 +129,9 @@ func TestFilesAreWrittenAndCompared(t *testing.T) {
 	err := files.Compare(dir)
 	if err == nil || !strings.Contains(err.Error(), `tree.txt is not what is derived: line 2 is "" instead of "b"`) ||
 		strings.Contains(err.Error(), "role.yaml") {
-		t.Errorf("a stale file: %v", err)
+		t.Errorf("with a stale file, the error is %v, want one that names line 2 of tree.txt, and not role.yaml", err)
 	}
 	if err := files.Write(filepath.Join(dir, "tree.txt")); err == nil {
-		t.Error("written below a file")
+		t.Error("the files are written below a file, want an error")
 	}
 }

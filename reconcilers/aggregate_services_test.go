@@ -92,6 +92,26 @@ func TestAggregateReconcilerAndItsManager(t *testing.T) {
 	}
 }
 
+func TestAggregateIsDueAtStartAndForNoOtherName(t *testing.T) {
+	renamed := func(namespace, name string) client.Object {
+		return widget.With(func(w *resources.Widget) { w.Namespace, w.Name = namespace, name })
+	}
+	rtesting.SetupTests{"gadget": {
+		ExpectWatches:  []client.Object{&resources.Widget{}},
+		ExpectRequests: []reconcilers.Request{widgetRequest},
+		Events: []rtesting.SetupEvent{
+			{Updated: widget, ExpectRequests: []reconcilers.Request{widgetRequest}},
+			{Deleted: widget, ExpectRequests: []reconcilers.Request{widgetRequest}},
+			{Created: renamed(widgetKey.Namespace, "other")},
+			{Created: renamed("other", widgetKey.Name)},
+		},
+	}}.Run(t, widgetScheme, func(_ *testing.T, _ *rtesting.SetupTestCase, c reconcilers.Config) rtesting.Setup {
+		return &widgetAggregate{
+			Request: widgetRequest, Config: c, Reconciler: paints(&trace{}, nothing, nil), MergeBeforeUpdate: mergeWidget,
+		}
+	})
+}
+
 // Errors tell where they came up, be it the tree, DesiredResource or the manager.
 func TestAggregateReconcilerLocatesErrors(t *testing.T) {
 	failing := func(verb string) reconcilers.Config {
@@ -160,9 +180,11 @@ func TestAggregateReconcilerServesItsNodes(t *testing.T) {
 		MergeBeforeUpdate: mergeWidget,
 		Config:            config,
 	}
+	outer := reconcilers.WithStash(rtime.StashNow(t.Context(), requestTime))
+	reconcilers.StashValue(outer, key, "outer")
 	for range 2 {
 		calls.calls = nil
-		if _, err := root.Reconcile(rtime.StashNow(t.Context(), requestTime), widgetRequest); err != nil {
+		if _, err := root.Reconcile(outer, widgetRequest); err != nil {
 			t.Fatal(err)
 		}
 		calls.compare(t, []string{

@@ -231,6 +231,11 @@ func TestAggregateReconciler(t *testing.T) {
 				ExpectedResult: minute,
 			},
 		},
+		"the tree changes what is not desired": {
+			root:               desires(func(*resources.Widget) (*resources.Widget, error) { return widget.Object(), nil }),
+			calls:              []string{`tree ""`, `desired "blue"`},
+			ReconcilerTestCase: rtest{GivenObjects: given, ExpectedResult: minute},
+		},
 		"not desired": {
 			root:  desires(func(*resources.Widget) (*resources.Widget, error) { return nil, nil }),
 			calls: []string{`tree ""`, `desired "blue"`, "delete Widget"},
@@ -285,10 +290,11 @@ func TestAggregateReconcilerHooks(t *testing.T) {
 					calls.add("before %s", req)
 					return context.WithValue(ctx, key{}, "value"), minute, before
 				},
-				Reconciler: &widgetSync{Sync: func(ctx context.Context, w *resources.Widget) error {
+				// The delay of before is shorter.
+				Reconciler: &widgetSync{SyncWithResult: func(ctx context.Context, w *resources.Widget) (reconcilers.Result, error) {
 					calls.add("tree %v, %v", ctx.Value(key{}), reconcilers.RetrieveRequest(ctx))
 					painted(w)
-					return nil
+					return twoMinutes, nil
 				}},
 				AfterReconcile: func(ctx context.Context, _ reconcilers.Request, result reconcilers.Result, err error) (reconcilers.Result, error) {
 					calls.add("after %v, %v, %v", ctx.Value(key{}), result.RequeueAfter, err)
@@ -318,6 +324,21 @@ func TestAggregateReconcilerHooks(t *testing.T) {
 		"after fails quietly": {
 			root: root(nil, reconcilers.ErrQuiet), calls: all,
 			ReconcilerTestCase: rtest{GivenObjects: given, ExpectedResult: soon},
+		},
+		"after drops the error of the tree": {
+			root: func(calls *trace) *widgetAggregate {
+				return &widgetAggregate{
+					Reconciler: paints(calls, nothing, errBoom),
+					AfterReconcile: func(
+						_ context.Context, _ reconcilers.Request, _ reconcilers.Result, err error,
+					) (reconcilers.Result, error) {
+						calls.add("after %v", err)
+						return twoMinutes, nil
+					},
+				}
+			},
+			calls:              []string{`tree "blue"`, "after boom"},
+			ReconcilerTestCase: rtest{GivenObjects: given, ExpectedResult: twoMinutes},
 		},
 		"after, of what is terminating": {
 			root: root(nil, nil), calls: []string{all[0], all[2]},

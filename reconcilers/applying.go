@@ -8,8 +8,10 @@ import (
 	"reflect"
 	"sync"
 
+	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/internal/managedfields"
 	"github.com/espalier-dev/espalier/internal/message"
+	"github.com/espalier-dev/espalier/internal/resourcestate"
 	"github.com/espalier-dev/espalier/internal/write"
 
 	"github.com/go-logr/logr"
@@ -21,8 +23,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/diff"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/espalier-dev/espalier/internal/gotype"
 )
 
 // ApplyingObjectManager is the [ObjectManager] that updates objects by server-side apply. The API server knows the
@@ -107,8 +107,23 @@ type ApplyingObjectManager[Type client.Object] struct {
 	Sanitize func(child Type) interface{}
 
 	initOnce   sync.Once
-	lastWrites lastWrites
+	lastWrites resourcestate.LastWrites
 }
+
+// ConflictPolicy says what an [ApplyingObjectManager] does with a desired field that another field manager owns and has
+// set to another value.
+type ConflictPolicy string
+
+const (
+	// ForceConflicts takes the field from the other manager. Kubernetes recommends it for controllers. It is the
+	// default.
+	ForceConflicts ConflictPolicy = "Force"
+	// FailOnConflicts applies nothing, and returns an [ApplyConflictError].
+	FailOnConflicts ConflictPolicy = "Fail"
+	// LeaveConflicts applies the other fields. The conflicting field stays with the other manager until that manager
+	// gives it up.
+	LeaveConflicts ConflictPolicy = "Leave"
+)
 
 var _ ObjectManager[client.Object] = (*ApplyingObjectManager[client.Object])(nil)
 
@@ -121,7 +136,7 @@ func (m *ApplyingObjectManager[Type]) init() {
 		if m.Conflicts == "" {
 			m.Conflicts = ForceConflicts
 		}
-		m.lastWrites.limit = maxStandaloneWrites
+		m.lastWrites.Limit = maxStandaloneWrites
 	})
 }
 
@@ -234,7 +249,7 @@ type applyCall[Type client.Object] struct {
 	// given is what the author's ApplyConfiguration returned, or nil.
 	given runtime.ApplyConfiguration
 	// identity identifies what is desired and given.
-	identity desiredHash
+	identity resourcestate.Desired
 }
 
 var _ objectStrategy[client.Object] = (*applyCall[client.Object])(nil)
@@ -258,7 +273,7 @@ func (m *ApplyingObjectManager[Type]) callFor(
 		if desired.GetResourceVersion() != "" {
 			return nil, m.errorf("is unable to apply %s: %w", describeObject(desired), errNotFromScratch)
 		}
-		call.identity = hashOfDesired(desired)
+		call.identity = resourcestate.DesiredOf(desired)
 		return call, nil
 	}
 	given, err := m.ApplyConfiguration(ctx, resource, desired)
@@ -268,12 +283,12 @@ func (m *ApplyingObjectManager[Type]) callFor(
 	if gotype.IsNil(given) {
 		return nil, fmt.Errorf("ApplyingObjectManager %q: %w", m.Name, errNoApplyConfiguration)
 	}
-	call.given, call.identity = given, hashOfDesired([]any{desired, given})
+	call.given, call.identity = given, resourcestate.DesiredOf([]any{desired, given})
 	return call, nil
 }
 
-// hash returns the hash of what is desired and given, see objectStrategy.
-func (a *applyCall[Type]) hash(Type) desiredHash { return a.identity }
+// identify identifies what is desired and given, see objectStrategy.
+func (a *applyCall[Type]) identify(Type) resourcestate.Desired { return a.identity }
 
 // create creates desired, see objectStrategy.
 func (a *applyCall[Type]) create(ctx context.Context, w objectWriter[Type], desired Type) (Type, error) {
@@ -292,8 +307,8 @@ func (a *applyCall[Type]) create(ctx context.Context, w objectWriter[Type], desi
 // update applies what is desired to actual, see objectStrategy.
 func (a *applyCall[Type]) update(ctx context.Context, w objectWriter[Type], actual, desired Type) (Type, error) {
 	var none Type
-	known := w.lastWrites.get(actual.GetUID(), a.identity)
-	if known.agreed(actual) {
+	known := w.lastWrites.Get(actual.GetUID(), a.identity)
+	if known.Agreed(actual) {
 		// This is not logged, because it happens in nearly every request.
 		return actual, nil
 	}
@@ -303,9 +318,10 @@ func (a *applyCall[Type]) update(ctx context.Context, w objectWriter[Type], actu
 	}
 	wanted.Identify(actual)
 	log := logr.FromContextOrDiscard(ctx).V(detailed)
-	if a.inSync(wanted, actual, known) {
+	accepted, _ := known.Learned.(managedfields.Differences)
+	if a.inSync(wanted, actual, known.Version != "", accepted) {
 		log.Info("resource is in sync, no update required")
-		w.lastWrites.record(actual, a.identity, known)
+		w.lastWrites.Record(actual, a.identity, known.Learned)
 		return actual, nil
 	}
 
@@ -327,7 +343,7 @@ func (a *applyCall[Type]) update(ctx context.Context, w objectWriter[Type], actu
 		log.Info("updated resource", "diff", diff.Diff(before, after))
 	}
 	w.succeeded(updating, actual)
-	logChange(ctx, "applied", actual, func() string { return a.changes(wanted, actual, known) })
+	logChange(ctx, "applied", actual, func() string { return a.changes(wanted, actual, accepted) })
 	return applied, nil
 }
 
@@ -360,10 +376,13 @@ func (a *applyCall[Type]) compare(
 	return managedfields.Compare(wanted, there, entries, a.owner, a.manager.Conflicts == LeaveConflicts)
 }
 
-// inSync reports whether obj agrees with what is wanted, but for differences that are accepted.
-func (a *applyCall[Type]) inSync(wanted managedfields.Configuration, obj Type, known lastWrite) bool {
+// inSync reports whether obj agrees with what is wanted, but for differences that are accepted. Known is true if the
+// same was applied or compared before.
+func (a *applyCall[Type]) inSync(
+	wanted managedfields.Configuration, obj Type, known bool, accepted managedfields.Differences,
+) bool {
 	entries := obj.GetManagedFields()
-	if len(entries) == 0 && known.version == "" {
+	if len(entries) == 0 && !known {
 		// A cache may strip managed fields, so nobody knows which fields are to go. If there are only fields that are
 		// wanted, none is.
 		kind := schema.FromAPIVersionAndKind(fmt.Sprint(wanted["apiVersion"]), fmt.Sprint(wanted["kind"]))
@@ -372,17 +391,19 @@ func (a *applyCall[Type]) inSync(wanted managedfields.Configuration, obj Type, k
 	}
 	there, err := contentOf(obj)
 	// Since an apply of the same, what is owned is what is wanted, also if a cache strips managed fields.
-	return err == nil && a.compare(wanted, there, entries).SubsetOf(known.accepted)
+	return err == nil && a.compare(wanted, there, entries).SubsetOf(accepted)
 }
 
 // changes says in what obj did not agree with what is wanted.
-func (a *applyCall[Type]) changes(wanted managedfields.Configuration, obj Type, known lastWrite) string {
+func (a *applyCall[Type]) changes(
+	wanted managedfields.Configuration, obj Type, accepted managedfields.Differences,
+) string {
 	there, err := contentOf(obj)
 	if err != nil {
 		return "it differs"
 	}
 	found := a.compare(wanted, there, obj.GetManagedFields())
-	return message.List(found.Beyond(known.accepted), maxLogged)
+	return message.List(found.Beyond(accepted), maxLogged)
 }
 
 // record returns the answer to a write as an object of the type of desired. It remembers the differences between the
@@ -399,7 +420,7 @@ func (a *applyCall[Type]) record(
 		accepted = a.compare(wanted, there, nil)
 		maps.Copy(accepted, a.compare(wanted, there, written.GetManagedFields()))
 	}
-	w.lastWrites.record(written, a.identity, lastWrite{accepted: accepted})
+	w.lastWrites.Record(written, a.identity, accepted)
 	return written, nil
 }
 
@@ -433,7 +454,7 @@ func (a *applyCall[Type]) apply(
 		if err != nil {
 			// The cache will show the object as it was migrated.
 			refused := w.writeOf(actual, a.identity)
-			refused.version = before.ResourceVersion
+			refused.Version = before.ResourceVersion
 			w.noteRefusal(ctx, refused, err)
 			if conflict := newApplyConflictError(describeObject(actual), err); conflict != nil {
 				err = conflict
@@ -448,42 +469,4 @@ func (a *applyCall[Type]) apply(
 		// The cache strips managed fields: only the answer shows that there are fields to migrate.
 	}
 	return answer, changed, nil
-}
-
-// typed returns the answer of the server as an object of the type of sample.
-func typed[T client.Object](answer *unstructured.Unstructured, sample T) (T, error) {
-	obj := copyOf(sample)
-	if u, ok := any(obj).(runtime.Unstructured); ok {
-		u.SetUnstructuredContent(answer.Object)
-		return obj, nil
-	}
-	reflect.ValueOf(obj).Elem().SetZero()
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(answer.Object, obj); err != nil {
-		var none T
-		return none, fmt.Errorf("the answer of the API server is no %T: %w", obj, err)
-	}
-	return obj, nil
-}
-
-// contentOf returns the content of obj. The caller must not change it.
-func contentOf(obj client.Object) (map[string]any, error) {
-	if u, ok := obj.(runtime.Unstructured); ok {
-		return u.UnstructuredContent(), nil
-	}
-	return runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
-}
-
-// sameContent reports whether two versions of an object differ at most in their managed fields.
-func sameContent[T client.Object](before, after T) bool {
-	before, after = unmanaged(before), unmanaged(after)
-	after.SetResourceVersion(before.GetResourceVersion())
-	after.GetObjectKind().SetGroupVersionKind(before.GetObjectKind().GroupVersionKind())
-	return equality.Semantic.DeepEqual(before, after)
-}
-
-// unmanaged returns a copy of obj without the managed fields, which would fill the log.
-func unmanaged[T client.Object](obj T) T {
-	obj = copyOf(obj)
-	obj.SetManagedFields(nil)
-	return obj
 }

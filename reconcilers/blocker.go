@@ -56,22 +56,6 @@ func (e *existsError) explained() error {
 	return e
 }
 
-type explanationKey struct{}
-
-// withExplanation returns the context of an object manager that creates a child. If an object of that name exists, the
-// manager has the error explained before it logs it and records it as an event.
-func withExplanation(ctx context.Context, explain func(exists error) error) context.Context {
-	return context.WithValue(ctx, explanationKey{}, explain)
-}
-
-// explain returns err, with whose the object is if err is an AlreadyExists of a child.
-func explain(ctx context.Context, err error) error {
-	if f, ok := ctx.Value(explanationKey{}).(func(error) error); ok && apierrs.IsAlreadyExists(err) {
-		return f(err)
-	}
-	return err
-}
-
 // blockerOf returns what is known of the object that has the name of the desired child, which err is about. It reads
 // the object past the cache, once for an error. If the object is not a child of the node, the resource is woken when it
 // changes.

@@ -396,3 +396,21 @@ func TestCastResourceWithChangesThatDoNotFit(t *testing.T) {
 		})
 	}
 }
+
+func TestCastResourceToAnInterfacePassesTheResourceItself(t *testing.T) {
+	nodeTests{"": {
+		widgetCase: widgetCase{ExpectResource: widget.With(statusField("same", "object")).Object()},
+		node: func(*trace) widgetNode {
+			return &reconcilers.CastResource[*resources.Widget, client.Object]{
+				Reconciler: &reconcilers.SyncReconciler[client.Object]{Sync: func(_ context.Context, obj client.Object) error {
+					w, ok := obj.(*resources.Widget)
+					if !ok {
+						return errors.New("not the widget")
+					}
+					w.Status.AddField("same", "object")
+					return nil
+				}},
+			}
+		},
+	}}.run(t)
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
@@ -370,11 +369,8 @@ func TestChildReconciler(t *testing.T) {
 			node:  changedChild(),
 			calls: []string{},
 			widgetCase: widgetCase{
-				Resource: terminatingWidget.Object(),
-				GivenObjects: []client.Object{givenConfigMap.With(func(c *corev1.ConfigMap) {
-					c.DeletionTimestamp = new(metav1.NewTime(time.UnixMilli(2000)))
-					c.Finalizers = []string{theirs}
-				})},
+				Resource:     terminatingWidget.Object(),
+				GivenObjects: []client.Object{givenConfigMap.With(leaving)},
 			},
 		},
 		"terminating, the child cannot be deleted": {
@@ -416,6 +412,20 @@ func TestChildReconciler(t *testing.T) {
 				GivenObjects:  []client.Object{givenConfigMap.With(labelled)},
 				ExpectDeletes: []rtesting.DeleteRef{deleteOf(givenConfigMap)},
 				ExpectEvents:  []rtesting.Event{deleted},
+			},
+		},
+		"one that is being deleted is left to go, desired": {
+			node:  changedChild(),
+			calls: []string{"desired child", "reflect gadget, <nil>"},
+			widgetCase: widgetCase{
+				GivenObjects: []client.Object{givenConfigMap.With(coloured("red"), leaving)}, ExpectResource: reflecting("gadget"),
+			},
+		},
+		"one that is being deleted is left to go, not desired": {
+			node:  changedChild(desires(desiresNothing)),
+			calls: []string{"desired child", "reflect gadget, <nil>"},
+			widgetCase: widgetCase{
+				GivenObjects: []client.Object{givenConfigMap.With(coloured("red"), leaving)}, ExpectResource: reflecting("gadget"),
 			},
 		},
 		// What is on its way out is no second child.

@@ -4,61 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
-	"sync"
+	"time"
 
 	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/internal/listing"
 	"github.com/espalier-dev/espalier/internal/resourcestate"
+	"github.com/espalier-dev/espalier/internal/write"
 	rtime "github.com/espalier-dev/espalier/time"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
-
-// children are the children of one type of a node: [ChildReconciler] has one, [ChildSetReconciler] many. The methods
-// find the children, set their owner, have the object manager make them agree with what is desired, and decide which
-// errors are reflected on the resource.
-type children[T, CT client.Object, CLT client.ObjectList] struct {
-	// kind and name are those of the node, for errors.
-	kind, name string
-	// node stands for the node itself, as a key.
-	node any
-
-	childType CT
-	// listType is nil until completeListType found it, if CLT is an interface.
-	listType CLT
-	listOnce sync.Once
-	listErr  error
-	// indexed is the type of the children in the index by owner, see completeListType.
-	indexed listing.Type
-	manager ObjectManager[CT]
-	// tracked is true if the resource is woken by what the node tracks although it does not own its children.
-	tracked bool
-	// unowned is true if the children have no owner reference.
-	unowned bool
-	// reasons are the API reasons of errors that are reflected.
-	reasons     []metav1.StatusReason
-	listOptions func(ctx context.Context, resource T) []client.ListOption
-	ourChild    func(resource T, child CT) bool
-	// recreates is true if a child with an immutable field that is desired otherwise is deleted and created again.
-	recreates bool
-	// recreations are the attempts to do so, outside of a root.
-	recreations recreations
-	// label is the value of [NodeLabel] that the children have. It is empty if they are not labelled.
-	label string
-	// finalizer is put on the resource by the node itself; empty for none.
-	finalizer string
-}
-
-// errorf returns an error of the node.
-func (k *children[T, CT, CLT]) errorf(format string, args ...any) error {
-	return fmt.Errorf("%s %q "+format, append([]any{k.kind, k.name}, args...)...)
-}
 
 // find returns the current config, and the objects that are the node's children, sorted by namespace and name. They are
 // for reading.
@@ -89,6 +51,67 @@ func (k *children[T, CT, CLT]) find(ctx context.Context, resource T) (config Con
 		recordFailure(ctx, typeName(k.childType), err)
 	}
 	return config, found, err
+}
+
+// candidates returns the objects among which the children are: what the cache shows, corrected by what the controller
+// wrote. Outside of a root there is no request to keep them in, and each call lists.
+func (k *children[T, CT, CLT]) candidates(ctx context.Context, config Config, resource T) ([]client.Object, error) {
+	request := listKeeper(ctx)
+	if request == nil {
+		return k.list(ctx, config, resource)
+	}
+	key := k.listKey(config)
+	if known, ok := request.lists.Get(key); ok && key.Node == nil {
+		return known, nil
+	}
+	// References into the cache are enough, because they are copied below.
+	listed, err := k.list(ctx, config, resource, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, err
+	}
+	now := rtime.RetrieveNow(ctx)
+	return request.lists.Believe(ctx, request.resource, config.APIReader, now, key, k.indexed.Kind, listed)
+}
+
+// list returns what the cache has. Without list options of the author, these are the objects that the resource
+// controls. With list options, the objects that are no children of the node are left out, so that they are not kept.
+func (k *children[T, CT, CLT]) list(
+	ctx context.Context, config Config, resource T, opts ...client.ListOption,
+) ([]client.Object, error) {
+	if k.listOptions == nil {
+		return config.owners.Controlled(ctx, config.Client, k.indexed, k.listType, resource, opts...)
+	}
+	mayBeOwn := func(obj client.Object) bool { return k.mayBeOwn(resource, obj) }
+	opts = slices.Concat(k.listOptions(ctx, resource), opts)
+	return listing.List(ctx, config.Client, k.listType, mayBeOwn, opts...)
+}
+
+func (k *children[T, CT, CLT]) listKey(config Config) listing.ListKey {
+	key := listing.ListKey{
+		Reader: config.Client,
+		Listed: reflect.TypeOf(k.listType),
+		Kind:   k.listType.GetObjectKind().GroupVersionKind(),
+	}
+	if k.listOptions != nil {
+		key.Node = k.node
+	}
+	return key
+}
+
+// listKeeper returns the state of the request that keeps lists of children. It returns nil if there is none: outside of
+// a root, and for a client that cannot be the key of a map.
+func listKeeper(ctx context.Context) *requestState {
+	if s := contextOf(ctx); s.state != nil && s.state.resource != nil && s.comparable {
+		return s.state
+	}
+	return nil
+}
+
+// holdsFinalizer reports whether the resource has a finalizer that stays on it until the children are gone.
+func (k *children[T, CT, CLT]) holdsFinalizer(resource T) bool {
+	return slices.ContainsFunc(resource.GetFinalizers(), func(finalizer string) bool {
+		return finalizer == k.finalizer || slices.Contains(managerFinalizers(k.manager), finalizer)
+	})
 }
 
 // withUnlabelled returns found together with the unlabelled children that have the name of a desired one.
@@ -184,6 +207,23 @@ func pickChild[CT client.Object](found []CT) (actual CT, extras []CT) {
 	return actual, extras
 }
 
+// take notes that the node counts objects as its children and is about to change them. It returns an error if another
+// node does so in this request. A terminating resource may lose a child by any of its nodes.
+func (k *children[T, CT, CLT]) take(ctx context.Context, config Config, resource T, found ...CT) error {
+	request, at := listKeeper(ctx), pathOf(ctx)
+	if request == nil || resource.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	key := k.listKey(config)
+	for _, child := range found {
+		if other := request.lists.Take(key, child, k.node, at); other != nil {
+			return fmt.Errorf("the nodes %s and %s both count %s as their child: set LabelChildren or OurChild on both",
+				other, at, describeObject(child))
+		}
+	}
+	return nil
+}
+
 // setOwner makes the resource the controller of desired, unless owner references are not used. It labels desired if
 // the children are labelled.
 func (k *children[T, CT, CLT]) setOwner(ctx context.Context, config Config, resource T, desired CT) error {
@@ -203,40 +243,56 @@ func (k *children[T, CT, CLT]) setOwner(ctx context.Context, config Config, reso
 	return nil
 }
 
-// setLabel labels a child with the name of the node.
-func (k *children[T, CT, CLT]) setLabel(child CT) {
-	labels := child.GetLabels()
-	if labels[NodeLabel] == k.label {
-		return
+// setController makes owner the controller of child, unless child has a controller already.
+//
+// The rules are those of Kubernetes garbage collection: an owner is cluster-scoped or in the namespace of the child.
+func setController(ctx context.Context, config Config, owner, child client.Object) error {
+	ref, err := controllerRef(ctx, config, owner)
+	if err != nil || metav1.GetControllerOfNoCopy(child) != nil {
+		return err
 	}
-	// The author may use one map for several objects.
-	labels = maps.Clone(labels)
-	if labels == nil {
-		labels = map[string]string{}
+	from, to := owner.GetNamespace(), child.GetNamespace()
+	switch {
+	case from == "" || from == to:
+	case to == "":
+		return fmt.Errorf("cluster-scoped resource must not have a namespace-scoped owner, owner's namespace %s", from)
+	default:
+		return fmt.Errorf("cross-namespace owner references are disallowed, owner's namespace %s, obj's namespace %s",
+			from, to)
 	}
-	labels[NodeLabel] = k.label
-	child.SetLabels(labels)
+	isOwner := func(known metav1.OwnerReference) bool { return known.UID == ref.UID }
+	others := slices.DeleteFunc(slices.Clone(child.GetOwnerReferences()), isOwner)
+	child.SetOwnerReferences(append(others, ref))
+	return nil
 }
 
-// take notes that the node counts objects as its children and is about to change them. It returns an error if another
-// node does so in this request. A terminating resource may lose a child by any of its nodes.
-func (k *children[T, CT, CLT]) take(ctx context.Context, config Config, resource T, found ...CT) error {
-	request, at := listKeeper(ctx), pathOf(ctx)
-	if request == nil || resource.GetDeletionTimestamp() != nil {
-		return nil
+// ownerIdentity is what an owner reference is made of.
+type ownerIdentity struct {
+	object client.Object
+	uid    types.UID
+	reader client.Client
+}
+
+// controllerRef returns a reference to owner as controller, or an error if the kind of owner is not known. Below a root
+// the reference is made once in a request.
+func controllerRef(ctx context.Context, config Config, owner client.Object) (metav1.OwnerReference, error) {
+	s := contextOf(ctx)
+	owner, _ = s.behindCast(owner)
+	request := s.state
+	if request == nil || !s.comparable {
+		request = &requestState{}
 	}
-	key := childKey{list: k.listKey(config)}
-	key.list.node = nil
-	for _, child := range found {
-		if key.uid = child.GetUID(); key.uid == "" {
-			continue
+	identity := ownerIdentity{object: owner, uid: owner.GetUID(), reader: config.Client}
+	request.mu.Lock()
+	defer request.mu.Unlock()
+	if request.owner != identity {
+		kind, err := config.GroupVersionKindFor(owner)
+		if err != nil {
+			return metav1.OwnerReference{}, err
 		}
-		if other := request.take(key, childTaker{node: k.node, at: at}); other != nil {
-			return fmt.Errorf("the nodes %s and %s both count %s as their child: set LabelChildren or OurChild on both",
-				other, at, describeObject(child))
-		}
+		request.owner, request.ownerRef = identity, *metav1.NewControllerRef(owner, kind)
 	}
-	return nil
+	return request.ownerRef, nil
 }
 
 // checkScope returns an error for a child without the namespace that its type needs. The API server would refuse it
@@ -274,31 +330,86 @@ func (k *children[T, CT, CLT]) manage(ctx context.Context, config Config, resour
 // with, and written what it returned, nil if the object was deleted.
 func (k *children[T, CT, CLT]) recordWrite(ctx context.Context, config Config, before, written CT) {
 	request := listKeeper(ctx)
-	deleted, absent := gotype.IsNil(written), isAbsent(before)
-	same := !deleted && !absent && (client.Object(written) == client.Object(before) || sameVersion(written, before))
-	if request == nil || same || deleted && absent {
+	if request == nil || client.Object(before) == client.Object(written) {
 		return
 	}
-	key := k.listKey(config)
-	known, ok := request.childList(key)
-	if !ok {
-		return
-	}
-	writes := resourcestate.LoadOrStore(request.resource, key, func() *resourcestate.OwnWrites {
-		return &resourcestate.OwnWrites{}
-	})
 	now := rtime.RetrieveNow(ctx)
-	isBefore := func(obj client.Object) bool { return obj == client.Object(before) }
-	objects := slices.DeleteFunc(slices.Clone(known), isBefore)
-	if deleted {
-		writes.Deleted(before, now)
-	} else {
-		// The functions of the author get the object, and may change it.
-		writes.Wrote(written.DeepCopyObject().(client.Object), absent, now)
-		objects = append(objects, written)
-		listing.Sort(objects)
+	request.lists.Wrote(request.resource, now, k.listKey(config), before, written, isAbsent(before))
+}
+
+// recreate deletes actual, whose update was refused as invalid, so that the desired child can be created in its place.
+// It returns refused if that must not be done. It is done only if the refusal names a field that differs, and if a dry
+// run shows that the API server would accept what is desired as a new object: then a create can do what an update
+// cannot. It is done once for what is desired, so it cannot go on for ever.
+func (k *children[T, CT, CLT]) recreate(
+	ctx context.Context, config Config, resource T, actual, desired CT, refused error,
+) (CT, error) {
+	var none CT
+	field, ok := refusedField(refused, desired, actual)
+	identity := resourcestate.DesiredOf(desired)
+	if !ok || !identity.Known || isAbsent(actual) || actual.GetUID() == "" || actual.GetDeletionTimestamp() != nil {
+		return none, refused
 	}
-	request.setChildList(key, objects)
+	now, attempts := rtime.RetrieveNow(ctx), k.recreationsOf(ctx)
+	key := resourcestate.RecreatedChild{
+		Resource: resource.GetUID(), Path: pathOf(ctx).String(), Name: desired.GetName(),
+	}
+	attempt := resourcestate.Recreation{Desired: identity, Version: actual.GetResourceVersion(), At: now}
+	switch known := attempts.Get(key); {
+	case known.Desired != identity:
+	case known.Deleted:
+		return none, fmt.Errorf("%w (it was deleted and created again for this change before)", refused)
+	case known.Version == attempt.Version && now.Sub(known.At) < resourcestate.RefusalLasts:
+		return none, refused
+	}
+	err := config.Create(ctx, copyOf(desired), client.DryRunAll)
+	if err != nil && !apierrs.IsAlreadyExists(err) {
+		attempts.Put(key, attempt)
+		return none, refused
+	}
+
+	s := contextOf(ctx)
+	regarding, _ := s.behindCast(resource)
+	s.originalConfig.record(regarding, corev1.EventTypeNormal, "Recreating",
+		"Recreating %s %q, because %s cannot be changed", typeName(actual), actual.GetName(), field)
+	if _, err := k.manage(ctx, config, resource, actual, none); err != nil {
+		return none, err
+	}
+	attempt.Deleted = true
+	attempts.Put(key, attempt)
+	if k.unowned {
+		// No event may tell that it is gone.
+		s.state.wakeAfter(time.Second)
+	}
+	// It counts as the child until it is gone, and is no longer one that may be ready.
+	deleted := copyOf(actual)
+	deleted.SetDeletionTimestamp(new(metav1.NewTime(now)))
+	return deleted, nil
+}
+
+// recreationsKey is the key of the recreations of a node in the state of a resource.
+type recreationsKey struct{ node any }
+
+// recreationsOf returns the attempts of the node. Outside of a root the node itself keeps them.
+func (k *children[T, CT, CLT]) recreationsOf(ctx context.Context) *resourcestate.Recreations {
+	kept := stateOf(ctx)
+	if kept == nil {
+		return &k.recreations
+	}
+	return resourcestate.LoadOrNew[resourcestate.Recreations](kept, recreationsKey{k.node})
+}
+
+// refusedField returns the first field that a refusal names and in which actual really differs from what is desired.
+func refusedField(refused error, desired, actual client.Object) (string, bool) {
+	wanted, err := contentOf(desired)
+	if err != nil {
+		return "", false
+	}
+	there, err := contentOf(actual)
+	if err != nil {
+		return "", false
+	}
+	return write.RefusedField(refused, wanted, there)
 }
 
 // classify decides who is to see the error that came of a child. The user sees reflected on the resource, and the
@@ -357,107 +468,21 @@ func (k *children[T, CT, CLT]) observe(ctx context.Context, config Config, s sup
 	}
 }
 
-func (k *children[T, CT, CLT]) ownOf(resource T, objects []client.Object) []CT {
-	own := make([]CT, 0, len(objects))
-	for _, obj := range objects {
-		if k.isOwn(resource, obj) {
-			own = append(own, obj.(CT))
+// leftoverDelay is after what time a child that is to go is looked at again, if no event tells that it is gone.
+const leftoverDelay = 5 * time.Second
+
+// report tells the supervisor what became of one child.
+func (k *children[T, CT, CLT]) report(ctx context.Context, config Config, s supervision, o outcome[CT]) {
+	observed := o.observed(rtime.RetrieveNow(ctx))
+	for _, object := range observed {
+		object.Node = RetrievePath(ctx)
+		if config.Client != nil {
+			object.Kind = kindOf(config.Client, k.childType)
 		}
+		s.by.Observe(object)
 	}
-	return own
-}
-
-// isOwn reports whether an object is a child of the node.
-func (k *children[T, CT, CLT]) isOwn(resource T, obj client.Object) bool {
-	return k.mayBeOwn(resource, obj) && (k.label == "" || obj.GetLabels()[NodeLabel] == k.label)
-}
-
-// mayBeOwn reports whether an object is a child of the node, whatever its label.
-func (k *children[T, CT, CLT]) mayBeOwn(resource T, obj client.Object) bool {
-	child, ok := obj.(CT)
-	if !ok || !k.unowned && !metav1.IsControlledBy(child, resource) {
-		return false
+	leaves := gotype.IsNil(o.desired) && !o.kept && o.err == nil && len(observed) > 0
+	if leaves && k.unowned && !k.tracked && k.finalizer == "" {
+		contextOf(ctx).state.wakeAfter(leftoverDelay)
 	}
-	return k.ourChild == nil || k.ourChild(resource, child)
-}
-
-// isUnlabelled reports whether an object is a child of the node if it is desired: it was made before the children were
-// labelled, or has lost its label.
-func (k *children[T, CT, CLT]) isUnlabelled(resource T, obj client.Object) bool {
-	return k.label != "" && obj.GetLabels()[NodeLabel] == "" && k.mayBeOwn(resource, obj)
-}
-
-// A request keeps the lists of children that its nodes asked for: what the cache shows, corrected by what the
-// controller wrote and the cache does not show yet. The nodes share the lists, so that the cache is asked once for each
-// type. The objects are copies that belong to the request, sorted by namespace and name. A list is replaced and never
-// changed.
-
-// candidates returns the objects among which the children are: what the cache shows, corrected by what the controller
-// wrote. Outside of a root there is no request to keep them in, and each call lists.
-func (k *children[T, CT, CLT]) candidates(ctx context.Context, config Config, resource T) ([]client.Object, error) {
-	request := listKeeper(ctx)
-	if request == nil {
-		return k.list(ctx, config, resource)
-	}
-	key := k.listKey(config)
-	if known, ok := request.childList(key); ok && key.node == nil {
-		return known, nil
-	}
-	// References into the cache are enough, because they are copied below.
-	listed, err := k.list(ctx, config, resource, client.UnsafeDisableDeepCopy)
-	if err != nil {
-		return nil, err
-	}
-	writes, _ := resourcestate.Load[*resourcestate.OwnWrites](request.resource, key)
-	objects, err := writes.Believed(ctx, config.APIReader, listed, rtime.RetrieveNow(ctx))
-	if err != nil {
-		return nil, err
-	}
-	for _, obj := range objects {
-		if carried := obj.GetObjectKind(); carried.GroupVersionKind().Empty() {
-			// A cache sets the kind only on its copies.
-			carried.SetGroupVersionKind(k.indexed.Kind)
-		}
-	}
-	request.setChildList(key, objects)
-	return objects, nil
-}
-
-// list returns what the cache has. Without list options of the author, these are the objects that the resource
-// controls. With list options, the objects that are no children of the node are left out, so that they are not kept.
-func (k *children[T, CT, CLT]) list(
-	ctx context.Context, config Config, resource T, opts ...client.ListOption,
-) ([]client.Object, error) {
-	if k.listOptions == nil {
-		return config.owners.Controlled(ctx, config.Client, k.indexed, k.listType, resource, opts...)
-	}
-	mayBeOwn := func(obj client.Object) bool { return k.mayBeOwn(resource, obj) }
-	opts = slices.Concat(k.listOptions(ctx, resource), opts)
-	return listing.List(ctx, config.Client, k.listType, mayBeOwn, opts...)
-}
-
-func (k *children[T, CT, CLT]) listKey(config Config) childListKey {
-	key := childListKey{
-		reader: config.Client,
-		listed: reflect.TypeOf(k.listType),
-		kind:   k.listType.GetObjectKind().GroupVersionKind(),
-	}
-	if k.listOptions != nil {
-		key.node = k.node
-	}
-	return key
-}
-
-// listKeeper returns the state of the request that keeps lists of children. It returns nil if there is none: outside of
-// a root, and for a client that cannot be the key of a map.
-func listKeeper(ctx context.Context) *requestState {
-	if s := contextOf(ctx); s.state != nil && s.state.resource != nil && s.comparable {
-		return s.state
-	}
-	return nil
-}
-
-// indexedType returns the type of obj as the index by owner has it.
-func indexedType(c client.Client, obj client.Object) listing.Type {
-	return listing.Type{Kind: kindOf(c, obj), Watched: watchable(obj, c.Scheme())}
 }

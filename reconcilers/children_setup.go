@@ -2,17 +2,111 @@ package reconcilers
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"reflect"
 	"strings"
+	"sync"
+
+	"github.com/espalier-dev/espalier/internal/gotype"
+	"github.com/espalier-dev/espalier/internal/listing"
+	"github.com/espalier-dev/espalier/internal/resourcestate"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/espalier-dev/espalier/internal/gotype"
 )
+
+// children are the children of one type of a node: [ChildReconciler] has one, [ChildSetReconciler] many. The methods
+// find the children, set their owner, have the object manager make them agree with what is desired, and decide which
+// errors are reflected on the resource.
+type children[T, CT client.Object, CLT client.ObjectList] struct {
+	// kind and name are those of the node, for errors.
+	kind, name string
+	// node stands for the node itself, as a key.
+	node any
+
+	childType CT
+	// listType is nil until completeListType found it, if CLT is an interface.
+	listType CLT
+	listOnce sync.Once
+	listErr  error
+	// indexed is the type of the children in the index by owner, see completeListType.
+	indexed listing.Type
+	manager ObjectManager[CT]
+	// tracked is true if the resource is woken by what the node tracks although it does not own its children.
+	tracked bool
+	// unowned is true if the children have no owner reference.
+	unowned bool
+	// reasons are the API reasons of errors that are reflected.
+	reasons     []metav1.StatusReason
+	listOptions func(ctx context.Context, resource T) []client.ListOption
+	ourChild    func(resource T, child CT) bool
+	// recreates is true if a child with an immutable field that is desired otherwise is deleted and created again.
+	recreates bool
+	// recreations are the attempts to do so, outside of a root.
+	recreations resourcestate.Recreations
+	// label is the value of [NodeLabel] that the children have. It is empty if they are not labelled.
+	label string
+	// finalizer is put on the resource by the node itself; empty for none.
+	finalizer string
+}
+
+// errorf returns an error of the node.
+func (k *children[T, CT, CLT]) errorf(format string, args ...any) error {
+	return fmt.Errorf("%s %q "+format, append([]any{k.kind, k.name}, args...)...)
+}
+
+// NodeLabel is the key of the label that says which node an object is the child of. Its value is the name of the node.
+// Only nodes with LabelChildren set it.
+const NodeLabel = "espalier.dev/node"
+
+// setLabel labels a child with the name of the node.
+func (k *children[T, CT, CLT]) setLabel(child CT) {
+	labels := child.GetLabels()
+	if labels[NodeLabel] == k.label {
+		return
+	}
+	// The author may use one map for several objects.
+	labels = maps.Clone(labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[NodeLabel] = k.label
+	child.SetLabels(labels)
+}
+
+func (k *children[T, CT, CLT]) ownOf(resource T, objects []client.Object) []CT {
+	own := make([]CT, 0, len(objects))
+	for _, obj := range objects {
+		if k.isOwn(resource, obj) {
+			own = append(own, obj.(CT))
+		}
+	}
+	return own
+}
+
+// isOwn reports whether an object is a child of the node.
+func (k *children[T, CT, CLT]) isOwn(resource T, obj client.Object) bool {
+	return k.mayBeOwn(resource, obj) && (k.label == "" || obj.GetLabels()[NodeLabel] == k.label)
+}
+
+// mayBeOwn reports whether an object is a child of the node, whatever its label.
+func (k *children[T, CT, CLT]) mayBeOwn(resource T, obj client.Object) bool {
+	child, ok := obj.(CT)
+	if !ok || !k.unowned && !metav1.IsControlledBy(child, resource) {
+		return false
+	}
+	return k.ourChild == nil || k.ourChild(resource, child)
+}
+
+// isUnlabelled reports whether an object is a child of the node if it is desired: it was made before the children were
+// labelled, or has lost its label.
+func (k *children[T, CT, CLT]) isUnlabelled(resource T, obj client.Object) bool {
+	return k.label != "" && obj.GetLabels()[NodeLabel] == "" && k.mayBeOwn(resource, obj)
+}
 
 // defaultChildTypes returns child and list with empty values for nil, and with the kind of an unstructured list.
 func defaultChildTypes[CT client.Object, CLT client.ObjectList](child CT, list CLT) (CT, CLT) {
@@ -215,4 +309,25 @@ func (k *children[T, CT, CLT]) completeListType(config Config) error {
 		k.listType = listType
 	})
 	return k.listErr
+}
+
+// childSelection says which objects a node counts as its children.
+type childSelection struct {
+	// node identifies the node. One node may be in several places of a tree.
+	node any
+	// childType is an object of their type.
+	childType client.Object
+	// chosen is true if the author said which ones, by OurChild or by ListOptions.
+	chosen bool
+	// label is the value of [NodeLabel] that they have. It is empty for all values.
+	label string
+}
+
+func (k *children[T, CT, CLT]) selection() *childSelection {
+	return &childSelection{
+		node:      k.node,
+		childType: k.childType,
+		chosen:    k.ourChild != nil || k.listOptions != nil,
+		label:     k.label,
+	}
 }

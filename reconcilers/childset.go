@@ -5,13 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
+
+	"github.com/espalier-dev/espalier/internal/gotype"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/espalier-dev/espalier/internal/gotype"
 )
 
 // ChildSetReconciler keeps a set of children of one type as it should be: it creates, updates and deletes each of them
@@ -368,4 +370,68 @@ func (r *ChildSetReconciler[T, CT, CLT]) Describe() Description {
 		Finalizers: append(managerFinalizers(r.children.manager), nonEmpty(r.Finalizer)...),
 		children:   r.children.selection(),
 	}
+}
+
+// suspendSlots is suspend for the children of a set. An identity without a child is dropped.
+func suspendSlots[CT client.Object](s supervision, slots []childSlot[CT]) []childSlot[CT] {
+	if s.says != Suspend {
+		return slots
+	}
+	for i := range slots {
+		slots[i].desired, slots[i].err = suspend(s, slots[i].desired)
+	}
+	return slices.DeleteFunc(slots, func(slot childSlot[CT]) bool {
+		return gotype.IsNil(slot.desired) && len(slot.known) == 0
+	})
+}
+
+// childSlot is the desired child and the known children of one identity.
+type childSlot[CT client.Object] struct {
+	id      string
+	desired CT
+	known   []CT
+	// err is why the child cannot be suspended.
+	err error
+}
+
+var errNoIdentity = errors.New("desired child id may not be empty")
+
+// slotsOf brings desired and known children of one identity together, sorted by identity.
+func slotsOf[CT client.Object](identify func(CT) string, desired, known []CT) ([]childSlot[CT], error) {
+	slots := make([]childSlot[CT], 0, max(len(desired), len(known)))
+	at := make(map[string]int, cap(slots))
+	slot := func(id string) (_ *childSlot[CT], fresh bool) {
+		i, ok := at[id]
+		if !ok {
+			i = len(slots)
+			at[id] = i
+			slots = append(slots, childSlot[CT]{id: id})
+		}
+		return &slots[i], !ok
+	}
+	for i, child := range desired {
+		if gotype.IsNil(child) {
+			return nil, fmt.Errorf("desired child %d is nil", i)
+		}
+		id := identify(child)
+		if id == "" {
+			return nil, errNoIdentity
+		}
+		s, fresh := slot(id)
+		if !fresh {
+			return nil, fmt.Errorf("duplicate child id found: %s", id)
+		}
+		s.desired = child
+	}
+	for i, child := range known {
+		s, _ := slot(identify(child))
+		if s.known == nil {
+			// Most identities have one child, which needs no list of its own.
+			s.known = known[i : i+1 : i+1]
+			continue
+		}
+		s.known = append(s.known, child)
+	}
+	slices.SortFunc(slots, func(a, b childSlot[CT]) int { return strings.Compare(a.id, b.id) })
+	return slots, nil
 }

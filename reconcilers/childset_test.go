@@ -2,7 +2,9 @@ package reconcilers_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,7 +20,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-type configMapSet = reconcilers.ChildSetReconciler[*resources.Widget, *corev1.ConfigMap, *corev1.ConfigMapList]
+type (
+	configMapSet = reconcilers.ChildSetReconciler[*resources.Widget, *corev1.ConfigMap, *corev1.ConfigMapList]
+	partResult   = reconcilers.ChildSetResult[*corev1.ConfigMap]
+)
 
 const setLabel = "part"
 
@@ -46,6 +51,8 @@ func coloured(color string) func(*corev1.ConfigMap) {
 	return func(c *corev1.ConfigMap) { c.Data = map[string]string{"color": color} }
 }
 
+func ownerless(c *corev1.ConfigMap) { c.OwnerReferences = nil }
+
 func leaving(c *corev1.ConfigMap) {
 	c.DeletionTimestamp = new(metav1.NewTime(time.UnixMilli(2000)))
 	c.Finalizers = []string{theirs}
@@ -65,7 +72,7 @@ func reflectingSet(calls *trace, ids ...string) *configMapSet {
 			return desired, nil
 		},
 		ReflectChildrenStatusOnParent: func(
-			_ context.Context, w *resources.Widget, result reconcilers.ChildSetResult[*corev1.ConfigMap],
+			_ context.Context, w *resources.Widget, result partResult,
 		) {
 			var parts []string
 			for _, child := range result.Children {
@@ -123,9 +130,16 @@ func TestChildSetReconciler(t *testing.T) {
 	none := []string{}
 	abc := []string{"c", "a", "b"}
 	forbidden := apierrs.NewForbidden(configMapResource, "gadget-b", errBoom)
+	exists := apierrs.NewAlreadyExists(configMapResource, "gadget-a")
+	nameless := func(c *corev1.ConfigMap) { c.Name, c.GenerateName = "", "gadget-" }
+	failing := func(verb, name string, err error) rtesting.ReactionFunc {
+		return rtesting.InduceFailure(verb, "ConfigMap", rtesting.InduceFailureOpts{Name: name, Error: err})
+	}
+	// Beside the children there are objects without an owner, and of another.
 	given := func(children ...*corev1.ConfigMap) []client.Object {
 		objects := []client.Object{
-			givenConfigMap.With(func(c *corev1.ConfigMap) { c.Name, c.UID, c.OwnerReferences = "unowned", "unowned-uid", nil }),
+			givenConfigMap.With(renamed("unowned"), ownerless),
+			givenConfigMap.With(renamed("anothers"), func(c *corev1.ConfigMap) { c.OwnerReferences[0].UID = "another" }),
 		}
 		for _, child := range children {
 			objects = append(objects, child)
@@ -268,9 +282,7 @@ func TestChildSetReconciler(t *testing.T) {
 			},
 			widgetCase: widgetCase{
 				WithReactors: []rtesting.ReactionFunc{
-					rtesting.InduceFailure(
-						"create", "ConfigMap", rtesting.InduceFailureOpts{Error: forbidden, Name: "gadget-b"},
-					),
+					failing("create", "gadget-b", forbidden),
 				},
 				ExpectCreates: []client.Object{part("a"), part("b"), part("c")},
 				ExpectEvents: []rtesting.Event{
@@ -289,9 +301,7 @@ func TestChildSetReconciler(t *testing.T) {
 			},
 			widgetCase: widgetCase{
 				WithReactors: []rtesting.ReactionFunc{
-					rtesting.InduceFailure(
-						"create", "ConfigMap", rtesting.InduceFailureOpts{Error: errBoom, Name: "gadget-b"},
-					),
+					failing("create", "gadget-b", errBoom),
 				},
 				ExpectCreates: []client.Object{part("a"), part("b")},
 				ExpectEvents: []rtesting.Event{
@@ -320,7 +330,7 @@ func TestChildSetReconciler(t *testing.T) {
 		"the reflection asks for a delay": {
 			node: changedSet([]string{"a"}, func(node *configMapSet) {
 				node.ReflectChildrenStatusOnParentWithResult = func(
-					context.Context, *resources.Widget, reconcilers.ChildSetResult[*corev1.ConfigMap],
+					context.Context, *resources.Widget, partResult,
 				) (reconcilers.Result, error) {
 					return minute, nil
 				}
@@ -335,6 +345,101 @@ func TestChildSetReconciler(t *testing.T) {
 			}),
 			calls:      []string{"reflect [a: gadget-a]"},
 			widgetCase: widgetCase{GivenObjects: given(givenPart("a"))},
+		},
+		"what OurChild does not select stays": {
+			node: changedSet(none, func(node *configMapSet) {
+				node.OurChild = func(_ *resources.Widget, child *corev1.ConfigMap) bool {
+					return child.Labels[setLabel] == "z"
+				}
+			}),
+			calls: []string{"desired children of 1 known", "delete ConfigMap", "reflect [z: nothing]"},
+			widgetCase: widgetCase{
+				GivenObjects:  given(givenPart("a"), givenPart("z")),
+				ExpectDeletes: []rtesting.DeleteRef{deleteOf(givenPart("z"))},
+				ExpectEvents:  []rtesting.Event{deletedEvent("gadget-z")},
+			},
+		},
+		"created under generated names": {
+			node: changedSet(nil, func(node *configMapSet) {
+				node.DesiredChildren = func(context.Context, *resources.Widget) ([]*corev1.ConfigMap, error) {
+					return []*corev1.ConfigMap{part("b", nameless), part("a", nameless)}, nil
+				}
+			}),
+			calls: []string{"create ConfigMap", "create ConfigMap", "reflect [a: gadget-001, b: gadget-002]"},
+			widgetCase: widgetCase{
+				ExpectCreates: []client.Object{part("a", nameless), part("b", nameless)},
+				ExpectEvents:  []rtesting.Event{createdEvent("gadget-001"), createdEvent("gadget-002")},
+			},
+		},
+		"one that is being deleted is left to go, desired": {
+			node:       changedSet([]string{"a"}),
+			calls:      []string{"desired children of 1 known", "reflect [a: gadget-a]"},
+			widgetCase: widgetCase{GivenObjects: given(givenPart("a", coloured("red"), leaving))},
+		},
+		"one that is being deleted is left to go, not desired": {
+			node:       changedSet(none),
+			calls:      []string{"desired children of 1 known", "reflect [a: gadget-a]"},
+			widgetCase: widgetCase{GivenObjects: given(givenPart("a", coloured("red"), leaving))},
+		},
+		"an error whose reason is not listed is returned": {
+			node: changedSet([]string{"b"}, func(node *configMapSet) {
+				node.ReflectedChildErrorReasons = []metav1.StatusReason{}
+			}),
+			calls: []string{"desired children of 0 known", "create ConfigMap", "reflect []"},
+			widgetCase: widgetCase{
+				WithReactors:  []rtesting.ReactionFunc{failing("create", "gadget-b", forbidden)},
+				ExpectCreates: []client.Object{part("b")},
+				ExpectEvents:  failedTo("create", "gadget-b", forbidden),
+				ShouldErr:     true, Verify: returnsBoth(forbidden, nothing),
+			},
+		},
+		"the object of another is in the way": {
+			node: changedSet([]string{"b", "a"}),
+			calls: []string{
+				"desired children of 0 known", "create ConfigMap", "create ConfigMap",
+				`reflect [a: nothing (configmaps "gadget-a" already exists), b: gadget-b]`,
+			},
+			widgetCase: widgetCase{
+				GivenObjects:    []client.Object{givenPart("a", ownerless)},
+				APIGivenObjects: []client.Object{givenPart("a", ownerless)},
+				ExpectCreates:   []client.Object{part("a"), part("b")},
+				ExpectEvents: []rtesting.Event{
+					warning(
+						"CreationFailed", `Failed to create ConfigMap "gadget-a": configmaps "gadget-a" already exists`,
+					),
+					createdEvent("gadget-b"),
+				},
+				ExpectTracks: []rtesting.TrackRequest{rtesting.NewTrackRequest(part("a"), widget, widgetScheme)},
+			},
+		},
+		"our own object is in the way, and the cache is behind": {
+			node:  changedSet([]string{"b", "a"}),
+			calls: []string{"desired children of 0 known", "create ConfigMap", "reflect []"},
+			widgetCase: widgetCase{
+				WithReactors:    []rtesting.ReactionFunc{failing("create", "gadget-a", exists)},
+				APIGivenObjects: []client.Object{givenPart("a")},
+				ExpectCreates:   []client.Object{part("a")},
+				ExpectEvents:    failedTo("create", "gadget-a", exists),
+				ShouldErr:       true, Verify: returnsBoth(exists, nothing),
+			},
+		},
+		"an error is not silenced by a quiet one of the reflection": {
+			node: changedSet([]string{"a"}, func(node *configMapSet) {
+				node.ReflectChildrenStatusOnParentWithError = func(context.Context, *resources.Widget, partResult) error {
+					return errQuiet
+				}
+			}),
+			widgetCase: widgetCase{
+				WithReactors:  []rtesting.ReactionFunc{failing("create", "gadget-a", errBoom)},
+				ExpectCreates: []client.Object{part("a")},
+				ExpectEvents:  failedTo("create", "gadget-a", errBoom),
+				ShouldErr:     true, Verify: func(t *testing.T, result reconcilers.Result, err error) {
+					returnsBoth(errBoom, nothing)(t, result, err)
+					if errors.Is(err, reconcilers.ErrQuiet) {
+						t.Errorf("returned the quiet error %v, want one that is not quiet", err)
+					}
+				},
+			},
 		},
 		"cannot be listed": {
 			node:  changedSet(abc),
@@ -364,7 +469,7 @@ var errReflect = fmt.Errorf("cannot be reflected")
 
 func failsToReflect(node *configMapSet) {
 	node.ReflectChildrenStatusOnParentWithError = func(
-		context.Context, *resources.Widget, reconcilers.ChildSetResult[*corev1.ConfigMap],
+		context.Context, *resources.Widget, partResult,
 	) error {
 		return errReflect
 	}
@@ -396,219 +501,19 @@ func returnsText(text string) rtesting.VerifyFunc {
 	}
 }
 
-// guardedSet guards the children by a finalizer.
-func guardedSet(node *configMapSet) {
-	node.Finalizer = ours
-	node.ListOptions = func(_ context.Context, w *resources.Widget) []client.ListOption {
-		return []client.ListOption{client.InNamespace(w.Namespace), client.HasLabels{setLabel}}
+// A deleted child and one that cannot be made have entries, but do not exist.
+func TestExistingChildrenOfASet(t *testing.T) {
+	child := func(name string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	}
-	node.OurChild = func(w *resources.Widget, child *corev1.ConfigMap) bool {
-		return strings.HasPrefix(child.Name, w.Name+"-") && child.Labels[setLabel] != ""
+	result := partResult{Children: []reconcilers.ChildSetPartialResult[*corev1.ConfigMap]{
+		{Id: "a", Child: child("a")}, {Id: "deleted"}, {Id: "forbidden", Err: errBoom}, {Id: "z", Child: child("z")},
+	}}
+	var names []string
+	for _, child := range result.Existing() {
+		names = append(names, child.Name)
 	}
-}
-
-func shortFormSet(node *configMapSet) {
-	node.ChildObjectManager = nil
-	node.MergeBeforeUpdate = mergeConfigMap
-}
-
-func ownerless(c *corev1.ConfigMap) { c.OwnerReferences = nil }
-
-func TestChildSetReconcilerWithFinalizer(t *testing.T) {
-	patched := normal("FinalizerPatched", `Patched finalizer "`+ours+`"`)
-	a, b, x := givenPart("a", ownerless), givenPart("b", ownerless), givenPart("x", ownerless)
-	unowned := part("a")
-	unowned.OwnerReferences = nil
-	exists := apierrs.NewAlreadyExists(configMapResource, "gadget-a")
-	blocker := givenPart("a", ownerless, func(c *corev1.ConfigMap) { c.Labels = nil })
-	beingDeleted := widget.With(terminating(ours))
-	tracks := func(children ...*corev1.ConfigMap) (requests []rtesting.TrackRequest) {
-		for _, child := range children {
-			requests = append(requests, rtesting.NewTrackRequest(child, widget, widgetScheme))
-		}
-		return requests
+	if !slices.Equal(names, []string{"a", "z"}) {
+		t.Errorf("there are %v, want a and z", names)
 	}
-
-	nodeTests{
-		"it is on before the first child is there": {
-			node:  changedSet([]string{"a"}, guardedSet),
-			calls: []string{"desired children of 0 known", "patch Widget", "create ConfigMap", "reflect [a: gadget-a]"},
-			widgetCase: widgetCase{
-				ExpectResource: widget.With(patchedBy(ours)).Object(),
-				ExpectPatches:  finalizersPatches(ours),
-				ExpectCreates:  []client.Object{unowned},
-				ExpectEvents:   []rtesting.Event{patched, createdEvent("gadget-a")},
-			},
-		},
-		"without it there is no child": {
-			node:  changedSet([]string{"a"}, guardedSet),
-			calls: []string{"desired children of 0 known", "patch Widget", "reflect []"},
-			widgetCase: widgetCase{
-				WithReactors: []rtesting.ReactionFunc{
-					rtesting.InduceFailure("patch", "Widget", rtesting.InduceFailureOpts{Error: errBoom}),
-				},
-				ExpectPatches: finalizersPatches(ours),
-				ExpectEvents: []rtesting.Event{
-					warning("FinalizerPatchFailed", `Failed to patch finalizer "`+ours+`": boom`),
-				},
-				ShouldErr: true,
-				Verify:    returns(errBoom),
-			},
-		},
-		// The finalizer implies that there are no owner references, for finding the children too.
-		"a child that is not desired any more is deleted": {
-			node:  changedSet([]string{"a"}, guardedSet),
-			calls: []string{"desired children of 2 known", "delete ConfigMap", "reflect [a: gadget-a, x: nothing]"},
-			widgetCase: widgetCase{
-				Resource:      widget.With(patchedBy(ours)).Object(),
-				GivenObjects:  []client.Object{a, x},
-				ExpectDeletes: []rtesting.DeleteRef{deleteOf(x)},
-				ExpectEvents:  []rtesting.Event{deletedEvent("gadget-x")},
-			},
-		},
-		"an object that is not ours is tracked by the short form": {
-			node: changedSet([]string{"a"}, guardedSet, shortFormSet),
-			calls: []string{
-				"desired children of 0 known",
-				"create ConfigMap",
-				"reflect [a: nothing (" + exists.Error() + ")]",
-			},
-			widgetCase: widgetCase{
-				Resource:        widget.With(patchedBy(ours)).Object(),
-				APIGivenObjects: []client.Object{blocker},
-				WithReactors: []rtesting.ReactionFunc{
-					rtesting.InduceFailure("create", "ConfigMap", rtesting.InduceFailureOpts{Error: exists}),
-				},
-				ExpectCreates: []client.Object{unowned},
-				ExpectTracks:  tracks(blocker),
-				ExpectEvents:  failedTo("create", "gadget-a", exists),
-			},
-		},
-		// That children were asked to go does not mean that they are gone.
-		"terminating, the finalizer waits for the children": {
-			node:  changedSet([]string{"a"}, guardedSet),
-			calls: []string{"delete ConfigMap", "delete ConfigMap", "reflect []"},
-			widgetCase: widgetCase{
-				Resource:      beingDeleted.Object(),
-				GivenObjects:  []client.Object{a, b},
-				ExpectDeletes: []rtesting.DeleteRef{deleteOf(a), deleteOf(b)},
-				ExpectTracks:  tracks(a, b),
-				ExpectEvents:  []rtesting.Event{deletedEvent("gadget-a"), deletedEvent("gadget-b")},
-			},
-		},
-		"terminating, the short form tracks once": {
-			node:  changedSet([]string{"a"}, guardedSet, shortFormSet),
-			calls: []string{"delete ConfigMap", "reflect []"},
-			widgetCase: widgetCase{
-				Resource:      beingDeleted.Object(),
-				GivenObjects:  []client.Object{a},
-				ExpectDeletes: []rtesting.DeleteRef{deleteOf(a)},
-				ExpectTracks:  tracks(a),
-				ExpectEvents:  []rtesting.Event{deletedEvent("gadget-a")},
-			},
-		},
-		"terminating, the children are on their way": {
-			node:  changedSet([]string{"a"}, guardedSet),
-			calls: []string{"reflect []"},
-			widgetCase: widgetCase{
-				Resource:     beingDeleted.Object(),
-				GivenObjects: []client.Object{givenPart("a", ownerless, leaving)},
-				ExpectTracks: tracks(a),
-			},
-		},
-		"terminating, the children are gone": {
-			node:  changedSet([]string{"a"}, guardedSet),
-			calls: []string{"reflect []", "patch Widget"},
-			widgetCase: widgetCase{
-				Resource:       beingDeleted.Object(),
-				ExpectResource: beingDeleted.With(patchedBy()).Object(),
-				ExpectPatches:  finalizersPatches(),
-				ExpectEvents:   []rtesting.Event{patched},
-			},
-		},
-		"terminating, the children are gone, but the reflection fails": {
-			node:  changedSet([]string{"a"}, guardedSet, failsToReflect),
-			calls: []string{},
-			widgetCase: widgetCase{
-				Resource: beingDeleted.Object(), ExpectResource: beingDeleted.Object(), ShouldErr: true, Verify: returns(errReflect),
-			},
-		},
-		"terminating without a tracker, it comes back until the children are gone": {
-			node:  withoutTracker(changedSet([]string{"a"}, guardedSet)),
-			calls: []string{"delete ConfigMap", "reflect []"},
-			widgetCase: widgetCase{
-				Resource:       beingDeleted.Object(),
-				GivenObjects:   []client.Object{a},
-				ExpectDeletes:  []rtesting.DeleteRef{deleteOf(a)},
-				ExpectEvents:   []rtesting.Event{deletedEvent("gadget-a")},
-				ExpectedResult: requeue,
-			},
-		},
-		"terminating, a child cannot be tracked": {
-			node: withConfig(func(config *reconcilers.Config) {
-				config.Tracker = failingTracker{config.Tracker}
-			})(changedSet([]string{"a"}, guardedSet)),
-			calls: []string{},
-			widgetCase: widgetCase{
-				Resource: beingDeleted.Object(), GivenObjects: []client.Object{a}, ShouldErr: true, Verify: returns(errBoom),
-			},
-		},
-		"only the status is asked for, and the manager keeps its finalizer": {
-			node: changedSet(nil, setFailsToDesire(reconcilers.OnlyReconcileChildStatus), func(node *configMapSet) {
-				node.ChildObjectManager = &configMaps{MergeBeforeUpdate: mergeConfigMap, Finalizer: ours}
-			}),
-			calls:      []string{"desired children of 0 known", "reflect []"},
-			widgetCase: widgetCase{Resource: widget.With(patchedBy(ours)).Object()},
-		},
-		"the reflection with a result comes before the one with an error": {
-			node: changedSet(nil, failsToReflect, func(node *configMapSet) {
-				node.ReflectChildrenStatusOnParentWithResult = func(
-					context.Context, *resources.Widget, reconcilers.ChildSetResult[*corev1.ConfigMap],
-				) (reconcilers.Result, error) {
-					return minute, nil
-				}
-			}),
-			widgetCase: widgetCase{ExpectedResult: minute},
-		},
-		"terminating, the cache does not show a child yet": {
-			node:  changedSet([]string{"a"}, guardedSet),
-			calls: []string{"delete ConfigMap", "reflect []"},
-			widgetCase: widgetCase{
-				Resource:        beingDeleted.Object(),
-				APIGivenObjects: []client.Object{a},
-				ExpectDeletes:   []rtesting.DeleteRef{deleteOf(a)},
-				ExpectEvents:    []rtesting.Event{deletedEvent("gadget-a")},
-				ExpectTracks:    tracks(a),
-			},
-		},
-		"terminating, a child cannot be deleted": {
-			node:  changedSet([]string{"a"}, guardedSet),
-			calls: []string{"delete ConfigMap", "reflect []"},
-			widgetCase: widgetCase{
-				Resource:     beingDeleted.Object(),
-				GivenObjects: []client.Object{a},
-				WithReactors: []rtesting.ReactionFunc{
-					rtesting.InduceFailure("delete", "ConfigMap", rtesting.InduceFailureOpts{Error: errBoom}),
-				},
-				ExpectDeletes: []rtesting.DeleteRef{deleteOf(a)},
-				ExpectTracks:  tracks(a),
-				ExpectEvents:  failedTo("delete", "gadget-a", errBoom),
-				ShouldErr:     true,
-				Verify:        returns(errBoom),
-			},
-		},
-		// The object manager may hold a finalizer too: it goes when the last child has.
-		"terminating, the manager's own finalizer": {
-			node: changedSet([]string{"a"}, func(node *configMapSet) {
-				node.ChildObjectManager = &configMaps{MergeBeforeUpdate: mergeConfigMap, Finalizer: ours}
-			}),
-			calls: []string{"patch Widget", "reflect []"},
-			widgetCase: widgetCase{
-				Resource:       beingDeleted.Object(),
-				ExpectResource: beingDeleted.With(patchedBy()).Object(),
-				ExpectPatches:  finalizersPatches(),
-				ExpectEvents:   []rtesting.Event{patched},
-			},
-		},
-	}.run(t)
 }

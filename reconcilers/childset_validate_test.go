@@ -7,6 +7,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
+	rtesting "github.com/espalier-dev/espalier/testing"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
@@ -139,5 +140,36 @@ func TestRetrieveKnownChildren(t *testing.T) {
 			}
 			expect.AssertExpectations(t)
 		})
+	}
+}
+
+// countedManager counts how often it is set up.
+type countedManager struct {
+	rtesting.StubObjectManager[*corev1.ConfigMap]
+	setUps *int
+}
+
+func (m countedManager) SetupWithManager(context.Context, reconcilers.Manager, *reconcilers.Builder) error {
+	*m.setUps++
+	return nil
+}
+
+func TestChildSetSetsItsManagerUpOnce(t *testing.T) {
+	setUps := 0
+	rtesting.SetupTests{
+		"watches the children once": {
+			ExpectWatches: []client.Object{&resources.Widget{}, &corev1.ConfigMap{}},
+			Events: []rtesting.SetupEvent{
+				{Updated: givenPart("a"), ExpectRequests: []reconcilers.Request{widgetRequest}},
+				{Deleted: givenPart("b", ownerless)},
+			},
+		},
+	}.Run(t, widgetScheme, func(_ *testing.T, _ *rtesting.SetupTestCase, c reconcilers.Config) rtesting.Setup {
+		node := reflectingSet(&trace{})
+		node.ChildObjectManager = countedManager{setUps: &setUps}
+		return rtesting.SubReconcilerSetup[*resources.Widget](c, node)
+	})
+	if setUps != 1 {
+		t.Errorf("the manager was set up %d times, want once", setUps)
 	}
 }

@@ -1,7 +1,6 @@
 package reconcilers
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +8,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/duck"
-	"github.com/espalier-dev/espalier/internal/gotype"
+	"github.com/espalier-dev/espalier/internal/informer"
 	"github.com/espalier-dev/espalier/internal/listing"
 	"github.com/espalier-dev/espalier/tracker"
 
@@ -46,7 +45,7 @@ type Config struct {
 	Tracker tracker.Tracker
 
 	syncPeriod time.Duration
-	// syncTimeout is how long readers wait for an informer to sync. Zero means [defaultSyncTimeout].
+	// syncTimeout is how long readers wait for an informer to sync. Zero means [informer.DefaultTimeout].
 	syncTimeout time.Duration
 	// cluster is the cluster of Client and of the objects that Tracker tracks. It is nil in a struct literal.
 	cluster cluster.Cluster
@@ -76,7 +75,7 @@ func (c Config) IsEmpty() bool {
 //
 // It panics if the cluster's REST config is not valid for a discovery client, which is a mistake in the program.
 func (c Config) WithCluster(other cluster.Cluster) Config {
-	return c.withCluster(other, &boundedReads{Client: other.GetClient(), in: other, timeout: c.timeoutForSync()})
+	return c.withCluster(other, informer.NewClient(other, c.syncTimeout))
 }
 
 // withCluster is [Config.WithCluster] with the given client of the cluster.
@@ -93,11 +92,6 @@ func (c Config) withCluster(other cluster.Cluster, inner client.Client) Config {
 		c.Tracker = tracker.InCluster(c.Tracker, other)
 	}
 	return c
-}
-
-// timeoutForSync returns how long readers wait for an informer to sync.
-func (c Config) timeoutForSync() time.Duration {
-	return cmp.Or(c.syncTimeout, defaultSyncTimeout)
 }
 
 // Cluster returns the cluster that Client reads and writes. It returns nil for a config that was not made by
@@ -226,37 +220,4 @@ func (c Config) record(obj client.Object, eventType, reason, message string, arg
 	}
 }
 
-var (
-	errNoTracker      = errors.New("the config has no tracker")
-	errNoResourceType = errors.New("there is no resource on the context to wake. " +
-		"Check that the context is from a ResourceReconciler")
-)
-
-// wokenType returns an object of the type to wake. It is the type of the root, also below a cast.
-func wokenType(ctx context.Context) (client.Object, error) {
-	s := contextOf(ctx)
-	switch {
-	case !gotype.IsNil(s.originalResourceType):
-		return s.originalResourceType, nil
-	case !gotype.IsNil(s.resourceType):
-		return s.resourceType, nil
-	default:
-		return nil, errNoResourceType
-	}
-}
-
-// watcherOf returns an object with the type and name of the request's resource, for the tracker to wake.
-func watcherOf(ctx context.Context) (client.Object, error) {
-	woken, err := wokenType(ctx)
-	if err != nil {
-		return nil, err
-	}
-	request := contextOf(ctx).request
-	if request.Name == "" {
-		return nil, errNoResourceType
-	}
-	watcher := woken.DeepCopyObject().(client.Object)
-	watcher.SetNamespace(request.Namespace)
-	watcher.SetName(request.Name)
-	return watcher, nil
-}
+var errNoTracker = errors.New("the config has no tracker")

@@ -7,8 +7,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/espalier-dev/espalier/internal/gotype"
+
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
@@ -49,7 +53,7 @@ type treeContext struct {
 
 func (s *treeContext) setConfig(config Config) {
 	s.config, s.hasConfig = config, true
-	s.comparable = config.Client != nil && isComparable(config.Client)
+	s.comparable = config.Client != nil && gotype.Comparable(config.Client)
 }
 
 type treeContextKey struct{}
@@ -84,6 +88,8 @@ var (
 	errNoConfig = errors.New("config must exist on the context. " +
 		"Check that the context is from a ResourceReconciler or WithConfig")
 	errNoOriginalConfig = errors.New("resource config must exist on the context. " +
+		"Check that the context is from a ResourceReconciler")
+	errNoResourceType = errors.New("there is no resource on the context to wake. " +
 		"Check that the context is from a ResourceReconciler")
 )
 
@@ -167,6 +173,35 @@ func StashOriginalResourceType(ctx context.Context, resourceType client.Object) 
 // [CastResource] see the resource as another type. The object is for reading only.
 func RetrieveOriginalResourceType(ctx context.Context) client.Object {
 	return contextOf(ctx).originalResourceType
+}
+
+// wokenType returns an object of the type to wake. It is the type of the root, also below a cast.
+func wokenType(ctx context.Context) (client.Object, error) {
+	s := contextOf(ctx)
+	switch {
+	case !gotype.IsNil(s.originalResourceType):
+		return s.originalResourceType, nil
+	case !gotype.IsNil(s.resourceType):
+		return s.resourceType, nil
+	default:
+		return nil, errNoResourceType
+	}
+}
+
+// watcherOf returns an object with the type and name of the request's resource, for the tracker to wake.
+func watcherOf(ctx context.Context) (client.Object, error) {
+	woken, err := wokenType(ctx)
+	if err != nil {
+		return nil, err
+	}
+	request := contextOf(ctx).request
+	if request.Name == "" {
+		return nil, errNoResourceType
+	}
+	watcher := woken.DeepCopyObject().(client.Object)
+	watcher.SetNamespace(request.Namespace)
+	watcher.SetName(request.Name)
+	return watcher, nil
 }
 
 // StashAdditionalConfigs returns a context with configs for other clusters or identities, by name. In a dry run (see
@@ -325,35 +360,54 @@ func RetrievePath(ctx context.Context) string {
 	return pathOf(ctx).String()
 }
 
-type supervisorKey struct{}
-
-// WithSupervisor returns a context in which nodes obey s. The innermost supervisor counts.
-func WithSupervisor(ctx context.Context, s Supervisor) context.Context {
-	return context.WithValue(ctx, supervisorKey{}, s)
+// IsDryRun reports whether the tree runs for a dry-run admission request, which must have no effect. The configs on the
+// context send only dry-run requests and record no events. A node with any other effect has to call IsDryRun and omit
+// that effect. Outside a webhook IsDryRun is false.
+func IsDryRun(ctx context.Context) bool {
+	return contextOf(ctx).dryRun()
 }
 
-// SupervisorOf returns the supervisor of ctx, or nil.
-func SupervisorOf(ctx context.Context) Supervisor {
-	s, _ := ctx.Value(supervisorKey{}).(Supervisor)
-	return s
+func (s *treeContext) dryRun() bool {
+	return s.admissionRequest != nil && s.admissionRequest.DryRun != nil && *s.admissionRequest.DryRun
 }
 
-// SupervisionOf returns what a node has to do with its objects: what the supervisor of ctx says, or else [Maintain].
-func SupervisionOf(ctx context.Context, resource client.Object) Supervision {
-	return supervisionIn(ctx, resource).says
-}
-
-// supervision is what a supervisor wants of the children of a node in one request. It is zero without a supervisor, and
-// for a terminating resource.
-type supervision struct {
-	by   Supervisor
-	says Supervision
-}
-
-func supervisionIn(ctx context.Context, resource client.Object) supervision {
-	s := SupervisorOf(ctx)
-	if s == nil || resource.GetDeletionTimestamp() != nil {
-		return supervision{}
+// nodeConfig returns the config for nodes. In a dry run it has no effects.
+func (s *treeContext) nodeConfig(config Config) Config {
+	if s.dryRun() {
+		return dryRunConfig(config)
 	}
-	return supervision{by: s, says: s.Supervision()}
+	return config
+}
+
+// Without a channel, these recorders drop all events.
+var (
+	dropEvents    = &record.FakeRecorder{}
+	dropNewEvents = &events.FakeRecorder{}
+)
+
+// dryRunClient marks a client as one that makes only dry-run requests.
+type dryRunClient struct {
+	client.Client
+}
+
+// dryRunConfig returns config without effects. Its client makes only dry-run requests, and its recorders drop events.
+func dryRunConfig(config Config) Config {
+	if _, already := config.Client.(*dryRunClient); !already && config.Client != nil {
+		config.Client = &dryRunClient{Client: client.NewDryRunClient(config.Client)}
+	}
+	if config.Recorder != nil {
+		config.Recorder = dropEvents
+	}
+	if config.EventRecorder != nil {
+		config.EventRecorder = dropNewEvents
+	}
+	return config
+}
+
+func dryRunConfigs(configs map[string]Config) map[string]Config {
+	dry := make(map[string]Config, len(configs))
+	for name, config := range configs {
+		dry[name] = dryRunConfig(config)
+	}
+	return dry
 }

@@ -3,11 +3,12 @@ package reconcilers
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/espalier-dev/espalier/internal/gotype"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Describer is implemented by a node that can describe itself, as all nodes of this package can. Any other node appears
@@ -154,4 +155,63 @@ func kindOfNode(node any) string {
 		return t.String()
 	}
 	return name
+}
+
+// place is a node of a tree.
+type place struct {
+	path string
+	Description
+	// config is the path of the innermost node around it that replaces the config. It is empty for the config of the
+	// root.
+	config string
+	// branches are the alternatives that lead to the node, outermost first.
+	branches []branch
+}
+
+// branch is one of the alternatives of a node.
+type branch struct {
+	// node is the index of that node among the places.
+	node, alternative int
+}
+
+// placesOf returns the nodes of a tree, parents first.
+func placesOf(d Description) []place {
+	return appendPlaces(nil, d, place{})
+}
+
+func appendPlaces(places []place, d Description, at place) []place {
+	at.path, at.Description = d.pathBelow(at.path), d
+	places = append(places, at)
+	if d.replacesConfig {
+		at.config = at.path
+	}
+	node := len(places) - 1
+	for i, nested := range d.Nodes {
+		below := at
+		if d.alternatives {
+			below.branches = append(slices.Clone(at.branches), branch{node: node, alternative: i})
+		}
+		places = appendPlaces(places, nested, below)
+	}
+	return places
+}
+
+// excludes reports whether only one of two nodes runs in a request, since they are in different branches of one node.
+func (p place) excludes(other place) bool {
+	for i := range min(len(p.branches), len(other.branches)) {
+		if p.branches[i] != other.branches[i] {
+			return p.branches[i].node == other.branches[i].node
+		}
+	}
+	return false
+}
+
+// managerFinalizers returns the finalizers that an object manager puts on the resource, as far as it describes itself.
+func managerFinalizers(manager any) []string {
+	return slices.Clone(Describe(manager).Finalizers)
+}
+
+// nonEmpty returns the names that are not empty.
+func nonEmpty(names ...string) []string {
+	return slices.DeleteFunc(names, func(name string) bool { return name == "" })
 }

@@ -71,16 +71,18 @@
 //
 // A node calls [ChildReconciler.Reconcile] (child.go). These are the steps:
 //
-//   - children.go finds the objects that are the child, through the cache and its index by owner (internal/listing).
-//     Nodes of one request share the list. Writes that the cache does not show yet correct it (internal/resourcestate).
-//   - child.go asks the author for the desired child. children.go makes the resource its controller
-//     (owner_reference.go), and calls the object manager with the actual and the desired child.
-//   - objectmanager.go decides whether to create, update or delete, for updating.go or applying.go. last_writes.go
-//     knows the last write of the object. If the object has the version of that write, and the desired child is the
-//     same, nothing else is done.
+//   - children.go finds the objects that are the child, through the cache and its index by owner. Nodes of one request
+//     share the list (internal/listing). Writes that the cache does not show yet correct it (internal/resourcestate).
+//     Which objects count is decided in children_setup.go.
+//   - child.go asks the author for the desired child. children.go makes the resource its controller, and calls the
+//     object manager with the actual and the desired child.
+//   - objectmanager.go decides whether to create, update or delete, for updating.go or applying.go. The last write of
+//     the object is known (internal/resourcestate). If the object has the version of that write, and the desired child
+//     is the same, nothing else is done.
 //   - Otherwise updating.go merges and compares, or applying.go compares the managed fields (internal/managedfields),
 //     and writes (internal/write). objectmanager.go records the event, and children.go notes the write.
-//   - children.go decides whether an error is reflected or returned. child.go reflects the child on the resource.
+//   - children.go decides whether an error is reflected or returned; blocker.go says whose an object is that has the
+//     name of the child. child.go reflects the child on the resource.
 //
 // # A webhook
 //

@@ -30,8 +30,8 @@ func (r *root) RememberedWrites() int {
 	count := 0
 	r.states.Each(func(_ types.NamespacedName, _, value any) {
 		switch writes := value.(type) {
-		case *lastWrites:
-			count += len(writes.byUID)
+		case *resourcestate.LastWrites:
+			count += writes.Len()
 		case *resourcestate.OwnWrites:
 			count += writes.Len()
 		}

@@ -8,8 +8,10 @@ import (
 	"github.com/espalier-dev/espalier/duck"
 	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/internal/jsonmerge"
+	"github.com/espalier-dev/espalier/internal/listing"
 	"github.com/espalier-dev/espalier/internal/objectname"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -115,4 +117,56 @@ func normalize(obj client.Object) error {
 	}
 	u.Object = content
 	return nil
+}
+
+// contentOf returns the content of obj. The caller must not change it.
+func contentOf(obj client.Object) (map[string]any, error) {
+	if u, ok := obj.(runtime.Unstructured); ok {
+		return u.UnstructuredContent(), nil
+	}
+	return runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+}
+
+// contentCopy returns a copy of the content of obj, or nil if it has none.
+func contentCopy(obj client.Object) map[string]any {
+	content, err := contentOf(obj)
+	if err != nil {
+		return nil
+	}
+	return runtime.DeepCopyJSON(content)
+}
+
+// typed returns the answer of the server as an object of the type of sample.
+func typed[T client.Object](answer *unstructured.Unstructured, sample T) (T, error) {
+	obj := copyOf(sample)
+	if u, ok := any(obj).(runtime.Unstructured); ok {
+		u.SetUnstructuredContent(answer.Object)
+		return obj, nil
+	}
+	reflect.ValueOf(obj).Elem().SetZero()
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(answer.Object, obj); err != nil {
+		var none T
+		return none, fmt.Errorf("the answer of the API server is no %T: %w", obj, err)
+	}
+	return obj, nil
+}
+
+// sameContent reports whether two versions of an object differ at most in their managed fields.
+func sameContent[T client.Object](before, after T) bool {
+	before, after = unmanaged(before), unmanaged(after)
+	after.SetResourceVersion(before.GetResourceVersion())
+	after.GetObjectKind().SetGroupVersionKind(before.GetObjectKind().GroupVersionKind())
+	return equality.Semantic.DeepEqual(before, after)
+}
+
+// unmanaged returns a copy of obj without the managed fields, which would fill the log.
+func unmanaged[T client.Object](obj T) T {
+	obj = copyOf(obj)
+	obj.SetManagedFields(nil)
+	return obj
+}
+
+// indexedType returns the type of obj as the index by owner has it.
+func indexedType(c client.Client, obj client.Object) listing.Type {
+	return listing.Type{Kind: kindOf(c, obj), Watched: watchable(obj, c.Scheme())}
 }

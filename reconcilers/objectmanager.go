@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/espalier-dev/espalier/internal/digest"
 	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/internal/resourcestate"
 	"github.com/espalier-dev/espalier/internal/write"
+	rtime "github.com/espalier-dev/espalier/time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -36,6 +38,9 @@ type ObjectManager[Type client.Object] interface {
 	Manage(ctx context.Context, resource client.Object, actual, desired Type) (Type, error)
 }
 
+// maxStandaloneWrites bounds the last writes that an object manager keeps itself.
+const maxStandaloneWrites = 4096
+
 // objectWriter is one call of Manage. It does what object managers have in common: it decides on the order of the
 // steps, and logs, records events and tracks.
 type objectWriter[Type client.Object] struct {
@@ -55,10 +60,10 @@ type objectWriter[Type client.Object] struct {
 	// sanitize is the function of the author; it may be nil.
 	sanitize func(Type) any
 	// lastWrites are kept by the object manager itself, outside of a root.
-	lastWrites *lastWrites
+	lastWrites *resourcestate.LastWrites
 
 	// manager identifies the object manager, by the last writes that it keeps itself.
-	manager *lastWrites
+	manager *resourcestate.LastWrites
 	// kept is what the root keeps of the reconciled resource; nil outside of a root.
 	kept *resourcestate.State
 	// sender is the client of the node.
@@ -67,8 +72,8 @@ type objectWriter[Type client.Object] struct {
 
 // objectStrategy is what object managers differ in.
 type objectStrategy[Type client.Object] interface {
-	// hash identifies what is desired where there is no object yet.
-	hash(desired Type) desiredHash
+	// identify identifies what is desired where there is no object yet.
+	identify(desired Type) resourcestate.Desired
 	// create creates desired, and returns the object as the server has it.
 	create(ctx context.Context, w objectWriter[Type], desired Type) (Type, error)
 	// update makes actual agree with desired, and returns the object as the server has it. Actual exists and is not
@@ -90,8 +95,7 @@ func (w *objectWriter[Type]) start(ctx context.Context, desired Type) error {
 	w.regarding, _ = s.behindCast(w.resource)
 	w.manager = w.lastWrites
 	if s.state != nil && s.state.resource != nil {
-		empty := func() *lastWrites { return &lastWrites{} }
-		w.lastWrites = resourcestate.LoadOrStore(s.state.resource, w.lastWrites, empty)
+		w.lastWrites = resourcestate.LoadOrNew[resourcestate.LastWrites](s.state.resource, w.lastWrites)
 		if s.comparable {
 			w.kept, w.sender = s.state.resource, s.config.Client
 		}
@@ -129,7 +133,7 @@ func (w objectWriter[Type]) manage(ctx context.Context, how objectStrategy[Type]
 		return actual, nil
 	}
 	updated, err := how.update(ctx, w, actual, desired)
-	if known := w.lastWrites.flapping(actual.GetUID()); err == nil && known != nil && known.flaps {
+	if known := w.lastWrites.Changes(actual.GetUID()); err == nil && known != nil && known.Flaps {
 		err = w.flappingUntilQuiet(ctx, actual, known)
 	}
 	return updated, err
@@ -138,7 +142,7 @@ func (w objectWriter[Type]) manage(ctx context.Context, how objectStrategy[Type]
 // mayUpdate returns an error if actual must not be written: this write was refused, or what is desired is flapping.
 // Content returns the content of what is desired, or nil.
 func (w *objectWriter[Type]) mayUpdate(
-	ctx context.Context, actual Type, desired desiredHash, content func() map[string]any,
+	ctx context.Context, actual Type, desired resourcestate.Desired, content func() map[string]any,
 ) error {
 	if err := w.refused(ctx, w.writeOf(actual, desired)); err != nil {
 		return err
@@ -146,9 +150,111 @@ func (w *objectWriter[Type]) mayUpdate(
 	return w.hold(ctx, actual, desired, content)
 }
 
+// refusalsKey is the key of the refusals of an object manager in the state of a resource.
+type refusalsKey struct{ manager *resourcestate.LastWrites }
+
+// writeOf identifies the write of obj: the object as it was read, or what is to be created.
+func (w *objectWriter[Type]) writeOf(obj client.Object, desired resourcestate.Desired) resourcestate.RefusedWrite {
+	write := resourcestate.RefusedWrite{
+		Client:  w.sender,
+		Name:    client.ObjectKeyFromObject(obj),
+		UID:     obj.GetUID(),
+		Version: obj.GetResourceVersion(),
+		Desired: desired,
+	}
+	if write.Name.Name == "" {
+		write.Name.Name = obj.GetGenerateName()
+	}
+	return write
+}
+
+// refused returns the answer to an earlier write that was the same, if it was refused as invalid.
+func (w *objectWriter[Type]) refused(ctx context.Context, write resourcestate.RefusedWrite) error {
+	if w.kept == nil || !write.Desired.Known {
+		return nil
+	}
+	known, ok := resourcestate.Load[*resourcestate.Refusals](w.kept, refusalsKey{w.manager})
+	if !ok {
+		return nil
+	}
+	return known.Answer(write, rtime.RetrieveNow(ctx))
+}
+
+// noteRefusal remembers that a write was refused with err, if it was refused as invalid.
+func (w *objectWriter[Type]) noteRefusal(ctx context.Context, write resourcestate.RefusedWrite, err error) {
+	if w.kept == nil || !write.Desired.Known || !apierrs.IsInvalid(err) {
+		return
+	}
+	known := resourcestate.LoadOrNew[resourcestate.Refusals](w.kept, refusalsKey{w.manager})
+	known.Add(write, err, rtime.RetrieveNow(ctx))
+}
+
+// flappingError is the error of a child that is written with delays. Its text is the same until that ends.
+type flappingError struct {
+	object, field string
+}
+
+func (e *flappingError) Error() string {
+	differs := ""
+	if e.field != "" {
+		differs = ": it differs in " + e.field
+	}
+	return fmt.Sprintf("what is desired of %s keeps changing although the resource stays the same%s; it is written "+
+		"with delays, and must not depend on time, chance or the order of a map", e.object, differs)
+}
+
+// hold returns an error if what is desired of obj is flapping and must not be written yet. Else it notes that it is
+// written now.
+func (w *objectWriter[Type]) hold(
+	ctx context.Context, obj Type, desired resourcestate.Desired, content func() map[string]any,
+) error {
+	uid := obj.GetUID()
+	if w.kept == nil || !desired.Known || uid == "" || uid == w.resource.GetUID() {
+		// The object of an aggregate is its own resource.
+		return nil
+	}
+	now := rtime.RetrieveNow(ctx)
+	change := resourcestate.Change{
+		Desired:  desired,
+		Resource: resourceDigest(w.resource),
+		Inputs:   contextOf(ctx).state.inputsBeside(uid),
+	}
+	known := w.lastWrites.Changes(uid)
+	if known.Holds(change, now) {
+		contextOf(ctx).state.wakeAfter(known.NextWrite().Sub(now))
+		return &flappingError{object: describeObject(obj), field: known.Field}
+	}
+	next := known.After(change, content, now)
+	w.lastWrites.SetChanges(uid, next)
+	if next.Flaps && !known.Flaps {
+		err := &flappingError{object: describeObject(obj), field: next.Field}
+		logr.FromContextOrDiscard(ctx).Info("writing with delays", "reason", err.Error())
+		w.original.record(w.regarding, corev1.EventTypeWarning, "NondeterministicChild", "%v", err)
+	}
+	return nil
+}
+
+// flappingUntilQuiet returns an error while what is desired of obj, which is as desired now, counts as flapping.
+func (w *objectWriter[Type]) flappingUntilQuiet(ctx context.Context, obj Type, known *resourcestate.Changes) error {
+	now := rtime.RetrieveNow(ctx)
+	quiet := known.QuietUntil()
+	if !now.Before(quiet) {
+		w.lastWrites.SetChanges(obj.GetUID(), nil)
+		return nil
+	}
+	contextOf(ctx).state.wakeAfter(quiet.Sub(now))
+	return &flappingError{object: describeObject(obj), field: known.Field}
+}
+
+// resourceDigest is the digest of what users change of a resource.
+func resourceDigest(resource client.Object) uint64 {
+	sum, _ := digest.Of([]any{resource.GetGeneration(), resource.GetLabels(), resource.GetAnnotations()})
+	return sum
+}
+
 func (w objectWriter[Type]) create(ctx context.Context, how objectStrategy[Type], desired Type) (Type, error) {
 	var none Type
-	write := w.writeOf(desired, how.hash(desired))
+	write := w.writeOf(desired, how.identify(desired))
 	if err := w.refused(ctx, write); err != nil {
 		return none, err
 	}
@@ -196,7 +302,7 @@ func (w objectWriter[Type]) delete(ctx context.Context, actual Type) (Type, erro
 	if err != nil {
 		return none, w.failed(ctx, deleting, actual, err)
 	}
-	w.lastWrites.forget(actual.GetUID())
+	w.lastWrites.Forget(actual.GetUID())
 	w.succeeded(deleting, actual)
 	logChange(ctx, "deleted", actual, func() string {
 		if w.resource.GetDeletionTimestamp() != nil {
@@ -249,4 +355,20 @@ func checkPropagation(policy metav1.DeletionPropagation) error {
 	default:
 		return fmt.Errorf("must have a known DeletionPropagation, not %q", policy)
 	}
+}
+
+type explanationKey struct{}
+
+// withExplanation returns the context of an object manager that creates a child. If an object of that name exists, the
+// manager has the error explained before it logs it and records it as an event.
+func withExplanation(ctx context.Context, explain func(exists error) error) context.Context {
+	return context.WithValue(ctx, explanationKey{}, explain)
+}
+
+// explain returns err, with whose the object is if err is an AlreadyExists of a child.
+func explain(ctx context.Context, err error) error {
+	if f, ok := ctx.Value(explanationKey{}).(func(error) error); ok && apierrs.IsAlreadyExists(err) {
+		return f(err)
+	}
+	return err
 }

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
@@ -84,7 +85,7 @@ func (f combination[T, TL, CT, CL]) hasChild(t *testing.T) {
 		},
 		"is updated": {
 			SubReconcilerTestCase: rtesting.SubReconcilerTestCase[T]{
-				Resource: blue, GivenObjects: []client.Object{givenConfigMap.With(redden)},
+				Resource: blue, GivenObjects: []client.Object{givenConfigMap.With(coloured("red"))},
 				ExpectUpdates: []client.Object{f.child.of(givenConfigMap.Object())}, ExpectEvents: []rtesting.Event{updatedEvent("gadget")},
 			},
 			node: node, calls: []string{"update ConfigMap", `reflect "blue" <nil>`},
@@ -92,22 +93,22 @@ func (f combination[T, TL, CT, CL]) hasChild(t *testing.T) {
 		"is deleted": {
 			SubReconcilerTestCase: rtesting.SubReconcilerTestCase[T]{
 				Resource: colorless, GivenObjects: []client.Object{givenConfigMap},
-				ExpectDeletes: deletes(configMap), ExpectEvents: []rtesting.Event{deletedEvent("gadget")},
+				ExpectDeletes: []rtesting.DeleteRef{deleteOf(givenConfigMap)}, ExpectEvents: []rtesting.Event{deletedEvent("gadget")},
 			},
 			node: node, calls: []string{"delete ConfigMap", `reflect "" <nil>`},
 		},
 		"is deleted with the resource": {
 			SubReconcilerTestCase: rtesting.SubReconcilerTestCase[T]{
 				Resource: f.of(blueWidget.With(terminating("f.io/f")).Object()), GivenObjects: []client.Object{givenConfigMap},
-				ExpectDeletes: deletes(configMap), ExpectEvents: []rtesting.Event{deletedEvent("gadget")},
+				ExpectDeletes: []rtesting.DeleteRef{deleteOf(givenConfigMap)}, ExpectEvents: []rtesting.Event{deletedEvent("gadget")},
 			},
 			node: node, calls: []string{"delete ConfigMap"},
 		},
 		"is that of another": {
 			SubReconcilerTestCase: rtesting.SubReconcilerTestCase[T]{
 				Resource:        blue,
-				APIGivenObjects: []client.Object{givenConfigMap.With(disown)},
-				GivenObjects:    []client.Object{givenConfigMap.With(disown)},
+				APIGivenObjects: []client.Object{givenConfigMap.With(ownerless)},
+				GivenObjects:    []client.Object{givenConfigMap.With(ownerless)},
 				ExpectCreates:   []client.Object{f.child.of(configMap.Object())},
 				ExpectEvents:    []rtesting.Event{warning("CreationFailed", `Failed to create ConfigMap "gadget": configmaps "gadget" already exists`)},
 				ExpectTracks:    []rtesting.TrackRequest{rtesting.NewTrackRequest(configMap, widget, widgetScheme)},
@@ -148,10 +149,10 @@ func (f combination[T, TL, CT, CL]) hasChildren(t *testing.T) {
 		"come and go": {
 			SubReconcilerTestCase: rtesting.SubReconcilerTestCase[T]{
 				Resource:      f.of(blueWidget.Object()),
-				GivenObjects:  []client.Object{givenMember("a"), givenMember("b").With(redden)},
-				ExpectDeletes: deletes(member("a")),
-				ExpectUpdates: []client.Object{f.child.of(givenMember("b").Object())},
-				ExpectCreates: []client.Object{f.child.of(member("c").Object())},
+				GivenObjects:  []client.Object{givenPart("a"), givenPart("b", coloured("red"))},
+				ExpectDeletes: []rtesting.DeleteRef{deleteOf(givenPart("a"))},
+				ExpectUpdates: []client.Object{f.child.of(givenPart("b"))},
+				ExpectCreates: []client.Object{f.child.of(part("c"))},
 				ExpectEvents:  []rtesting.Event{deletedEvent("gadget-a"), updatedEvent("gadget-b"), createdEvent("gadget-c")},
 			},
 			node: node, calls: []string{"known 2", "delete ConfigMap", "update ConfigMap", "create ConfigMap", "reflect a b=blue c=blue"},
@@ -159,15 +160,15 @@ func (f combination[T, TL, CT, CL]) hasChildren(t *testing.T) {
 		"are in sync": {
 			SubReconcilerTestCase: rtesting.SubReconcilerTestCase[T]{
 				Resource:     f.of(blueWidget.Object()),
-				GivenObjects: []client.Object{givenMember("b"), givenMember("c")},
+				GivenObjects: []client.Object{givenPart("b"), givenPart("c")},
 			},
 			node: node, calls: []string{"known 2", "reflect b=blue c=blue"},
 		},
 		"go with the resource": {
 			SubReconcilerTestCase: rtesting.SubReconcilerTestCase[T]{
 				Resource:      f.of(blueWidget.With(terminating("f.io/f")).Object()),
-				GivenObjects:  []client.Object{givenMember("b")},
-				ExpectDeletes: deletes(member("b")), ExpectEvents: []rtesting.Event{deletedEvent("gadget-b")},
+				GivenObjects:  []client.Object{givenPart("b")},
+				ExpectDeletes: []rtesting.DeleteRef{deleteOf(givenPart("b"))}, ExpectEvents: []rtesting.Event{deletedEvent("gadget-b")},
 			},
 			node: node, calls: []string{"delete ConfigMap", "reflect"},
 		},
@@ -208,7 +209,7 @@ func (f combination[T, TL, CT, CL]) tracks(t *testing.T) {
 		ExpectWatches: []client.Object{f.watched, f.child.empty()},
 		Events: []rtesting.SetupEvent{
 			{Updated: f.child.of(givenConfigMap.Object()), ExpectRequests: []reconcilers.Request{widgetRequest}},
-			{Updated: f.child.of(givenMember("other").Object())},
+			{Updated: f.child.of(givenPart("other"))},
 		},
 	}}.Run(t, widgetScheme, func(_ *testing.T, _ *rtesting.SetupTestCase, c reconcilers.Config) rtesting.Setup {
 		return &reconcilers.ResourceReconciler[T]{Type: f.empty(), Config: c, Reconciler: &reconcilers.SyncReconciler[T]{
@@ -245,12 +246,12 @@ func (r childRepresentation[CT, CL]) isAggregated(t *testing.T) {
 		"is in sync": {rtesting.ReconcilerTestCase{GivenObjects: []client.Object{givenSummary}}, "blue"},
 		"is updated": {rtesting.ReconcilerTestCase{
 			GivenObjects:  []client.Object{givenSummary},
-			ExpectUpdates: []client.Object{r.of(givenSummary.With(red).Object())},
+			ExpectUpdates: []client.Object{r.of(givenSummary.With(coloured("red")).Object())},
 			ExpectEvents:  []rtesting.Event{summaryEvent("Updated", `Updated ConfigMap "summary"`)},
 		}, "red"},
 		"is deleted": {rtesting.ReconcilerTestCase{
 			GivenObjects:  []client.Object{givenSummary},
-			ExpectDeletes: deletes(blueSummary),
+			ExpectDeletes: []rtesting.DeleteRef{deleteOf(givenSummary)},
 			ExpectEvents:  []rtesting.Event{summaryEvent("Deleted", `Deleted ConfigMap "summary"`)},
 		}, ""},
 	} {
@@ -262,4 +263,22 @@ func (r childRepresentation[CT, CL]) isAggregated(t *testing.T) {
 		}, nil}
 	}
 	runRoots(t, rows)
+}
+
+var (
+	summaryRequest = reconcilers.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: "summary"}}
+
+	// blueSummary is the aggregate, as it is desired.
+	blueSummary = rtesting.NewFixture(&corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "summary"},
+		Data:       map[string]string{"color": "blue"},
+	})
+	// givenSummary is blueSummary in the cluster.
+	givenSummary = blueSummary.With(func(s *corev1.ConfigMap) {
+		s.UID, s.CreationTimestamp = "summary-uid", givenConfigMap.Object().CreationTimestamp
+	})
+)
+
+func summaryEvent(reason, message string) rtesting.Event {
+	return rtesting.NewEvent(blueSummary, widgetScheme, corev1.EventTypeNormal, reason, "%s", message)
 }

@@ -257,3 +257,32 @@ func (r representation[T, TL]) hasTransientErrors(t *testing.T) {
 	}
 	calls.compare(t, []string{"list WidgetList"})
 }
+
+const rawWidget = `{
+	"apiVersion": "test.espalier.dev/v1", "kind": "Widget",
+	"metadata": {"namespace": "default", "name": "gadget", "labels": {"team": "red"}},
+	"spec": {"fields": {"color": "blue", "size": "big"}, "newer": {"kept": true}}, "newest": [1, 2]
+}`
+
+// admits is a request of an operation about the raw object.
+func admits(operation admissionv1.Operation, raw string) *webhooks.Request {
+	request := &webhooks.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+		UID: "request-uid", Operation: operation, Namespace: widgetKey.Namespace, Name: widgetKey.Name,
+	}}
+	if operation == admissionv1.Delete {
+		request.OldObject.Raw = []byte(raw)
+	} else {
+		request.Object.Raw = []byte(raw)
+	}
+	return request
+}
+
+func admitted(patches ...jsonpatch.Operation) webhooks.Response {
+	return webhooks.Response{AdmissionResponse: admissionv1.AdmissionResponse{Allowed: true}, Patches: patches}
+}
+
+func turnedDown(code int32, message string) webhooks.Response {
+	return webhooks.Response{
+		AdmissionResponse: admissionv1.AdmissionResponse{Result: &metav1.Status{Code: code, Message: message}},
+	}
+}

@@ -3,14 +3,13 @@ package reconcilers
 import (
 	"context"
 	"hash/maphash"
-	"reflect"
 	"sync"
 	"time"
 
+	"github.com/espalier-dev/espalier/internal/listing"
 	"github.com/espalier-dev/espalier/internal/resourcestate"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -27,6 +26,9 @@ type requestState struct {
 	// skipFinalizerEvents is the field of the root.
 	skipFinalizerEvents bool
 
+	// lists are those of the children.
+	lists listing.Lists
+
 	mu       sync.Mutex
 	failures []failure
 	// reads is the digest of the versions of the objects that were read and are tracked.
@@ -34,147 +36,10 @@ type requestState struct {
 	// retry is true if what was refused is to be tried again, although no node returned an error.
 	retry bool
 	// wake is after how long the resource is to be reconciled again, although no node returned a delay; 0 for never.
-	wake     time.Duration
-	children map[childListKey][]client.Object
-	// takers are the nodes that count an object as their child.
-	takers map[childKey]childTaker
+	wake time.Duration
 	// ownerRef refers to owner, the resource whose children were made last.
 	owner    ownerIdentity
 	ownerRef metav1.OwnerReference
-}
-
-// failure is an error at the node that met it first.
-type failure struct {
-	err    error
-	path   string
-	object string
-	class  Class
-}
-
-// recordFailure records that err came up at the node of ctx while the node worked on object.
-func recordFailure(ctx context.Context, object string, err error) {
-	if err == nil {
-		return
-	}
-	if s := contextOf(ctx).state; s != nil {
-		s.fail(pathOf(ctx), object, Classify(err), err)
-	}
-}
-
-// recordUnlocated is recordFailure for a node that runs others. It records err only if no node below did, because nodes
-// of other packages may not record their errors.
-func recordUnlocated(ctx context.Context, err error) {
-	if err == nil {
-		return
-	}
-	s := contextOf(ctx).state
-	if s == nil {
-		return
-	}
-	s.mu.Lock()
-	_, located := s.locate(err)
-	s.mu.Unlock()
-	if !located {
-		recordFailure(ctx, "", err)
-	}
-}
-
-// fail records that err came up at a node while the node worked on object. The first record of an error counts, because
-// the deepest node knows most.
-func (s *requestState) fail(at *nodePath, object string, class Class, err error) {
-	if s == nil || err == nil || !isComparable(err) {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, f := range s.failures {
-		if f.err == err {
-			return
-		}
-	}
-	s.failures = append(s.failures, failure{err: err, path: at.String(), object: object, class: class})
-}
-
-// locate finds where err came up, or the first of the errors that it wraps or joins.
-func (s *requestState) locate(err error) (failure, bool) {
-	if s == nil || err == nil {
-		return failure{}, false
-	}
-	if isComparable(err) {
-		for _, f := range s.failures {
-			if f.err == err {
-				return f, true
-			}
-		}
-	}
-	for _, member := range wrappedErrors(err) {
-		if f, ok := s.locate(member); ok {
-			return f, true
-		}
-	}
-	return failure{}, false
-}
-
-// childListKey identifies a list. The same type in another cluster is another list. A node with list options has a list
-// of its own.
-type childListKey struct {
-	reader client.Client
-	listed reflect.Type
-	kind   schema.GroupVersionKind
-	// node is nil for the children that the resource controls. Nodes share these.
-	node any
-}
-
-func (s *requestState) childList(key childListKey) ([]client.Object, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	known, ok := s.children[key]
-	return known, ok
-}
-
-func (s *requestState) setChildList(key childListKey, list []client.Object) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.children == nil {
-		s.children = map[childListKey][]client.Object{}
-	}
-	s.children[key] = list
-}
-
-// childTaker is the node that counts an object as its child.
-type childTaker struct {
-	node any
-	at   *nodePath
-}
-
-// childKey identifies a child. Its UID does so in a cluster. In tests, objects of several types may have one UID.
-type childKey struct {
-	list childListKey
-	uid  types.UID
-}
-
-// take notes that a node counts an object as its child. If another node does so already, it returns the path of that
-// node and changes nothing.
-func (s *requestState) take(child childKey, by childTaker) (other *nodePath) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if known, ok := s.takers[child]; ok {
-		if known.node != by.node {
-			return known.at
-		}
-		return nil
-	}
-	if s.takers == nil {
-		s.takers = map[childKey]childTaker{}
-	}
-	s.takers[child] = by
-	return nil
-}
-
-// isComparable reports whether == works for v. It panics for a value that holds a slice, a map or a function. Some
-// errors and some clients do, such as the clients of controller-runtime's interceptor.
-func isComparable(v any) bool {
-	return reflect.ValueOf(v).Comparable()
 }
 
 // readSeed is the seed of the digests of reads.
@@ -189,6 +54,15 @@ func (s *requestState) noteRead(obj client.Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reads += version
+}
+
+// inputsBeside returns the digest of what an object with that UID may be made of beside the resource: the versions of
+// the objects that were read and are tracked, and the status of the other children. What the controller writes does not
+// change a status, so two objects that are flapping are no reason for each other.
+func (s *requestState) inputsBeside(uid types.UID) uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reads + s.lists.Inputs(uid)
 }
 
 // wantRetry notes that what was refused is to be tried again, with back-off.

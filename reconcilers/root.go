@@ -197,7 +197,7 @@ func (r *rootParts[T]) setUp(ctx context.Context, mgr Manager, how rootSetup) (c
 // setUpTree sets the tree up with the builder of its controller.
 func (r *rootParts[T]) setUpTree(ctx context.Context, mgr Manager, bldr *Builder, finish setUpStep) error {
 	ctx = derive(ctx, func(s *treeContext) { s.claims = map[any]string{} })
-	r.watches.tracked.startWith(ctx, mgr, bldr)
+	r.watches.tracked.StartWith(ctx, mgr, bldr)
 	for _, step := range []setUpStep{r.setup, r.tree.SetupWithManager, finish} {
 		if step == nil {
 			continue

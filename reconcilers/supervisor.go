@@ -2,9 +2,12 @@ package reconcilers
 
 import (
 	"context"
+	"time"
 
 	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/gotype"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -60,7 +63,113 @@ type ObservedObject struct {
 	Unchecked bool
 }
 
+type supervisorKey struct{}
+
+// WithSupervisor returns a context in which nodes obey s. The innermost supervisor counts.
+func WithSupervisor(ctx context.Context, s Supervisor) context.Context {
+	return context.WithValue(ctx, supervisorKey{}, s)
+}
+
+// SupervisorOf returns the supervisor of ctx, or nil.
+func SupervisorOf(ctx context.Context) Supervisor {
+	s, _ := ctx.Value(supervisorKey{}).(Supervisor)
+	return s
+}
+
+// SupervisionOf returns what a node has to do with its objects: what the supervisor of ctx says, or else [Maintain].
+func SupervisionOf(ctx context.Context, resource client.Object) Supervision {
+	return supervisionIn(ctx, resource).says
+}
+
+// supervision is what a supervisor wants of the children of a node in one request. It is zero without a supervisor, and
+// for a terminating resource.
+type supervision struct {
+	by   Supervisor
+	says Supervision
+}
+
+func supervisionIn(ctx context.Context, resource client.Object) supervision {
+	s := SupervisorOf(ctx)
+	if s == nil || resource.GetDeletionTimestamp() != nil {
+		return supervision{}
+	}
+	return supervision{by: s, says: s.Supervision()}
+}
+
 // CleansUp reports whether a node cleans up: the resource is terminating, or the supervisor of ctx says [Withdraw].
 func CleansUp(ctx context.Context, resource client.Object) bool {
 	return resource.GetDeletionTimestamp() != nil || SupervisionOf(ctx, resource) == Withdraw
+}
+
+// suspend returns desired as it has to be, or nil if it has to go.
+func suspend[CT client.Object](s supervision, desired CT) (CT, error) {
+	if s.says != Suspend || gotype.IsNil(desired) {
+		return desired, nil
+	}
+	// The author may return the same object again when the supervision is another one.
+	suspended := copyOf(desired)
+	remove, err := s.by.Suspend(suspended)
+	if err != nil {
+		return desired, err
+	}
+	if remove {
+		var none CT
+		return none, nil
+	}
+	return suspended, nil
+}
+
+// outcome is what became of one child.
+type outcome[CT client.Object] struct {
+	// found are the objects that were the child before.
+	found []CT
+	// desired is the child as it should be, or nil.
+	desired CT
+	// child is the child as it is now, or nil.
+	child CT
+	// kept reports whether the child was left as it was.
+	kept bool
+	// err is why the child is not as desired.
+	err error
+}
+
+// observed returns what a supervisor is told of one child: the child if it is desired, and otherwise what is left of
+// it.
+func (o outcome[CT]) observed(now time.Time) []ObservedObject {
+	switch {
+	case !gotype.IsNil(o.desired):
+		object := o.child
+		if o.err != nil && gotype.IsNil(object) && len(o.found) == 1 {
+			// Nothing was written.
+			object = o.found[0]
+		}
+		return []ObservedObject{observedObject(o.desired, object, o.err)}
+	case o.kept && o.err == nil:
+		if gotype.IsNil(o.child) {
+			return nil
+		}
+		return []ObservedObject{observedObject(o.child, o.child, nil)}
+	case len(o.found) == 0 && o.err != nil:
+		return []ObservedObject{{Err: o.err}}
+	}
+	left := make([]ObservedObject, 0, len(o.found))
+	for _, child := range o.found {
+		if o.err == nil && child.GetDeletionTimestamp() == nil {
+			// The delete was accepted. Its finalizers or its pods may keep the child for a while.
+			child = copyOf(child)
+			child.SetDeletionTimestamp(new(metav1.NewTime(now)))
+		}
+		left = append(left, observedObject(child, child, o.err))
+	}
+	return left
+}
+
+// observedObject names a child as named does. The object may be nil.
+func observedObject[CT client.Object](named, object CT, err error) ObservedObject {
+	observed := ObservedObject{Namespace: named.GetNamespace(), Name: named.GetName(), Err: err}
+	if !gotype.IsNil(object) {
+		observed.Namespace, observed.Name = object.GetNamespace(), object.GetName()
+		observed.Object = object
+	}
+	return observed
 }

@@ -3,10 +3,12 @@ package reconcilers
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 
 	"github.com/espalier-dev/espalier/duck"
 	"github.com/espalier-dev/espalier/internal/gotype"
+	"github.com/espalier-dev/espalier/internal/resourcestate"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -69,7 +71,7 @@ type UpdatingObjectManager[Type client.Object] struct {
 	DangerouslyAllowDuckTypes bool
 
 	initOnce   sync.Once
-	lastWrites lastWrites
+	lastWrites resourcestate.LastWrites
 }
 
 var _ ObjectManager[client.Object] = (*UpdatingObjectManager[client.Object])(nil)
@@ -80,7 +82,7 @@ func (m *UpdatingObjectManager[Type]) init() {
 		if m.Name == "" {
 			m.Name = fmt.Sprintf("%sUpdatingObjectManager", typeName(m.Type))
 		}
-		m.lastWrites.limit = maxStandaloneWrites
+		m.lastWrites.Limit = maxStandaloneWrites
 	})
 }
 
@@ -170,8 +172,10 @@ func (m *UpdatingObjectManager[Type]) Manage(
 
 var _ objectStrategy[client.Object] = (*UpdatingObjectManager[client.Object])(nil)
 
-// hash returns the hash of desired, see objectStrategy.
-func (m *UpdatingObjectManager[Type]) hash(desired Type) desiredHash { return hashOfDesired(desired) }
+// identify identifies desired, see objectStrategy.
+func (m *UpdatingObjectManager[Type]) identify(desired Type) resourcestate.Desired {
+	return resourcestate.DesiredOf(desired)
+}
 
 // create creates desired, see objectStrategy.
 func (m *UpdatingObjectManager[Type]) create(ctx context.Context, w objectWriter[Type], desired Type) (Type, error) {
@@ -190,7 +194,7 @@ func (m *UpdatingObjectManager[Type]) create(ctx context.Context, w objectWriter
 			return created, nil
 		}
 	}
-	m.recordWrite(ctx, w, created, desired, hashOfDesired(desired))
+	m.recordWrite(ctx, w, created, desired, m.identify(desired))
 	return created, nil
 }
 
@@ -206,25 +210,26 @@ func (m *UpdatingObjectManager[Type]) update(
 		}
 	}
 
-	hash := hashOfDesiredFor(desired, actual)
-	known := w.lastWrites.get(actual.GetUID(), hash)
-	if known.agreed(actual) {
+	identity := resourcestate.DesiredFor(desired, actual)
+	known := w.lastWrites.Get(actual.GetUID(), identity)
+	if known.Agreed(actual) {
 		// This is not logged, because it happens in nearly every request.
 		return actual, nil
 	}
 	log := logr.FromContextOrDiscard(ctx).V(detailed)
-	current, err := m.merge(ctx, actual, desired, known)
+	additions, _ := known.Learned.(*Patch)
+	current, err := m.merge(ctx, actual, desired, additions)
 	if err != nil {
 		return none, err
 	}
 	if equality.Semantic.DeepEqual(actual, current) {
 		log.Info("resource is in sync, no update required")
-		w.lastWrites.record(actual, hash, known)
+		w.lastWrites.Record(actual, identity, known.Learned)
 		return actual, nil
 	}
 
 	content := func() map[string]any { return contentCopy(desired) }
-	if err := w.mayUpdate(ctx, actual, hash, content); err != nil {
+	if err := w.mayUpdate(ctx, actual, identity, content); err != nil {
 		return none, err
 	}
 	if log.Enabled() {
@@ -233,11 +238,11 @@ func (m *UpdatingObjectManager[Type]) update(
 	// The update replaces current by the answer.
 	changes := changedFields(ctx, actual, current)
 	if err := w.config.Update(ctx, current); err != nil {
-		w.noteRefusal(ctx, w.writeOf(actual, hash), err)
+		w.noteRefusal(ctx, w.writeOf(actual, identity), err)
 		return none, w.failed(ctx, updating, actual, err)
 	}
-	m.recordWrite(ctx, w, current, desired, hash)
-	if sameVersion(current, actual) {
+	m.recordWrite(ctx, w, current, desired, identity)
+	if resourcestate.SameVersion(current, actual) {
 		// The server completed what was written to the object that it had, and stored nothing.
 		return current, nil
 	}
@@ -246,13 +251,16 @@ func (m *UpdatingObjectManager[Type]) update(
 	return current, nil
 }
 
-// merge returns a copy of actual with what is desired, and with what the server is known to add to that.
-func (m *UpdatingObjectManager[Type]) merge(ctx context.Context, actual, desired Type, known lastWrite) (Type, error) {
+// merge returns a copy of actual with what is desired, and with what the server is known to add to that, nil for
+// nothing.
+func (m *UpdatingObjectManager[Type]) merge(
+	ctx context.Context, actual, desired Type, additions *Patch,
+) (Type, error) {
 	current := copyOf(actual)
 	// The author's function may let current share what desired refers to, and change it there. Desired has to stay.
 	expected := copyOf(desired)
-	if known.additions != nil {
-		if err := known.additions.Apply(expected); err != nil {
+	if additions != nil {
+		if err := additions.Apply(expected); err != nil {
 			logr.FromContextOrDiscard(ctx).V(detailed).Info("unable to patch desired child from mutation cache, "+
 				"this error is usually benign", "error", err.Error())
 			expected = copyOf(desired)
@@ -264,19 +272,19 @@ func (m *UpdatingObjectManager[Type]) merge(ctx context.Context, actual, desired
 
 // recordWrite keeps what the server added to what was desired. Written is its answer.
 func (m *UpdatingObjectManager[Type]) recordWrite(
-	ctx context.Context, w objectWriter[Type], written, desired Type, hash desiredHash,
+	ctx context.Context, w objectWriter[Type], written, desired Type, identity resourcestate.Desired,
 ) {
 	additions, err := m.additions(ctx, written, desired)
 	if err != nil {
 		logr.FromContextOrDiscard(ctx).V(detailed).Info("unable to generate mutation patch", "error", err.Error())
 	}
-	w.lastWrites.record(written, hash, lastWrite{additions: additions})
+	w.lastWrites.Record(written, identity, additions)
 }
 
 // additions returns the patch by which desired becomes written. It returns nil if the patch does not do that: if the
 // author's function merges a list into another, the items have other indexes than in desired.
 func (m *UpdatingObjectManager[Type]) additions(ctx context.Context, written, desired Type) (*Patch, error) {
-	base, err := m.merge(ctx, written, desired, lastWrite{})
+	base, err := m.merge(ctx, written, desired, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -286,9 +294,30 @@ func (m *UpdatingObjectManager[Type]) additions(ctx context.Context, written, de
 	}
 	// The patch is applied to desired, whose generation is not the generation of an object in the cluster.
 	additions.generation = desired.GetGeneration()
-	proof, err := m.merge(ctx, written, desired, lastWrite{additions: additions})
+	proof, err := m.merge(ctx, written, desired, additions)
 	if err != nil || !equality.Semantic.DeepEqual(proof, written) {
 		return nil, err
 	}
 	return additions, nil
+}
+
+// MergeMaps returns a new map with the entries of all maps. For equal keys, the entry of the later map wins. The result
+// is never nil, and the arguments are not changed.
+func MergeMaps(ms ...map[string]string) map[string]string {
+	merged := map[string]string{}
+	for _, m := range ms {
+		maps.Copy(merged, m)
+	}
+	return merged
+}
+
+// MergeLabels puts the labels and annotations of desired on current, and leaves those that others have put there. It is
+// for a MergeBeforeUpdate. A label that is no longer desired stays; server-side apply would remove it.
+func MergeLabels(current, desired client.Object) {
+	if labels := desired.GetLabels(); len(labels) > 0 {
+		current.SetLabels(MergeMaps(current.GetLabels(), labels))
+	}
+	if annotations := desired.GetAnnotations(); len(annotations) > 0 {
+		current.SetAnnotations(MergeMaps(current.GetAnnotations(), annotations))
+	}
 }

@@ -3,12 +3,20 @@ package reconcilers
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
+	"sync"
 
+	"github.com/espalier-dev/espalier/internal/gotype"
+	"github.com/espalier-dev/espalier/internal/informer"
 	"github.com/espalier-dev/espalier/internal/listing"
 	"github.com/espalier-dev/espalier/tracker"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
@@ -20,14 +28,11 @@ import (
 // it, so that one event wakes a resource once. The watches of byType are those of the set-up.
 type watches struct {
 	byType  map[watchedType]*fanOut
-	tracked trackedTypes
+	tracked *informer.Tracked
 }
 
 func newWatches() *watches {
-	return &watches{
-		byType:  map[watchedType]*fanOut{},
-		tracked: trackedTypes{byType: map[trackedType]*trackedWatch{}},
-	}
+	return &watches{byType: map[watchedType]*fanOut{}, tracked: informer.NewTracked()}
 }
 
 type watchedType struct {
@@ -87,7 +92,7 @@ func WatchTracked(ctx context.Context, bldr *Builder, obj client.Object) error {
 	fan.trackers = append(fan.trackers, config.Tracker)
 	fan.handlers = append(fan.handlers, EnqueueTracked(ctx))
 	if s := contextOf(ctx); s.watches != nil {
-		s.watches.tracked.watched(s.trackedType(config, kindOf(config.Client, obj)))
+		s.watches.tracked.Watched(s.trackedType(config, kindOf(config.Client, obj)))
 	}
 	return nil
 }
@@ -118,7 +123,7 @@ func fanOutFor(ctx context.Context, bldr *Builder, obj client.Object) (*fanOut, 
 	} else {
 		// The builder knows the cache of the manager only.
 		log := logr.FromContextOrDiscard(ctx)
-		bldr.WatchesRawSource(newOtherSource(log, other, config.timeoutForSync(), obj, fan))
+		bldr.WatchesRawSource(informer.NewSource(log, other, config.syncTimeout, obj, fan))
 	}
 	if registered != nil {
 		registered.byType[key] = fan
@@ -162,5 +167,116 @@ func (f *fanOut) Delete(ctx context.Context, e event.DeleteEvent, q workqueue.Ty
 func (f *fanOut) Generic(ctx context.Context, e event.GenericEvent, q workqueue.TypedRateLimitingInterface[Request]) {
 	for _, h := range f.handlers {
 		h.Generic(ctx, e, q)
+	}
+}
+
+// EnqueueTracked returns an event handler that wakes the resources which track the object of the event. The context
+// must be the context of a set-up. Its config has the tracker, and its resource type is the type of the resources to
+// wake. EnqueueTracked panics without a config. If the config has no tracker, the handler wakes no resource.
+//
+//	bldr.Watches(&corev1.ConfigMap{}, reconcilers.EnqueueTracked(ctx))
+//
+// If the tracker fails, the handler wakes no resource and logs the error, unless it is quiet.
+func EnqueueTracked(ctx context.Context) handler.EventHandler {
+	return contextOf(ctx).enqueueTracked(logr.FromContextOrDiscard(ctx), RetrieveConfigOrDie(ctx))
+}
+
+// enqueueTracked is [EnqueueTracked] with the tracker of config.
+func (s *treeContext) enqueueTracked(log logr.Logger, config Config) handler.EventHandler {
+	observers := observersOf(config, s.originalResourceType)
+	watched := s.watchedByHand(config)
+	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []Request {
+		watched(obj)
+		names, err := observers(obj)
+		if err != nil {
+			if !isQuiet(err) {
+				log.Error(err, "unable to get tracked requests")
+			}
+			return nil
+		}
+		requests := make([]Request, len(names))
+		for i, name := range names {
+			requests[i] = Request{NamespacedName: name}
+		}
+		return requests
+	})
+}
+
+// observersOf returns a function that looks up the resources that track an object. If the tracker can look up by kind,
+// the function skips resources of other controllers that share the tracker.
+func observersOf(config Config, watcher client.Object) func(client.Object) ([]types.NamespacedName, error) {
+	if config.Tracker == nil {
+		return func(client.Object) ([]types.NamespacedName, error) { return nil, nil }
+	}
+	byKind, ok := config.Tracker.(tracker.KindObservers)
+	if !ok || gotype.IsNil(watcher) {
+		return config.Tracker.GetObservers
+	}
+	kind := kindOf(config.Client, watcher).GroupKind()
+	if kind.Empty() {
+		return config.Tracker.GetObservers
+	}
+	return func(obj client.Object) ([]types.NamespacedName, error) {
+		return byKind.ObserversOfKind(obj, kind)
+	}
+}
+
+func (s *treeContext) trackedType(config Config, gvk schema.GroupVersionKind) informer.Type {
+	return informer.Type{Tracker: config.Tracker, Cluster: s.otherCluster(config), Kind: gvk.GroupKind()}
+}
+
+// watchedByHand returns a function that takes the objects of events which arrived at a handler of [EnqueueTracked]. It
+// notes that their types are watched: the author may have given the handler to the builder.
+func (s *treeContext) watchedByHand(config Config) func(client.Object) {
+	if s.watches == nil || config.Tracker == nil {
+		return func(client.Object) {}
+	}
+	tracked, t := s.watches.tracked, s.trackedType(config, schema.GroupVersionKind{})
+	return func(obj client.Object) {
+		shown := t
+		shown.Kind = kindOf(config.Client, obj).GroupKind()
+		tracked.Watched(shown)
+	}
+}
+
+// watchTracked starts the watch of the type of obj, an object or a list that is read in namespace, or in all. It does
+// nothing if the type is watched, and if the controller does not run. It also does nothing if the API server does not
+// serve the type, because reading says so.
+func (c Config) watchTracked(ctx context.Context, obj runtime.Object, namespace string) error {
+	s := contextOf(ctx)
+	if c.Tracker == nil || c.Tracker == tracker.Tracker(untracked{}) || s.watches == nil && c.cluster == nil {
+		return nil
+	}
+	gvk, err := c.GroupVersionKindFor(obj)
+	if err != nil {
+		// Tracking and reading fail for the same reason.
+		return nil
+	}
+	gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
+	if s.watches == nil {
+		sayUnwatched(ctx, gvk.GroupKind())
+		return nil
+	}
+	err = s.watches.tracked.Watch(ctx, s.trackedType(c, gvk), c.syncTimeout, func(log logr.Logger) informer.Read {
+		return informer.Read{
+			Namespace: namespace, Kind: gvk, Item: informer.Item(obj, gvk, c.Scheme()),
+			Handler: s.enqueueTracked(log, c),
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("unable to watch %s: %w", gvk.Kind, err)
+	}
+	return nil
+}
+
+// saidUnwatched has the kinds that sayUnwatched has logged.
+var saidUnwatched sync.Map
+
+// sayUnwatched logs, once in a program, that a type is tracked without a controller that could watch it.
+func sayUnwatched(ctx context.Context, kind schema.GroupKind) {
+	if _, said := saidUnwatched.LoadOrStore(kind, true); !said {
+		logr.FromContextOrDiscard(ctx).Info("a type is tracked by a reconciler that no root and no Embed has set up, "+
+			"so no watch of it is started: unless the controller has one, add "+
+			"Watches(object of the type, reconcilers.EnqueueTracked(ctx)) to its builder", "type", kind.String())
 	}
 }

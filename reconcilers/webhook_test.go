@@ -145,10 +145,11 @@ func TestAdmissionWebhookAdapterHandle(t *testing.T) {
 		},
 		"what the type does not know survives a change, and defaults stay behind": {
 			request: gaugeRequest(admissionv1.Update, `"newer":1`, `"dial":{"newer":{"x":1}}`,
-				`"parts":[{"name":"a","newer":[1]},{"name":"b","newer":[2],"labels":{"c":"d"}}]`),
+				`"parts":[{"name":"a","newer":[1]},{"name":"b","newer":[2],"labels":{"c":"d","gone":"x"}}]`),
 			hook: gaugeTree(func(_ context.Context, g *gauge) error {
 				g.Dial.Size = 3
 				g.Parts[1].Labels["c"] = "e"
+				delete(g.Parts[1].Labels, "gone")
 				g.Parts = append(g.Parts, gaugePart{Name: "z"})
 				return nil
 			}),
@@ -156,6 +157,7 @@ func TestAdmissionWebhookAdapterHandle(t *testing.T) {
 				jsonpatch.NewOperation("add", "/dial/size", 3.0),
 				jsonpatch.NewOperation("add", "/parts/2", map[string]any{"name": "z"}),
 				jsonpatch.NewOperation("replace", "/parts/1/labels/c", "e"),
+				jsonpatch.NewOperation("remove", "/parts/1/labels/gone", nil),
 			),
 		},
 		"a change inside of a default brings it": {

@@ -69,7 +69,7 @@ func check(t *testing.T, g gate.Gate, want bool, wantErr string) {
 		got, err := gate.Enabled(g)
 		switch {
 		case wantErr == "" && err != nil:
-			t.Errorf("Enabled: %v", err)
+			t.Errorf("Enabled says %v, want no error", err)
 		case wantErr != "" && (err == nil || !strings.HasPrefix(err.Error(), wantErr)):
 			t.Errorf("the error is %v, not %s", err, wantErr)
 		case wantErr == "" && got != want:
@@ -85,11 +85,11 @@ func TestAskedOnlyIfNeeded(t *testing.T) {
 		gate.All(gate.When(false), asked), gate.Any(gate.When(true), asked),
 	} {
 		if _, err := gate.Enabled(); err != nil || asked.asked > 0 {
-			t.Errorf("a gate was asked that decides nothing: %v", err)
+			t.Errorf("the gate that decides nothing was asked %d times (%v), want none", asked.asked, err)
 		}
 	}
 	if _, err := gate.All(asked).Enabled(); !errors.Is(err, errOops) {
-		t.Errorf("the error %v does not wrap its cause", err)
+		t.Errorf("the error is %v, want it to wrap %v", err, errOops)
 	}
 }
 
@@ -152,7 +152,8 @@ func TestVersionIsOnOneSide(t *testing.T) {
 			above, err := gate.Version(version, ">= "+bound).Enabled()
 			below, errBelow := gate.Version(version, "< "+bound).Enabled()
 			if above == below || err != nil || errBelow != nil {
-				t.Errorf("%s is at least %s: %t, and before it: %t (%v)", version, bound, above, below, err)
+				t.Errorf("%s is at least %s: %t, and before it: %t, want one of both (%v, %v)", version, bound, above,
+					below, err, errBelow)
 			}
 		}
 	}
@@ -165,7 +166,7 @@ func FuzzVersion(f *testing.F) {
 		gate := gate.Version(version, constraint)
 		on, err := gate.Enabled()
 		if on && err != nil {
-			t.Errorf("the gate is on with the error %v", err)
+			t.Errorf("the gate is on with the error %v, want it off, or no error", err)
 		}
 	})
 }

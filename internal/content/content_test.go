@@ -42,6 +42,7 @@ func TestOfDoesNotChangeTheKindOfTheObject(t *testing.T) {
 	object := &unstructured.Unstructured{Object: map[string]any{"kind": "Thing"}}
 	got, err := content.Of(other, object)
 	if err != nil || got.GroupVersionKind() != other || object.GetKind() != "Thing" {
-		t.Errorf("got %v (%v) of %v", got, err, object)
+		t.Errorf("the content is %v (%v) of %v, want the kind %v in it and the object as before", got, err, object,
+			other)
 	}
 }

@@ -48,9 +48,10 @@ func TestMapper(t *testing.T) {
 			mapping, err := definitions.Mapper(test.objects...).RESTMapping(kind, version)
 			switch {
 			case !test.known && !meta.IsNoMatchError(err):
-				t.Errorf("%s: got %v, %v", name, mapping, err)
+				t.Errorf("%s: the mapping is %v and the error %v, want that there is no match", name, mapping, err)
 			case test.known && (err != nil || mapping.Resource.Resource != "indices"):
-				t.Errorf("%s: got %v, %v", name, mapping, err)
+				t.Errorf("%s: the mapping is %v and the error %v, want the resource indices and none", name, mapping,
+					err)
 			}
 		}
 	}

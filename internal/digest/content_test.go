@@ -27,7 +27,8 @@ func TestDigestsTellContentApart(t *testing.T) {
 			da, okA := digest.Of(wrap(va))
 			db, okB := digest.Of(wrap(vb))
 			if !okA || !okB || (da == db) != (a == b) {
-				t.Errorf("digests of %q and %q: there %v and %v, equal %v", a, b, okA, okB, da == db)
+				t.Errorf("digests of %q and %q: there are %v and %v, equal is %v, want both, equal: %v", a, b, okA,
+					okB, da == db, a == b)
 			}
 		}
 	}
@@ -36,7 +37,7 @@ func TestDigestsTellContentApart(t *testing.T) {
 func TestContentOfManyEntriesIsDigestedWithoutAllocations(t *testing.T) {
 	content := map[string]any{"a": map[string]any{"b": []any{"c", int64(1), map[string]any{"d": true, "e": 1.5}}}, "f": "g"}
 	if n := testing.AllocsPerRun(100, func() { digest.Of(content) }); n > 0 {
-		t.Errorf("%v allocations", n)
+		t.Errorf("there are %v allocations, want none", n)
 	}
 }
 
@@ -45,7 +46,7 @@ func TestContentWithoutADigest(t *testing.T) {
 	loop["list"] = []any{"a", loop, loop}
 	for name, value := range map[string]any{"loop": loop, "channel": map[string]any{"a": []any{make(chan int)}}} {
 		if _, ok := digest.Of(value); ok {
-			t.Errorf("%s has a digest", name)
+			t.Errorf("%s has a digest, want none", name)
 		}
 	}
 }

@@ -70,10 +70,10 @@ func TestDigestsTellValuesApart(t *testing.T) {
 			da, okA := digest.Of(va)
 			db, okB := digest.Of(vb)
 			if !okA || !okB {
-				t.Fatalf("%s or %s has no digest", a, b)
+				t.Fatalf("that %s and %s have digests is %t and %t, want true", a, b, okA, okB)
 			}
 			if (da == db) != (a == b) {
-				t.Errorf("the digests of %q and %q are equal: %v", a, b, da == db)
+				t.Errorf("that the digests of %q and %q are equal is %v, want %v", a, b, da == db, a == b)
 			}
 		}
 	}
@@ -98,7 +98,7 @@ func TestWhatHasNoDigest(t *testing.T) {
 		"hidden time":   struct{ at time.Time }{time.Unix(1, 0)},
 	} {
 		if _, ok := digest.Of(value); ok {
-			t.Errorf("%s has a digest", name)
+			t.Errorf("%s has the digest %v, want none", name, got)
 		}
 	}
 }
@@ -108,7 +108,7 @@ func TestSharedStateOfATimeZoneDoesNotCount(t *testing.T) {
 	a, _ := digest.Of(metav1.NewTime(at))
 	b, _ := digest.Of(metav1.NewTime(at.UTC()))
 	if a != b {
-		t.Error("one instant in two zones has two digests")
+		t.Errorf("one instant in two zones has the digests %v and %v, want the same", a, b)
 	}
 }
 
@@ -121,7 +121,8 @@ func FuzzEqualDigestsMeanEqualValues(f *testing.F) {
 		dx, _ := digest.Of(x)
 		dy, _ := digest.Of(y)
 		if (dx == dy) != reflect.DeepEqual(x, y) {
-			t.Errorf("digests %d and %d of %v and %v", dx, dy, x, y)
+			t.Errorf("the digests of %[3]v and %[4]v are %[1]d and %[2]d, want them equal: %[5]t", dx, dy, x, y,
+				reflect.DeepEqual(x, y))
 		}
 	})
 }

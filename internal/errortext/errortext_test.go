@@ -34,7 +34,7 @@ func TestNext(t *testing.T) {
 			t.Errorf("after %v the text is %q, want %q", step.after, next.Message, step.want)
 		}
 		if empty := text.Evict(now); empty != step.nothingToRemember {
-			t.Errorf("after %v Evict returns %t", step.after, empty)
+			t.Errorf("after %v Evict returns %t, want %t", step.after, empty, step.nothingToRemember)
 		}
 		next.ObservedGeneration = step.generation
 		shown = &next

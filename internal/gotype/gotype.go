@@ -33,3 +33,9 @@ func Name(t reflect.Type) string {
 	}
 	return t.Name()
 }
+
+// Comparable reports whether == works for a value. It panics for a value that holds a slice, a map or a function. Some
+// errors and some clients do, such as the clients of controller-runtime's interceptor.
+func Comparable(value any) bool {
+	return reflect.ValueOf(value).Comparable()
+}

@@ -29,16 +29,16 @@ func TestIsNil(t *testing.T) {
 
 func TestEmpty(t *testing.T) {
 	if pod := gotype.Empty[*corev1.Pod](); pod == nil || !reflect.DeepEqual(pod, &corev1.Pod{}) {
-		t.Errorf("a pointer: %v", pod)
+		t.Errorf("the empty pointer is %v, want a new Pod", pod)
 	}
 	if object := gotype.Empty[client.Object](); object != nil {
-		t.Errorf("an interface: %v", object)
+		t.Errorf("the empty interface is %v, want nil", object)
 	}
 	if number := gotype.Empty[*int](); number != nil {
-		t.Errorf("a pointer to a number: %v", number)
+		t.Errorf("the empty pointer to a number is %v, want nil", number)
 	}
 	if pod := gotype.Empty[corev1.Pod](); !reflect.DeepEqual(pod, corev1.Pod{}) {
-		t.Errorf("a struct: %v", pod)
+		t.Errorf("the empty struct is %v, want a Pod", pod)
 	}
 }
 

@@ -45,7 +45,7 @@ func TestDiff(t *testing.T) {
 				diff = append(diff, fmt.Sprint(d))
 			}
 			if !slices.Equal(diff, test.diff) {
-				t.Errorf("the diff is %q, not %q", diff, test.diff)
+				t.Errorf("the diff is %q, want %q", diff, test.diff)
 			}
 		})
 	}

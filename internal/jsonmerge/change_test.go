@@ -81,15 +81,15 @@ func TestApplyChange(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			actual := newGadget()
 			if err := jsonmerge.ApplyChange(actual, content(t, before), content(t, after)); err == nil {
-				t.Error("there is no error")
+				t.Error("the change has no error, want one")
 			}
 			if !reflect.DeepEqual(newGadget(), actual) {
-				t.Errorf("after the error the resource is %+v", actual)
+				t.Errorf("after the error the resource is %+v, want %+v", actual, newGadget())
 			}
 		})
 	}
 	if err := jsonmerge.ApplyChange(struct{ client.Object }{newGadget()}, content(t, before), content(t, `{}`)); err == nil {
-		t.Error("a value that is no pointer was changed")
+		t.Error("a value that is no pointer was changed, want an error")
 	}
 }
 
@@ -98,7 +98,7 @@ func TestApplyChangeBehindAnEmbeddedPointer(t *testing.T) {
 	g.Spec.Size = &Size{Height: 1, Width: 2}
 	err := jsonmerge.ApplyChange(g, content(t, `{"spec":{"height":1,"width":2}}`), content(t, `{"spec":{"width":2}}`))
 	if err != nil || *g.Spec.Size != (Size{Width: 2}) {
-		t.Errorf("got %v, %v", *g.Spec.Size, err)
+		t.Errorf("the size is %v and the error %v, want the width 2 and none", *g.Spec.Size, err)
 	}
 }
 

@@ -259,7 +259,8 @@ func TestAdmissionPatchDoesWhatWasDone(t *testing.T) {
 			operations := patchOf(t, from, from, to)
 			slices.SortFunc(operations, func(a, b jsonpatch.Operation) int { return strings.Compare(a.Path, b.Path) })
 			if actual := encode(t, operations); usual != actual {
-				t.Fatalf("seed %d: the operations differ (-usual, +actual):\n%s", seed, cmp.Diff(usual, actual))
+				t.Fatalf("seed %d: the operations differ, want the same (-usual +actual):\n%s", seed,
+					cmp.Diff(usual, actual))
 			}
 		}
 		if actual := patched(t, from, from, to); !reflect.DeepEqual(to, actual) {
@@ -271,6 +272,6 @@ func TestAdmissionPatchDoesWhatWasDone(t *testing.T) {
 		}
 	}
 	if changed < seeds*2/3 {
-		t.Errorf("only %d of the objects were changed, so this test shows little", changed)
+		t.Errorf("%d of the objects were changed, want at least %d, or this test shows little", changed, seeds*2/3)
 	}
 }

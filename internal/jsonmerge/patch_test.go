@@ -267,7 +267,7 @@ func TestAdmissionPatch(t *testing.T) {
 			}
 			given := []any{content(t, test.raw), content(t, test.before), content(t, test.after)}
 			if diff := cmp.Diff(given, []any{raw, before, after}); diff != "" {
-				t.Errorf("what was given has changed:\n%s", diff)
+				t.Errorf("what was given has changed (-is +was), want it unchanged:\n%s", diff)
 			}
 			patched(t, raw, before, after)
 			if diff := cmp.Diff(after, patched(t, before, before, after)); diff != "" {
@@ -297,10 +297,10 @@ func TestAdmissionPatchLeavesTheKind(t *testing.T) {
 		}
 	}
 	if operations, err := jsonmerge.AdmissionPatch([]byte(`[]`), bare, object("A", int64(2))); operations != nil || err != nil {
-		t.Errorf("a list got %v, %v", operations, err)
+		t.Errorf("the operations of a list are %v and the error %v, want neither", operations, err)
 	}
 	if _, err := jsonmerge.AdmissionPatch([]byte(`{`), bare, bare); err == nil {
-		t.Error("there is no error for what is no JSON")
+		t.Error("the patch of what is no JSON has no error, want one")
 	}
 }
 
@@ -330,7 +330,7 @@ func TestAdmissionPatchIsTheUsualOne(t *testing.T) {
 			}
 			operations := patchOf(t, content(t, given), content(t, given), content(t, changed))
 			if diff := cmp.Diff(encode(t, usual), encode(t, operations)); diff != "" {
-				t.Errorf("the patch differs (-usual, +actual):\n%s", diff)
+				t.Errorf("the patch differs, want the same (-usual +actual):\n%s", diff)
 			}
 		})
 	}
@@ -358,7 +358,7 @@ func FuzzAdmissionPatch(f *testing.F) {
 		}
 		first := encode(t, patchOf(t, raw, before, after))
 		if again := encode(t, patchOf(t, raw, before, after)); first != again {
-			t.Errorf("the patch is not the same again:\n%s\n%s", first, again)
+			t.Errorf("the patch of the same objects is\n%s\nand again\n%s, want the same", first, again)
 		}
 	})
 }

@@ -40,7 +40,7 @@ func TestDefinesTypes(t *testing.T) {
 		{Kind: "APIService"}:           false,
 	} {
 		if got := kinds.DefinesTypes(kind); got != want {
-			t.Errorf("DefinesTypes(%v) = %v", kind, got)
+			t.Errorf("DefinesTypes(%v) is %v, want %v", kind, got, want)
 		}
 	}
 }

@@ -211,7 +211,7 @@ func TestFromObject(t *testing.T) {
 			}
 			if u, ok := test.desired.(*unstructured.Unstructured); ok {
 				if diff := cmp.Diff(before, runtime.Object(u)); diff != "" {
-					t.Errorf("what is desired was changed:\n%s", diff)
+					t.Errorf("what is desired was changed (-was +is), want it unchanged:\n%s", diff)
 				}
 			}
 		})

@@ -45,7 +45,7 @@ func TestDigest(t *testing.T) {
 		of([]string{"/spec/template"}, spec), of([]string{"/spec/replicas"}, spec),
 	} {
 		if text == "" || different[text] {
-			t.Errorf("%q is empty or not unique", text)
+			t.Errorf("the digest is %q, want one that is not empty and unique", text)
 		}
 		different[text] = true
 	}

@@ -42,10 +42,10 @@ func FuzzFromObject(f *testing.F) {
 		}
 		again, err := managedfields.FromObject(&unstructured.Unstructured{Object: runtime.DeepCopyJSON(wanted)}, kind.GroupVersionKind())
 		if diff := cmp.Diff(wanted, again); err != nil || diff != "" {
-			t.Errorf("what is applied of what is applied differs: %v\n%s", err, diff)
+			t.Errorf("what is applied of what is applied differs (%v), want the same (-first +again):\n%s", err, diff)
 		}
 		if found := differences(wanted, wanted, nil, false); len(found) > 0 {
-			t.Errorf("content differs from itself: %v", found)
+			t.Errorf("the content differs from itself in %v, want no difference", found)
 		}
 	})
 }
@@ -71,7 +71,7 @@ func FuzzCompare(f *testing.F) {
 		}
 		once := differences(wanted, there, entries, leave)
 		if diff := cmp.Diff(once, differences(wanted, there, entries, leave)); diff != "" {
-			t.Errorf("a comparison differs from the same comparison:\n%s", diff)
+			t.Errorf("the comparison differs from the same comparison, want the same (-once +again):\n%s", diff)
 		}
 		_, _ = managedfields.Migration{Owner: managedfields.Owner{Name: "me", Before: []string{"other"}}, All: true}.Migrate(entries, wanted)
 		_, _ = managedfields.Configuration(wanted).Without([]string{ours})

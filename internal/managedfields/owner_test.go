@@ -41,7 +41,7 @@ func TestMigrate(t *testing.T) {
 			t.Fatalf("managed fields differ (-expected, +actual):\n%s", diff)
 		}
 		if diff := cmp.Diff(before, given); diff != "" {
-			t.Fatalf("what was given was changed:\n%s", diff)
+			t.Fatalf("what was given was changed (-was +is), want it unchanged:\n%s", diff)
 		}
 	}
 	for name, entries := range map[string][]metav1.ManagedFieldsEntry{"none": nil, "nothing of ours": {given[2]}, "applied already": {want[0]}} {

@@ -50,10 +50,10 @@ func TestConfigurationWithout(t *testing.T) {
 			given := fromYAML(t, test.given)
 			got, ok := managedfields.Configuration(given).Without([]string{test.field})
 			if ok != (test.want != "") {
-				t.Fatalf("found: %v", ok)
+				t.Fatalf("that something is found is %v, want %v", ok, !ok)
 			}
 			if diff := cmp.Diff(fromYAML(t, test.given), given); diff != "" {
-				t.Errorf("what was given was changed:\n%s", diff)
+				t.Errorf("what was given was changed (-was +is), want it unchanged:\n%s", diff)
 			}
 			if !ok {
 				return

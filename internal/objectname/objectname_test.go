@@ -31,6 +31,6 @@ func TestOf(t *testing.T) {
 		}
 	}
 	if got := objectname.Of(nil); got != "nil" {
-		t.Errorf("the name of nil is %q", got)
+		t.Errorf(`the name of nil is %q, want "nil"`, got)
 	}
 }

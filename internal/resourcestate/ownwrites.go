@@ -6,8 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/espalier-dev/espalier/internal/listing"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -85,40 +83,6 @@ func (w *OwnWrites) put(key writeKey, write *ownWrite) {
 		w.byKey = map[writeKey]*ownWrite{}
 	}
 	w.byKey[key] = write
-}
-
-// Believed returns what is believed of the objects that the cache shows, as copies that are sorted by namespace and
-// name. Shown has references into the cache, sorted likewise. The API server is asked for what was created and is not
-// shown. Nil writes believe the cache.
-func (w *OwnWrites) Believed(
-	ctx context.Context, reader client.Reader, shown []client.Object, now time.Time,
-) ([]client.Object, error) {
-	objects := make([]client.Object, 0, len(shown))
-	for _, cached := range shown {
-		obj := cached
-		if w != nil {
-			obj = w.Resolve(cached, now)
-		}
-		if obj == nil {
-			continue
-		}
-		if obj == cached {
-			obj = cached.DeepCopyObject().(client.Object)
-		}
-		objects = append(objects, obj)
-	}
-	if w == nil {
-		return objects, nil
-	}
-	unseen, err := w.Unseen(ctx, reader, shown, now)
-	if err != nil {
-		return nil, err
-	}
-	if len(unseen) > 0 {
-		objects = append(objects, unseen...)
-		listing.Sort(objects)
-	}
-	return objects, nil
 }
 
 // Resolve returns what is believed of an object that the cache shows: cached itself, a copy of what was written last,

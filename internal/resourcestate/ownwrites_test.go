@@ -114,13 +114,13 @@ func TestWhatIsBelievedIsACopy(t *testing.T) {
 	w.Wrote(object("x", "1", "5"), true, start)
 	w.Resolve(object("x", "1", "4"), start).SetResourceVersion("changed")
 	if got := versions(w.Resolve(object("x", "1", "4"), start)); got != "x@5" {
-		t.Errorf("Resolve returns %s after its result was changed", got)
+		t.Errorf("Resolve returns %s after its result was changed, want x@5", got)
 	}
 	w.Wrote(object("y", "2", "5"), true, start)
 	for range 2 {
 		unseen, err := w.Unseen(t.Context(), nil, []client.Object{object("x", "1", "5")}, start)
 		if err != nil || versions(unseen...) != "y@5" {
-			t.Fatalf("Unseen returns %s (%v)", versions(unseen...), err)
+			t.Fatalf("Unseen returns %s (%v), want y@5", versions(unseen...), err)
 		}
 		unseen[0].SetResourceVersion("changed")
 	}
@@ -223,7 +223,7 @@ func TestAnUnseenObjectIsBelievedAsTheServerHasIt(t *testing.T) {
 func TestOldWritesAreEvicted(t *testing.T) {
 	var w resourcestate.OwnWrites
 	if !w.Evict(start) {
-		t.Error("without a write there is something left")
+		t.Error("without a write there is something left, want nothing")
 	}
 	w.Wrote(object("old", "1", "5"), true, start)
 	w.Deleted(object("gone", "2", "5"), start)
@@ -250,7 +250,7 @@ func TestOwnWritesAreUsedConcurrently(t *testing.T) {
 				uid := types.UID(name)
 				w.Wrote(object(name, uid, "5"), i%2 == 0, start)
 				if got := w.Resolve(object(name, uid, "9"), start); got != nil && got.GetName() != name {
-					t.Errorf("%s is taken for %s", got.GetName(), name)
+					t.Errorf("the object is %s, want %s", got.GetName(), name)
 				}
 				unseen, err := w.Unseen(t.Context(), nil, nil, start)
 				if err != nil {
@@ -267,6 +267,6 @@ func TestOwnWritesAreUsedConcurrently(t *testing.T) {
 	}
 	group.Wait()
 	if !w.Evict(start.Add(time.Hour)) {
-		t.Errorf("%d writes are left", w.Len())
+		t.Errorf("%d writes are left, want none", w.Len())
 	}
 }

@@ -2,9 +2,16 @@
 // resource lives.
 //
 // A [Store] belongs to one root and has a [State] for each resource. A State has values of any type, under keys that
-// their owners choose. One type of them is here: [OwnWrites] are writes that the cache may not show yet. An [Evictor]
-// drops what it does not need any more at the end of each request. When the resource is gone, values that are an
-// [io.Closer] are closed.
+// their owners choose. An [Evictor] drops what it does not need any more at the end of each request. When the resource
+// is gone, values that are an [io.Closer] are closed.
+//
+// The values that are about writes are here. They decide by what they know, and know the time only as an argument:
+//
+//   - [OwnWrites] are writes that the cache may not show yet.
+//   - [LastWrites] say which version of an object agrees with what is desired, and what was learned from the answers.
+//     They also have the [Changes] of what is desired, which show if it is flapping.
+//   - [Refusals] are writes that the API server refuses as invalid.
+//   - [Recreations] are objects that were deleted because of such a refusal.
 package resourcestate
 
 import (
@@ -151,6 +158,11 @@ func LoadOrStore[V any](s *State, key any, empty func() V) V {
 	}
 	s.values[key] = value
 	return value
+}
+
+// LoadOrNew is [LoadOrStore] for a pointer to an empty V.
+func LoadOrNew[V any](s *State, key any) *V {
+	return LoadOrStore(s, key, func() *V { return new(V) })
 }
 
 // Load returns the value under key, and false if there is none that is a V.

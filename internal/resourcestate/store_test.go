@@ -52,17 +52,17 @@ func TestEachResourceHasAStateOfItsOwn(t *testing.T) {
 	var store resourcestate.Store
 	a, b := store.Of(object("a", "1", "1")), store.Of(object("b", "2", "1"))
 	if a == b {
-		t.Fatal("two resources have one state")
+		t.Fatalf("two resources have one state %p, want two", a)
 	}
 	if again := store.Of(object("a", "1", "7")); again != a {
-		t.Error("a newer version of a resource has another state")
+		t.Errorf("a newer version of a resource has the state %p, want %p", again, a)
 	}
 	if store.Lookup(nameA) != a || store.Lookup(nameB) != b {
-		t.Error("Lookup does not find the states by name")
+		t.Errorf("Lookup by name finds %p and %p, want %p and %p", store.Lookup(nameA), store.Lookup(nameB), a, b)
 	}
 	inA, inB := keep(a, "key"), keep(b, "key")
 	if inA == inB || keep(a, "key") != inA || keep(a, "other") == inA {
-		t.Error("values are not told apart by state and key")
+		t.Errorf("values are not told apart by state and key (%p, %p), want one for each", inA, inB)
 	}
 	var keys []any
 	store.Each(func(name types.NamespacedName, key, value any) {
@@ -71,27 +71,27 @@ func TestEachResourceHasAStateOfItsOwn(t *testing.T) {
 		}
 	})
 	if !slices.Equal(keys, []any{"key"}) || store.Len() != 2 {
-		t.Errorf("Each finds the value under %v, and there are %d states", keys, store.Len())
+		t.Errorf("Each finds the value under %v and there are %d states, want [key] and 2", keys, store.Len())
 	}
 }
 
 func TestLoadOfAnotherType(t *testing.T) {
 	state := new(resourcestate.Store).Of(object("a", "1", "1"))
 	if _, ok := resourcestate.Load[*recorder](state, "key"); ok {
-		t.Error("Load finds what was not stored")
+		t.Error("Load finds what was not stored, want nothing")
 	}
 	kept := keep(state, "key")
 	if found, ok := resourcestate.Load[*recorder](state, "key"); !ok || found != kept {
-		t.Error("Load does not find what was stored")
+		t.Errorf("Load finds %p (%t), want what was stored, %p", found, ok, kept)
 	}
 	if _, ok := resourcestate.Load[string](state, "key"); ok {
-		t.Error("Load finds a value of another type")
+		t.Error("Load finds a value of another type, want nothing")
 	}
 	if got := resourcestate.LoadOrStore(state, "key", func() string { return "new" }); got != "new" {
-		t.Errorf("LoadOrStore returns %q in place of a value of another type", got)
+		t.Errorf(`LoadOrStore returns %q in place of a value of another type, want "new"`, got)
 	}
 	if _, ok := resourcestate.Load[*recorder](state, "key"); ok {
-		t.Error("the value of another type was not replaced")
+		t.Error("Load finds the value of another type, want it replaced")
 	}
 }
 
@@ -125,12 +125,12 @@ func TestValuesAreClosedWithTheirResource(t *testing.T) {
 				}
 			}
 			if now := store.Lookup(nameA); tc.successors && (now == nil || now == state) {
-				t.Error("the successor has no state of its own")
+				t.Errorf("the state of the successor is %p, want one of its own, not %p", now, state)
 			} else if !tc.successors && tc.closed > 0 && now != nil {
-				t.Error("the state of a resource that is gone is still there")
+				t.Errorf("the state of a resource that is gone is still %p, want none", now)
 			}
 			if _, ok := resourcestate.Load[string](state, 3); ok == (tc.closed > 0) {
-				t.Errorf("the values are there: %t", ok)
+				t.Errorf("that the values are there is %t, want %t", ok, !ok)
 			}
 		})
 	}
@@ -142,16 +142,19 @@ func TestAStateOutlivesTheCreateOfItsResource(t *testing.T) {
 	value := keep(state, "key")
 	store.SetUID(nameA, state, "1")
 	if store.Of(object("a", "1", "1")) != state || value.closed > 0 {
-		t.Error("the state was lost with the create")
+		t.Errorf("the state after the create is %p, closed %v, want %p, not closed", store.Of(object("a", "1", "1")),
+			value.closed, state)
 	}
 	store.SetUID(nameA, state, "2")
 	if store.Of(object("a", "1", "2")) != state {
-		t.Error("the UID of a state was replaced")
+		t.Errorf("the state of another UID is %p, want %p: the UID was replaced", store.Of(object("a", "1", "2")),
+			state)
 	}
 	other := store.Of(object("b", "", ""))
 	store.SetUID(nameA, other, "3")
 	if store.Of(object("b", "", "")) != other {
-		t.Error("a state got the UID of another one")
+		t.Errorf("the state without a UID is %p, want %p: it got the UID of another one",
+			store.Of(object("b", "", "")), other)
 	}
 }
 
@@ -167,18 +170,18 @@ func TestTheEndOfARequestEvicts(t *testing.T) {
 		t.Errorf("Evict was called at %v, want %v", kept.evicted, want)
 	}
 	if len(dropped.evicted) != 1 {
-		t.Errorf("Evict of an empty value was called %d times", len(dropped.evicted))
+		t.Errorf("Evict of an empty value was called %d times, want once", len(dropped.evicted))
 	}
 	if len(others.evicted) != 0 {
-		t.Error("Evict was called for the value of another resource")
+		t.Errorf("Evict was called %d times for the value of another resource, want not at all", len(others.evicted))
 	}
 	if _, ok := resourcestate.Load[*recorder](state, "dropped"); ok {
-		t.Error("an empty value is still there")
+		t.Error("an empty value is still there, want it dropped")
 	}
 	for _, key := range []any{"kept", "no evictor"} {
 		if _, isRecorder := resourcestate.Load[*recorder](state, key); !isRecorder {
 			if _, isText := resourcestate.Load[string](state, key); !isText {
-				t.Errorf("the value %q was dropped", key)
+				t.Errorf("the value %q was dropped, want it kept", key)
 			}
 		}
 	}
@@ -189,32 +192,32 @@ func TestAStateKnowsTheWritesOfItsResource(t *testing.T) {
 	state := store.Of(object("a", "1", "1"))
 	cached := object("a", "1", "1")
 	if got := state.Resolve(cached, start); got != client.Object(cached) {
-		t.Errorf("without a write the resource is %v", got)
+		t.Errorf("without a write the resource is %v, want the cached one", got)
 	}
 	state.Wrote(object("a", "1", "2"), false, start)
 	if got := state.Resolve(cached, start); got == nil || got.GetResourceVersion() != "2" {
-		t.Errorf("after a write the resource is %v", got)
+		t.Errorf("after a write the resource is %v, want the version 2", got)
 	}
 	state.EndRequest(start)
 	if got := state.Resolve(cached, start); got == nil || got.GetResourceVersion() != "2" {
-		t.Errorf("after the end of the request the resource is %v", got)
+		t.Errorf("after the end of the request the resource is %v, want the version 2", got)
 	}
 	state.Deleted(cached, start)
 	if got := state.Resolve(cached, start); got != nil {
-		t.Errorf("after a delete the resource is %v", got)
+		t.Errorf("after a delete the resource is %v, want none", got)
 	}
 	state.EndRequest(start.Add(time.Hour))
 	if got := state.Resolve(cached, start); got != client.Object(cached) {
-		t.Errorf("an hour after the delete the resource is %v", got)
+		t.Errorf("an hour after the delete the resource is %v, want the cached one", got)
 	}
 
 	state.Wrote(object("a", "1", "3"), true, start)
 	if got, err := state.Unseen(t.Context(), nil, start); err != nil || got == nil || got.GetResourceVersion() != "3" {
-		t.Errorf("what was created and is not seen is %v (%v)", got, err)
+		t.Errorf("what was created and is not seen is %v (%v), want the version 3", got, err)
 	}
 	state.Deleted(object("a", "1", "3"), start)
 	if got, err := state.Unseen(t.Context(), nil, start); err != nil || got != nil {
-		t.Errorf("after a delete, what was created and is not seen is %v (%v)", got, err)
+		t.Errorf("after a delete, what was created and is not seen is %v (%v), want nothing", got, err)
 	}
 }
 
@@ -240,7 +243,7 @@ func TestAStoreIsUsedConcurrently(t *testing.T) {
 					store.Forget(types.NamespacedName{Namespace: "ns", Name: name})
 				}
 				if i%19 == 0 && value.Evict(start) {
-					t.Error("a value that is not empty counts as empty")
+					t.Error("a value that is not empty counts as empty, want that it does not")
 				}
 			}
 		})
@@ -249,6 +252,6 @@ func TestAStoreIsUsedConcurrently(t *testing.T) {
 	store.Forget(nameA)
 	store.Forget(nameB)
 	if store.Len() != 0 {
-		t.Errorf("%d states are left", store.Len())
+		t.Errorf("%d states are left, want none", store.Len())
 	}
 }

@@ -60,23 +60,23 @@ func TestPartOf(t *testing.T) {
 	} {
 		found := statusfield.PartOf[Part](test.object)
 		if test.found != (found != nil) {
-			t.Errorf("%s: %v", name, found)
+			t.Errorf("%s: the part is %v, want one: %t", name, found, test.found)
 		}
 	}
 	object := &resource[*embeds]{Status: &embeds{}}
 	if statusfield.PartOf[Part](object).Text = "here"; object.Status.Text != "here" {
-		t.Error("it is a copy")
+		t.Errorf(`the text is %q, want "here": the part is a copy`, object.Status.Text)
 	}
 }
 
 func TestWithStatus(t *testing.T) {
 	without := &resource[*embeds]{}
 	if with := statusfield.WithStatus(without); with.Status == nil || without.Status != nil {
-		t.Errorf("the copy has %v, the original %v", with.Status, without.Status)
+		t.Errorf("the status of the copy is %v and of the original %v, want one and none", with.Status, without.Status)
 	}
 	status := &embeds{}
 	if with := statusfield.WithStatus(&resource[*embeds]{Status: status}); with.Status != status {
-		t.Error("a status was replaced")
+		t.Errorf("the status is %v, want %v, not replaced", with.Status, status)
 	}
 	statusfield.WithStatus(&resource[string]{})
 	statusfield.WithStatus(&outer{})
@@ -89,10 +89,11 @@ func TestPlaceOf(t *testing.T) {
 	second := func(o object) *Part { return &o.Status.Second }
 	sample := &resource[pair]{}
 	if statusfield.PlaceOf(first, sample) != statusfield.PlaceOf(first, &resource[pair]{}) {
-		t.Error("the place of a part depends on the object")
+		t.Errorf("the place of a part depends on the object: %v and %v, want the same",
+			statusfield.PlaceOf(first, sample), statusfield.PlaceOf(first, &resource[pair]{}))
 	}
 	if statusfield.PlaceOf(first, sample) == statusfield.PlaceOf(second, sample) {
-		t.Error("two parts have one place")
+		t.Errorf("two parts have the place %v, want two places", statusfield.PlaceOf(first, sample))
 	}
 	for name, get := range map[string]func(object) *Part{
 		"elsewhere": func(object) *Part { return &Part{} },
@@ -100,14 +101,14 @@ func TestPlaceOf(t *testing.T) {
 		"a panic":   func(object) *Part { panic("there is no content") },
 	} {
 		if place := statusfield.PlaceOf(get, sample); place != (statusfield.Place{}) {
-			t.Errorf("%s: %v", name, place)
+			t.Errorf("%s: the place is %v, want none", name, place)
 		}
 	}
 	if place := statusfield.PlaceOf(first, nil); place != (statusfield.Place{}) {
-		t.Errorf("no sample: %v", place)
+		t.Errorf("without a sample, the place is %v, want none", place)
 	}
 	pointed := func(o *resource[*embeds]) *Part { return &o.Status.Part }
 	if place := statusfield.PlaceOf(pointed, &resource[*embeds]{}); place != (statusfield.Place{}) {
-		t.Errorf("outside of the resource: %v", place)
+		t.Errorf("outside of the resource, the place is %v, want none", place)
 	}
 }

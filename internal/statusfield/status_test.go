@@ -83,15 +83,15 @@ func TestStatus(t *testing.T) {
 		message := reflect.Indirect(reflect.ValueOf(status.Get()).Elem()).FieldByName("Message")
 		generation := reflect.ValueOf(status.Get()).Elem().FieldByName("ObservedGeneration")
 		if got := fmt.Sprint(message, generation); got != "initialized 2" {
-			t.Errorf("%s: the status has %s", name, got)
+			t.Errorf("%s: the status has %s, want initialized 2", name, got)
 		}
 		empty := statusfield.Of(reflect.New(reflect.TypeOf(obj).Elem()).Interface().(client.Object))
 		if empty.Exists() && !status.Differs(empty) {
-			t.Errorf("%s: no difference is seen", name)
+			t.Errorf("%s: the status does not differ from an empty one, want that it does", name)
 		}
 		status.Clear()
 		if reflect.ValueOf(status.Get()).Elem().IsZero() != true {
-			t.Errorf("%s: the status is not empty", name)
+			t.Errorf("%s: the status is %v, want it empty", name, status.Get())
 		}
 	}
 	for name, obj := range map[string]client.Object{
@@ -102,14 +102,14 @@ func TestStatus(t *testing.T) {
 		status.SetObservedGeneration(1)
 		status.KeepTransitionTimes(status)
 		if status.Differs(statusfield.Of(obj)) {
-			t.Errorf("%s: it differs from itself", name)
+			t.Errorf("%s: the status differs from itself, want that it does not", name)
 		}
 	}
 	u := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"a": "b"}}}
 	before := statusfield.Of(u.DeepCopy())
 	statusfield.Of(u).Clear()
 	if _, there := u.Object["status"]; there || !statusfield.Of(u).Differs(before) || !before.Exists() {
-		t.Error("the status of an unstructured object is not empty")
+		t.Errorf("the status of an unstructured object is %v, want none, and a difference", u.Object["status"])
 	}
 }
 

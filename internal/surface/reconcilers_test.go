@@ -248,6 +248,6 @@ var (
 // A Config can be compared: programs do.
 func TestConfigIsComparable(t *testing.T) {
 	if (reconcilers.Config{}) != (reconcilers.Config{}) {
-		t.Error("an empty config is not itself")
+		t.Error("an empty config is not itself, want that it is")
 	}
 }

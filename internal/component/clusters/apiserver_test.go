@@ -136,14 +136,14 @@ func TestAPIServerClients(t *testing.T) {
 	}
 	mapping, err := made.Client.RESTMapper().RESTMapping(schema.GroupKind{Kind: "ConfigMap"}, "v1")
 	if err != nil || mapping.Scope.Name() != meta.RESTScopeNameNamespace {
-		t.Errorf("got %v, %v", mapping, err)
+		t.Errorf("the mapping is %v and the error %v, want one of a namespaced kind and none", mapping, err)
 	}
 	if _, err := made.Client.RESTMapper().RESTMapping(schema.GroupKind{Group: "example.com", Kind: "Thing"}); !meta.IsNoMatchError(err) {
 		t.Errorf("want no match, got %v", err)
 	}
 	resources, err := made.Discovery().ServerResourcesForGroupVersion("v1")
 	if err != nil || len(resources.APIResources) == 0 {
-		t.Errorf("got %v, %v", resources, err)
+		t.Errorf("the resources are %v and the error %v, want some and none", resources, err)
 	}
 
 	byMetadata, err := metadata.NewForConfigAndClient(made.Config, made.HTTPClient)

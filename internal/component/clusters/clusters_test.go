@@ -56,7 +56,7 @@ func TestEachIdentityHasItsCluster(t *testing.T) {
 	for name, identity := range identities {
 		cluster := get(t, at(t, 0), pool, identity)
 		if other, ok := seen[cluster.ID]; ok {
-			t.Errorf("%s and %s have the same ID", name, other)
+			t.Errorf("%s and %s have the same ID %s, want different ones", name, other, cluster.ID)
 		}
 		seen[cluster.ID] = name
 		again := clusters.Identity{
@@ -66,7 +66,7 @@ func TestEachIdentityHasItsCluster(t *testing.T) {
 		}
 		slices.Reverse(again.Groups)
 		if get(t, at(t, time.Minute), pool, again) != cluster {
-			t.Errorf("%s has another cluster the next time", name)
+			t.Errorf("%s has another cluster the next time, want the same", name)
 		}
 	}
 	if want := len(identities); pool.Kept() != want {
@@ -113,7 +113,7 @@ func TestConfigs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := rest.CopyConfig(get(t, at(t, 0), &clusters.Pool{Home: tc.home}, tc.identity).Config)
 			if got.WrapTransport == nil {
-				t.Error("requests have no deadline")
+				t.Error("the configuration wraps no transport, want a deadline for requests")
 			}
 			if remote := len(tc.identity.KubeConfig) > 0; remote != (got.Proxy != nil) {
 				t.Errorf("a transport of its own: want %t", remote)
@@ -146,7 +146,7 @@ func TestATimeoutOfHomeIsForRequests(t *testing.T) {
 	})
 	made := get(t, at(t, 0), pool, clusters.Identity{})
 	if made.Config.Timeout != 0 || made.HTTPClient.Timeout != 0 {
-		t.Errorf("watches end after %s and %s", made.Config.Timeout, made.HTTPClient.Timeout)
+		t.Errorf("watches end after %s and %s, want no timeout", made.Config.Timeout, made.HTTPClient.Timeout)
 	}
 	for _, target := range []string{"/api/v1/pods", "/api/v1/pods?watch=true"} {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://home.example.com"+target, http.NoBody)
@@ -203,7 +203,7 @@ func TestWrongIdentities(t *testing.T) {
 				}
 			}
 			if pool.Kept() != 0 {
-				t.Error("it is kept")
+				t.Errorf("%d clusters are kept, want none", pool.Kept())
 			}
 		})
 	}
@@ -217,23 +217,23 @@ func TestL10ClustersThatAreNotAskedForGo(t *testing.T) {
 	get(t, at(t, 0), pool, bob)
 
 	if get(t, at(t, 15*time.Minute), pool, ada) != first {
-		t.Error("after 15 minutes it is another cluster")
+		t.Error("after 15 minutes the cluster is another, want the same")
 	}
 	// This request began before the one above.
 	get(t, at(t, 5*time.Minute), pool, ada)
 	if get(t, at(t, 30*time.Minute), pool, ada) != first {
-		t.Error("15 minutes after the last use it is another cluster")
+		t.Error("15 minutes after the last use the cluster is another, want the same")
 	}
 	if pool.Kept() != 1 {
-		t.Errorf("%d clusters are kept, of which one was asked for lately", pool.Kept())
+		t.Errorf("%d clusters are kept, want the 1 that was asked for lately", pool.Kept())
 	}
 
 	second := get(t, at(t, 45*time.Minute+time.Second), pool, ada)
 	if second == first {
-		t.Error("it is still the same cluster")
+		t.Error("the cluster is still the same, want another")
 	}
 	if second.ID != first.ID {
-		t.Error("the same identity has another ID")
+		t.Errorf("the same identity has the ID %s, want %s", second.ID, first.ID)
 	}
 }
 
@@ -244,7 +244,7 @@ func TestAnExpiredClusterIsNotReturned(t *testing.T) {
 	first := get(t, at(t, 0), pool, ada)
 	get(t, at(t, 14*time.Minute+50*time.Second), pool, clusters.Identity{})
 	if get(t, at(t, 15*time.Minute+10*time.Second), pool, ada) == first {
-		t.Error("it is still the same cluster")
+		t.Error("the cluster is still the same, want another")
 	}
 }
 
@@ -272,7 +272,7 @@ func TestManyAskAtOnce(t *testing.T) {
 	wg.Wait()
 	for n, made := range got {
 		if len(made) != 1 {
-			t.Errorf("identity %d has %d clusters", n, len(made))
+			t.Errorf("identity %d has %d clusters, want 1", n, len(made))
 		}
 	}
 }
@@ -293,7 +293,7 @@ func TestWhatIsSent(t *testing.T) {
 	counted := 0
 	operator := home()
 	operator.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		t.Error("the transport of the operator's own cluster is used")
+		t.Error("the transport of the operator's own cluster is used, want another")
 		return next
 	})
 	pool := &clusters.Pool{Home: operator, Wrap: func(next http.RoundTripper) http.RoundTripper {
@@ -310,7 +310,7 @@ func TestWhatIsSent(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(requests) != 1 || counted != 1 {
-		t.Fatalf("%d requests were made, and %d counted", len(requests), counted)
+		t.Fatalf("%d requests were made and %d counted, want 1 and 1", len(requests), counted)
 	}
 	for name, want := range map[string]string{
 		"User-Agent": "gardener/v1", "Impersonate-User": "ada", "Impersonate-Group": "dev,ops", "Authorization": "",

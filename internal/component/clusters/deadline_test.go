@@ -36,16 +36,16 @@ func TestWhichRequestsHaveADeadline(t *testing.T) {
 			t.Errorf("%s: has a deadline: want %t, got %t", target, want, got)
 		}
 		if left := time.Until(until); got && (left <= 0 || left > clusters.RequestTimeout) {
-			t.Errorf("%s: %s are left", target, left)
+			t.Errorf("%s: the deadline is in %s, want it within %s", target, left, clusters.RequestTimeout)
 		}
 		if got && ctx.Err() != nil {
-			t.Errorf("%s: the answer cannot be read any more: %v", target, ctx.Err())
+			t.Errorf("%s: the answer cannot be read any more (%v), want the context to last", target, ctx.Err())
 		}
 		if err := response.Body.Close(); err != nil {
 			t.Error(err)
 		}
 		if got && ctx.Err() == nil {
-			t.Errorf("%s: the context outlives the answer", target)
+			t.Errorf("%s: the context outlives the answer, want it cancelled", target)
 		}
 	}
 }

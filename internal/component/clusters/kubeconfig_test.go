@@ -107,13 +107,13 @@ func TestRefusedKubeConfigs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, err := (&clusters.Pool{Home: home()}).Get(at(t, 0), clusters.Identity{KubeConfig: tc.kubeconfig})
 			if err == nil {
-				t.Fatal("there is no error")
+				t.Fatalf("the kubeconfig has no error, want %s", tc.want)
 			}
 			if err.Error() != tc.want {
 				t.Errorf("\nwant %s\ngot  %s", tc.want, err)
 			}
 			if strings.Contains(err.Error(), hidden) {
-				t.Error("the error shows what is in the kubeconfig")
+				t.Error("the error shows what is in the kubeconfig, want it hidden")
 			}
 		})
 	}
@@ -156,19 +156,19 @@ func TestAcceptedKubeConfigs(t *testing.T) {
 		config := get(t, at(t, 0), pool, clusters.Identity{KubeConfig: kubeConfig(nil, cluster{"proxy-url": "socks5://proxy:1080"})}).Config
 		proxy, err := config.Proxy(nil)
 		if err != nil || proxy.String() != "socks5://proxy:1080" {
-			t.Errorf("got %v, %v", proxy, err)
+			t.Errorf("the proxy is %v and the error %v, want socks5://proxy:1080 and none", proxy, err)
 		}
 	})
 	t.Run("without verification", func(t *testing.T) {
 		config := get(t, at(t, 0), pool, clusters.Identity{KubeConfig: kubeConfig(nil, cluster{"insecure-skip-tls-verify": true})}).Config
 		if !config.Insecure {
-			t.Error("the server is verified")
+			t.Error("the server is verified, want that it is not")
 		}
 	})
 	t.Run("impersonation of its own", func(t *testing.T) {
 		config := get(t, at(t, 0), pool, clusters.Identity{KubeConfig: kubeConfig(user{"as": "ada", "as-groups": []string{"dev"}}, nil)}).Config
 		if config.Impersonate.UserName != "ada" || len(config.Impersonate.Groups) != 1 {
-			t.Errorf("got %+v", config.Impersonate)
+			t.Errorf("the configuration impersonates %+v, want ada with one group", config.Impersonate)
 		}
 	})
 	t.Run("what is not used may have anything", func(t *testing.T) {
@@ -182,7 +182,7 @@ func TestAcceptedKubeConfigs(t *testing.T) {
 			"users": []any{map[string]any{"name": "u", "user": map[string]any{"exec": map[string]any{"command": "x"}}}},
 		})
 		if config := get(t, at(t, 0), pool, clusters.Identity{KubeConfig: kubeconfig}).Config; config.ExecProvider != nil {
-			t.Error("it would run a program")
+			t.Errorf("the configuration would run the program %v, want none", config.ExecProvider)
 		}
 	})
 }
@@ -215,17 +215,19 @@ func FuzzL7KubeConfig(f *testing.F) {
 			for _, word := range strings.FieldsFunc(string(kubeconfig), func(r rune) bool { return r <= ' ' || strings.ContainsRune(`:"'.,/;`, r) }) {
 				about := strings.Contains(err.Error(), "cannot be used")
 				if len(word) > 5 && !about && strings.Contains(err.Error(), word) && !strings.Contains(refusals, word) {
-					t.Errorf("the error shows %q: %v", word, err)
+					t.Errorf("the error shows %q, want it hidden: %v", word, err)
 				}
 			}
 			return
 		}
 		config := made.Config
 		if config.ExecProvider != nil || config.AuthProvider != nil {
-			t.Error("it would run a program")
+			t.Errorf("the configuration would run a program (%v, %v), want none", config.ExecProvider,
+				config.AuthProvider)
 		}
 		if config.BearerTokenFile != "" || config.CAFile != "" || config.CertFile != "" || config.KeyFile != "" {
-			t.Error("it would read a file")
+			t.Errorf("the configuration would read files (%q, %q, %q, %q), want none", config.BearerTokenFile,
+				config.CAFile, config.CertFile, config.KeyFile)
 		}
 	})
 }

@@ -99,7 +99,7 @@ func TestRotatedKubeConfigsLeaveNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		if pool.Kept() != 1 {
-			t.Fatalf("after %d rotations %d clusters are kept", i, pool.Kept())
+			t.Fatalf("after %d rotations %d clusters are kept, want 1", i, pool.Kept())
 		}
 		// The connection of the former cluster is closed at once, and not when it was idle for long.
 		eventually(t, "connections of former clusters stay open", func() bool {
@@ -128,7 +128,7 @@ func TestADroppedClusterStaysUsable(t *testing.T) {
 	dropped.HTTPClient.CloseIdleConnections()
 	again := get(t, at(t, time.Hour), pool, server.identity("a"))
 	if again == dropped || again.ID != dropped.ID {
-		t.Error("it is not made anew")
+		t.Errorf("the cluster is the dropped one or has the ID %s, want a new one with the ID %s", again.ID, dropped.ID)
 	}
 }
 
@@ -188,10 +188,10 @@ func TestAClusterThatHangs(t *testing.T) {
 	took := time.Since(began)
 	failed := wantUnreachable(t, err, "does not answer in time")
 	if took < limit || took > 10*limit {
-		t.Errorf("it took %s, the limit is %s", took, limit)
+		t.Errorf("the request took %s, want %s to ten times as long", took, limit)
 	}
 	if failed.RetryAfter <= 0 || failed.RetryAfter > time.Second {
-		t.Errorf("it is asked again after %s", failed.RetryAfter)
+		t.Errorf("the next request is due after %s, want within a second", failed.RetryAfter)
 	}
 	asked := server.requests.Load()
 	var wg sync.WaitGroup
@@ -204,7 +204,7 @@ func TestAClusterThatHangs(t *testing.T) {
 	}
 	wg.Wait()
 	if more := server.requests.Load() - asked; more != 0 {
-		t.Errorf("it was asked %d times before it was due", more)
+		t.Errorf("there are %d requests before one is due, want none", more)
 	}
 
 	// It answers again.
@@ -215,7 +215,8 @@ func TestAClusterThatHangs(t *testing.T) {
 	}
 	before := server.requests.Load()
 	if err := made.Reachability.Check(t.Context()); err != nil || server.requests.Load() != before {
-		t.Errorf("a cluster that answers is asked: %v", err)
+		t.Errorf("the check of a cluster that answers ends with %v after %d requests, want no error and none", err,
+			server.requests.Load()-before)
 	}
 }
 
@@ -261,13 +262,13 @@ func TestProblems(t *testing.T) {
 			made := get(t, at(t, 0), &clusters.Pool{}, tc.identity)
 			_, first := made.Discovery().ServerVersion()
 			if first == nil {
-				t.Fatal("it answers")
+				t.Fatal("the cluster answers, want an error")
 			}
 			err := made.Reachability.Check(t.Context())
 			wantUnreachable(t, err, tc.want)
 			for _, err := range []error{first, err} {
 				if strings.Contains(err.Error(), hidden) {
-					t.Errorf("the error shows what is secret: %v", err)
+					t.Errorf("the error shows what is secret, want it hidden: %v", err)
 				}
 			}
 		})
@@ -289,7 +290,7 @@ func TestACallerThatGivesUp(t *testing.T) {
 	}
 	if response, err := made.HTTPClient.Do(request); err == nil {
 		_ = response.Body.Close()
-		t.Fatal("there is an answer")
+		t.Fatal("the request has an answer, want an error")
 	}
 	if err := made.Reachability.Check(t.Context()); err != nil {
 		t.Error(err)

@@ -117,20 +117,21 @@ func TestTheMapperCanBeReset(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := api.asked(); !slices.Equal(got, []string{"/apis/example.com/v1alpha1/namespaces/default/things/x"}) {
-		t.Errorf("a type that is known cost the requests %q", got)
+		t.Errorf("the requests for a type that is known are %q, want the one for the object", got)
 	}
 
 	api.serve("thingies", false, "v1")
 	meta.MaybeResetRESTMapper(mapper)
 	if got := api.asked(); len(got) != 0 {
-		t.Errorf("the reset made the requests %q", got)
+		t.Errorf("the requests of the reset are %q, want none", got)
 	}
 	mapping, err := mapper.RESTMapping(things)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if mapping.Resource.Version != "v1" || mapping.Resource.Resource != "thingies" || mapping.Scope.Name() != meta.RESTScopeNameRoot {
-		t.Errorf("got the mapping %v in scope %s", mapping.Resource, mapping.Scope.Name())
+		t.Errorf("the mapping is %v in scope %s, want the thingies of v1 in scope root", mapping.Resource,
+			mapping.Scope.Name())
 	}
 	if _, err := mapper.RESTMapping(things, "v1alpha1"); !meta.IsNoMatchError(err) {
 		t.Errorf("the old version: want no match, got %v", err)
@@ -142,7 +143,7 @@ func TestTheMapperCanBeReset(t *testing.T) {
 	// The same version, elsewhere: it is the client that has to forget.
 	api.serve("things", true, "v1")
 	if err := read("v1"); err == nil {
-		t.Error("the client knows by itself where the type is served, so this test shows nothing")
+		t.Error("the client knows by itself where the type is served, want an error, or the test shows nothing")
 	}
 	meta.MaybeResetRESTMapper(mapper)
 	if err := read("v1"); err != nil {
@@ -180,13 +181,13 @@ func TestTheMapperLearnsFromADefinition(t *testing.T) {
 	}
 	const place = "/apis/example.com/v1/namespaces/default/things/x"
 	if got := api.asked(); !slices.Equal(got, []string{place}) {
-		t.Errorf("a type that was learned cost the requests %q", got)
+		t.Errorf("the requests for a type that was learned are %q, want %q alone", got, place)
 	}
 	meta.MaybeResetRESTMapper(mapper)
 	if err := read(); err != nil {
 		t.Fatal(err)
 	}
 	if got := api.asked(); len(got) < 2 || got[len(got)-1] != place {
-		t.Errorf("after a reset came the requests %q", got)
+		t.Errorf("the requests after a reset are %q, want several, the last one %q", got, place)
 	}
 }

@@ -126,7 +126,7 @@ func newRig(t *testing.T, kind string, policy manifest.Options) *rig {
 	r.crd.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
 	t.Cleanup(func() {
 		if err := c.Delete(context.Background(), r.crd.DeepCopy()); client.IgnoreNotFound(err) != nil {
-			t.Errorf("could not clean up: %v", err)
+			t.Errorf("the clean-up ends with %v, want the definition deleted", err)
 		}
 	})
 	return r
@@ -222,7 +222,7 @@ func (r *rig) leaveFence(before string) {
 		return nil
 	})
 	if !foreign.Fenced(r.live(), prefix+"/"+foreign.AnnotationFence) {
-		r.Fatalf("the fence is not noted: %v", r.live().Annotations)
+		r.Fatalf("the annotations are %v, want the fence noted", r.live().Annotations)
 	}
 }
 
@@ -231,10 +231,10 @@ func (r *rig) assertOpen() {
 	r.Helper()
 	crd := r.live()
 	if rules := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.XValidations; len(rules) > 0 || crd.DeletionTimestamp != nil {
-		r.Fatalf("the rules are %v, deleted at %v", rules, crd.DeletionTimestamp)
+		r.Fatalf("the rules are %v and the definition is deleted at %v, want neither", rules, crd.DeletionTimestamp)
 	}
 	if note := crd.Annotations[prefix+"/fence"]; note != "" {
-		r.Errorf("the note is left: %s", note)
+		r.Errorf("the note of the fence is %s, want none", note)
 	}
 	r.eventually(r.create)
 }
@@ -259,16 +259,17 @@ func TestFenceOfATypeThatStays(t *testing.T) {
 
 			report, err := r.run(false, r.crd)
 			if err != nil || r.lifts != 1 {
-				t.Fatalf("lifted %d times: %v, %+v", r.lifts, err, report.Plan.Obstacles)
+				t.Fatalf("the fence was lifted %d times, want 1: %v, %+v", r.lifts, err, report.Plan.Obstacles)
 			}
 			r.assertOpen()
 			r.converge(false, r.crd)
 			version := r.live().ResourceVersion
 			if _, err := r.run(false, r.crd); err != nil || r.writes != 0 || r.lifts != 0 {
-				t.Errorf("%d writes and %d lifts for nothing: %v", r.writes, r.lifts, err)
+				t.Errorf("there are %d writes and %d lifts, want none: %v", r.writes, r.lifts, err)
 			}
 			if r.live().ResourceVersion != version {
-				t.Error("the definition was written for nothing")
+				t.Errorf("the resource version is %s, want %s: the definition was written for nothing",
+					r.live().ResourceVersion, version)
 			}
 		})
 	}
@@ -283,7 +284,7 @@ func TestFenceOfATypeThatIsLeftBehind(t *testing.T) {
 	r.converge(true)
 	r.assertOpen()
 	if owner := r.live().Labels[prefix+"/owner-id"]; owner != "" {
-		t.Errorf("it is still owned by %s", owner)
+		t.Errorf("the owner is %s, want none", owner)
 	}
 }
 
@@ -299,20 +300,23 @@ func TestFenceThatIsRefused(t *testing.T) {
 		begin := time.Now().Add(r.later)
 		report, err := r.run(true)
 		if err != nil || len(report.Plan.Obstacles) != 1 || !strings.HasSuffix(report.Plan.Obstacles[0].Message, words) {
-			t.Fatalf("try %d: %v, %+v", i, err, report.Plan.Obstacles)
+			t.Fatalf("try %d: the error is %v and the obstacles are %+v, want none and one that ends with %q", i, err,
+				report.Plan.Obstacles, words)
 		}
 		if r.writes != 1 {
-			t.Errorf("try %d: %d writes", i, r.writes)
+			t.Errorf("try %d: there are %d writes, want 1", i, r.writes)
 		}
 		delay := report.RetryAt.Sub(begin)
 		if delay < minutes*time.Minute || delay > minutes*time.Minute+20*time.Second {
-			t.Errorf("try %d: the next one is after %v", i, delay)
+			t.Errorf("try %d: the next one is after %v, want %d minutes, and at most 20 seconds more", i, delay,
+				minutes)
 		}
 		r.later += minutes*time.Minute - 20*time.Second
 		again, err := r.run(true)
 		if err != nil || r.writes != 0 || !again.RetryAt.Equal(report.RetryAt) ||
 			!strings.HasSuffix(again.Plan.Obstacles[0].Message, words) {
-			t.Errorf("after try %d: %d writes, %v, %+v", i, r.writes, err, again.Plan.Obstacles)
+			t.Errorf("after try %d there are %d writes, the error %v and the obstacles %+v, want none, none and as before",
+				i, r.writes, err, again.Plan.Obstacles)
 		}
 		r.later += 40 * time.Second
 	}
@@ -328,10 +332,10 @@ func TestRefusalDoesNotOutliveTheDefinition(t *testing.T) {
 	r.converge(false, r.crd)
 	r.refuse, r.memory = true, &engine.Memory{}
 	if _, err := r.run(true); err != nil || r.writes != 1 {
-		t.Fatalf("%d writes: %v", r.writes, err)
+		t.Fatalf("there are %d writes, want 1: %v", r.writes, err)
 	}
 	if _, err := r.run(true); err != nil || r.writes != 0 {
-		t.Errorf("%d writes: %v", r.writes, err)
+		t.Errorf("there are %d writes, want none: %v", r.writes, err)
 	}
 	live := r.live()
 	live.Spec.Names.ShortNames = []string{"ed"}
@@ -339,11 +343,11 @@ func TestRefusalDoesNotOutliveTheDefinition(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := r.run(true); err != nil || r.writes != 1 {
-		t.Errorf("after the change: %d writes: %v", r.writes, err)
+		t.Errorf("after the change there are %d writes, want 1: %v", r.writes, err)
 	}
 	r.memory = nil
 	if _, err := r.run(true); err != nil || r.writes != 1 {
-		t.Errorf("in a new process: %d writes: %v", r.writes, err)
+		t.Errorf("in a new process there are %d writes, want 1: %v", r.writes, err)
 	}
 	r.refuse = false
 	r.converge(true)

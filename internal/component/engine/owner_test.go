@@ -18,7 +18,7 @@ func TestOwner(t *testing.T) {
 	}
 	id := engine.OwnerID(text)
 	if len(id) != 52 || len(validation.IsValidLabelValue(id)) > 0 {
-		t.Errorf("%q is no label value of 52 characters", id)
+		t.Errorf("the ID is %q, want a label value of 52 characters", id)
 	}
 	if got, want := engine.OwnerText(kind, types.NamespacedName{Namespace: "team", Name: "main"}, "east", "1-2"), "Platform.platform.example.com/team/main/east/1-2"; got != want {
 		t.Errorf("in another cluster the owner is %q, not %q", got, want)
@@ -31,10 +31,10 @@ func TestOwner(t *testing.T) {
 	}
 	for _, other := range others {
 		if engine.OwnerID(other) == id {
-			t.Errorf("%q has the ID of %q", other, text)
+			t.Errorf("%q has the ID of %q, want another", other, text)
 		}
 	}
 	if got := engine.OwnerText(schema.GroupKind{Kind: "ConfigMap"}, types.NamespacedName{Name: "main"}, "", "1"); got != "ConfigMap//main/1" {
-		t.Errorf("the owner without group and namespace is %q", got)
+		t.Errorf(`the owner without group and namespace is %q, want "ConfigMap//main/1"`, got)
 	}
 }

@@ -60,7 +60,7 @@ func TestCauses(t *testing.T) {
 				t.Errorf("got  %q\nwant %q", got, test.want)
 			}
 			if long := causeOf(fmt.Errorf("%s: %w", strings.Repeat("x", 1000), test.err)); len(long) > maxCause {
-				t.Errorf("%d bytes", len(long))
+				t.Errorf("the cause has %d bytes, want at most %d", len(long), maxCause)
 			}
 		})
 	}
@@ -74,7 +74,8 @@ func FuzzCauses(f *testing.F) {
 			Name: "a", Causes: []metav1.StatusCause{{Field: "f", Message: cause}},
 		}}}
 		if got := causeOf(err); len(got) > maxCause || got != causeOf(err) {
-			t.Errorf("%q", got)
+			t.Errorf("the cause is %q (%d bytes), want the same each time and at most %d bytes", got, len(got),
+				maxCause)
 		}
 	})
 }

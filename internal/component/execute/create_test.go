@@ -31,7 +31,7 @@ data: {a: "1"}
 	answer := b.create(o)
 	live := b.live(o)
 	if answer.GetUID() == "" || answer.GetUID() != live.GetUID() {
-		t.Errorf("the answer has the UID %q, the object %q", answer.GetUID(), live.GetUID())
+		t.Errorf("the answer has the UID %q and the object %q, want the same one", answer.GetUID(), live.GetUID())
 	}
 	for key, want := range map[string]string{"app": "web", ownerLabel: myID} {
 		if got := live.GetLabels()[key]; got != want {
@@ -44,10 +44,10 @@ data: {a: "1"}
 		}
 	}
 	if got := managersOf(live); len(got) != 1 || got[0] != prefix+" Update v1" {
-		t.Errorf("the managers are %v", got)
+		t.Errorf("the managers are %v, want [%s]", got, prefix+" Update v1")
 	}
 	if !equal(o.Object, before.Object) {
-		t.Error("the manifest was changed")
+		t.Errorf("the manifest was changed to %v, want %v", o.Object, before.Object)
 	}
 }
 
@@ -60,18 +60,19 @@ func TestCreateWhatExists(t *testing.T) {
 	result := b.run(op)
 	var exists *execute.ExistsError
 	if !errors.As(result.Err, &exists) || exists.Key != op.Key {
-		t.Fatalf("got the error %v", result.Err)
+		t.Fatalf("the error is %v, want an ExistsError for %s", result.Err, op.Key)
 	}
 	b.wantText(result.Err, "unable to create ConfigMap NS/x: ConfigMap NS/x exists already")
 	if result.Object == nil || result.Object.GetUID() != other.GetUID() ||
 		result.Object.GetLabels()[ownerLabel] != otherID {
-		t.Errorf("got the object %v", result.Object)
+		t.Errorf("the object is %v, want the one with the UID %s of %s", result.Object, other.GetUID(), otherID)
 	}
 	if got := b.requests.Total(); got != 2 {
-		t.Errorf("made %d requests:\n%s", got, b.requests)
+		t.Errorf("there are %d requests, want 2:\n%s", got, b.requests)
 	}
 	if b.live(o).GetResourceVersion() != other.GetResourceVersion() {
-		t.Error("the object was written")
+		t.Errorf("the object was written: resource version %s, want %s", b.live(o).GetResourceVersion(),
+			other.GetResourceVersion())
 	}
 }
 
@@ -90,10 +91,10 @@ func TestCreateWhatVanishes(t *testing.T) {
 	b.put(configMap)
 	o := b.desire(configMap, "d1")
 	if result := b.run(operation(plan.ActionCreate, o)); result.Err != nil || result.Object == nil {
-		t.Fatalf("got the error %v", result.Err)
+		t.Fatalf("the object is %v and the error %v, want an object and no error", result.Object, result.Err)
 	}
 	if b.live(o).GetLabels()[ownerLabel] != myID {
-		t.Error("the object there is not ours")
+		t.Errorf("the object there has the owner %q, want %q", b.live(o).GetLabels()[ownerLabel], myID)
 	}
 }
 
@@ -112,13 +113,13 @@ func TestCreateWhoseAnswerIsLost(t *testing.T) {
 	o := b.desire(configMap, "d1")
 	result := b.run(operation(plan.ActionCreate, o))
 	if !apierrs.IsTimeout(result.Err) || result.Object != nil {
-		t.Fatalf("got the error %v, and the object %v", result.Err, result.Object)
+		t.Fatalf("the error is %v and the object %v, want a timeout and no object", result.Err, result.Object)
 	}
 	lost = false
 	result = b.run(operation(plan.ActionCreate, o))
 	var exists *execute.ExistsError
 	if !errors.As(result.Err, &exists) || result.Object.GetLabels()[ownerLabel] != myID {
-		t.Errorf("got the error %v, and the object %v", result.Err, result.Object)
+		t.Errorf("the error is %v and the object %v, want an ExistsError and our object", result.Err, result.Object)
 	}
 }
 
@@ -131,7 +132,7 @@ func TestCreateThatHasToWait(t *testing.T) {
 		Key: plan.Key{Kind: "ConfigMap", Namespace: "nowhere", Name: "x"}})
 	var namespace *execute.NamespaceError
 	if !errors.As(result.Err, &namespace) || errors.As(result.Err, &wait) {
-		t.Errorf("got the error %v for a namespace that does not exist", result.Err)
+		t.Errorf("for a namespace that does not exist the error is %v, want a NamespaceError", result.Err)
 	}
 	b.wantText(result.Err, "unable to create ConfigMap nowhere/x: the namespace nowhere does not exist")
 
@@ -143,14 +144,15 @@ func TestCreateThatHasToWait(t *testing.T) {
 	result = b.run(operation(plan.ActionCreate, o))
 	if !errors.As(result.Err, &wait) || wait.TypeMissing || wait.Namespace != gone.GetName() ||
 		!apierrs.IsForbidden(result.Err) {
-		t.Errorf("got the error %v for a namespace that is being deleted", result.Err)
+		t.Errorf("for a namespace that is being deleted the error is %v, want a WaitError for %s that is forbidden",
+			result.Err, gone.GetName())
 	}
 	b.wantText(result.Err, "unable to create ConfigMap going-NS/x: the namespace going-NS is being deleted")
 
 	o = b.desire(`{apiVersion: nobody.example.com/v1, kind: Thing, metadata: {name: x}}`, "d1")
 	result = b.run(operation(plan.ActionCreate, o))
 	if !errors.As(result.Err, &wait) || !wait.TypeMissing {
-		t.Errorf("got the error %v for a type that is not served", result.Err)
+		t.Errorf("for a type that is not served the error is %v, want a WaitError for a missing type", result.Err)
 	}
 	b.wantText(result.Err, "unable to create Thing NS/x: the API server does not serve the type")
 }
@@ -167,7 +169,7 @@ func TestCreateOfTypeThatWasRemoved(t *testing.T) {
 	result := b.run(operation(plan.ActionCreate, o))
 	var wait *execute.WaitError
 	if !errors.As(result.Err, &wait) || !wait.TypeMissing {
-		t.Errorf("got the error %v", result.Err)
+		t.Errorf("the error is %v, want a WaitError for a missing type", result.Err)
 	}
 }
 
@@ -190,7 +192,8 @@ func TestCreateThatCannotRead(t *testing.T) {
 	read = apierrs.NewForbidden(configMaps, "x", errors.New("because"))
 	result := b.run(op)
 	if !errors.As(result.Err, &exists) || !apierrs.IsForbidden(result.Err) || result.Object != nil || creates != 1 {
-		t.Errorf("got the error %v, and the object %v, after %d creates", result.Err, result.Object, creates)
+		t.Errorf("the error is %v and the object %v after %d creates, want a forbidden ExistsError and none after 1",
+			result.Err, result.Object, creates)
 	}
 	b.wantText(result.Err,
 		"unable to create ConfigMap NS/x: ConfigMap NS/x exists already, and cannot be read: "+
@@ -198,6 +201,7 @@ func TestCreateThatCannotRead(t *testing.T) {
 	read, creates = apierrs.NewNotFound(configMaps, "x"), 0
 	result = b.run(op)
 	if !errors.As(result.Err, &exists) || result.Object != nil || creates != 5 {
-		t.Errorf("got the error %v, and the object %v, after %d creates", result.Err, result.Object, creates)
+		t.Errorf("the error is %v and the object %v after %d creates, want an ExistsError and no object after 5",
+			result.Err, result.Object, creates)
 	}
 }

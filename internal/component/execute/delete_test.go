@@ -38,14 +38,14 @@ func TestDelete(t *testing.T) {
 			delete(b.executor.Objects, keyOf(o))
 		}
 		if b.do(operation(action, o), 1).Gone {
-			t.Errorf("%s: the object counts as gone, which is not known", action)
+			t.Errorf("%s: the object counts as gone, want that it does not, for it is not known", action)
 		}
 		b.absent(o)
 		if p := options.PropagationPolicy; p == nil || *p != metav1.DeletePropagationBackground {
-			t.Errorf("%s: the dependents were treated by %v", action, p)
+			t.Errorf("%s: the dependents were treated by %v, want %s", action, p, metav1.DeletePropagationBackground)
 		}
 		if !b.do(operation(action, o), 1).Gone {
-			t.Errorf("%s: the object does not count as gone", action)
+			t.Errorf("%s: the object does not count as gone, want that it does", action)
 		}
 	}
 }
@@ -57,11 +57,11 @@ func TestDeleteOfWhatLingers(t *testing.T) {
 	o.SetUID(b.create(o).GetUID())
 	for range 2 {
 		if b.do(operation(plan.ActionDelete, o), 1).Gone {
-			t.Error("the object counts as gone")
+			t.Error("the object counts as gone, want that it does not")
 		}
 	}
 	if b.live(o).GetDeletionTimestamp() == nil {
-		t.Error("the object is not being deleted")
+		t.Error("the object is not being deleted, want a deletion timestamp")
 	}
 }
 
@@ -70,7 +70,7 @@ func TestDeleteOfTypeThatIsNotServed(t *testing.T) {
 	o := b.object(`{apiVersion: nobody.example.com/v1, kind: Thing, metadata: {name: x, uid: "1"}}`)
 	for _, action := range append(removals, plan.ActionOrphan) {
 		if result := b.run(operation(action, o)); result.Err != nil || !result.Gone {
-			t.Errorf("%s: got the error %v, and gone is %t", action, result.Err, result.Gone)
+			t.Errorf("%s: the error is %v and gone is %t, want no error and true", action, result.Err, result.Gone)
 		}
 	}
 }
@@ -90,11 +90,12 @@ func TestDeleteConflicts(t *testing.T) {
 	o.SetUID(b.create(o).GetUID())
 	conflicts = 1000
 	if result := b.run(operation(plan.ActionDelete, o)); !isConflict(result.Err) || result.Gone || calls != 5 {
-		t.Errorf("got the error %v after %d calls", result.Err, calls)
+		t.Errorf("the error is %v and gone is %t after %d calls, want a conflict and false after 5", result.Err,
+			result.Gone, calls)
 	}
 	conflicts, calls = 4, 0
 	if result := b.run(operation(plan.ActionDelete, o)); result.Err != nil || calls != 5 {
-		t.Errorf("got the error %v after %d calls", result.Err, calls)
+		t.Errorf("the error is %v after %d calls, want none after 5", result.Err, calls)
 	}
 	b.absent(o)
 	calls = 0
@@ -118,10 +119,10 @@ func TestDeleteWhoseAnswerIsLost(t *testing.T) {
 	result := b.run(op)
 	b.wantText(result.Err, "unable to delete ConfigMap NS/x to create it anew: the answer was lost")
 	if result.Gone {
-		t.Error("the object counts as gone")
+		t.Error("the object counts as gone, want that it does not")
 	}
 	if result := b.run(op); result.Err != nil || !result.Gone {
-		t.Errorf("got the error %v, and gone is %t", result.Err, result.Gone)
+		t.Errorf("the error is %v and gone is %t, want no error and true", result.Err, result.Gone)
 	}
 }
 
@@ -144,7 +145,8 @@ func TestOrphan(t *testing.T) {
 		t.Errorf("got the data %v, want %v", got, want)
 	}
 	if result.Gone || result.Object == nil || result.Object.GetResourceVersion() != live.GetResourceVersion() {
-		t.Errorf("got the object %v, and gone is %t", result.Object, result.Gone)
+		t.Errorf("the object is %v and gone is %t, want the resource version %s and false", result.Object, result.Gone,
+			live.GetResourceVersion())
 	}
 	// Once more, there is nothing to do.
 	b.do(operation(plan.ActionOrphan, o), 1)
@@ -154,10 +156,11 @@ func TestOrphanOfWhatIsNotOurs(t *testing.T) {
 	b := newBench(t)
 	there := b.put(configMap, ownedBy(otherID, otherOwner))
 	if b.do(operation(plan.ActionOrphan, there), 1).Gone {
-		t.Error("the object counts as gone")
+		t.Error("the object counts as gone, want that it does not")
 	}
 	if b.live(there).GetResourceVersion() != there.GetResourceVersion() {
-		t.Error("the object was written")
+		t.Errorf("the object was written: resource version %s, want %s", b.live(there).GetResourceVersion(),
+			there.GetResourceVersion())
 	}
 }
 
@@ -179,10 +182,10 @@ func TestOrphanRace(t *testing.T) {
 			`{"metadata":{"labels":{"`+ownerLabel+`":"`+otherID+`"},"annotations":{"`+ownerNote+`":"`+otherOwner+`"}}}`)
 	}
 	if result := b.run(operation(plan.ActionOrphan, o)); result.Err != nil || result.Gone {
-		t.Errorf("got the error %v, and gone is %t", result.Err, result.Gone)
+		t.Errorf("the error is %v and gone is %t, want no error and false", result.Err, result.Gone)
 	}
 	if live := b.live(o); live.GetLabels()[ownerLabel] != otherID || live.GetAnnotations()[ownerNote] != otherOwner {
-		t.Errorf("got the metadata %v", live.Object["metadata"])
+		t.Errorf("the metadata are %v, want the owner %s (%s)", live.Object["metadata"], otherID, otherOwner)
 	}
 	b.patch(t.Context(), o, "another", `{"metadata":{"labels":{"`+ownerLabel+`":"`+myID+`"}}}`)
 	disturb = func(ctx context.Context, o client.Object) {
@@ -191,7 +194,7 @@ func TestOrphanRace(t *testing.T) {
 		}
 	}
 	if result := b.run(operation(plan.ActionOrphan, o)); result.Err != nil || !result.Gone {
-		t.Errorf("got the error %v, and gone is %t", result.Err, result.Gone)
+		t.Errorf("the error is %v and gone is %t, want no error and true", result.Err, result.Gone)
 	}
 }
 
@@ -204,7 +207,8 @@ func TestOrphanOfWhatIsFenced(t *testing.T) {
 	b.executor.Guard = g
 	b.wantText(b.run(operation(plan.ActionOrphan, o)).Err, "unable to orphan ConfigMap NS/x: because")
 	if b.live(o).GetLabels()[ownerLabel] != myID {
-		t.Error("the marks are gone, and the fence is not")
+		t.Errorf("the fence is there, and the label of the owner is %q, want %q", b.live(o).GetLabels()[ownerLabel],
+			myID)
 	}
 	for _, fenced := range []bool{true, false} {
 		b.patch(t.Context(), o, "us", `{"metadata":{"labels":{"`+ownerLabel+`":"`+myID+`"}}}`)
@@ -220,7 +224,7 @@ func TestOrphanOfWhatIsFenced(t *testing.T) {
 			t.Errorf("fenced %t: the guard was asked %q, want %q", fenced, got, want)
 		}
 		if b.live(o).GetLabels()[ownerLabel] != "" {
-			t.Errorf("fenced %t: the marks are left", fenced)
+			t.Errorf("fenced %t: the label of the owner is %q, want none", fenced, b.live(o).GetLabels()[ownerLabel])
 		}
 	}
 }
@@ -286,7 +290,7 @@ func TestTypes(t *testing.T) {
 			b.executor.Guard = g
 			result := b.run(operation(action, o))
 			if result.Err != nil || !equal(result.Use, g.use) || result.Gone {
-				t.Errorf("%s: got %+v", action, result)
+				t.Errorf("%s: the result is %+v, want the use %+v, no error and not gone", action, result, g.use)
 			}
 			if got, want := strings.Join(g.calls, "\n"), "delete "+keyOf(o).String()+" u"; got != want {
 				t.Errorf("%s: the guard was asked %q, want %q", action, got, want)
@@ -299,16 +303,16 @@ func TestTypes(t *testing.T) {
 		b.wantText(b.run(operation(plan.ActionPurge, o)).Err,
 			"unable to purge "+keyOf(o).String()+": types and namespaces are not purged")
 		if len(g.calls) != 0 {
-			t.Errorf("the guard was asked %v", g.calls)
+			t.Errorf("the guard was asked %v, want no question", g.calls)
 		}
 		b.executor.Guard = nil
 		for _, action := range []plan.Action{plan.ActionDelete, plan.ActionCheck} {
 			if b.run(operation(action, o)).Err == nil {
-				t.Errorf("%s: without guard, there was no error", action)
+				t.Errorf("%s: there is no error without a guard, want one", action)
 			}
 		}
 		if got := b.requests.Total(); got != 0 {
-			t.Errorf("made %d requests:\n%s", got, b.requests)
+			t.Errorf("there are %d requests, want none:\n%s", got, b.requests)
 		}
 	}
 }
@@ -331,7 +335,7 @@ func TestAPIServiceNeedsNoGuard(t *testing.T) {
 		b.absent(there)
 	}
 	if len(g.calls) != 0 {
-		t.Errorf("the guard was asked %v", g.calls)
+		t.Errorf("the guard was asked %v, want no question", g.calls)
 	}
 }
 
@@ -346,11 +350,11 @@ func TestCheck(t *testing.T) {
 	pattern.Pattern, none.Pattern = 1, 2
 	for _, op := range []plan.Operation{check, pattern} {
 		if result := b.run(op); result.Err != nil || !equal(result.Use, g.use) {
-			t.Errorf("got %+v", result)
+			t.Errorf("the result is %+v, want the use %+v and no error", result, g.use)
 		}
 	}
 	if b.run(none).Err == nil {
-		t.Error("no error for a pattern that is not there")
+		t.Error("there is no error for a pattern that is not there, want one")
 	}
 	b.executor.Fence(t.Context(), []execute.Result{{Operation: check}, {Operation: pattern}}, true)
 	b.executor.Fence(t.Context(), []execute.Result{{Operation: check}, {Operation: pattern}}, false)
@@ -377,10 +381,12 @@ func TestDeleteAgain(t *testing.T) {
 	b.do(operation(plan.ActionDelete, o), 1)
 	restored := b.put(configMap, ownedBy(myID, myOwner))
 	if result := b.run(operation(plan.ActionDelete, o)); result.Err != nil || !result.Gone {
-		t.Errorf("the one that is gone: got the error %v, and gone is %t", result.Err, result.Gone)
+		t.Errorf("the one that is gone: the error is %v and gone is %t, want no error and true", result.Err,
+			result.Gone)
 	}
 	if b.live(o).GetUID() != restored.GetUID() {
-		t.Error("the restored object was deleted in the place of the one that is gone")
+		t.Errorf("the restored object has the UID %s, want %s: it was deleted in the place of the one that is gone",
+			b.live(o).GetUID(), restored.GetUID())
 	}
 	o.SetUID(restored.GetUID())
 	b.do(operation(plan.ActionDelete, o), 1)
@@ -408,15 +414,15 @@ func TestTypeWhoseForeignInstancesDoNotMatter(t *testing.T) {
 		record.IgnoreForeignInstances = test.ignore
 		b.executor.Records[keyOf(there)], g.calls = record, nil
 		if result := b.run(operation(test.action, there)); result.Err != nil || len(g.calls) != test.asked {
-			t.Errorf("%s (%t): got the error %v, and the guard was asked %q", test.action, test.ignore, result.Err,
-				g.calls)
+			t.Errorf("%s (%t): the error is %v and the guard was asked %q, want no error and %d questions",
+				test.action, test.ignore, result.Err, g.calls, test.asked)
 		}
 		live := named(there)
 		if err := b.Get(t.Context(), client.ObjectKeyFromObject(there), live); test.asked == 1 &&
 			(err != nil || live.GetDeletionTimestamp() != nil) {
-			t.Errorf("%s (%t): it was deleted (%v)", test.action, test.ignore, err)
+			t.Errorf("%s (%t): the object was deleted (%v), want it there", test.action, test.ignore, err)
 		} else if test.asked == 0 && err == nil && live.GetDeletionTimestamp() == nil {
-			t.Errorf("%s (%t): it was not deleted", test.action, test.ignore)
+			t.Errorf("%s (%t): the object was not deleted, want it gone or being deleted", test.action, test.ignore)
 		}
 	}
 }
@@ -441,18 +447,21 @@ func TestOrphanThatFails(t *testing.T) {
 	o := b.desire(configMap, "d1")
 	o.SetUID(b.create(o).GetUID())
 	if result := b.run(operation(plan.ActionOrphan, o)); !isConflict(result.Err) || result.Gone || patches != 5 {
-		t.Errorf("got the error %v after %d patches", result.Err, patches)
+		t.Errorf("the error is %v and gone is %t after %d patches, want a conflict and false after 5", result.Err,
+			result.Gone, patches)
 	}
 	read, patches = apierrs.NewForbidden(configMaps, "x", errors.New("because")), 0
 	result := b.run(operation(plan.ActionOrphan, o))
 	b.wantText(result.Err, `unable to orphan ConfigMap NS/x: forbidden: because`)
 	if result.Gone || patches != 0 || b.live(o).GetLabels()[ownerLabel] != myID {
-		t.Errorf("gone is %t, after %d patches", result.Gone, patches)
+		t.Errorf("gone is %t after %d patches, and the owner is %q, want false after none, and %q", result.Gone,
+			patches, b.live(o).GetLabels()[ownerLabel], myID)
 	}
 	// What cannot be read is not written either.
 	for _, action := range []plan.Action{plan.ActionApply, plan.ActionAdopt, plan.ActionReplace} {
 		if result := b.run(operation(action, o)); !apierrs.IsForbidden(result.Err) || result.Gone {
-			t.Errorf("%s: got the error %v", action, result.Err)
+			t.Errorf("%s: the error is %v and gone is %t, want a forbidden one and false", action, result.Err,
+				result.Gone)
 		}
 	}
 }

@@ -35,12 +35,12 @@ func TestKeyedListsAreThoseOfTheSchemas(t *testing.T) {
 	}
 	for list := range want {
 		if !got[list] {
-			t.Errorf("missing: %s", list)
+			t.Errorf("the lists lack %s, want all of the schemas", list)
 		}
 	}
 	for list := range got {
 		if !want[list] && !strings.Contains(list, ".spec []") && !strings.HasSuffix(list, "template.spec []") {
-			t.Errorf("not in the schemas: %s", list)
+			t.Errorf("the list %s is not in the schemas, want only those of the schemas", list)
 		}
 	}
 }
@@ -105,7 +105,7 @@ func TestDuplicatesAreThoseOfServerSideApply(t *testing.T) {
 			}
 			_, refused := converter.ObjectToTyped(runtime.Object(object))
 			if (refused != nil) != (err != nil) {
-				t.Errorf("server-side apply says %v", refused)
+				t.Errorf("server-side apply says %v and the check %v, want both to refuse or to accept", refused, err)
 			}
 		})
 	}

@@ -46,14 +46,14 @@ func TestErrorsContainNoSecret(t *testing.T) {
 			}
 			for e := err; e != nil; e = errors.Unwrap(e) {
 				if strings.Contains(fmt.Sprintf("%v %+v %#v", e, e, e), "HUSH") {
-					t.Errorf("%s of %s: the error contains it: %v", action, spec, e)
+					t.Errorf("%s of %s: the error contains the secret, want it without: %v", action, spec, e)
 				}
 			}
 			var status apierrs.APIStatus
 			if !errors.As(err, &status) {
-				t.Errorf("%s of %s: the error does not wrap the answer: %v", action, spec, err)
+				t.Errorf("%s of %s: the error wraps no answer of the API server, want one: %v", action, spec, err)
 			} else if got := fmt.Sprintf("%+v", status.Status()); strings.Contains(got, "HUSH") {
-				t.Errorf("%s of %s: the answer contains it: %s", action, spec, got)
+				t.Errorf("%s of %s: the answer contains the secret, want it without: %s", action, spec, got)
 			}
 		}
 	}
@@ -63,7 +63,7 @@ func TestErrorsContainNoSecret(t *testing.T) {
 			"the details are withheld, as they may quote what is secret "+
 			"(update-policy: recreate deletes the object and creates it anew)")
 	if !apierrs.IsInvalid(err) {
-		t.Errorf("the error is not known as one: %v", err)
+		t.Errorf("the error is %v, want an invalid one", err)
 	}
 }
 
@@ -116,7 +116,7 @@ func TestConnectionErrors(t *testing.T) {
 		b.wantText(err,
 			"unable to create ConfigMap NS/x: there was no answer from the API server: read: connection reset by peer")
 		if !errors.Is(err, syscall.ECONNRESET) {
-			t.Error("the cause is lost")
+			t.Errorf("the error is %v, want it to wrap %v", err, syscall.ECONNRESET)
 		}
 	}
 }

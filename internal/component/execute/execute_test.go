@@ -41,14 +41,14 @@ func TestNonsenseIsNoPanic(t *testing.T) {
 			for _, uid := range []types.UID{"", "1"} {
 				op := plan.Operation{Action: action, Key: key, Version: "v1", UID: uid, Pattern: -1}
 				if result := b.run(op); result.Err == nil && action != plan.ActionCreate {
-					t.Errorf("%s: %s was done", name, action)
+					t.Errorf("%s: %s was done, want an error", name, action)
 				}
 			}
 		}
 	}
 	b.executor.Objects[plan.Key{}] = &manifest.Object{}
 	if b.run(plan.Operation{}).Err == nil || b.run(plan.Operation{Action: plan.ActionCreate}).Err == nil {
-		t.Error("an empty operation was done")
+		t.Error("an empty operation was done, want an error")
 	}
 }
 
@@ -76,22 +76,23 @@ func TestRun(t *testing.T) {
 	stage := b.creations(40)
 	results := b.executor.Run(t.Context(), stage)
 	if len(results) != len(stage.Operations) {
-		t.Fatalf("got %d results", len(results))
+		t.Fatalf("there are %d results, want %d", len(results), len(stage.Operations))
 	}
 	for i, result := range results {
 		if result.Operation != stage.Operations[i] {
-			t.Errorf("result %d is for %s", i, result.Operation.Key)
+			t.Errorf("result %d is for %s, want %s", i, result.Operation.Key, stage.Operations[i].Key)
 		}
 		if failed := result.Err != nil; failed != (i == 3) {
-			t.Errorf("operation %d: got the error %v", i, result.Err)
+			t.Errorf("operation %d has the error %v, want one for operation 3 alone", i, result.Err)
 		}
 		if i != 3 && result.Object.GetName() != stage.Operations[i].Key.Name {
-			t.Errorf("operation %d: got the object %s", i, result.Object.GetName())
+			t.Errorf("operation %d has the object %s, want %s", i, result.Object.GetName(),
+				stage.Operations[i].Key.Name)
 		}
 	}
 	b.wantText(results[3].Err, "unable to create ConfigMap NS/x3: Internal error occurred: because")
 	if got := b.executor.Run(t.Context(), plan.Stage{}); len(got) != 0 {
-		t.Errorf("no operations have %d results", len(got))
+		t.Errorf("no operations have %d results, want none", len(got))
 	}
 }
 
@@ -143,17 +144,18 @@ func TestRunCancelled(t *testing.T) {
 	b.executor.Parallel = 1
 	results := b.executor.Run(ctx, b.creations(4))
 	if calls != 1 || results[0].Err != nil {
-		t.Errorf("%d operations were begun; the first one failed with %v", calls, results[0].Err)
+		t.Errorf("%d operations were begun and the first one ended with %v, want 1 without an error", calls,
+			results[0].Err)
 	}
 	for i, result := range results[1:] {
 		if !errors.Is(result.Err, context.Canceled) {
-			t.Errorf("operation %d: got the error %v", i+1, result.Err)
+			t.Errorf("operation %d has the error %v, want %v", i+1, result.Err, context.Canceled)
 		}
 	}
 	b.wantText(results[3].Err, "unable to create ConfigMap NS/x3: context canceled")
 	failed := b.executor.EnsureNamespaces(ctx, []string{b.namespace})
 	if !errors.Is(failed[b.namespace], context.Canceled) {
-		t.Errorf("got the error %v", failed[b.namespace])
+		t.Errorf("the error is %v, want %v", failed[b.namespace], context.Canceled)
 	}
 }
 

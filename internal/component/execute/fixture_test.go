@@ -138,7 +138,7 @@ func (b *bench) run(op plan.Operation) execute.Result {
 	b.Helper()
 	results := b.executor.Run(b.Context(), plan.Stage{Operations: []plan.Operation{op}})
 	if len(results) != 1 {
-		b.Fatalf("got %d results of one operation", len(results))
+		b.Fatalf("there are %d results of one operation, want 1", len(results))
 	}
 	return results[0]
 }
@@ -228,7 +228,7 @@ func named(o client.Object) *unstructured.Unstructured {
 func (b *bench) absent(o client.Object) {
 	b.Helper()
 	if err := b.Get(b.Context(), client.ObjectKeyFromObject(o), named(o)); !apierrs.IsNotFound(err) {
-		b.Errorf("%s is still there (%v)", o.GetName(), err)
+		b.Errorf("%s is still there (%v), want it gone", o.GetName(), err)
 	}
 }
 
@@ -277,7 +277,7 @@ func wantStale(t testing.TB, result execute.Result, replaced bool) {
 			replaced)
 	}
 	if !result.Gone {
-		t.Errorf("%s: the object counts as being there", result.Operation.Action)
+		t.Errorf("%s: the object counts as being there, want it gone", result.Operation.Action)
 	}
 }
 

@@ -46,7 +46,7 @@ func TestIgnoredFields(t *testing.T) {
 			o := b.desire(deployment, "d1", ignoring("/spec/replicas", "/spec/paused"))
 			created := b.create(o)
 			if got := number(created, "spec", "replicas"); got != 2 {
-				t.Fatalf("created with %d replicas", got)
+				t.Fatalf("the object was created with %d replicas, want 2", got)
 			}
 			b.autoscale(t.Context(), o, "7")
 			b.patch(t.Context(), o, "somebody", `{"spec":{"minReadySeconds":9,"paused":true}}`)
@@ -58,13 +58,13 @@ func TestIgnoredFields(t *testing.T) {
 			}
 			live := b.live(o)
 			if got := number(live, "spec", "replicas"); got != 7 {
-				t.Errorf("got %d replicas", got)
+				t.Errorf("there are %d replicas, want 7", got)
 			}
 			if got := number(live, "spec", "minReadySeconds"); got != 1 {
-				t.Errorf("a field that is not ignored is %d", got)
+				t.Errorf("a field that is not ignored is %d, want 1", got)
 			}
 			if got, _, _ := unstructured.NestedBool(live.Object, "spec", "paused"); !got {
-				t.Error("an ignored field that is not desired is gone")
+				t.Errorf("the ignored field spec.paused, which is not desired, is %t, want true", got)
 			}
 			b.do(op, 2)
 		})
@@ -81,7 +81,7 @@ func TestIgnoredFieldThatIsGone(t *testing.T) {
 	for _, action := range []plan.Action{plan.ActionApply, plan.ActionReplace} {
 		b.do(operation(action, o), 2)
 		if got := dataOf(b.live(o)); len(got) != 1 {
-			t.Errorf("%s: got the data %v", action, got)
+			t.Errorf("%s: the data are %v, want one value", action, got)
 		}
 	}
 }
@@ -94,7 +94,7 @@ func TestIgnoredFieldThatIsDropped(t *testing.T) {
 	o.SetUID(created.GetUID())
 	b.do(operation(plan.ActionApply, o), 3)
 	if got := dataOf(b.live(o)); len(got) != 2 || got["b"] != "2" || got["c"] != "3" {
-		t.Errorf("got the data %v", got)
+		t.Errorf("the data are %v, want two values: b is 2, c is 3", got)
 	}
 }
 
@@ -122,10 +122,10 @@ func TestIgnoredFieldRace(t *testing.T) {
 			o := b.desire(deployment, "d1", ignoring("/spec/replicas"))
 			o.SetUID(b.create(o).GetUID())
 			if result := b.run(operation(action, o)); result.Err != nil || calls != 2 {
-				t.Fatalf("got the error %v after %d calls", result.Err, calls)
+				t.Fatalf("the error is %v after %d calls, want none after 2", result.Err, calls)
 			}
 			if got := number(b.live(o), "spec", "replicas"); got != 9 {
-				t.Errorf("got %d replicas", got)
+				t.Errorf("there are %d replicas, want 9", got)
 			}
 		})
 	}
@@ -165,7 +165,7 @@ func TestWithIgnored(t *testing.T) {
 				t.Errorf("got %v, want %v", got, want)
 			}
 			if !equal(content, parse(t, test.content)) || !equal(live, parse(t, test.live)) {
-				t.Error("an argument was changed")
+				t.Errorf("the arguments are now %v and %v, want %s and %s", content, live, test.content, test.live)
 			}
 		})
 	}

@@ -110,7 +110,7 @@ func TestMerge(t *testing.T) {
 				t.Errorf("got (changed: %t)\n%v\nwant\n%v", changed, texts(got), texts(want))
 			}
 			if !equal(texts(before), texts(test.before)) {
-				t.Error("the argument was changed")
+				t.Errorf("the argument is now %v, want %v", texts(before), texts(test.before))
 			}
 		})
 	}

@@ -27,7 +27,7 @@ func TestEnsureNamespacesAtTheSameTime(t *testing.T) {
 	wait.Wait()
 	for _, errs := range failed {
 		if len(errs) != 0 {
-			t.Errorf("got the errors %v", errs)
+			t.Errorf("the errors are %v, want none", errs)
 		}
 	}
 	o := b.desire(`{apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: `+name+`}}`, "d1")
@@ -46,19 +46,19 @@ func TestEnsureNamespaces(t *testing.T) {
 	failed := b.executor.EnsureNamespaces(t.Context(), []string{fresh, going, b.namespace, "NOT_ONE", fresh,
 		"default", "kube-system", "kube-public", "kube-node-lease"})
 	if got := b.requests.Total(); got != 4 {
-		t.Errorf("made %d requests:\n%s", got, b.requests)
+		t.Errorf("there are %d requests, want 4:\n%s", got, b.requests)
 	}
 	var wait *execute.WaitError
 	if len(failed) != 2 || failed["NOT_ONE"] == nil || !errors.As(failed[going], &wait) || wait.Namespace != going {
-		t.Errorf("got the errors %v", failed)
+		t.Errorf("the errors are %v, want one for NOT_ONE, and a WaitError for %s", failed, going)
 	}
 	b.wantText(failed[going], "unable to create Namespace going-NS: the namespace going-NS is being deleted")
 	live := b.live(b.object(`{apiVersion: v1, kind: Namespace, metadata: {name: ` + fresh + `}}`))
 	if len(live.GetAnnotations()) != 0 || live.GetLabels()[ownerLabel] != "" {
-		t.Errorf("the namespace is not bare: %v", live.Object["metadata"])
+		t.Errorf("the namespace has the metadata %v, want neither annotations nor an owner", live.Object["metadata"])
 	}
 	if failed := b.executor.EnsureNamespaces(t.Context(), nil); len(failed) != 0 {
-		t.Errorf("got the errors %v", failed)
+		t.Errorf("the errors are %v, want none", failed)
 	}
 }
 
@@ -79,6 +79,6 @@ func TestEnsureNamespacesWithoutPermission(t *testing.T) {
 	var wait *execute.WaitError
 	if len(failed) != 2 || !apierrs.IsForbidden(failed["nowhere"]) || errors.As(failed["nowhere"], &wait) ||
 		!errors.As(failed[going], &wait) {
-		t.Errorf("got the errors %v", failed)
+		t.Errorf("the errors are %v, want a forbidden one for nowhere, and a WaitError for %s", failed, going)
 	}
 }

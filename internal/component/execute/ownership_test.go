@@ -61,7 +61,8 @@ func TestAdopt(t *testing.T) {
 						result := b.run(op)
 						wantOwner(t, result, test.ownership)
 						if result.Gone || b.live(o).GetResourceVersion() != there.GetResourceVersion() {
-							t.Error("the object was written, or counts as gone")
+							t.Errorf("gone is %t and the resource version %s, want false and %s", result.Gone,
+								b.live(o).GetResourceVersion(), there.GetResourceVersion())
 						}
 						return
 					}
@@ -76,7 +77,8 @@ func TestAdopt(t *testing.T) {
 					}
 					if live.GetLabels()[ownerLabel] != myID || live.GetAnnotations()[ownerNote] != myOwner ||
 						live.GetUID() != there.GetUID() || len(live.GetFinalizers()) != 1 {
-						t.Errorf("got the metadata %v", live.Object["metadata"])
+						t.Errorf("the metadata are %v, want the owner %s (%s), the UID %s and one finalizer",
+							live.Object["metadata"], myID, myOwner, there.GetUID())
 					}
 				})
 			}
@@ -138,7 +140,7 @@ func TestAdoptionRace(t *testing.T) {
 			o.SetUID(there.GetUID())
 			wantOwner(t, b.run(operation(plan.ActionAdopt, o)), plan.Foreign)
 			if b.live(o).GetLabels()[ownerLabel] != otherID {
-				t.Error("the object was taken from the other component")
+				t.Errorf("the owner is %q, want the other component %q", b.live(o).GetLabels()[ownerLabel], otherID)
 			}
 		})
 	}
@@ -173,11 +175,13 @@ func TestRecreateOfWhatIsAdopted(t *testing.T) {
 				continue
 			}
 			if result.Err != nil || calls != 2 {
-				t.Fatalf("%s, %s: got the error %v after %d calls", test.name, policy, result.Err, calls)
+				t.Fatalf("%s, %s: the error is %v after %d calls, want none after 2", test.name, policy, result.Err,
+					calls)
 			}
 			b.absent(o)
 			if created := b.create(o); created.GetUID() == there.GetUID() || created.GetLabels()[ownerLabel] != myID {
-				t.Errorf("%s, %s: got the metadata %v", test.name, policy, created.Object["metadata"])
+				t.Errorf("%s, %s: the metadata are %v, want another UID than %s and the owner %s", test.name, policy,
+					created.Object["metadata"], there.GetUID(), myID)
 			}
 			if err := b.Delete(t.Context(), named(o)); err != nil {
 				t.Fatal(err)
@@ -228,7 +232,7 @@ func TestSuccessorAdoptsAnOrphan(t *testing.T) {
 	b.executor.Mark = first
 	b.do(operation(plan.ActionOrphan, o), 1)
 	if got := b.live(o); got.GetLabels()[ownerLabel] != otherID || got.GetUID() != o.GetUID() {
-		t.Errorf("got the metadata %v", got.Object["metadata"])
+		t.Errorf("the metadata are %v, want the owner %s and the UID %s", got.Object["metadata"], otherID, o.GetUID())
 	}
 }
 
@@ -282,20 +286,21 @@ func TestEveryWriteNamesTheUID(t *testing.T) {
 	} {
 		uids = nil
 		if result := b.run(operation(action, o)); !isConflict(result.Err) {
-			t.Errorf("%s: got the error %v", action, result.Err)
+			t.Errorf("%s: the error is %v, want a conflict", action, result.Err)
 		}
 		if len(uids) != 5 {
-			t.Errorf("%s was tried %d times", action, len(uids))
+			t.Errorf("%s was tried %d times, want 5", action, len(uids))
 		}
 		for _, uid := range uids {
 			if uid != string(created.GetUID()) {
-				t.Errorf("%s names the UID %q", action, uid)
+				t.Errorf("%s names the UID %q, want %q", action, uid, created.GetUID())
 			}
 		}
 	}
 	if got := b.live(o); got.GetResourceVersion() != created.GetResourceVersion() ||
 		!maps.Equal(dataOf(got), dataOf(created)) {
-		t.Error("the object was written")
+		t.Errorf("the object was written: resource version %s and data %v, want %s and %v", got.GetResourceVersion(),
+			dataOf(got), created.GetResourceVersion(), dataOf(created))
 	}
 }
 
@@ -314,11 +319,12 @@ func TestAnotherObjectOfTheName(t *testing.T) {
 	}
 	for _, action := range []plan.Action{plan.ActionDelete, plan.ActionPurge, plan.ActionRecreate, plan.ActionOrphan} {
 		if result := b.run(operation(action, o)); result.Err != nil || !result.Gone {
-			t.Errorf("%s: got the error %v, and gone is %t", action, result.Err, result.Gone)
+			t.Errorf("%s: the error is %v and gone is %t, want no error and true", action, result.Err, result.Gone)
 		}
 	}
 	if live := b.live(o); live.GetUID() != there.GetUID() || live.GetResourceVersion() != there.GetResourceVersion() {
-		t.Error("the object was written")
+		t.Errorf("the object was written: UID %s and resource version %s, want %s and %s", live.GetUID(),
+			live.GetResourceVersion(), there.GetUID(), there.GetResourceVersion())
 	}
 	if err := b.Delete(t.Context(), named(o)); err != nil {
 		t.Fatal(err)
@@ -330,7 +336,7 @@ func TestAnotherObjectOfTheName(t *testing.T) {
 	}
 	for _, action := range []plan.Action{plan.ActionDelete, plan.ActionPurge, plan.ActionRecreate, plan.ActionOrphan} {
 		if result := b.run(operation(action, o)); result.Err != nil || !result.Gone {
-			t.Errorf("%s: got the error %v, and gone is %t", action, result.Err, result.Gone)
+			t.Errorf("%s: the error is %v and gone is %t, want no error and true", action, result.Err, result.Gone)
 		}
 	}
 	b.absent(o)
@@ -347,11 +353,12 @@ func TestNoUID(t *testing.T) {
 		plan.ActionRecreate, plan.ActionOrphan, plan.ActionDeleteType,
 	} {
 		if result := b.run(operation(action, o)); result.Err == nil || result.Gone {
-			t.Errorf("%s: got the error %v", action, result.Err)
+			t.Errorf("%s: the error is %v and gone is %t, want an error and false", action, result.Err, result.Gone)
 		}
 	}
 	if b.requests.Total() != 0 || b.live(o).GetResourceVersion() != created.GetResourceVersion() {
-		t.Error("something was done")
+		t.Errorf("there are %d requests and the resource version is %s, want none and %s", b.requests.Total(),
+			b.live(o).GetResourceVersion(), created.GetResourceVersion())
 	}
 }
 
@@ -376,7 +383,7 @@ func TestRelabel(t *testing.T) {
 		result := b.run(op)
 		wantOwner(t, result, plan.Foreign)
 		if !strings.HasSuffix(result.Err.Error(), ": it belongs to the Helm release web/web") {
-			t.Errorf("got the error %v", result.Err)
+			t.Errorf("the error is %v, want that it belongs to the Helm release web/web", result.Err)
 		}
 		b.patch(t.Context(), there, "helm", fmt.Sprintf(helm, "null"))
 		if result := b.run(op); result.Err != nil {
@@ -387,7 +394,7 @@ func TestRelabel(t *testing.T) {
 			return
 		}
 		if live := b.live(o); live.GetLabels()[ownerLabel] != myID || live.GetUID() != there.GetUID() {
-			t.Errorf("got %v", live.Object)
+			t.Errorf("the object is %v, want the owner %s and the UID %s", live.Object, myID, there.GetUID())
 		}
 		if err := b.Delete(t.Context(), named(o)); err != nil {
 			t.Fatal(err)

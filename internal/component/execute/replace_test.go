@@ -21,7 +21,7 @@ func TestReplace(t *testing.T) {
 	o.SetUID(created.GetUID())
 	before := o.DeepCopy()
 	if b.do(operation(plan.ActionReplace, o), 2).Unchanged {
-		t.Error("the object counts as unchanged")
+		t.Error("the object counts as unchanged, want that it was written")
 	}
 	live := b.live(o)
 	if got, want := dataOf(live), map[string]string{"a": "2"}; !maps.Equal(got, want) {
@@ -37,10 +37,10 @@ func TestReplace(t *testing.T) {
 		t.Errorf("got the annotations %v, want %v", got, want)
 	}
 	if !b.do(operation(plan.ActionReplace, o), 2).Unchanged {
-		t.Error("the second time, the object does not count as unchanged")
+		t.Error("the second time, the object does not count as unchanged, want that it does")
 	}
 	if !equal(o.Object, before.Object) {
-		t.Error("the manifest was changed")
+		t.Errorf("the manifest was changed to %v, want %v", o.Object, before.Object)
 	}
 }
 
@@ -93,7 +93,7 @@ func TestReplaceKeepsWhatWasAssigned(t *testing.T) {
 				before, _, _ := unstructured.NestedFieldNoCopy(created.Object, path...)
 				after, _, _ := unstructured.NestedFieldNoCopy(live.Object, path...)
 				if before == nil || !equal(before, after) {
-					t.Errorf("%v is %v, was %v", path, after, before)
+					t.Errorf("%v is %v after the replacement, want %v as before", path, after, before)
 				}
 			}
 		})
@@ -116,18 +116,18 @@ func TestReplaceRace(t *testing.T) {
 	o := b.desire(configMap, "d2")
 	o.SetUID(created.GetUID())
 	if result := b.run(operation(plan.ActionReplace, o)); result.Err != nil || calls != 2 {
-		t.Fatalf("got the error %v after %d calls", result.Err, calls)
+		t.Fatalf("the error is %v after %d calls, want none after 2", result.Err, calls)
 	}
 	live := b.live(o)
 	if got := live.GetFinalizers(); !slices.Equal(got, []string{"example.com/theirs"}) {
-		t.Errorf("got the finalizers %v", got)
+		t.Errorf("the finalizers are %v, want [example.com/theirs]", got)
 	}
 	if got := live.GetLabels(); !maps.Equal(got, map[string]string{ownerLabel: myID}) {
-		t.Errorf("got the labels %v", got)
+		t.Errorf("the labels are %v, want %s=%s alone", got, ownerLabel, myID)
 	}
 	calls, disturbed = 0, 1000
 	if result := b.run(operation(plan.ActionReplace, o)); !isConflict(result.Err) || calls != 5 {
-		t.Errorf("got the error %v after %d calls", result.Err, calls)
+		t.Errorf("the error is %v after %d calls, want a conflict after 5", result.Err, calls)
 	}
 }
 

@@ -164,7 +164,8 @@ func TestWhatIsServedInAnotherVersionIsNotGone(t *testing.T) {
 			result := b.run(operation(action, kept))
 			var waits *execute.WaitError
 			if !errors.As(result.Err, &waits) || !waits.TypeMissing || result.Gone {
-				t.Errorf("%s: got the error %v, and gone is %t", action, result.Err, result.Gone)
+				t.Errorf("%s: the error is %v and gone is %t, want a WaitError for a missing type and false", action,
+					result.Err, result.Gone)
 			}
 		}
 	})
@@ -177,8 +178,8 @@ func TestWhatIsServedInAnotherVersionIsNotGone(t *testing.T) {
 				b.executor = newExecutor(old)
 			}
 			if result := b.run(operation(action, o)); result.Err != nil || result.Gone {
-				t.Errorf("%s by the %s client: got the error %v, and gone is %t", action, which, result.Err,
-					result.Gone)
+				t.Errorf("%s by the %s client: the error is %v and gone is %t, want no error and false", action, which,
+					result.Err, result.Gone)
 			}
 		}
 	}
@@ -190,7 +191,7 @@ func TestWhatIsServedInAnotherVersionIsNotGone(t *testing.T) {
 	for i := range left.Items {
 		item := &left.Items[i]
 		if item.GetName() != "kept" && item.GetLabels()[ownerLabel] != "" {
-			t.Errorf("%s has our marks", item.GetName())
+			t.Errorf("%s has the owner %q, want none", item.GetName(), item.GetLabels()[ownerLabel])
 		}
 		names = append(names, item.GetName())
 	}
@@ -249,11 +250,12 @@ func TestTheServedVersionIsAskedForOnce(t *testing.T) {
 	}
 	for _, result := range b.executor.Run(t.Context(), stage) {
 		if result.Err != nil || result.Gone {
-			t.Errorf("got the error %v, and gone is %t", result.Err, result.Gone)
+			t.Errorf("the error is %v and gone is %t, want no error and false", result.Err, result.Gone)
 		}
 	}
 	if mapper.asked != 1 || deletes["v1"] != 1 || deletes["v2"] != 10 {
-		t.Errorf("asked %d times, and made the requests %v", mapper.asked, deletes)
+		t.Errorf("the mapper was asked %d times and the deletes are %v, want 1 and 1 of v1, 10 of v2", mapper.asked,
+			deletes)
 	}
 }
 
@@ -294,7 +296,7 @@ func TestWhatCannotBeAskedForIsNotGone(t *testing.T) {
 		b.reach()
 		for range 2 {
 			if result := b.run(operation(action, thing)); result.Err == nil || result.Gone {
-				t.Errorf("%s: got the error %v, and gone is %t", action, result.Err, result.Gone)
+				t.Errorf("%s: the error is %v and gone is %t, want an error and false", action, result.Err, result.Gone)
 			}
 		}
 	}

@@ -39,13 +39,13 @@ func TestApplyInOneRequest(t *testing.T) {
 		t.Errorf("got the data %v, want %v", got, want)
 	}
 	if got := b.live(o).GetAnnotations()[digestNote]; got != "d2" {
-		t.Errorf("the digest is %q", got)
+		t.Errorf(`the digest is %q, want "d2"`, got)
 	}
 	if result.Unchanged {
-		t.Error("the object counts as unchanged")
+		t.Error("the object counts as unchanged, want that it was written")
 	}
 	if !equal(o.Object, before.Object) {
-		t.Error("the manifest was changed")
+		t.Errorf("the manifest was changed to %v, want %v", o.Object, before.Object)
 	}
 }
 
@@ -91,13 +91,13 @@ func TestApplyWithoutKnowledge(t *testing.T) {
 	o := b.desire(`{apiVersion: v1, kind: ConfigMap, metadata: {name: x}, data: {a: "1"}}`, "d2")
 	o.SetUID(created.GetUID())
 	if b.do(operation(plan.ActionApply, o), 3).Unchanged {
-		t.Error("the object counts as unchanged")
+		t.Error("the object counts as unchanged, want that it was written")
 	}
 	if got, want := dataOf(b.live(o)), map[string]string{"a": "1"}; !maps.Equal(got, want) {
 		t.Errorf("got the data %v, want %v", got, want)
 	}
 	if !b.do(operation(plan.ActionApply, o), 2).Unchanged {
-		t.Error("the object does not count as unchanged")
+		t.Error("the object does not count as unchanged, want that it does")
 	}
 	b.executor.Managed = func(plan.Key) []metav1.ManagedFieldsEntry { return nil }
 	b.do(operation(plan.ActionApply, o), 2)
@@ -178,10 +178,10 @@ func TestApplyLeavesWhatTheServerFilledIn(t *testing.T) {
 			b.do(operation(plan.ActionApply, o), 3)
 			live := b.live(o)
 			if live.GetLabels()["old"] != "" {
-				t.Error("the old label is still there")
+				t.Errorf("the label old is still %q, want none", live.GetLabels()["old"])
 			}
 			if !test.check(created, live) {
-				t.Errorf("got\n%v\nfrom\n%v", live.Object, created.Object)
+				t.Errorf("the object is\n%v\nwant what the server filled in kept from\n%v", live.Object, created.Object)
 			}
 		})
 	}
@@ -218,7 +218,7 @@ func (b *bench) defaults() {
 			return
 		}
 	}
-	b.Fatal("admission does not set classes")
+	b.Fatal("admission sets no classes after 100 tries, want it to set both")
 }
 
 // Fields that were applied in another version of the type are removed too.
@@ -238,7 +238,7 @@ func TestApplyInAnotherVersion(t *testing.T) {
 	b.do(operation(plan.ActionApply, o), 3)
 	live := b.live(o)
 	if got := live.GetLabels(); len(got) != 1 {
-		t.Errorf("got the labels %v", got)
+		t.Errorf("the labels are %v, want one", got)
 	}
 	if got, want := managersOf(live), []string{prefix + " Apply autoscaling/v2"}; !slices.Equal(got, want) {
 		t.Errorf("the managers are %v, want %v", got, want)
@@ -260,7 +260,7 @@ func TestOverride(t *testing.T) {
 	b.nothingToMerge()
 	b.do(op, 1)
 	if got := dataOf(b.live(o)); len(got) != 5 {
-		t.Errorf("without override, the data are %v", got)
+		t.Errorf("without override, the data are %v, want five values", got)
 	}
 	op.Override = true
 	b.do(op, 3)
@@ -273,10 +273,10 @@ func TestOverride(t *testing.T) {
 		t.Errorf("got the annotations %v, want %v", got, want)
 	}
 	if got := live.GetFinalizers(); len(got) != 1 {
-		t.Errorf("got the finalizers %v", got)
+		t.Errorf("the finalizers are %v, want one", got)
 	}
 	if !b.do(op, 2).Unchanged {
-		t.Error("the second time, the object does not count as unchanged")
+		t.Error("the second time, the object does not count as unchanged, want that it does")
 	}
 }
 
@@ -295,7 +295,7 @@ func TestOverrideLeavesFinalizers(t *testing.T) {
 		t.Errorf("got the data %v, want %v", got, want)
 	}
 	if got := live.GetFinalizers(); !slices.Equal(got, []string{"example.com/theirs"}) {
-		t.Errorf("got the finalizers %v", got)
+		t.Errorf("the finalizers are %v, want [example.com/theirs]", got)
 	}
 }
 
@@ -317,16 +317,17 @@ func TestApplyConflicts(t *testing.T) {
 	o.SetUID(created.GetUID())
 	b.requests.Reset()
 	if result := b.run(operation(plan.ActionApply, o)); result.Err != nil || calls != 5 {
-		t.Errorf("got the error %v after %d calls", result.Err, calls)
+		t.Errorf("the error is %v after %d calls, want none after 5", result.Err, calls)
 	}
 	if got := b.requests.Total(); got != 5 {
-		t.Errorf("the object was not looked at after each conflict, and so not known to be the one that is meant:\n%s",
-			b.requests)
+		t.Errorf("there are %d requests, want 5, with a look at the object after each conflict:\n%s",
+			got, b.requests)
 	}
 	conflicts, calls = 1000, 0
 	result := b.run(operation(plan.ActionApply, o))
 	if !isConflict(result.Err) || result.Gone || calls != 5 {
-		t.Errorf("got the error %v after %d calls", result.Err, calls)
+		t.Errorf("the error is %v and gone is %t after %d calls, want a conflict and false after 5", result.Err,
+			result.Gone, calls)
 	}
 }
 
@@ -348,14 +349,14 @@ func TestMergeConflict(t *testing.T) {
 	o := b.desire(`{apiVersion: v1, kind: ConfigMap, metadata: {name: x}, data: {a: "1"}}`, "d2")
 	o.SetUID(created.GetUID())
 	if result := b.run(operation(plan.ActionApply, o)); result.Err != nil || calls != 2 {
-		t.Fatalf("got the error %v after %d calls", result.Err, calls)
+		t.Fatalf("the error is %v after %d calls, want none after 2", result.Err, calls)
 	}
 	live := b.live(o)
 	if got, want := dataOf(live), map[string]string{"a": "1", "theirs": "1"}; !maps.Equal(got, want) {
 		t.Errorf("got the data %v, want %v", got, want)
 	}
 	if got := managersOf(live); len(got) != 2 {
-		t.Errorf("the managers are %v", got)
+		t.Errorf("the managers are %v, want two", got)
 	}
 }
 
@@ -377,7 +378,7 @@ func TestCrashAfterMerge(t *testing.T) {
 	o.SetUID(created.GetUID())
 	b.wantText(b.run(operation(plan.ActionApply, o)).Err, "unable to apply ConfigMap NS/x: crash")
 	if got := b.live(o); len(dataOf(got)) != 2 || got.GetAnnotations()[digestNote] != "d1" {
-		t.Errorf("got %v", got.Object)
+		t.Errorf("the object is %v, want two values of data and the digest d1", got.Object)
 	}
 	crash = false
 	b.do(operation(plan.ActionApply, o), 2)
@@ -412,11 +413,11 @@ func TestWritesHoldWhatWasGenerated(t *testing.T) {
 	}
 	for _, content := range sent {
 		if _, ok := content["status"]; ok || !equal(content["spec"], o.Object["spec"]) {
-			t.Errorf("sent %v", content)
+			t.Errorf("the write sent %v, want no status and the spec %v", content, o.Object["spec"])
 		}
 	}
 	if len(sent) != 2 {
-		t.Errorf("sent %d times", len(sent))
+		t.Errorf("there were %d writes, want 2", len(sent))
 	}
 }
 
@@ -437,11 +438,11 @@ func TestApplyLeavesWhatOthersSet(t *testing.T) {
 	b.do(operation(plan.ActionApply, o), 3)
 	live := b.live(o)
 	if got := number(live, "spec", "replicas"); got != 7 {
-		t.Errorf("got %d replicas", got)
+		t.Errorf("there are %d replicas, want 7", got)
 	}
 	if live.GetLabels()["mesh"] != "1" || live.GetAnnotations()["mesh"] != "1" ||
 		field(live, "spec", "template", "metadata", "annotations", "inject") != "yes" {
-		t.Errorf("got %v", live.Object)
+		t.Errorf("the object is %v, want the label, the annotation and the template annotation of others", live.Object)
 	}
 
 	name := "hook-" + b.namespace
@@ -470,7 +471,7 @@ func TestApplyLeavesWhatOthersSet(t *testing.T) {
 	webhook := webhooks[0].(map[string]any)
 	if bundle, _, _ := unstructured.NestedString(webhook, "clientConfig", "caBundle"); bundle != "Cg==" ||
 		webhook["failurePolicy"] != "Fail" {
-		t.Errorf("the webhook is %v", webhook)
+		t.Errorf("the webhook is %v, want the bundle Cg== and the policy Fail", webhook)
 	}
 }
 
@@ -502,7 +503,7 @@ func TestBusyObjectsAreNoConflict(t *testing.T) {
 	b.do(operation(plan.ActionDelete, o), 1)
 	b.absent(o)
 	if beats != 2 {
-		t.Errorf("the object was changed %d times in between", beats)
+		t.Errorf("the object was changed %d times in between, want 2", beats)
 	}
 }
 
@@ -517,6 +518,6 @@ func TestReplaceWritesWhatIsDesiredOfAssignedFields(t *testing.T) {
 	o.SetUID(created.GetUID())
 	// That is refused, and not hidden.
 	if result := b.run(operation(plan.ActionReplace, o)); !apierrs.IsInvalid(result.Err) {
-		t.Errorf("got the error %v", result.Err)
+		t.Errorf("the error is %v, want an invalid one", result.Err)
 	}
 }

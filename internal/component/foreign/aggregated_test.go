@@ -112,7 +112,7 @@ func aggregate(t *testing.T, group string, served bool) *backend {
 	create(t, service)
 	t.Cleanup(func() {
 		if err := live(t).Delete(context.Background(), service); client.IgnoreNotFound(err) != nil {
-			t.Errorf("could not clean up: %v", err)
+			t.Errorf("the clean-up ends with %v, want the service deleted", err)
 		}
 	})
 	return b

@@ -81,10 +81,10 @@ func TestCheckPattern(t *testing.T) {
 	}
 	// The client's mapper asks once as well.
 	if discoveries > 2 {
-		t.Errorf("the cluster was discovered %d times: %v", discoveries, requests.Counts())
+		t.Errorf("the cluster was discovered %d times, want at most 2: %v", discoveries, requests.Counts())
 	}
 	if n := requests.Writes(); n != 0 {
-		t.Errorf("%d writes", n)
+		t.Errorf("there are %d writes, want none", n)
 	}
 }
 
@@ -143,6 +143,6 @@ func TestBrokenAPI(t *testing.T) {
 	create(t, instance(crd, plane.Namespace(t), "theirs", ""))
 	use, err = g.CheckPattern(t.Context(), plan.Pattern{Group: "*", Kind: "Quern"})
 	if err != nil || use.State != plan.ForeignBlocking {
-		t.Errorf("%+v, %v", use, err)
+		t.Errorf("the use is %+v and the error %v, want %v and none", use, err, plan.ForeignBlocking)
 	}
 }

@@ -37,17 +37,17 @@ func TestFenceHoldsOffCreationOnly(t *testing.T) {
 	t.Run("creation is refused", func(t *testing.T) {
 		err := c.Create(t.Context(), instance(crd, namespace, "late", ""))
 		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), fenceText) {
-			t.Errorf("create: %v", err)
+			t.Errorf("the create ends with %v, want it refused with %q", err, fenceText)
 		}
 		err = c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(instance(crd, namespace, "late", "")),
 			client.FieldOwner("them"))
 		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), fenceText) {
-			t.Errorf("apply: %v", err)
+			t.Errorf("the apply ends with %v, want it refused with %q", err, fenceText)
 		}
 		assertFences(t, crd, 1)
 		if rules := stored(t, crd).Spec.Versions[0].Schema.OpenAPIV3Schema.XValidations; len(rules) != 3 ||
 			rules[1] != author {
-			t.Errorf("the author's rules are not kept: %v", rules)
+			t.Errorf("the rules are %v, want three, the second one that of the author", rules)
 		}
 	})
 	t.Run("an instance can be updated and deleted", func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestFenceHoldsOffCreationOnly(t *testing.T) {
 			t.Errorf("removal of the finalizer: %v", err)
 		}
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(mine), mine); !apierrors.IsNotFound(err) {
-			t.Errorf("it is still there: %v", err)
+			t.Errorf("the read of the instance ends with %v, want it gone", err)
 		}
 	})
 	t.Run("done once", func(t *testing.T) {
@@ -75,7 +75,7 @@ func TestFenceHoldsOffCreationOnly(t *testing.T) {
 		assertUse(t, use, err, none)
 		// The second check is made again.
 		if requests.Writes() != 0 || requests.Total() != 3 {
-			t.Errorf("requests: %v", requests.Counts())
+			t.Errorf("the requests are %v, want 3 and no write", requests.Counts())
 		}
 	})
 	t.Run("lifted", func(t *testing.T) {
@@ -84,15 +84,16 @@ func TestFenceHoldsOffCreationOnly(t *testing.T) {
 		}
 		after := stored(t, crd)
 		if diff := cmp.Diff(before.Spec, after.Spec); diff != "" {
-			t.Errorf("the definition is not as before: %s", diff)
+			t.Errorf("the definition is not as before (-want +got): %s", diff)
 		}
 		if _, found := after.Annotations[annotation]; found {
-			t.Errorf("the annotation is left: %v", after.Annotations)
+			t.Errorf("the annotation %s is left in %v, want none", annotation, after.Annotations)
 		}
 		eventuallyCreates(t, instance(crd, namespace, "late", ""))
 		requests.Reset()
 		if err := g.Lift(t.Context(), keyOf(crd)); err != nil || requests.Writes() != 0 {
-			t.Errorf("lifted twice: %v, %v", err, requests.Counts())
+			t.Errorf("a second lift ends with %v and the requests %v, want no error and no write", err,
+				requests.Counts())
 		}
 	})
 }
@@ -124,12 +125,12 @@ func TestFenceIsRepaired(t *testing.T) {
 	assertFences(t, crd, 3)
 	if fresh := stored(t, crd); !strings.HasSuffix(fresh.Annotations[annotation],
 		fmt.Sprintf("/%d", fresh.Generation)) {
-		t.Errorf("generation %d is not proven: %s", fresh.Generation, fresh.Annotations[annotation])
+		t.Errorf("generation %d has the proof %s, want its own", fresh.Generation, fresh.Annotations[annotation])
 	}
 	for i, v := range stored(t, crd).Spec.Versions {
 		rules := v.Schema.OpenAPIV3Schema.XValidations
 		if rules[0].Message != fenceText || len(rules) != []int{1, 2, 1}[i] {
-			t.Errorf("%s has %v", v.Name, rules)
+			t.Errorf("%s has the rules %v, want %d, the first one ours", v.Name, rules, []int{1, 2, 1}[i])
 		}
 		err := live(t).Create(t.Context(), func() client.Object {
 			object := instance(crd, plane.Namespace(t), "late", "")
@@ -137,7 +138,7 @@ func TestFenceIsRepaired(t *testing.T) {
 			return object
 		}())
 		if v.Served && (err == nil || !strings.Contains(err.Error(), fenceText)) {
-			t.Errorf("creation in %s: %v", v.Name, err)
+			t.Errorf("the creation in %s ends with %v, want it refused with %q", v.Name, err, fenceText)
 		}
 	}
 }
@@ -175,15 +176,17 @@ func TestApplyLiftsTheFence(t *testing.T) {
 		return false
 	}
 	if owns("platform.example.com") || !owns("platform.example.com-fence") {
-		t.Error("the fence does not own the versions")
+		t.Errorf("the versions are owned by the component: %t, by the fence: %t, want the fence alone",
+			owns("platform.example.com"), owns("platform.example.com-fence"))
 	}
 	apply()
 	// The annotation stays, but records another generation.
 	if n := fences(stored(t, manifest)); n != 0 {
-		t.Errorf("%d versions are fenced", n)
+		t.Errorf("%d versions are fenced, want none", n)
 	}
 	if !owns("platform.example.com") || owns("platform.example.com-fence") {
-		t.Error("the versions are not taken back")
+		t.Errorf("the versions are owned by the component: %t, by the fence: %t, want the component alone",
+			owns("platform.example.com"), owns("platform.example.com-fence"))
 	}
 }
 
@@ -238,7 +241,7 @@ func TestFenceThatCannotBeLifted(t *testing.T) {
 	assertUse(t, use, err, none)
 	touches = 1000
 	if err := g.Lift(t.Context(), keyOf(crd)); !apierrors.IsConflict(err) {
-		t.Errorf("the error is %v", err)
+		t.Errorf("the error is %v, want a conflict", err)
 	}
 	assertFences(t, crd, 1)
 	touches = 4

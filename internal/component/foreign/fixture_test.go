@@ -193,7 +193,7 @@ func installNew(t testing.TB, crd *apiextensionsv1.CustomResourceDefinition) {
 func uninstall(t testing.TB, crd *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
 	if err := live(t).Delete(context.Background(), crd.DeepCopy()); client.IgnoreNotFound(err) != nil {
-		t.Errorf("could not clean up: %v", err)
+		t.Errorf("the clean-up ends with %v, want the definition deleted", err)
 	}
 }
 
@@ -259,16 +259,16 @@ func assertFences(t testing.TB, crd *apiextensionsv1.CustomResourceDefinition, w
 	t.Helper()
 	fresh := stored(t, crd)
 	if fresh == nil {
-		t.Fatalf("%s is gone", crd.Name)
+		t.Fatalf("%s is gone, want it stored", crd.Name)
 	}
 	if got := fences(fresh); got != want {
 		t.Errorf("%d versions are fenced, not %d", got, want)
 	}
 	if got := foreign.Fenced(fresh, annotation); got != (want > 0) {
-		t.Errorf("it says that it is fenced: %v: %s", got, fresh.Annotations[annotation])
+		t.Errorf("that the definition is fenced is %v, want %v: %s", got, want > 0, fresh.Annotations[annotation])
 	}
 	if len(fresh.Finalizers) > 0 && fresh.DeletionTimestamp == nil {
-		t.Errorf("the definition has finalizers: %v", fresh.Finalizers)
+		t.Errorf("the definition has the finalizers %v, want none", fresh.Finalizers)
 	}
 }
 

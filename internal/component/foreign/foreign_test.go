@@ -18,17 +18,17 @@ func TestCheckOfWhatIsGoneOrDefinesNoTypes(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := deleteOne(t.Context(), g, gone, ""); err == nil {
-		t.Error("deleted without a UID")
+		t.Error("the delete without a UID has no error, want one")
 	}
 	other := plan.Key{Kind: "ConfigMap", Namespace: "app", Name: "x"}
 	const want = "ConfigMap app/x: defines no types"
 	if _, err := checkOne(t.Context(), g, other, false); err == nil || err.Error() != want {
-		t.Errorf("the error is %v", err)
+		t.Errorf("the error is %v, want %q", err, want)
 	}
 	if _, err := deleteOne(t.Context(), g, other, "uid"); err == nil || err.Error() != want {
-		t.Errorf("the error is %v", err)
+		t.Errorf("the error is %v, want %q", err, want)
 	}
 	if err := g.Lift(t.Context(), other); err == nil || err.Error() != want {
-		t.Errorf("the error is %v", err)
+		t.Errorf("the error is %v, want %q", err, want)
 	}
 }

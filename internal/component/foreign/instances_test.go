@@ -58,7 +58,7 @@ func TestCheckDistinguishesOwners(t *testing.T) {
 				}
 				assertFences(t, crd, 0)
 				if n := requests.Writes(); n != 0 {
-					t.Errorf("%d writes for nothing: %v", n, requests.Counts())
+					t.Errorf("there are %d writes, want none: %v", n, requests.Counts())
 				}
 			}
 		})
@@ -128,7 +128,7 @@ func TestNamesAreTaken(t *testing.T) {
 	assertGone(t, second)
 	use, err = checkOne(t.Context(), g, keyOf(first), false)
 	if err != nil || use.State != plan.ForeignBlocking {
-		t.Errorf("%+v, %v", use, err)
+		t.Errorf("the use is %+v and the error %v, want %v and none", use, err, plan.ForeignBlocking)
 	}
 }
 

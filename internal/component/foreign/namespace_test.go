@@ -166,7 +166,7 @@ func TestContentsOfANamespace(t *testing.T) {
 			use, err := checkOne(t.Context(), g, namespaceKey(namespace), true)
 			assertUse(t, use, err, test.want)
 			if n := requests.Writes(); n != 0 {
-				t.Errorf("%d writes for nothing: %v", n, requests)
+				t.Errorf("there are %d writes, want none: %v", n, requests)
 			}
 			use, err = deleteOne(t.Context(), g, namespaceKey(namespace), uidOf(t, namespace))
 			assertUse(t, use, err, test.want)
@@ -175,7 +175,7 @@ func TestContentsOfANamespace(t *testing.T) {
 				t.Fatal(err)
 			}
 			if deleted := got.DeletionTimestamp != nil; deleted != (test.want.State == plan.ForeignNone) {
-				t.Errorf("it was deleted: %v", deleted)
+				t.Errorf("that the namespace was deleted is %v, want %v", deleted, !deleted)
 			}
 		})
 	}
@@ -202,7 +202,7 @@ func TestManyObjectsInANamespace(t *testing.T) {
 	use, err := checkOne(t.Context(), g, namespaceKey(namespace), false)
 	assertUse(t, use, err, none)
 	if n := requests.Total(); n > 70 {
-		t.Errorf("%d requests for 1,000 Secrets of ours:\n%s", n, requests)
+		t.Errorf("there are %d requests for 1,000 Secrets of ours, want at most 70:\n%s", n, requests)
 	}
 
 	fill(0, 1000, func(name string) client.Object { return configMapIn(namespace, name, "") })
@@ -213,7 +213,7 @@ func TestManyObjectsInANamespace(t *testing.T) {
 	// One for the namespace, one for each type, two more for pages; one for the owner.
 	t.Logf("%d requests", requests.Total())
 	if n := requests.Total(); n > 40 {
-		t.Errorf("%d requests for 1,000 ConfigMaps of theirs:\n%s", n, requests)
+		t.Errorf("there are %d requests for 1,000 ConfigMaps of theirs, want at most 40:\n%s", n, requests)
 	}
 }
 
@@ -240,7 +240,7 @@ func TestMemoryOfANamespace(t *testing.T) {
 		use, err := deleteOne(t.Context(), g, namespaceKey(namespace), uidOf(t, namespace))
 		assertUse(t, use, err, want)
 		if n := requests.Total(); n > most {
-			t.Errorf("%d requests, more than %d:\n%s", n, most, requests)
+			t.Errorf("there are %d requests, want at most %d:\n%s", n, most, requests)
 		}
 	}
 	check(blocking(2, names(0, 3)...), 100)
@@ -311,7 +311,7 @@ func TestDeleteOfANamespaceThatChanges(t *testing.T) {
 	use, err = deleteOne(t.Context(), g, namespaceKey("absent"), "another")
 	assertUse(t, use, err, none)
 	if n := requests.Writes(); n != 0 {
-		t.Errorf("%d writes: %s", n, requests)
+		t.Errorf("there are %d writes, want none: %s", n, requests)
 	}
 
 	lists := 0
@@ -346,7 +346,7 @@ func TestNamespaceThatCannotBeReadNow(t *testing.T) {
 	})
 	use, err := checkOne(t.Context(), g, namespaceKey(namespace), false)
 	if err == nil || !strings.Contains(err.Error(), "secrets could not be listed") {
-		t.Errorf("the use is %+v, the error %v", use, err)
+		t.Errorf("the use is %+v and the error %v, want that the Secrets could not be listed", use, err)
 	}
 	// What others have is enough.
 	create(t, in(&corev1.ServiceAccount{}, namespace, "theirs", ""))

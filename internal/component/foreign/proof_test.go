@@ -145,11 +145,11 @@ func TestProofOfTheFence(t *testing.T) {
 			assertUse(t, use, err, none)
 			assertFences(t, crd, len(crd.Spec.Versions))
 			if record := stored(t, crd).Annotations[annotation]; !strings.HasPrefix(record, "proven/") {
-				t.Errorf("the proof is not recorded: %q", record)
+				t.Errorf("the record of the proof is %q, want one that begins with proven/", record)
 			}
 			list := listOf(crd)
 			if err := live(t).List(t.Context(), list); err != nil || len(list.Items) != 0 {
-				t.Errorf("the trial has left something behind: %v, %v", list.Items, err)
+				t.Errorf("the trial has left %v (%v), want nothing", list.Items, err)
 			}
 			use, err = deleteOne(t.Context(), g, keyOf(crd), stored(t, crd).UID)
 			assertUse(t, use, err, none)
@@ -187,7 +187,8 @@ func TestProofByAnInstanceThatExists(t *testing.T) {
 	use, err = deleteOne(t.Context(), g, keyOf(crd), stored(t, crd).UID)
 	assertUse(t, use, err, unknown(reason))
 	if got := stored(t, crd).Generation; got != generation || requests.Counts()[patchOf(crd)] != 0 {
-		t.Errorf("the definition was written: %v", requests.Counts())
+		t.Errorf("the generation is %d and the requests are %v, want %d and no write of the definition", got,
+			requests.Counts(), generation)
 	}
 
 	mine := instance(crd, plane.Namespace(t), "mine", ours)
@@ -288,7 +289,8 @@ func TestProofWithAMutatingWebhook(t *testing.T) {
 	use, err = checkOne(t.Context(), g, keyOf(crd), true)
 	assertUse(t, use, err, unknown(reason))
 	if got := stored(t, crd).Generation; got != generation || requests.Counts()[patchOf(crd)] != 0 {
-		t.Errorf("the definition was written: %v", requests.Counts())
+		t.Errorf("the generation is %d and the requests are %v, want %d and no write of the definition", got,
+			requests.Counts(), generation)
 	}
 
 	// The obstacle is gone.

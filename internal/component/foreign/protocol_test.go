@@ -105,7 +105,7 @@ func TestDelete(t *testing.T) {
 	use, err := deleteOne(t.Context(), g, keyOf(crd), uid)
 	assertUse(t, use, err, blocking(0, "Hammer "+namespace+"/theirs"))
 	if n := requests.Writes(); n != 0 {
-		t.Errorf("%d writes: %v", n, requests.Counts())
+		t.Errorf("there are %d writes, want none: %v", n, requests.Counts())
 	}
 	if err := live(t).Delete(t.Context(), theirs); err != nil {
 		t.Fatal(err)
@@ -113,14 +113,14 @@ func TestDelete(t *testing.T) {
 	use, err = deleteOne(t.Context(), g, keyOf(crd), "another")
 	assertUse(t, use, err, none)
 	if n := requests.Writes(); n != 0 {
-		t.Errorf("%d writes to what is not meant: %v", n, requests.Counts())
+		t.Errorf("there are %d writes to what is not meant, want none: %v", n, requests.Counts())
 	}
 
 	use, err = deleteOne(t.Context(), g, keyOf(crd), uid)
 	assertUse(t, use, err, none)
 	fresh := stored(t, crd)
 	if fresh == nil || fresh.DeletionTimestamp == nil {
-		t.Fatalf("the definition is not being deleted, or has not waited for an instance with a finalizer: %v", fresh)
+		t.Fatalf("the definition is %v, want it being deleted and waiting for the instance with a finalizer", fresh)
 	}
 
 	// It is being deleted already, so it is only checked.
@@ -133,7 +133,7 @@ func TestDelete(t *testing.T) {
 		t.Error(err)
 	}
 	if n := requests.Writes(); n != 0 {
-		t.Errorf("%d writes: %v", n, requests.Counts())
+		t.Errorf("there are %d writes, want none: %v", n, requests.Counts())
 	}
 	eventuallyNil(t, func() error {
 		if err := live(t).Get(context.Background(), client.ObjectKeyFromObject(mine), mine); err != nil {
@@ -159,7 +159,7 @@ func TestCheckOfADefinitionThatIsDeleted(t *testing.T) {
 	use, err := checkOne(t.Context(), g, keyOf(crd), true)
 	assertUse(t, use, err, blocking(0, "Iron "+namespace+"/theirs"))
 	if n := requests.Writes(); n != 0 {
-		t.Errorf("%d writes: %v", n, requests.Counts())
+		t.Errorf("there are %d writes, want none: %v", n, requests.Counts())
 	}
 	eventuallyNil(t, func() error {
 		if err := live(t).Get(context.Background(), client.ObjectKeyFromObject(theirs), theirs); err != nil {
@@ -195,7 +195,7 @@ func TestSecondCheck(t *testing.T) {
 			assertUse(t, use, err, blocking(0, crd.Spec.Names.Kind+" "+theirs.GetNamespace()+"/theirs"))
 			assertFences(t, crd, 0)
 			if fresh := stored(t, crd); fresh.DeletionTimestamp != nil {
-				t.Error("the definition was deleted")
+				t.Errorf("the definition was deleted at %v, want it left", fresh.DeletionTimestamp)
 			}
 		})
 	}
@@ -239,7 +239,7 @@ func TestOthersWriteToTheDefinition(t *testing.T) {
 	assertUse(t, use, err, blocking(0, "Kiln "+namespace+"/theirs"))
 	assertFences(t, crd, 0)
 	if stored(t, crd).Labels["touched"] != "1" {
-		t.Error("what another writer has written is lost")
+		t.Errorf(`the label of another writer is %q, want "1"`, stored(t, crd).Labels["touched"])
 	}
 
 	restless, _ := guarded(t, interceptor.Funcs{
@@ -255,7 +255,7 @@ func TestOthersWriteToTheDefinition(t *testing.T) {
 	_, err = checkOne(t.Context(), restless, keyOf(crd), true)
 	if !apierrors.IsConflict(err) || !strings.HasPrefix(err.Error(),
 		"CustomResourceDefinition kilns.smithy.example.com keeps changing: ") {
-		t.Errorf("the error is %v", err)
+		t.Errorf("the error is %v, want the conflict that the definition keeps changing", err)
 	}
 	assertFences(t, crd, 0)
 }
@@ -278,7 +278,7 @@ func TestDefinitionIsReplaced(t *testing.T) {
 	assertUse(t, use, err, none)
 	assertFences(t, crd, 0)
 	if stored(t, crd).DeletionTimestamp != nil {
-		t.Error("another definition was deleted")
+		t.Errorf("another definition was deleted at %v, want it left", stored(t, crd).DeletionTimestamp)
 	}
 }
 
@@ -371,7 +371,8 @@ func crash(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, n int64,
 	g, _ := guarded(t, funcs)
 	use, err := deleteOne(t.Context(), g, keyOf(crd), uid)
 	if count.Load() >= n && !errors.Is(err, errDown) {
-		t.Fatalf("the failure of request %d of %d is lost: %+v, %v", n, count.Load(), use, err)
+		t.Fatalf("request %d of %d failed, and the use is %+v and the error %v, want %v", n, count.Load(), use, err,
+			errDown)
 	}
 
 	healthy := newGuard(t, plane.Config(t))
@@ -444,7 +445,8 @@ func TestProofWithLostAnswers(t *testing.T) {
 	assertUse(t, use, err, none)
 	assertGone(t, crd)
 	if tried.Load() < 2 || written.Load() != 2 {
-		t.Errorf("%d instances were tried, and the definition was written %d times, not twice", tried.Load(), written.Load())
+		t.Errorf("%d instances were tried and the definition was written %d times, want at least 2 and 2",
+			tried.Load(), written.Load())
 	}
 }
 
@@ -527,7 +529,7 @@ func race(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, workers, 
 	case plan.ForeignNone:
 		assertGone(t, crd)
 		if len(created) > 0 {
-			t.Errorf("%s: %d instances were lost", kind, len(created))
+			t.Errorf("%s: %d instances were lost, want none", kind, len(created))
 		}
 	case plan.ForeignBlocking:
 		assertFences(t, crd, 0)
@@ -541,14 +543,14 @@ func race(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, workers, 
 		}
 		for _, name := range created {
 			if !there[name] {
-				t.Errorf("%s: %s was lost", kind, name)
+				t.Errorf("%s: %s was lost, want it there", kind, name)
 			}
 		}
 		if len(created) == 0 {
-			t.Errorf("%s: blocked by nothing: %+v", kind, use)
+			t.Errorf("%s: the deletion is blocked by no instance, want one at least: %+v", kind, use)
 		}
 	default:
-		t.Errorf("%s: %+v", kind, use)
+		t.Errorf("%s: the use is %+v, want a known state", kind, use)
 	}
 	t.Logf("%s: state %d, %d created", kind, use.State, len(created))
 }

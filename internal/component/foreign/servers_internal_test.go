@@ -32,7 +32,7 @@ func TestTally(t *testing.T) {
 			tally := tally{servers: test.servers}
 			for i, s := range test.met {
 				if done := tally.refusedBy(s); done != (i+1 == test.want) {
-					t.Errorf("after %d refusals, it is done: %t", i+1, done)
+					t.Errorf("after %d refusals, done is %t, want %t", i+1, done, !done)
 				}
 			}
 		})
@@ -44,7 +44,7 @@ func TestTally(t *testing.T) {
 	}
 	two.inARow = 0
 	if two.refusedBy(a) || !two.refusedBy(b) {
-		t.Error("the count does not begin anew, or the server is forgotten")
+		t.Error("the count goes on or a server is forgotten, want it done with the second server's refusal")
 	}
 }
 
@@ -57,17 +57,17 @@ func TestValidLeases(t *testing.T) {
 	}
 	leases := []coordinationv1.Lease{lease(0, 3600), lease(time.Minute, 3600), lease(2*time.Hour, 3600), {}}
 	if n := validLeases(leases); n != 2 {
-		t.Errorf("%d are valid, not 2", n)
+		t.Errorf("%d leases are valid, want 2", n)
 	}
 	// The clock of this machine does not matter.
 	for i := range leases[:3] {
 		leases[i].Spec.RenewTime = new(metav1.NewMicroTime(leases[i].Spec.RenewTime.Add(-48 * time.Hour)))
 	}
 	if n := validLeases(leases); n != 2 {
-		t.Errorf("%d are valid, not 2", n)
+		t.Errorf("%d leases are valid, want 2", n)
 	}
 	if n := validLeases(nil); n != 0 {
-		t.Errorf("%d are valid of none", n)
+		t.Errorf("%d leases of none are valid, want 0", n)
 	}
 }
 
@@ -100,6 +100,6 @@ func TestRefusalWords(t *testing.T) {
 	}
 	long := refusalWords(refused("ValidatingAdmissionPolicy 'p' denied request: " + strings.Repeat("ä", 1000)))
 	if len(long) > maxWords || !strings.HasSuffix(long, "…") {
-		t.Errorf("%d bytes: %s", len(long), long)
+		t.Errorf("the words have %d bytes, want at most %d and … at the end: %s", len(long), maxWords, long)
 	}
 }

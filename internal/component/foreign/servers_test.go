@@ -163,10 +163,10 @@ func TestLaggingAPIServerFaults(t *testing.T) {
 	group.Wait()
 	t.Logf("%d accepted, %d lost, %d types removed", accepted.Load(), lost.Load(), removed.Load())
 	if lost.Load() > 0 {
-		t.Errorf("%d of %d instances were lost", lost.Load(), accepted.Load())
+		t.Errorf("%d of %d instances were lost, want none", lost.Load(), accepted.Load())
 	}
 	if accepted.Load() < enough {
-		t.Errorf("only %d instances were accepted", accepted.Load())
+		t.Errorf("%d instances were accepted, want at least %d", accepted.Load(), enough)
 	}
 }
 
@@ -221,12 +221,12 @@ func raceServers(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, co
 	begin.Do(func() { close(start) })
 	switch {
 	case err != nil:
-		t.Errorf("%s: %v", crd.Spec.Names.Kind, err)
+		t.Errorf("%s: the error is %v, want none", crd.Spec.Names.Kind, err)
 	case use.State == plan.ForeignNone:
 		removed = 1
 		assertGone(t, crd)
 	case use.State == plan.ForeignUnknown:
-		t.Errorf("%s: %+v", crd.Spec.Names.Kind, use)
+		t.Errorf("%s: the use is %+v, want a known state", crd.Spec.Names.Kind, use)
 	}
 	cancel()
 	racers.Wait()
@@ -308,10 +308,10 @@ func TestCreationsWhoseBodyIsSlow(t *testing.T) {
 	}
 	t.Logf("%d of %d were created, %d are there: %+v", created.Load(), late, len(there.Items), use)
 	if int64(len(there.Items)) != created.Load() {
-		t.Errorf("%d of %d instances were lost", created.Load()-int64(len(there.Items)), created.Load())
+		t.Errorf("%d of %d instances were lost, want none", created.Load()-int64(len(there.Items)), created.Load())
 	}
 	if created.Load() == 0 {
-		t.Error("no instance was created, so the test shows nothing")
+		t.Error("no instance was created, want one at least, or the test shows nothing")
 	}
 }
 

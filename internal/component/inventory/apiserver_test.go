@@ -69,14 +69,14 @@ func TestAPIServerTakesTenThousandRecords(t *testing.T) {
 			step("a new process", 1, func() {
 				store = open(t, options)
 				if !inventory.Equal(mustLoad(t, store), all) {
-					t.Error("it loads something else")
+					t.Errorf("the store loads %d records, want the %d that were saved", len(mustLoad(t, store)), many)
 				}
 			})
 			step("all failed, with long messages that do not compress", 30, func() { mustSave(t, store, records(many, failed)) })
 			step("a new process", 1, func() {
 				store = open(t, options)
 				if !inventory.Equal(mustLoad(t, store), records(many, failed)) {
-					t.Error("it loads something else")
+					t.Errorf("the store loads %d records, want the %d failed ones", len(mustLoad(t, store)), many)
 				}
 			})
 			step("none any more", 30, func() { mustSave(t, store, nil) })
@@ -134,11 +134,11 @@ func TestAPIServerNoticesWhoElseWrites(t *testing.T) {
 	mustLoad(t, b)
 	mustSave(t, a, records(30, record))
 	if _, err := b.Save(t.Context(), []apis.InventoryRecord{record(40)}); !apierrors.IsConflict(err) {
-		t.Errorf("a create on top: %v", err)
+		t.Errorf("a create on top of another writer ends with %v, want a conflict", err)
 	}
 	mustSave(t, b, append(mustLoad(t, b), record(40)))
 	if _, err := a.Save(t.Context(), records(30, ready)); !apierrors.IsConflict(err) {
-		t.Errorf("an update on top: %v", err)
+		t.Errorf("an update on top of another writer ends with %v, want a conflict", err)
 	}
 	want := append(records(30, record), record(40))
 	if got := inventory.Keys(mustLoad(t, open(t, options))); len(got) != len(want) {
@@ -168,15 +168,15 @@ func TestAPIServerKeepsTheInventoryOfWhatIsDeleted(t *testing.T) {
 
 	// What is remembered is older than the deletion.
 	if _, err := store.Save(t.Context(), records(20, record)); !apierrors.IsConflict(err) {
-		t.Errorf("got %v", err)
+		t.Errorf("the error is %v, want a conflict", err)
 	}
 	if got := mustLoad(t, store); !inventory.Equal(got, records(30, record)) {
-		t.Errorf("%d records are left", len(got))
+		t.Errorf("the store loads %d records, want 30 as they were saved", len(got))
 	}
 	mustSave(t, store, records(10, record))
 	store = open(t, options)
 	if got := mustLoad(t, store); !inventory.Equal(got, records(10, record)) {
-		t.Errorf("%d records are left of 10", len(got))
+		t.Errorf("the store loads %d records, want 10 as they were saved", len(got))
 	}
 	mustSave(t, store, nil)
 	if err := store.Remove(t.Context()); err != nil {
@@ -184,6 +184,6 @@ func TestAPIServerKeepsTheInventoryOfWhatIsDeleted(t *testing.T) {
 	}
 	var left corev1.SecretList
 	if err := c.List(t.Context(), &left, client.InNamespace(options.Namespace)); err != nil || len(left.Items) > 0 {
-		t.Errorf("%d buckets are left: %v", len(left.Items), err)
+		t.Errorf("%d buckets are left, want none: %v", len(left.Items), err)
 	}
 }

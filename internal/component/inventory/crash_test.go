@@ -39,7 +39,7 @@ func TestObjectsSurviveACrashAtEachWrite(t *testing.T) {
 			for _, swallows := range []bool{false, true} {
 				for k := 0; !crashAt(t, tc.before, tc.after, k, swallows); k++ {
 					if k > 100 {
-						t.Fatal("the save never ends")
+						t.Fatalf("the save has not ended after %d writes, want an end", k)
 					}
 				}
 			}
@@ -61,24 +61,27 @@ func crashAt(t *testing.T, before, after []apis.InventoryRecord, k int, swallows
 	mustLoad(t, store)
 	durable, err := store.Save(t.Context(), after)
 	if finished = err == nil; finished != durable {
-		t.Fatalf("after %d writes: durable %v, %v", k, durable, err)
+		t.Fatalf("after %d writes, durable is %v and the error %v, want durable only without an error", k, durable, err)
 	}
 	if err != nil && !errors.Is(err, errBroken) {
-		t.Fatalf("after %d writes: %v", k, err)
+		t.Fatalf("after %d writes, the error is %v, want %v", k, err, errBroken)
 	}
 
 	store = open(t, optionsFor(w.link(t), ""))
 	loaded := mustLoad(t, store)
 	if diff := compare(loaded, byKey(before), after); diff != "" {
-		t.Errorf("after %d writes, the last one lost: %v: %s", k, swallows, diff)
+		t.Errorf("after %d writes, the last one lost: %v, the records differ from the wanted ones: %s", k, swallows,
+			diff)
 	}
 	mustSave(t, store, loaded)
 	if again := mustLoad(t, open(t, optionsFor(w.link(t), ""))); !inventory.Equal(again, loaded) {
-		t.Errorf("after %d writes, and a save of what was loaded: %s", k, compare(again, byKey(loaded), loaded))
+		t.Errorf("after %d writes, and a save of what was loaded, the records differ from the wanted ones: %s", k,
+			compare(again, byKey(loaded), loaded))
 	}
 	mustSave(t, store, after)
 	if got := mustLoad(t, open(t, optionsFor(w.link(t), ""))); !inventory.Equal(got, after) {
-		t.Errorf("after %d writes, and another save: %s", k, compare(got, byKey(after), after))
+		t.Errorf("after %d writes, and another save, the records differ from the wanted ones: %s", k,
+			compare(got, byKey(after), after))
 	}
 	return finished
 }
@@ -145,7 +148,7 @@ func TestObjectsAgreeWithAModel(t *testing.T) {
 					l.breaksAfter = -1
 					view = mustLoad(t, store)
 					if diff := compare(view, durable, attempts...); diff != "" {
-						t.Fatalf("step %d: %s", step, diff)
+						t.Fatalf("step %d: the records differ from the wanted ones: %s", step, diff)
 					}
 					durable, attempts, known = byKey(view), nil, true
 				}
@@ -158,14 +161,15 @@ func TestObjectsAgreeWithAModel(t *testing.T) {
 				l.breaksAfter = -1
 				if err != nil {
 					if !errors.Is(err, errBroken) {
-						t.Fatalf("step %d: %v", step, err)
+						t.Fatalf("step %d: the error is %v, want %v", step, err, errBroken)
 					}
 					attempts, known = append(attempts, next), false
 					continue
 				}
 				durable, view = byKey(next), next
 				if again := mustLoad(t, store); !inventory.Equal(again, next) {
-					t.Fatalf("step %d: the memory differs: %s", step, compare(again, byKey(next), next))
+					t.Fatalf("step %d: the records in memory differ from the wanted ones: %s", step,
+						compare(again, byKey(next), next))
 				}
 			}
 		})
@@ -224,7 +228,7 @@ func TestObjectsLoseNoKeyToARace(t *testing.T) {
 						break
 					}
 					if !apierrors.IsConflict(err) {
-						t.Errorf("writer %d: %v", writer, err)
+						t.Errorf("writer %d: the error is %v, want a conflict", writer, err)
 						return
 					}
 					conflicts[writer]++
@@ -235,7 +239,7 @@ func TestObjectsLoseNoKeyToARace(t *testing.T) {
 	group.Wait()
 	got := mustLoad(t, open(t, optionsFor(w.link(t), "")))
 	if !inventory.Equal(got, records(writers*each, loud)) {
-		t.Errorf("of %d records there are %d", writers*each, len(got))
+		t.Errorf("there are %d records, want %d", len(got), writers*each)
 	}
 	t.Logf("conflicts: %v", conflicts)
 }

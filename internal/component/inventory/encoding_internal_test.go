@@ -40,7 +40,7 @@ func TestDecodeReadsWhatEncodeWrote(t *testing.T) {
 	}
 	again, err := encode(want, given)
 	if err != nil || !bytes.Equal(again, bucket) {
-		t.Errorf("the same records make another content: %v", err)
+		t.Errorf("the same records make the content %q (%v), want %q", again, err, bucket)
 	}
 }
 
@@ -52,15 +52,15 @@ func TestDecodeNoticesAnyDamage(t *testing.T) {
 			damaged := bytes.Clone(bucket)
 			damaged[i] ^= flip
 			if _, _, err := decode(damaged); err == nil {
-				t.Errorf("byte %d became %q, and nobody noticed", i, damaged[i])
+				t.Errorf("byte %d became %q and was decoded, want an error", i, damaged[i])
 			}
 		}
 		if _, _, err := decode(bucket[:i]); err == nil {
-			t.Errorf("nobody noticed that all after byte %d is gone", i)
+			t.Errorf("all after byte %d is gone and was decoded, want an error", i)
 		}
 	}
 	if _, _, err := decode(append(bytes.Clone(bucket), '\n')); err == nil {
-		t.Error("nobody noticed a byte too many")
+		t.Error("a byte too many was decoded, want an error")
 	}
 }
 

@@ -260,7 +260,7 @@ func mustSave(t testing.TB, store inventory.Store, all []apis.InventoryRecord) {
 	t.Helper()
 	durable, err := store.Save(t.Context(), all)
 	if err != nil || !durable {
-		t.Fatalf("could not save: durable %v, %v", durable, err)
+		t.Fatalf("the save is durable: %v, with the error %v, want true and none", durable, err)
 	}
 }
 

@@ -40,25 +40,28 @@ func TestMove(t *testing.T) {
 
 	records, err := store.Load(t.Context())
 	if err != nil || !inventory.Equal(records, []apis.InventoryRecord{ready(1), moved, ready(3)}) {
-		t.Errorf("%v, %v", records, err)
+		t.Errorf("the records are %v and the error %v, want three, the second one as it moved, and none", records, err)
 	}
 	if durable, err := store.Save(t.Context(), records); durable || err == nil || len(status.Inventory) != 2 {
-		t.Errorf("durable is %v, the error %v, and the status has %d records", durable, err, len(status.Inventory))
+		t.Errorf("durable is %v, the error %v and the status has %d records, want false, an error and 2", durable, err,
+			len(status.Inventory))
 	}
 	if version := store.Version(); version != 0 {
-		t.Errorf("what moves has version %d", version)
+		t.Errorf("the version while records move is %d, want 0", version)
 	}
 	if err := store.Remove(t.Context()); err == nil || to.removed {
-		t.Errorf("it is removed with records in the status: %v", err)
+		t.Errorf("with records in the status, the removal ends with %v and removed is %v, want an error and false",
+			err, to.removed)
 	}
 	to.err = nil
 	if durable, err := store.Save(t.Context(), records); !durable || err != nil || len(status.Inventory) != 0 || len(to.records) != 3 {
-		t.Errorf("durable is %v, the error %v, and the stores have %d and %d records", durable, err, len(status.Inventory), len(to.records))
+		t.Errorf("durable is %v, the error %v, and the stores have %d and %d records, want true, none, 0 and 3",
+			durable, err, len(status.Inventory), len(to.records))
 	}
 	if records, err = store.Load(t.Context()); err != nil || len(records) != 3 {
-		t.Errorf("%v, %v", records, err)
+		t.Errorf("the records are %v and the error %v, want 3 and none", records, err)
 	}
 	if err := store.Remove(t.Context()); err != nil || !to.removed {
-		t.Errorf("it is not removed: %v", err)
+		t.Errorf("the removal ends with %v and the objects are removed: %v, want no error and true", err, to.removed)
 	}
 }

@@ -39,7 +39,7 @@ func TestObjectsCostWhatChanged(t *testing.T) {
 
 			step("the first load looks by label, and by name", 2, func() {
 				if got := mustLoad(t, store); len(got) != 0 {
-					t.Errorf("loaded %v", got)
+					t.Errorf("the store loads %v, want nothing", got)
 				}
 			})
 			step("nothing to store", 0, save(nil))
@@ -71,7 +71,7 @@ func TestObjectsCostWhatChanged(t *testing.T) {
 			again := open(t, optionsFor(l, kind))
 			step("a new process", 1, func() {
 				if !inventory.Equal(records(many, ready), mustLoad(t, again)) {
-					t.Error("it loads something else")
+					t.Errorf("the store loads %d records, want the %d that were saved", len(mustLoad(t, again)), many)
 				}
 			})
 			step("none any more", 4, save(nil))
@@ -119,7 +119,7 @@ func TestObjectsLookLikeThis(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.HasPrefix(string(secret.Data["inventory"]), "espalier-inventory/1 ") {
-		t.Errorf("data: %q", secret.Data)
+		t.Errorf("the data are %q, want the inventory to begin with espalier-inventory/1", secret.Data)
 	}
 	want := metav1.ObjectMeta{
 		Namespace: "default", Name: "shop-inventory-0", UID: secret.UID, ResourceVersion: secret.ResourceVersion,
@@ -142,11 +142,11 @@ func TestObjectsKeepTheirMemory(t *testing.T) {
 	given[0].Message = "changed by the caller"
 	loaded := mustLoad(t, store)
 	if loaded[0].Message != "" {
-		t.Error("the store shares memory with who saved")
+		t.Errorf("the store shares memory with who saved: the message is %q, want none", loaded[0].Message)
 	}
 	loaded[1].Message = "changed by another caller"
 	if mustLoad(t, store)[1].Message != "" {
-		t.Error("the store shares memory with who loaded")
+		t.Errorf("the store shares memory with who loaded: the message is %q, want none", mustLoad(t, store)[1].Message)
 	}
 }
 
@@ -155,7 +155,7 @@ func TestObjectsWantToBeLoadedFirst(t *testing.T) {
 	store := open(t, optionsFor(l, ""))
 	_, err := store.Save(t.Context(), records(1, record))
 	if err == nil || l.requests() != 0 {
-		t.Errorf("saved blindly: %v", err)
+		t.Errorf("the save without a load ends with %v after %d requests, want an error after none", err, l.requests())
 	}
 }
 
@@ -166,7 +166,7 @@ func TestObjectsRefuseToStoreWhatIsDoubtful(t *testing.T) {
 	l.requests()
 	_, err := store.Save(t.Context(), append(records(2, record), record(1)))
 	if err == nil || !strings.HasPrefix(err.Error(), "cannot store the inventory: record 2") || l.requests() != 0 {
-		t.Errorf("got %v", err)
+		t.Errorf("the save ends with %v after %d requests, want record 2 refused after none", err, l.requests())
 	}
 	mustSave(t, store, records(2, record))
 }
@@ -282,13 +282,14 @@ func TestObjectsRefuseToLoad(t *testing.T) {
 				t.Errorf("load: %v\nwant  %s", err, tc.want)
 			}
 			if _, err := store.Save(t.Context(), records(1, record)); err == nil {
-				t.Error("it was overwritten")
+				t.Error("the inventory was overwritten, want an error")
 			}
 			if err := store.Remove(t.Context()); err == nil {
-				t.Error("it was removed")
+				t.Error("the inventory was removed, want an error")
 			}
 			if l.writes != 0 || cmp.Diff(before, w.secrets(t)) != "" {
-				t.Error("something was written")
+				t.Errorf("there are %d writes, and the Secrets differ (-want +got), want none: %s", l.writes,
+					cmp.Diff(before, w.secrets(t)))
 			}
 		})
 	}
@@ -335,10 +336,10 @@ func TestObjectsNoticeWhoElseWrites(t *testing.T) {
 		want := `cannot store Secret default/shop-inventory-0 of the inventory: Operation cannot be fulfilled on secrets ` +
 			`"shop-inventory-0": another process has written it`
 		if durable || !apierrors.IsConflict(err) || err.Error() != want {
-			t.Errorf("durable %v, %v", durable, err)
+			t.Errorf("durable is %v and the error %v, want false and the conflict %q", durable, err, want)
 		}
 		if _, err := store.Save(t.Context(), all); err == nil {
-			t.Error("a second attempt went through, without a look at what is there")
+			t.Error("a second attempt without a look at what is there was stored, want an error")
 		}
 	}
 	mustSave(t, a, records(1, inBucket0))
@@ -346,7 +347,7 @@ func TestObjectsNoticeWhoElseWrites(t *testing.T) {
 	mustSave(t, b, append(mustLoad(t, b), inBucket0(1)))
 	conflict(a, []apis.InventoryRecord{inBucket0(0), inBucket0(2)})
 	if got := mustLoad(t, a); !inventory.Equal(got, records(2, inBucket0)) {
-		t.Errorf("loaded %v", got)
+		t.Errorf("the store loads %v, want %v", got, records(2, inBucket0))
 	}
 }
 
@@ -365,10 +366,10 @@ func TestObjectsNoticeWhoWritesWhileTheyLoad(t *testing.T) {
 	})
 	store := open(t, options)
 	if _, err := store.Load(t.Context()); !apierrors.IsConflict(err) {
-		t.Errorf("got %v", err)
+		t.Errorf("the error is %v, want a conflict", err)
 	}
 	if got := mustLoad(t, store); !inventory.Equal(got, records(1, record)) {
-		t.Errorf("loaded %v", got)
+		t.Errorf("the store loads %v, want %v", got, records(1, record))
 	}
 }
 
@@ -379,7 +380,7 @@ func TestObjectsCompareAtNoCost(t *testing.T) {
 	all := records(1000, ready)
 	mustSave(t, store, all)
 	if got := testing.AllocsPerRun(10, func() { mustSave(t, store, all) }); got > 20 {
-		t.Errorf("%v allocations", got)
+		t.Errorf("there are %v allocations, want at most 20", got)
 	}
 }
 
@@ -394,7 +395,7 @@ func TestObjectsKnowTheirOwnWrites(t *testing.T) {
 		mustSave(t, store, records(40, ready))
 		store = open(t, optionsFor(l, ""))
 		if !inventory.Equal(mustLoad(t, store), records(40, ready)) {
-			t.Error("something else was stored")
+			t.Errorf("the store loads %d records, want 40 ready ones", len(mustLoad(t, store)))
 		}
 	}
 }
@@ -415,7 +416,7 @@ func TestObjectsTryAllBuckets(t *testing.T) {
 	want := `cannot store Secret default/shop-inventory-1 of the inventory: secrets "shop-inventory-1" is forbidden: <nil>
 cannot store Secret default/shop-inventory-3 of the inventory: secrets "shop-inventory-3" is forbidden: <nil>`
 	if err == nil || err.Error() != want {
-		t.Errorf("got %v", err)
+		t.Errorf("the error is %v, want %q", err, want)
 	}
 	l.fails = nil
 	stored := 0
@@ -425,7 +426,7 @@ cannot store Secret default/shop-inventory-3 of the inventory: secrets "shop-inv
 		}
 	}
 	if stored == 0 || stored == 60 {
-		t.Errorf("%d of 60 records were stored", stored)
+		t.Errorf("%d of 60 records were stored, want some and not all", stored)
 	}
 	mustSave(t, store, records(60, ready))
 }
@@ -436,13 +437,13 @@ func TestObjectsRemove(t *testing.T) {
 	mustLoad(t, store)
 	mustSave(t, store, records(30, record))
 	if err := store.Remove(t.Context()); err == nil || err.Error() != "cannot remove the inventory: it still has 30 records" {
-		t.Errorf("got %v", err)
+		t.Errorf("the error is %v, want that the inventory still has 30 records", err)
 	}
 	mustLoad(t, store)
 	mustSave(t, store, nil)
 	buckets := len(w.secrets(t))
 	if buckets < 3 {
-		t.Fatalf("there are %d buckets", buckets)
+		t.Fatalf("there are %d buckets, want at least 3", buckets)
 	}
 	// Whenever the removal is broken off, a new process reads an empty inventory, and goes on.
 	for k := range 2*buckets + 1 {
@@ -451,7 +452,7 @@ func TestObjectsRemove(t *testing.T) {
 			l.breaksAfter, l.swallows = k%2, swallows
 			store := open(t, optionsFor(l, ""))
 			if got := mustLoad(t, store); len(got) != 0 {
-				t.Fatalf("loaded %v", got)
+				t.Fatalf("the store loads %v, want nothing", got)
 			}
 			_ = store.Remove(t.Context())
 		}
@@ -461,7 +462,7 @@ func TestObjectsRemove(t *testing.T) {
 		t.Error(err)
 	}
 	if left := w.secrets(t); len(left) != 0 {
-		t.Errorf("left: %v", left)
+		t.Errorf("the Secrets left are %v, want none", left)
 	}
 	if err := store.Remove(t.Context()); err != nil {
 		t.Errorf("a second time: %v", err)
@@ -479,10 +480,10 @@ func TestObjectsRemoveOnlyWhatIsKnown(t *testing.T) {
 		mustLoad(t, b)
 		mustSave(t, b, []apis.InventoryRecord{record(i)})
 		if err := a.Remove(t.Context()); !apierrors.IsConflict(err) {
-			t.Errorf("got %v", err)
+			t.Errorf("the error is %v, want a conflict", err)
 		}
 		if got := mustLoad(t, open(t, optionsFor(w.link(t), ""))); !inventory.Equal(got, []apis.InventoryRecord{record(i)}) {
-			t.Errorf("of the record of another there is %v", got)
+			t.Errorf("of the record of another there is %v, want it as it was saved", got)
 		}
 	}
 }
@@ -500,7 +501,7 @@ func TestObjectsAddNothingToWhatIsRemoved(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := b.Save(t.Context(), []apis.InventoryRecord{record(i)}); err == nil || len(w.secrets(t)) > 0 {
-			t.Errorf("got %v", err)
+			t.Errorf("the error is %v and there are %d Secrets, want an error and none", err, len(w.secrets(t)))
 		}
 	}
 }
@@ -517,10 +518,10 @@ func TestObjectsRemoveNothingElse(t *testing.T) {
 	mustLoad(t, store)
 	w.rewrite(t, func(s map[string]*corev1.Secret) { s["shop-inventory-0"].UID = "another" })
 	if err := store.Remove(t.Context()); !apierrors.IsConflict(err) {
-		t.Errorf("got %v", err)
+		t.Errorf("the error is %v, want a conflict", err)
 	}
 	if len(w.secrets(t)) != 4 {
-		t.Error("another object of the name was removed")
+		t.Errorf("there are %d Secrets, want 4: another object of the name was removed", len(w.secrets(t)))
 	}
 }
 
@@ -536,10 +537,10 @@ func TestObjectsKeepTheirNumberOfBuckets(t *testing.T) {
 	mustLoad(t, second)
 	mustSave(t, second, records(50, record))
 	if secrets := w.secrets(t); len(secrets) != 2 || secrets["shop-inventory-1"].Labels["test.example.com/inventory-buckets"] != "2" {
-		t.Errorf("the buckets are %v", secrets)
+		t.Errorf("the buckets are %v, want two with the label that says so", secrets)
 	}
 	if got := mustLoad(t, open(t, optionsFor(w.link(t), ""))); !inventory.Equal(got, records(50, record)) {
-		t.Errorf("it has %d records of 50", len(got))
+		t.Errorf("there are %d records, want the 50 that were saved", len(got))
 	}
 }
 
@@ -554,7 +555,7 @@ func TestObjectsAgreeOnTheNumberOfBuckets(t *testing.T) {
 	})
 	want := "cannot load the inventory: Secret default/shop-inventory-3 cannot be used: it is one of 8 buckets, and another is one of 4"
 	if _, err := open(t, optionsFor(w.link(t), "")).Load(t.Context()); err == nil || err.Error() != want {
-		t.Errorf("got %v", err)
+		t.Errorf("the error is %v, want %q", err, want)
 	}
 }
 
@@ -577,22 +578,22 @@ func TestObjectsDropMessagesThatDoNotFit(t *testing.T) {
 	mustLoad(t, store)
 	mustSave(t, store, records(10, failed))
 	if got := mustLoad(t, store); !inventory.Equal(got, records(10, failed)) {
-		t.Error("messages that fit are lost")
+		t.Errorf("the store loads %v, want the messages that fit", got)
 	}
 	mustSave(t, store, records(30, failed))
 	for _, s := range []inventory.Store{store, open(t, options)} {
 		if got := mustLoad(t, s); !inventory.Equal(got, records(30, silent)) {
-			t.Errorf("loaded %v", got)
+			t.Errorf("the store loads %v, want 30 records without messages", got)
 		}
 	}
 	l.requests()
 	mustSave(t, store, records(30, failed))
 	if n := l.requests(); n > 0 {
-		t.Errorf("messages that do not fit are %d requests", n)
+		t.Errorf("messages that do not fit are %d requests, want none", n)
 	}
 	want := "cannot store Secret default/shop-inventory-0 of the inventory: its 200 records make 14 KiB, and at most 3 KiB fit"
 	if _, err := store.Save(t.Context(), records(200, failed)); err == nil || err.Error() != want || l.requests() > 0 {
-		t.Errorf("got %v", err)
+		t.Errorf("the error is %v after %d requests, want %q after none", err, l.requests(), want)
 	}
 	mustSave(t, store, records(10, failed))
 }
@@ -611,7 +612,7 @@ an inventory in objects of its own needs the kind Secret or ConfigMap
 an inventory in objects of its own needs 1 to 1024 buckets
 an inventory in objects of its own needs buckets of at most 1000 KiB`
 	if err == nil || err.Error() != want {
-		t.Errorf("got %v", err)
+		t.Errorf("the error is %v, want %q", err, want)
 	}
 }
 
@@ -619,7 +620,7 @@ func TestObjectName(t *testing.T) {
 	shop := types.NamespacedName{Namespace: "team", Name: "shop"}
 	name := inventory.ObjectName("platform.example.com", "Shop", shop, "1")
 	if !strings.HasPrefix(name, "shop-shop-inventory-") || name != inventory.ObjectName("platform.example.com", "Shop", shop, "1") {
-		t.Errorf("got %s", name)
+		t.Errorf("the name is %s, want the same each time, beginning with shop-shop-inventory-", name)
 	}
 	others := map[string]string{
 		"prefix":    inventory.ObjectName("platform.example.org", "Shop", shop, "1"),
@@ -630,13 +631,13 @@ func TestObjectName(t *testing.T) {
 	}
 	for what, other := range others {
 		if other == name {
-			t.Errorf("another %s has the same name", what)
+			t.Errorf("another %s has the same name %s, want another name", what, name)
 		}
 	}
 	for _, odd := range []string{"", strings.Repeat("x", 300), strings.Repeat("-", 300), "a.b.c", "Ünïcödé", strings.Repeat("ü", 200)} {
 		name := inventory.ObjectName(odd, odd, types.NamespacedName{Namespace: odd, Name: odd}, types.UID(odd)) + "-1234567890"
 		if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
-			t.Errorf("%q gives %s: %v", odd, name, problems)
+			t.Errorf("the name of %q is %s, want a DNS subdomain: %v", odd, name, problems)
 		}
 	}
 }

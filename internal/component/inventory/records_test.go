@@ -62,13 +62,13 @@ func TestCompact(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if again := inventory.Compact(got); !reflect.DeepEqual(again, got) {
-				t.Errorf("what is compact changed to %v", again)
+				t.Errorf("what is compact changed to %v, want %v", again, got)
 			}
 			if len(got.Message) > inventory.MaxMessage || !utf8.ValidString(got.Message) {
-				t.Errorf("message %q", got.Message)
+				t.Errorf("the message is %q, want valid UTF-8 of at most %d bytes", got.Message, inventory.MaxMessage)
 			}
 			if !inventory.Equal([]apis.InventoryRecord{tc.given}, []apis.InventoryRecord{got}) {
-				t.Error("it is not equal to what it was")
+				t.Errorf("the compact record %v does not equal %v, want that it does", got, tc.given)
 			}
 		})
 	}
@@ -83,10 +83,10 @@ func TestEqualSeesEachField(t *testing.T) {
 			a.Status, b.Status = apis.ObjectFailed, apis.ObjectFailed
 			change(t, reflect.ValueOf(&b).Elem().Field(i))
 			if inventory.Equal([]apis.InventoryRecord{a}, []apis.InventoryRecord{b}) {
-				t.Errorf("%v and %v are equal", a, b)
+				t.Errorf("%v and %v are equal, want that they are not", a, b)
 			}
 			if !inventory.Equal([]apis.InventoryRecord{b}, []apis.InventoryRecord{b}) {
-				t.Errorf("%v is not equal to itself", b)
+				t.Errorf("%v is not equal to itself, want that it is", b)
 			}
 		})
 	}
@@ -114,7 +114,7 @@ func change(t *testing.T, v reflect.Value) {
 	case reflect.Int16, reflect.Int64:
 		v.SetInt(v.Int() - 77)
 	default:
-		t.Fatalf("the test does not know how to change a %s", v.Type())
+		t.Fatalf("the type to change is %s, want one that the test knows how to change", v.Type())
 	}
 }
 
@@ -140,7 +140,7 @@ func TestEqual(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			if got := inventory.Equal(tc.a, tc.b); got != tc.want {
-				t.Errorf("got %v", got)
+				t.Errorf("that the records are equal is %v, want %v", got, tc.want)
 			}
 		})
 	}

@@ -38,10 +38,10 @@ func TestStatusIsDurableForKeysThatItHad(t *testing.T) {
 	for _, step := range steps {
 		durable, err := store.Save(t.Context(), step.records)
 		if err != nil || durable != step.durable {
-			t.Errorf("%s: durable %v, %v", step.why, durable, err)
+			t.Errorf("%s: durable is %v and the error %v, want %v and none", step.why, durable, err, step.durable)
 		}
 		if !inventory.Equal(status.Inventory, step.records) || !inventory.Equal(mustLoad(t, store), step.records) {
-			t.Errorf("%s: the status has %v", step.why, status.Inventory)
+			t.Errorf("%s: the status has %v, want %v", step.why, status.Inventory, step.records)
 		}
 	}
 }
@@ -58,7 +58,7 @@ func TestStatusStaysAsItIs(t *testing.T) {
 	for _, given := range [][]apis.InventoryRecord{stored, records(3, ready), reversed} {
 		mustSave(t, inventory.NewStatus(status), given)
 		if &status.Inventory[0] != before || cmp.Diff(stored, status.Inventory) != "" {
-			t.Errorf("the status was set to %v", status.Inventory)
+			t.Errorf("the status was set to %v, want it left as it is", status.Inventory)
 		}
 	}
 }
@@ -74,7 +74,8 @@ func TestStatusStoresWhatIsCompact(t *testing.T) {
 	}
 	given[0].Name = "changed by the caller"
 	if status.Inventory[0].Name == given[0].Name {
-		t.Error("the status shares memory with the caller")
+		t.Errorf("the status shares memory with the caller: it has the name %q, want the stored one",
+			status.Inventory[0].Name)
 	}
 }
 
@@ -83,7 +84,7 @@ func TestStatusLoadSharesNoRoom(t *testing.T) {
 	loaded := mustLoad(t, inventory.NewStatus(status))
 	_ = append(loaded, apis.InventoryRecord{Name: "intruder"})
 	if status.Inventory[:3][2].Name == "intruder" {
-		t.Error("what is appended to the loaded records lands in the status")
+		t.Error("what is appended to the loaded records lands in the status, want the room unused")
 	}
 }
 
@@ -92,11 +93,11 @@ func TestStatusRefusesWhatIsDoubtful(t *testing.T) {
 	status := &apis.ComponentStatus{Inventory: twice}
 	if _, err := inventory.NewStatus(status).Load(t.Context()); err == nil ||
 		!strings.HasPrefix(err.Error(), "cannot use the inventory in the status: record 2 of the inventory") {
-		t.Errorf("load: %v", err)
+		t.Errorf("the load ends with %v, want record 2 refused", err)
 	}
 	status = &apis.ComponentStatus{}
 	if _, err := inventory.NewStatus(status).Save(t.Context(), twice); err == nil || status.Inventory != nil {
-		t.Errorf("save: %v, %v", err, status.Inventory)
+		t.Errorf("the save ends with %v and the status %v, want an error and none", err, status.Inventory)
 	}
 }
 
@@ -124,22 +125,24 @@ func TestStatusLimit(t *testing.T) {
 		status, durable, err := save(t, records(2, ready), records(200, talkative), fits)
 		want := "cannot store the inventory in the status: its 200 records make 50 KiB, and at most 20 KiB fit: keep it in objects of its own"
 		if err == nil || err.Error() != want || durable {
-			t.Errorf("durable %v, %v", durable, err)
+			t.Errorf("durable is %v and the error %v, want false and %q", durable, err, want)
 		}
 		if !inventory.Equal(status.Inventory, records(2, ready)) {
-			t.Error("the status was changed")
+			t.Errorf("the status was changed to %d records, want the 2 from before", len(status.Inventory))
 		}
 	})
 	t.Run("large enough without messages", func(t *testing.T) {
 		status, durable, err := save(t, nil, records(75, talkative), fits)
 		if err != nil || durable || !inventory.Equal(status.Inventory, records(75, ready)) {
-			t.Errorf("durable %v, %v", durable, err)
+			t.Errorf("durable is %v, the error %v and the records %d, want false, none and 75 without messages",
+				durable, err, len(status.Inventory))
 		}
 	})
 	t.Run("too large without a new record", func(t *testing.T) {
 		status, durable, err := save(t, records(200, ready), records(199, record), fits)
 		if err != nil || !durable || !inventory.Equal(status.Inventory, records(199, record)) {
-			t.Errorf("durable %v, %v", durable, err)
+			t.Errorf("durable is %v, the error %v and the records %d, want true, none and 199", durable, err,
+				len(status.Inventory))
 		}
 	})
 	t.Run("messages that do not fit change nothing", func(t *testing.T) {
@@ -148,7 +151,8 @@ func TestStatusLimit(t *testing.T) {
 		store.Limit = fits
 		before := &status.Inventory[0]
 		if durable, err := store.Save(t.Context(), records(75, talkative)); err != nil || !durable || &status.Inventory[0] != before {
-			t.Errorf("durable %v, %v; set anew: %v", durable, err, &status.Inventory[0] != before)
+			t.Errorf("durable is %v, the error %v and the status set anew: %v, want true, none and false", durable,
+				err, &status.Inventory[0] != before)
 		}
 	})
 	t.Run("by default", func(t *testing.T) {
@@ -156,7 +160,7 @@ func TestStatusLimit(t *testing.T) {
 			t.Error(err)
 		}
 		if _, _, err := save(t, nil, records(5000, ready), inventory.DefaultLimit); err == nil {
-			t.Error("5,000 records were taken")
+			t.Error("5,000 records were taken, want an error")
 		}
 	})
 }
@@ -165,11 +169,11 @@ func TestStatusRemove(t *testing.T) {
 	status := &apis.ComponentStatus{Inventory: records(1, ready)}
 	store := inventory.NewStatus(status)
 	if err := store.Remove(t.Context()); err == nil || err.Error() != "cannot remove the inventory: it still has a record" {
-		t.Errorf("got %v", err)
+		t.Errorf("the error is %v, want that the inventory still has a record", err)
 	}
 	mustSave(t, store, nil)
 	if err := store.Remove(t.Context()); err != nil || status.Inventory != nil {
-		t.Errorf("got %v, %v", err, status.Inventory)
+		t.Errorf("the error is %v and the status %v, want neither", err, status.Inventory)
 	}
 }
 
@@ -192,7 +196,8 @@ func TestDecisionsAreDurableOnceWritten(t *testing.T) {
 		for again := range 2 {
 			durable, err := inventory.NewStatus(status).Save(t.Context(), next)
 			if err != nil || durable != (want || again == 1) {
-				t.Errorf("%s, request %d: durable is %v, %v", name, again+1, durable, err)
+				t.Errorf("%s, request %d: durable is %v and the error %v, want %v and none", name, again+1, durable,
+					err, want || again == 1)
 			}
 		}
 	}

@@ -15,13 +15,13 @@ func TestStatusVersionSeesEachField(t *testing.T) {
 	}
 	before := version(ready(1), ready(2))
 	if again := version(ready(1), ready(2)); again != before || before == 0 {
-		t.Errorf("the same records have versions %d and %d", before, again)
+		t.Errorf("the same records have the versions %d and %d, want the same, and not 0", before, again)
 	}
 	for name, other := range map[string]uint64{
 		"none": version(), "less": version(ready(1)), "moved": version(ready(2), ready(1)),
 	} {
 		if other == before || other == 0 {
-			t.Errorf("%s: version %d", name, other)
+			t.Errorf("%s: the version is %d, want another than %d and than 0", name, other, before)
 		}
 	}
 	fields := reflect.TypeFor[apis.InventoryRecord]()
@@ -29,7 +29,7 @@ func TestStatusVersionSeesEachField(t *testing.T) {
 		changed := ready(2)
 		change(t, reflect.ValueOf(&changed).Elem().Field(i))
 		if version(ready(1), changed) == before {
-			t.Errorf("a change of %s is not seen", fields.Field(i).Name)
+			t.Errorf("a change of %s leaves the version %d, want another one", fields.Field(i).Name, before)
 		}
 	}
 }
@@ -40,7 +40,7 @@ func TestObjectsVersion(t *testing.T) {
 	link := w.link(t)
 	store := open(t, optionsFor(link, ""))
 	if store.Version() != 0 {
-		t.Errorf("it has version %d before it is read", store.Version())
+		t.Errorf("the version before the first load is %d, want 0", store.Version())
 	}
 	mustLoad(t, store)
 	empty := store.Version()
@@ -52,7 +52,8 @@ func TestObjectsVersion(t *testing.T) {
 	all[1].Generation++
 	mustSave(t, store, all)
 	if second := store.Version(); empty == 0 || first == empty || same != first || second == first {
-		t.Errorf("versions %d, %d, %d and %d", empty, first, same, second)
+		t.Errorf("the versions are %d, %d, %d and %d, want 0 nowhere and another one exactly after a change", empty,
+			first, same, second)
 	}
 }
 

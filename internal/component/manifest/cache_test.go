@@ -46,7 +46,7 @@ func TestWhatIsGeneratedTheSameIsNotPreparedAgain(t *testing.T) {
 		}
 	}
 	if n := conversionsOf(func() { prepareWith(t, options(), cache, generate()...) }); n != 3 {
-		t.Errorf("%d conversions of what is new", n)
+		t.Errorf("there are %d conversions of what is new, want 3", n)
 	}
 	for name, change := range map[string]func(*manifest.Options){
 		"nothing":   func(*manifest.Options) {},
@@ -54,7 +54,7 @@ func TestWhatIsGeneratedTheSameIsNotPreparedAgain(t *testing.T) {
 	} {
 		var second []manifest.Object
 		if n := conversionsOf(func() { second = prepareWith(t, options(change), cache, generate()...) }); n > 0 {
-			t.Errorf("%s: %d were prepared again", name, n)
+			t.Errorf("%s: %d objects were prepared again, want none", name, n)
 		}
 		fresh := prepareWith(t, options(change), nil, generate()...)
 		if diff := cmp.Diff(views(t, fresh), views(t, second)); diff != "" {
@@ -66,7 +66,7 @@ func TestWhatIsGeneratedTheSameIsNotPreparedAgain(t *testing.T) {
 	slices.Reverse(moved)
 	var third []manifest.Object
 	if n := conversionsOf(func() { third = prepareWith(t, options(), cache, moved...) }); n > 0 {
-		t.Errorf("%d that are at another place were prepared again", n)
+		t.Errorf("%d objects at another place were prepared again, want none", n)
 	}
 	if diff := cmp.Diff(views(t, prepareWith(t, options(), nil, moved...)), views(t, third)); diff != "" {
 		t.Errorf("unexpected (-want, +got):\n%s", diff)
@@ -136,7 +136,7 @@ func TestGoodObjectsAreKeptWhileAnotherIsFaulty(t *testing.T) {
 	cache := &manifest.Cache{}
 	good, bad := &converted{*object("v1 ConfigMap", "a")}, object("v1 ConfigMap", "")
 	if _, err := manifest.Prepare([]client.Object{good, bad}, options(), cache); err == nil {
-		t.Fatal("no error")
+		t.Fatal("the preparation has no error, want one")
 	}
 	asked := 0
 	o := options(func(o *manifest.Options) {
@@ -147,10 +147,10 @@ func TestGoodObjectsAreKeptWhileAnotherIsFaulty(t *testing.T) {
 		prepareWith(t, o, cache, good, object("v1 ConfigMap", "b"))
 	})
 	if n > 0 {
-		t.Error("it was prepared again")
+		t.Errorf("the good object was converted %d times more, want none", n)
 	}
 	if asked != 2 {
-		t.Errorf("the scope was asked for %d times", asked)
+		t.Errorf("the scope was asked for %d times, want 2", asked)
 	}
 }
 
@@ -166,14 +166,15 @@ func TestNothingOfTheGeneratedObjectsIsKept(t *testing.T) {
 	generated.Object["typed"].(map[string]string)["a"] = "c"
 	generated.Object["metadata"].(m)["labels"] = m{"a": "b"}
 	if diff := cmp.Diff(want, before); diff != "" {
-		t.Errorf("what was made has changed (-was, +is):\n%s", diff)
+		t.Errorf("what was made has changed (-was +is), want it unchanged:\n%s", diff)
 	}
 	if _, err := first.Manifest(); !errors.Is(err, manifest.ErrChanged) {
-		t.Errorf("after the change, the error is %v", err)
+		t.Errorf("the error after the change is %v, want %v", err, manifest.ErrChanged)
 	}
 	second := prepareWith(t, options(), cache, generated)[0]
 	if got := made(t, second).Object["data"].(m)["a"]; got != "c" || second.Desired.Digest == first.Desired.Digest {
-		t.Errorf("the change was not seen: %v", got)
+		t.Errorf(`the value is %v and the digest %s, want "c" and another digest than %s`, got, second.Desired.Digest,
+			first.Desired.Digest)
 	}
 }
 
@@ -185,7 +186,7 @@ func TestTheResultIsNotThatOfTheNextRequest(t *testing.T) {
 	slices.Reverse(first)
 	second := prepareWith(t, options(), cache, objects...)
 	if second[0].Desired.Name != "a" {
-		t.Error("the order is that of the caller")
+		t.Errorf("the first object is %s, want a, whatever the order of the caller", second[0].Desired.Name)
 	}
 }
 
@@ -233,7 +234,7 @@ func TestPreparingUnchangedObjectsAllocatesNextToNothing(t *testing.T) {
 		_, _ = manifest.Prepare(objects, o, cache)
 	})
 	if got > 30 {
-		t.Errorf("%v allocations for 100 objects", got)
+		t.Errorf("there are %v allocations for 100 objects, want at most 30", got)
 	}
 }
 
@@ -270,7 +271,7 @@ func TestPrepareAgain(t *testing.T) {
 		return manifest.PrepareAgain(generate, options(change...), cache)
 	}
 	if _, ok, err := again(); ok || err != nil {
-		t.Errorf("nothing was prepared yet: %v, %v", ok, err)
+		t.Errorf("before anything was prepared, ok is %v and the error %v, want false and none", ok, err)
 	}
 	prepareWith(t, options(), cache, objects()...)
 	for name, change := range map[string]func(*manifest.Options){
@@ -279,27 +280,28 @@ func TestPrepareAgain(t *testing.T) {
 	} {
 		got, ok, err := again(change)
 		if !ok || err != nil || calls > 0 {
-			t.Fatalf("%s: %v, %v, %d calls", name, ok, err, calls)
+			t.Fatalf("%s: ok is %v and the error %v after %d calls, want true and none without a call", name, ok, err,
+				calls)
 		}
 		if diff := cmp.Diff(views(t, prepareWith(t, options(change), nil, objects()...)), views(t, got)); diff != "" {
 			t.Errorf("%s: unexpected (-want, +got):\n%s", name, diff)
 		}
 		if calls != 1 {
-			t.Errorf("%s: %d calls for all manifests", name, calls)
+			t.Errorf("%s: there are %d calls for all manifests, want 1", name, calls)
 		}
 		calls = 0
 	}
 	if _, ok, err := again(func(o *manifest.Options) { o.UpdatePolicy = apis.UpdateReplace }); ok || err != nil {
-		t.Errorf("other options: %v, %v", ok, err)
+		t.Errorf("with other options, ok is %v and the error %v, want false and none", ok, err)
 	}
 	broken := errors.New("broken")
 	if _, ok, err := again(func(o *manifest.Options) {
 		o.Namespaced = func(schema.GroupVersionKind) (bool, bool, error) { return false, false, broken }
 	}); ok || !errors.Is(err, broken) {
-		t.Errorf("a scope that cannot be found out: %v, %v", ok, err)
+		t.Errorf("with a scope that cannot be found out, ok is %v and the error %v, want false and %v", ok, err, broken)
 	}
 	if _, ok, _ := again(); ok {
-		t.Error("after an error the objects are not needed")
+		t.Error("after an error, the objects are not needed, want them asked for")
 	}
 }
 
@@ -323,7 +325,7 @@ func TestPrepareAgainRefusesOtherObjects(t *testing.T) {
 		}
 		for range 2 {
 			if _, err := again[0].Manifest(); !errors.Is(err, test.want) {
-				t.Errorf("%s: the error is %v", name, err)
+				t.Errorf("%s: the error is %v, want %v", name, err, test.want)
 			}
 		}
 	}
@@ -334,7 +336,7 @@ func TestUnchangedObjects(t *testing.T) {
 	cache, prepared := &manifest.Cache{}, options()
 	a, b := object("v1 ConfigMap", "a"), object("v1 ConfigMap", "b")
 	if cache.Unchanged([]client.Object{a, b}, &prepared) {
-		t.Error("nothing was prepared")
+		t.Error("the objects count as unchanged before any were prepared, want that they do not")
 	}
 	prepareWith(t, prepared, cache, a, b)
 	other := options(func(o *manifest.Options) { o.UpdatePolicy = apis.UpdateReplace })
@@ -352,10 +354,11 @@ func TestUnchangedObjects(t *testing.T) {
 		"other options": {[]client.Object{a, b}, &other, false},
 	} {
 		if got := cache.Unchanged(test.objects, test.options); got != test.want {
-			t.Errorf("%s: %v", name, got)
+			t.Errorf("%s: that the objects are unchanged is %v, want %v", name, got, test.want)
 		}
 	}
 	if _, err := manifest.Prepare([]client.Object{a, a}, prepared, cache); err == nil || cache.Unchanged([]client.Object{a, a}, &prepared) {
-		t.Errorf("what does not go together is unchanged, %v", err)
+		t.Errorf("the error is %v, or objects that do not go together count as unchanged, want an error and not",
+			err)
 	}
 }

@@ -154,7 +154,8 @@ func TestKindsOfTypedObjects(t *testing.T) {
 		"embedded in a struct": shell{&unstructured.Unstructured{Object: m{"apiVersion": "v1", "kind": "ConfigMap", "metadata": m{"name": "a"}}}},
 	} {
 		if got := prepare(t, object)[0]; got.Desired.Key.String() != "ConfigMap home/a" || made(t, got).GetAPIVersion() != "v1" || made(t, got).GetKind() != "ConfigMap" {
-			t.Errorf("%s: it is %s, %s %s", name, got.Desired.Key, made(t, got).GetAPIVersion(), made(t, got).GetKind())
+			t.Errorf("%s: the object is %s of %s %s, want ConfigMap home/a of v1 ConfigMap", name, got.Desired.Key,
+				made(t, got).GetAPIVersion(), made(t, got).GetKind())
 		}
 	}
 }

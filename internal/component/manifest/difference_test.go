@@ -49,16 +49,16 @@ func TestFirstDifference(t *testing.T) {
 				names = append(names, key.String())
 			}
 			if len(names) != len(test.changed) {
-				t.Fatalf("%q have changed", names)
+				t.Fatalf("the changed objects are %q, want %q", names, test.changed)
 			}
 			for i := range names {
 				if names[i] != test.changed[i] {
-					t.Errorf("%q have changed", names)
+					t.Errorf("the changed objects are %q, want %q", names, test.changed)
 				}
 			}
 			key, path := manifest.FirstDifference(before, after, changed)
 			if key != (plan.Key{}) && key.String() != test.key || path != test.path {
-				t.Errorf("%s differs in %s", key, path)
+				t.Errorf("%s differs in %s, want %s in %s", key, path, test.key, test.path)
 			}
 		})
 	}

@@ -50,7 +50,7 @@ func TestDigestsNeverChange(t *testing.T) {
 
 func TestDigestsAreShort(t *testing.T) {
 	if got := digestOf(t, object("v1 ConfigMap", "a")); !regexp.MustCompile(`^[a-z2-7]{26}$`).MatchString(got) {
-		t.Errorf("%q is no digest", got)
+		t.Errorf("the digest is %q, want 26 letters and digits", got)
 	}
 }
 
@@ -73,13 +73,14 @@ func TestWhatDigestsDoNotDependOn(t *testing.T) {
 			"owner-id", "x", "digest", "y"),
 	} {
 		if got := digestOf(t, same); got != want {
-			t.Errorf("%s: the digest is another", name)
+			t.Errorf("%s: the digest is %s, want %s", name, got, want)
 		}
 	}
 	typed := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"x": "y"}}, Data: map[string]string{"a": "b"}}
 	untyped := object("v1 ConfigMap", "a", m{"data": m{"a": "b"}, "metadata": m{"name": "a", "creationTimestamp": nil, "labels": m{"x": "y"}}})
 	if digestOf(t, typed) != digestOf(t, untyped) {
-		t.Error("the digest depends on the Go type")
+		t.Errorf("the digest depends on the Go type: %s and %s, want the same", digestOf(t, typed),
+			digestOf(t, untyped))
 	}
 }
 
@@ -118,7 +119,7 @@ func TestWhatDigestsDependOn(t *testing.T) {
 	} {
 		got := digestOf(t, other)
 		if same, ok := seen[got]; ok {
-			t.Errorf("%s and %s have the same digest", name, same)
+			t.Errorf("%s and %s have the same digest %s, want different ones", name, same, got)
 		}
 		seen[got] = name
 	}
@@ -136,13 +137,13 @@ func TestDigestsDoNotTellSecrets(t *testing.T) {
 	one := prepareWith(t, options(), cache, secret("hunter2"))[0]
 	two := prepareWith(t, options(), cache, secret("correct horse"))[0]
 	if one.Desired.Digest != two.Desired.Digest {
-		t.Error("the digest depends on values")
+		t.Errorf("the digest depends on values: %s and %s, want the same", one.Desired.Digest, two.Desired.Digest)
 	}
 	if got := made(t, two).Object["data"].(m)["b"]; got != base64.StdEncoding.EncodeToString([]byte("correct horse")) {
-		t.Errorf("the manifest holds %v", got)
+		t.Errorf("the manifest holds %v, want the encoded value", got)
 	}
 	if got := made(t, two).GetAnnotations(); len(got) != 2 || !strings.Contains(got["kubectl.kubernetes.io/last-applied-configuration"], "horse") {
-		t.Errorf("the annotations are %v", got)
+		t.Errorf("the annotations are %v, want two, with the value in last-applied-configuration", got)
 	}
 }
 
@@ -152,6 +153,6 @@ func TestPoliciesOfTheComponentDoNotChangeDigests(t *testing.T) {
 		o.DeletePolicy, o.ComponentDigest = apis.DeleteOrphan, "other"
 	}), nil, object("v1 ConfigMap", "a"))[0].Desired.Digest
 	if a != b {
-		t.Error("the digest is another")
+		t.Errorf("the digests are %s and %s, want the same", a, b)
 	}
 }

@@ -99,7 +99,7 @@ func made(t testing.TB, o manifest.Object) *unstructured.Unstructured {
 	t.Helper()
 	u, err := o.Manifest()
 	if err != nil || u == nil {
-		t.Fatalf("%s has no manifest: %v", o.Desired.Key, err)
+		t.Fatalf("%s has the manifest %v and the error %v, want a manifest and none", o.Desired.Key, u, err)
 	}
 	return u
 }
@@ -129,7 +129,7 @@ func wantError(t *testing.T, o manifest.Options, objects []client.Object, lines 
 		t.Fatalf("no error, but wanted:\n%s", strings.Join(lines, "\n"))
 	}
 	if prepared != nil {
-		t.Errorf("objects were prepared in spite of the error")
+		t.Errorf("%d objects were prepared in spite of the error, want none", len(prepared))
 	}
 	if want := strings.Join(lines, "\n"); err.Error() != want {
 		t.Errorf("the error is\n%s\nbut wanted\n%s", err, want)

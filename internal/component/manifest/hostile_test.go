@@ -215,13 +215,13 @@ func FuzzPrepare(f *testing.F) {
 		second, again := manifest.Prepare(objects, options(), cache)
 		fresh, anew := manifest.Prepare((&hostile{bytes: data}).objects(), options(), nil)
 		if dumped(objects) != before {
-			t.Fatal("the objects were changed")
+			t.Fatalf("the objects were changed to\n%s\nwant\n%s", dumped(objects), before)
 		}
 		if text := fmt.Sprint(err); text != fmt.Sprint(again) || text != fmt.Sprint(anew) {
-			t.Fatalf("three errors:\n%v\n%v\n%v", err, again, anew)
+			t.Fatalf("the errors are\n%v\n%v\n%v\nwant the same three times", err, again, anew)
 		}
 		if diff := cmp.Diff(views(t, first), views(t, second)) + cmp.Diff(views(t, first), views(t, fresh)); diff != "" {
-			t.Fatalf("the results differ:\n%s", diff)
+			t.Fatalf("the results differ, want the same:\n%s", diff)
 		}
 		manifest.MissingNamespaces(first)
 		for i := range first {
@@ -239,7 +239,7 @@ func checkResult(t *testing.T, o *manifest.Object) {
 	}
 	d := o.Desired
 	if d.Digest == "" || d.Name == "" || d.Kind == "" || d.Version == "" || d.Name != again.GetName() || d.Namespace != again.GetNamespace() {
-		t.Fatalf("%+v is desired of %s", d, text)
+		t.Fatalf("%+v is desired of %s, want a digest and the names of the object", d, text)
 	}
 	// What was prepared is prepared already.
 	objects := []client.Object{made(t, *o)}
@@ -248,7 +248,7 @@ func checkResult(t *testing.T, o *manifest.Object) {
 	}
 	repeated := prepareWith(t, options(), nil, objects...)
 	if repeated[0].Desired.Digest != d.Digest || !reflect.DeepEqual(made(t, repeated[0]).Object, made(t, *o).Object) {
-		t.Fatalf("preparing %s again changes it", text)
+		t.Fatalf("preparing %s again changes it, want the same digest and manifest", text)
 	}
 }
 

@@ -98,6 +98,7 @@ func TestMaintainedAnnotationsLeaveNothing(t *testing.T) {
 	noted := plain.DeepCopy()
 	noted.SetAnnotations(map[string]string{"deployment.kubernetes.io/revision": "3"})
 	if a, b := prepare(t, plain)[0], prepare(t, noted)[0]; a.Desired.Digest != b.Desired.Digest {
-		t.Error("the digest depends on what is not written")
+		t.Errorf("the digests are %s and %s, want the same, for what differs is not written", a.Desired.Digest,
+			b.Desired.Digest)
 	}
 }

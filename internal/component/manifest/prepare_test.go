@@ -45,16 +45,16 @@ func TestPoliciesOfTheComponentAreInForceWhereAnObjectHasNone(t *testing.T) {
 	a, b := got[0].Desired, got[1].Desired
 	if a.AdoptionPolicy != apis.AdoptIfUnowned || a.ReconcilePolicy != apis.ReconcileOnce || a.UpdatePolicy != apis.UpdateReplace ||
 		a.DeletePolicy != apis.DeleteOrphan || a.PrunePolicy != apis.PruneAfter || a.ReapplyInterval != time.Hour {
-		t.Errorf("without annotations: %+v", a)
+		t.Errorf("without annotations %+v is desired, want the policies of the component", a)
 	}
 	if b.AdoptionPolicy != apis.AdoptAlways || b.ReconcilePolicy != apis.ReconcileOnObjectChange ||
 		b.UpdatePolicy != apis.UpdateApplyOverride || b.DeletePolicy != apis.DeleteOrphanOnApply ||
 		b.PrunePolicy != apis.PruneBefore || b.ReapplyInterval != 0 {
-		t.Errorf("with annotations: %+v", b)
+		t.Errorf("with annotations %+v is desired, want the policies of the annotations", b)
 	}
 	o.ReapplyInterval = -time.Hour
 	if got := prepareWith(t, o, nil, object("v1 ConfigMap", "a"))[0].Desired.ReapplyInterval; got != 0 {
-		t.Errorf("a negative interval became %v", got)
+		t.Errorf("a negative interval became %v, want 0", got)
 	}
 }
 
@@ -229,7 +229,7 @@ func TestLists(t *testing.T) {
 		t.Errorf("unexpected (-want, +got):\n%s", diff)
 	}
 	if _, ok := inner["items"].([]any)[0].(m)["kind"]; ok {
-		t.Error("the list was changed")
+		t.Errorf("the list was changed to %v, want no kind added", inner["items"])
 	}
 	wantError(t, options(), []client.Object{object("v1 List", "l", m{"items": "x"})}, "objects[0]: it is a list whose items are not an array")
 }
@@ -244,14 +244,15 @@ func TestSecrets(t *testing.T) {
 	}
 	for _, s := range secret[:2] {
 		if _, ok := made(t, s).Object["stringData"]; ok || !s.Confidential {
-			t.Errorf("%v: stringData is there, or it is not confidential", s.Desired.Key)
+			t.Errorf("%v: stringData is there: %t, confidential: %t, want false and true", s.Desired.Key, ok,
+				s.Confidential)
 		}
 	}
 	if _, ok := made(t, secret[1]).Object["data"]; ok {
-		t.Error("null is data")
+		t.Errorf("null became the data %v, want none", made(t, secret[1]).Object["data"])
 	}
 	if secret[2].Confidential {
-		t.Error("a ConfigMap is confidential")
+		t.Error("the ConfigMap is confidential, want that it is not")
 	}
 	wantError(t, options(), []client.Object{
 		object("v1 Secret", "a", m{"data": m{"k": "hunter2!", "l": 4711}, "stringData": m{"z": true}}),
@@ -289,7 +290,8 @@ func TestScopes(t *testing.T) {
 				t.Errorf("it is %s, but wanted %s", got.Desired.Key, c.want)
 			}
 			if made(t, got).GetNamespace() != got.Desired.Namespace {
-				t.Errorf("the namespace of the manifest is %q", made(t, got).GetNamespace())
+				t.Errorf("the namespace of the manifest is %q, want %q", made(t, got).GetNamespace(),
+					got.Desired.Namespace)
 			}
 		})
 	}
@@ -303,7 +305,7 @@ func TestScopesThatCannotBeTold(t *testing.T) {
 		apiService("example.com", "v2")}, unknown)
 	_, err := manifest.Prepare([]client.Object{widget}, options(), nil)
 	if !meta.IsNoMatchError(err) {
-		t.Errorf("%v does not tell that the kind is not known", err)
+		t.Errorf("the error is %v, want one that tells that the kind is not known", err)
 	}
 
 	broken := errors.New("broken")
@@ -311,7 +313,7 @@ func TestScopesThatCannotBeTold(t *testing.T) {
 		o.Namespaced = func(schema.GroupVersionKind) (bool, bool, error) { return false, false, broken }
 	})
 	if _, err := manifest.Prepare([]client.Object{widget}, o, nil); !errors.Is(err, broken) {
-		t.Errorf("%v is not the error of the look-up", err)
+		t.Errorf("the error is %v, want that of the look-up, %v", err, broken)
 	}
 	wantError(t, o, []client.Object{widget}, "objects[0] (Widget a): the scope of its kind cannot be found out: broken")
 
@@ -393,6 +395,6 @@ func TestMissingNamespaces(t *testing.T) {
 		t.Errorf("unexpected (-want, +got):\n%s", diff)
 	}
 	if got := manifest.MissingNamespaces(nil); len(got) != 0 {
-		t.Errorf("none are in %v", got)
+		t.Errorf("the missing namespaces of no objects are %v, want none", got)
 	}
 }

@@ -51,11 +51,11 @@ func TestAChangeAfterPreparingIsAnError(t *testing.T) {
 	prepared := prepareWith(t, options(), cache, objects...)
 	objects[2].SetLabels(map[string]string{"a": "b"})
 	if _, err := prepared[2].Manifest(); !errors.Is(err, manifest.ErrChanged) {
-		t.Errorf("the error is %v", err)
+		t.Errorf("the error is %v, want %v", err, manifest.ErrChanged)
 	}
 	made(t, prepared[3])
 	if got := made(t, prepareWith(t, options(), cache, objects...)[2]).GetLabels()["a"]; got != "b" {
-		t.Errorf("the label is %q in the next request", got)
+		t.Errorf(`the label is %q in the next request, want "b"`, got)
 	}
 }
 
@@ -69,14 +69,14 @@ func TestManifestsAreNotKept(t *testing.T) {
 		for range 8 {
 			group.Go(func() {
 				if u, err := prepared[0].Manifest(); err != nil || u.GetNamespace() != "home" {
-					t.Errorf("the manifest is %v, and there is the error %v", u, err)
+					t.Errorf("the manifest is %v and the error %v, want one in the namespace home and none", u, err)
 				}
 			})
 		}
 		group.Wait()
 	})
 	if n != 8 {
-		t.Errorf("%d conversions", n)
+		t.Errorf("there are %d conversions, want 8", n)
 	}
 }
 
@@ -92,7 +92,7 @@ func TestScopesThatChange(t *testing.T) {
 		want, wantErr := manifest.Prepare(objects, options(), nil)
 		got, err := manifest.Prepare(objects, options(), cache)
 		if (err == nil) != (wantErr == nil) {
-			t.Fatalf("%s: the error is %v", scope, err)
+			t.Fatalf("%s: the error is %v, want %v", scope, err, wantErr)
 		}
 		if diff := cmp.Diff(views(t, want), views(t, got)); diff != "" {
 			t.Errorf("%s: unexpected (-want, +got):\n%s", scope, diff)
@@ -103,10 +103,10 @@ func TestScopesThatChange(t *testing.T) {
 func TestTheZeroObjectHasNoManifest(t *testing.T) {
 	var o manifest.Object
 	if u, err := o.Manifest(); u != nil || err != nil {
-		t.Errorf("the manifest is %v, and there is the error %v", u, err)
+		t.Errorf("the manifest is %v and the error %v, want neither", u, err)
 	}
 	prepared, err := manifest.Prepare([]client.Object{object("v1 ConfigMap", "x/a")}, manifest.Options{Namespaced: namespaced}, &manifest.Cache{})
 	if err != nil || prepared[0].Desired.Namespace != "x" {
-		t.Errorf("without options: %v, %v", prepared, err)
+		t.Errorf("without options, the objects are %v and the error %v, want the namespace x and none", prepared, err)
 	}
 }

@@ -37,7 +37,7 @@ func TestNoFieldGoesOrComes(t *testing.T) {
 func TestDefaultsAreMild(t *testing.T) {
 	got := prepare(t, object("apps/v1 Deployment", "a"))[0].Desired
 	if got.UpdatePolicy != apis.UpdateApply || got.ReapplyInterval != 0 || got.AdoptionPolicy != apis.AdoptNever {
-		t.Errorf("desired is %+v", got)
+		t.Errorf("the desired object is %+v, want it applied once, and never adopted", got)
 	}
 }
 
@@ -55,7 +55,7 @@ func TestReadyWhenThatCannotBe(t *testing.T) {
 	// Whether it can be evaluated for this object remains to be seen.
 	good := annotated(object("v1 ConfigMap", "b"), "ready-when", "object.data.ready == 'yes'")
 	if got := prepare(t, good)[0].Settings.ReadyWhen; got != "object.data.ready == 'yes'" {
-		t.Errorf("ready-when is %q", got)
+		t.Errorf(`ready-when is %q, want "object.data.ready == 'yes'"`, got)
 	}
 	// All that is wrong is told at once, for all objects, and a good object does not help.
 	cache := &manifest.Cache{}
@@ -65,7 +65,8 @@ func TestReadyWhenThatCannotBe(t *testing.T) {
 	for range 2 {
 		prepared, err := manifest.Prepare(bad(), options(), cache)
 		if prepared != nil || err == nil || strings.Count(err.Error(), "objects[1] (CustomResourceDefinition widgets.example.com): ") != 2 {
-			t.Errorf("got %d objects and the error %v", len(prepared), err)
+			t.Errorf("%d objects were prepared and the error is %v, want none, and two faults of objects[1]",
+				len(prepared), err)
 		}
 	}
 }
@@ -74,7 +75,8 @@ func TestReadyWhenThatCannotBe(t *testing.T) {
 func TestForeignInstances(t *testing.T) {
 	got := prepare(t, annotated(crd("example.com", "Widget", "Cluster"), "foreign-instances", "ignore"), crd("example.com", "Gadget", "Cluster"))
 	if !got[0].Desired.IgnoreForeignInstances || got[1].Desired.IgnoreForeignInstances {
-		t.Errorf("desired are %+v and %+v", got[0].Desired, got[1].Desired)
+		t.Errorf("the desired objects are %+v and %+v, want foreign instances ignored of the first one alone",
+			got[0].Desired, got[1].Desired)
 	}
 }
 

@@ -247,17 +247,18 @@ func TestLiveChangesAreSeen(t *testing.T) {
 	}
 	o.requests.Reset()
 	if got := o.observe(in, deploy).Objects[deploy.Key]; got.Status != apis.ObjectInProgress || got.Generation != 1 {
-		t.Errorf("got %+v", got)
+		t.Errorf("the Deployment shows %+v, want generation 1 in progress", got)
 	}
 	if n := o.requests.Total(); n != 0 {
-		t.Errorf("%d requests for nothing:\n%s", n, o.requests)
+		t.Errorf("there are %d requests, want none, for nothing changed:\n%s", n, o.requests)
 	}
 
 	o.patch(made, `{"data":{"a":"drift"}}`)
 	o.awaitWake("shop", false)
 	drifted := o.observe(in, deploy).Objects[in.Key]
 	if drifted.Fields == was.Fields || drifted.Digest != was.Digest {
-		t.Errorf("the drift does not show: %+v", drifted)
+		t.Errorf("the drifted object shows %+v, want other fields than %q and the digest %q", drifted, was.Fields,
+			was.Digest)
 	}
 	o.resetWakes()
 	o.patch(made, `{"data":{"b":"a field of another manager"}}`)
@@ -270,10 +271,10 @@ func TestLiveChangesAreSeen(t *testing.T) {
 	o.awaitWake("shop", false)
 	o.requests.Reset()
 	if got := o.observe(in, deploy).Objects[deploy.Key]; got.Status != apis.ObjectCurrent {
-		t.Errorf("got %+v", got)
+		t.Errorf("the Deployment shows %+v, want the status %s", got, apis.ObjectCurrent)
 	}
 	if n := o.requests.Total(); n != 1 {
-		t.Errorf("%d requests to read a status:\n%s", n, o.requests)
+		t.Errorf("there are %d requests to read a status, want 1:\n%s", n, o.requests)
 	}
 	if n := o.wakes("shop", false); n != 1 {
 		t.Errorf("woken %d times, want once: a field of another manager does not matter", n)
@@ -284,7 +285,8 @@ func TestLiveChangesAreSeen(t *testing.T) {
 	o.patch(made, `{"metadata":{"labels":{"`+prefix+`/owner-id":null}}}`)
 	o.awaitWake("shop", false)
 	if got := o.observe(in, deploy).Objects[in.Key]; got.Presence != plan.Present || got.Ownership != plan.Unowned || got.UID != in.UID {
-		t.Errorf("without a label: %+v", got)
+		t.Errorf("the object without a label shows %+v, want it present, without an owner, with the UID %s", got,
+			in.UID)
 	}
 	o.resetWakes()
 	o.patch(deployed, `{"metadata":{"finalizers":["x.example.com/y"]}}`)
@@ -311,7 +313,7 @@ func TestOwnWritesDoNotWakeLive(t *testing.T) {
 		changed := made.DeepCopy()
 		o.patch(changed, `{"data":{"a":"2"}}`, client.FieldOwner(manager))
 		if got := o.Wrote(o.component, in, changed); got.UID != made.GetUID() || got.Ownership != plan.Ours {
-			t.Errorf("got %+v", got)
+			t.Errorf("the written object shows %+v, want it ours, with the UID %s", got, made.GetUID())
 		}
 	}
 	resume()
@@ -338,7 +340,7 @@ func TestOwnWritesDoNotWakeLive(t *testing.T) {
 			want = plan.Absent
 		}
 		if got.Objects[in.Key].Presence != want {
-			t.Errorf("%s: %+v", in.Key, got.Objects[in.Key])
+			t.Errorf("%s shows %+v, want the presence %v", in.Key, got.Objects[in.Key], want)
 		}
 	}
 }
@@ -353,23 +355,23 @@ func TestSecretsAreComparedLive(t *testing.T) {
 	})
 	made := o.create(o.ours(secrets.WithVersion("v1"), "s", map[string]any{"data": map[string]any{"password": enc("geheim")}}))
 	if got := o.awaitLive(in).Objects[in.Key]; got.Content != plan.ContentSame || got.Fields == "" {
-		t.Errorf("got %+v", got)
+		t.Errorf("the Secret shows %+v, want the same content and fields", got)
 	}
 	changed := in
 	changed.Data = observe.FingerprintsOf(map[string]string{"password": enc("anders")})
 	if got := o.observe(changed).Objects[in.Key]; got.Content != plan.ContentDifferent {
-		t.Errorf("got %+v for other data", got)
+		t.Errorf("the Secret for other data shows %+v, want different content", got)
 	}
 	o.patch(made, `{"data":{"password":"`+enc("anders")+`"}}`, client.FieldOwner(manager))
 	o.awaitWake("shop", false)
 	if got := o.observe(in).Objects[in.Key]; got.Content != plan.ContentDifferent {
-		t.Errorf("got %+v for a Secret that was changed", got)
+		t.Errorf("the Secret that was changed shows %+v, want different content", got)
 	}
 	if got := o.observe(changed).Objects[in.Key]; got.Content != plan.ContentSame {
-		t.Errorf("got %+v", got)
+		t.Errorf("the Secret shows %+v, want the same content", got)
 	}
 	if got := o.Wrote(o.component, in, made); got.Content != plan.ContentDifferent {
-		t.Errorf("got %+v from an answer", got)
+		t.Errorf("the Secret of the answer shows %+v, want different content", got)
 	}
 }
 
@@ -391,7 +393,7 @@ func TestComponentsShareAWatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s := got.Objects[in.Key]; s.Ownership != plan.Foreign || got.Syncing != nil {
-		t.Errorf("the second component sees %+v, syncing %v", s, got.Syncing)
+		t.Errorf("the second component sees %+v and syncs %v, want a foreign object and no sync", s, got.Syncing)
 	}
 	if n := o.requests.Watches(); n != 1 {
 		t.Errorf("%d watches, want 1:\n%s", n, o.requests)
@@ -421,7 +423,7 @@ func TestManyStatusesAreListedLive(t *testing.T) {
 	got := o.observe(interests...)
 	for _, in := range interests {
 		if got.Objects[in.Key].Status != apis.ObjectInProgress {
-			t.Errorf("%s: %+v", in.Key, got.Objects[in.Key])
+			t.Errorf("%s shows %+v, want the status %s", in.Key, got.Objects[in.Key], apis.ObjectInProgress)
 		}
 	}
 	if n := o.requests.Total(); n != 1 {
@@ -456,13 +458,13 @@ func TestTypesComeAndGo(t *testing.T) {
 	in := o.interest(gadgets, "g")
 	missing := func(got plan.Observed) bool { return got.Presence == plan.Absent && got.TypeMissing }
 	if got := o.observe(in); !missing(got.Objects[in.Key]) || got.Syncing != nil || got.Polled != nil {
-		t.Fatalf("got %+v", got)
+		t.Fatalf("the observation is %+v, want a missing type, neither synced nor polled", got)
 	}
 	o.requests.Reset()
 	o.component.Now = o.component.Now.Add(999 * time.Millisecond)
 	o.observe(in)
 	if n := o.requests.Total(); n != 0 {
-		t.Errorf("%d requests within a second:\n%s", n, o.requests)
+		t.Errorf("there are %d requests within a second, want none:\n%s", n, o.requests)
 	}
 	if err := o.admin.Create(t.Context(), gadgetDefinition(gadgets.Group)); err != nil {
 		t.Fatal(err)
@@ -528,7 +530,8 @@ func TestATypeThatMayNotBeListedIsPolled(t *testing.T) {
 	o.awaitWake("shop", true)
 	got := o.observe(in)
 	if s := got.Objects[in.Key]; s.Presence != plan.PresenceUnknown || got.Polled[configMaps] != "may not be listed in the whole cluster: forbidden" {
-		t.Errorf("got %+v, polled %v", s, got.Polled)
+		t.Errorf("the object shows %+v and the polled types are %v, want an unknown presence and ConfigMaps polled",
+			s, got.Polled)
 	}
 	allow("-get", "get")
 	o.until("it is read by name", in, func(got plan.Observed) bool {
@@ -592,7 +595,7 @@ func TestTheAPIServerMayGoAway(t *testing.T) {
 	a.UID = made.GetUID()
 	o.awaitLive(a, b)
 	if o.Managed(o.component, a.Key) == nil {
-		t.Error("nothing is known of the managed fields while the watch is open")
+		t.Error("nothing is known of the managed fields while the watch is open, want their entries")
 	}
 	if err := env.StopAPIServer(); err != nil {
 		t.Fatal(err)
@@ -606,10 +609,11 @@ func TestTheAPIServerMayGoAway(t *testing.T) {
 	})
 	got := o.observe(a, b)
 	if got.Objects[a.Key].Presence != plan.Present || got.Objects[b.Key].Presence != plan.Absent || got.Polled != nil {
-		t.Errorf("while there is no answer: %+v", got)
+		t.Errorf("while there is no answer, the observation is %+v, want a present, b absent and nothing polled", got)
 	}
 	if o.Managed(o.component, a.Key) != nil {
-		t.Error("what may be old counts as up to date while there is no answer")
+		t.Errorf("the managed fields are %v while there is no answer, want none, for they may be old",
+			o.Managed(o.component, a.Key))
 	}
 	if err := env.StartAPIServer(); err != nil {
 		t.Fatal(err)

@@ -84,7 +84,8 @@ func TestLittleIsKeptOfAnObject(t *testing.T) {
 		o.live(configMaps, "200000", objects...)
 		got := o.observe(nil, interests...)
 		if len(got.Objects) != many || got.Objects[interests[0].Key].Presence != plan.Present {
-			t.Error("the objects are not known")
+			t.Errorf("there are %d objects, the first one %+v, want %d, and it present", len(got.Objects),
+				got.Objects[interests[0].Key], many)
 		}
 	}()
 	after := kept()
@@ -110,6 +111,7 @@ func TestIdleAllocatesLittle(t *testing.T) {
 	})
 	// The result is a map, which keeps values of this size one by one.
 	if allocs > many+many/50 {
-		t.Errorf("%v allocations to observe %d objects of which none has changed", allocs, many)
+		t.Errorf("there are %v allocations to observe %d objects of which none has changed, want at most %d", allocs,
+			many, many+many/50)
 	}
 }

@@ -80,7 +80,7 @@ func (d *direct) observe(reads []string, interests ...observe.Interest) *observe
 		d.t.Fatal(err)
 	}
 	if diff := cmp.Diff(reads, d.reads); diff != "" {
-		d.t.Errorf("requests: %s", diff)
+		d.t.Errorf("the requests differ (-want +got): %s", diff)
 	}
 	return got
 }
@@ -99,12 +99,12 @@ func TestDirectReads(t *testing.T) {
 		o := got.Objects[interests[i].Key]
 		if want.Presence == plan.Present {
 			if o.Fields == "" {
-				t.Errorf("%s: no fields", name)
+				t.Errorf("%s: the object has no fields, want some", name)
 			}
 			o.Fields = ""
 		}
 		if diff := cmp.Diff(want, o); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+			t.Errorf("%s: the object differs (-want +got): %s", name, diff)
 		}
 	}
 	present := plan.Observed{Presence: plan.Present, UID: "1", Generation: 1, Ownership: plan.Ours, Digest: "d1"}
@@ -116,27 +116,27 @@ func TestDirectReads(t *testing.T) {
 	check("gone", 4, plan.Observed{Presence: plan.Absent})
 
 	if entries := d.Managed(d.component, interests[0].Key); len(entries) != 1 || entries[0].Manager != manager || entries[0].FieldsV1 == nil {
-		t.Errorf("managed fields: %v", entries)
+		t.Errorf("the managed fields are %v, want one entry of %s", entries, manager)
 	}
 	d.Deleted(d.component, interests[0].Key, "other", true)
 	if d.Managed(d.component, interests[0].Key) == nil {
-		t.Error("an object was forgotten because another one went")
+		t.Error("the object was forgotten because another one went, want it known")
 	}
 	d.Deleted(d.component, interests[0].Key, "1", true)
 	if d.Managed(d.component, interests[0].Key) != nil {
-		t.Error("something is known of a deleted object")
+		t.Errorf("the managed fields of a deleted object are %v, want none", d.Managed(d.component, interests[0].Key))
 	}
 	wrote := d.Wrote(d.component, interests[0], object(configMaps, "a", "1", "2"))
 	if wrote.Presence != plan.Present || d.Managed(d.component, interests[0].Key) == nil {
-		t.Errorf("got %+v", wrote)
+		t.Errorf("the written object shows %+v, want it present and its managed fields known", wrote)
 	}
 	d.Pause(d.component)()
 	d.Release(d.component)
 	if d.Managed(d.component, interests[0].Key) != nil {
-		t.Error("something is known after the release")
+		t.Errorf("the managed fields after the release are %v, want none", d.Managed(d.component, interests[0].Key))
 	}
 	if got := d.Wrote(d.component, interests[0], nil); got != (plan.Observed{}) {
-		t.Errorf("got %+v for no object", got)
+		t.Errorf("no object shows %+v, want nothing", got)
 	}
 }
 
@@ -148,11 +148,11 @@ func TestDirectComparesSecrets(t *testing.T) {
 		in.Confidential, in.Data = true, observe.FingerprintsOf(map[string]string{"p": enc})
 	})
 	if got := d.observe([]string{"list SecretList default"}, in).Objects[in.Key]; got.Content != plan.ContentSame {
-		t.Errorf("got %+v", got)
+		t.Errorf("the Secret shows %+v, want the same content", got)
 	}
 	in.Data = observe.FingerprintsOf(map[string]string{"p": "eHh4"})
 	if got := d.observe([]string{"list SecretList default"}, in).Objects[in.Key]; got.Content != plan.ContentDifferent {
-		t.Errorf("got %+v", got)
+		t.Errorf("the Secret shows %+v, want different content", got)
 	}
 	stored := &unstructured.Unstructured{}
 	stored.SetGroupVersionKind(secrets.WithVersion("v1"))
@@ -160,7 +160,7 @@ func TestDirectComparesSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, _, _ := unstructured.NestedString(stored.Object, "data", "p"); got != enc {
-		t.Errorf("the Secret was changed to %q", got)
+		t.Errorf("the Secret was changed to %q, want %q", got, enc)
 	}
 }
 
@@ -192,7 +192,7 @@ func TestDirectFailures(t *testing.T) {
 			in := interest(configMaps, "a")
 			got, err := d.Observe(t.Context(), d.component, []observe.Interest{in})
 			if diff := cmp.Diff(test.reads, d.reads); diff != "" {
-				t.Errorf("requests: %s", diff)
+				t.Errorf("the requests differ (-want +got): %s", diff)
 			}
 			if test.err != "" {
 				if err == nil || len(err.Error()) < len(test.err) || err.Error()[:len(test.err)] != test.err {
@@ -205,7 +205,8 @@ func TestDirectFailures(t *testing.T) {
 			}
 			o := got.Objects[in.Key]
 			if o.Presence != test.want.Presence || o.TypeMissing != test.want.TypeMissing || got.Polled[configMaps] != test.polled {
-				t.Errorf("got %+v, polled %v", o, got.Polled)
+				t.Errorf("the object shows %+v and the polled types are %v, want %+v and %q", o, got.Polled, test.want,
+					test.polled)
 			}
 		})
 	}

@@ -75,7 +75,7 @@ func TestEndingOfJobs(t *testing.T) {
 				o.Wrote(o.component, in, object(jobs, "a", "2", "13"))
 				o.Listed(jobs, "14")
 				if got := o.presence(o.observe([]string{"get a"}, in), in, plan.Absent); got.Ending != plan.EndingUnknown {
-					t.Errorf("another one got ending %v", got.Ending)
+					t.Errorf("the ending of another one is %v, want %v", got.Ending, plan.EndingUnknown)
 				}
 			})
 		}

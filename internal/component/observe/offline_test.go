@@ -235,7 +235,7 @@ func (o *offline) presence(observation *observe.Observation, in observe.Interest
 	o.t.Helper()
 	got, ok := observation.Objects[in.Key]
 	if !ok {
-		o.t.Errorf("nothing is said of %s", in.Key)
+		o.t.Errorf("nothing is said of %s, want an observation", in.Key)
 	}
 	if got.Presence != want {
 		o.t.Errorf("%s: got presence %v, want %v", in.Key, got.Presence, want)

@@ -60,7 +60,7 @@ func TestContent(t *testing.T) {
 			for key, value := range data {
 				for _, b := range value {
 					if b != 0 {
-						t.Errorf("the value of %s is still in memory", key)
+						t.Errorf("the value of %s is still in memory as %v, want zeros", key, value)
 					}
 				}
 			}

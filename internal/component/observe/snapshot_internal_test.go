@@ -22,10 +22,10 @@ func TestFencedShows(t *testing.T) {
 	} {
 		shown := fencedBy(note)
 		if got := shown.observed(&Component{}).Fenced; got != want {
-			t.Errorf("%q: fenced is %v", note, got)
+			t.Errorf("%q: fenced is %v, want %v", note, got, want)
 		}
 		if news := !shown.alike(open); news != want {
-			t.Errorf("%q: that it is news is %v", note, news)
+			t.Errorf("%q: that it is news is %v, want %v", note, news, want)
 		}
 	}
 }
@@ -51,6 +51,6 @@ func TestFieldsOfOthersDoNotCount(t *testing.T) {
 		t.Errorf("with no field of ours: got %q, want %q", got, want)
 	}
 	if got := digestOf(); got != "" {
-		t.Errorf("without managed fields: got %q", got)
+		t.Errorf("the digest without managed fields is %q, want none", got)
 	}
 }

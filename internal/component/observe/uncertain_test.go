@@ -32,7 +32,7 @@ func TestWhatMayHaveBeenMadeIsLookedForOnce(t *testing.T) {
 	o.presence(got, made, plan.Absent)
 	o.presence(got, none, plan.Absent)
 	if got := o.presence(got, lost, plan.Present); got.UID != "1" {
-		t.Errorf("got %+v", got)
+		t.Errorf("the object shows %+v, want the UID 1", got)
 	}
 	o.after(time.Hour)
 	o.Progressed(configMaps, "11")
@@ -64,7 +64,7 @@ func TestWhatCannotBeLookedAtIsNotAbsent(t *testing.T) {
 			got := o.observe([]string{"get a"}, in)
 			o.presence(got, in, plan.PresenceUnknown)
 			if got.Polled[configMaps] == "" {
-				t.Error("the type is not polled, so this test shows nothing")
+				t.Error("the type is not polled, want it polled, or this test shows nothing")
 			}
 		})
 	}
@@ -81,24 +81,24 @@ func TestAnInterruptedWatchIsNotUpToDate(t *testing.T) {
 	o.live(configMaps, "10", there)
 	o.observe(nil, in)
 	if !known() {
-		t.Error("nothing is known while the watch is open")
+		t.Error("nothing is known while the watch is open, want the object known")
 	}
 	o.Interrupted(configMaps)
 	o.presence(o.observe(nil, in), in, plan.Present)
 	if known() {
-		t.Error("something is known while the watch is interrupted")
+		t.Error("something is known while the watch is interrupted, want nothing")
 	}
 	o.Wrote(o.component, in, object(configMaps, "a", "1", "11"))
 	if !known() {
-		t.Error("nothing is known of what was just written")
+		t.Error("nothing is known of what was just written, want it known")
 	}
 	o.after(time.Second)
 	if known() {
-		t.Error("what was written is believed to be the present for long")
+		t.Error("what was written is still known after a second, want nothing")
 	}
 	o.Opened(configMaps)
 	if !known() {
-		t.Error("nothing is known when the watch is open again")
+		t.Error("nothing is known when the watch is open again, want the object known")
 	}
 }
 
@@ -120,7 +120,7 @@ func TestObservesOfOneComponentWaitForEachOther(t *testing.T) {
 			}
 			got, err := o.Observe(context.Background(), o.component, []observe.Interest{b})
 			if err != nil || len(got.Objects) != 1 || got.Objects[b.Key].UID != "2" {
-				t.Errorf("got %+v, %v", got, err)
+				t.Errorf("the observation is %+v and the error %v, want b alone with the UID 2 and none", got, err)
 				return
 			}
 		}
@@ -128,7 +128,7 @@ func TestObservesOfOneComponentWaitForEachOther(t *testing.T) {
 	for range 500 {
 		got, err := o.Observe(t.Context(), o.component, []observe.Interest{a, b})
 		if err != nil || got.Objects[a.Key].UID != "1" || got.Objects[b.Key].UID != "2" {
-			t.Errorf("got %+v, %v", got, err)
+			t.Errorf("the observation is %+v and the error %v, want a with the UID 1, b with 2 and none", got, err)
 			break
 		}
 	}
@@ -152,7 +152,7 @@ func TestObservesOfOneComponentWaitForEachOther(t *testing.T) {
 	// Nothing has to be read for it, so it fails only because it waits.
 	for range 20 {
 		if _, err := o.Observe(ctx, o.component, []observe.Interest{a}); !errors.Is(err, context.Canceled) {
-			t.Errorf("got the error %v", err)
+			t.Errorf("the error is %v, want %v", err, context.Canceled)
 		}
 	}
 	close(proceed)
@@ -237,7 +237,7 @@ func TestAWatchHasNoDeadline(t *testing.T) {
 		select {
 		case r := <-requests:
 			if r.watch == r.deadline {
-				t.Errorf("watch: %t, deadline: %t", r.watch, r.deadline)
+				t.Errorf("watch is %t and deadline %t, want a deadline only without a watch", r.watch, r.deadline)
 			}
 			if r.watch {
 				watches++
@@ -245,7 +245,7 @@ func TestAWatchHasNoDeadline(t *testing.T) {
 				lists++
 			}
 		case <-t.Context().Done():
-			t.Fatal("the watch does not begin")
+			t.Fatal("the watch does not begin, want its request")
 		}
 	}
 }

@@ -78,7 +78,7 @@ func TestUnchanged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o, interests := settled(t)
 			if !o.Unchanged(o.component) {
-				t.Fatal("it is not settled at the beginning")
+				t.Fatal("the observation is not settled at the beginning, want that it is")
 			}
 			before := o.observe(nil, interests...)
 			test.happens(o, interests)
@@ -91,7 +91,8 @@ func TestUnchanged(t *testing.T) {
 				after := o.observe(nil, interests...)
 				for _, in := range interests {
 					if before.Objects[in.Key] != after.Objects[in.Key] {
-						t.Errorf("%s: %v is now %v", in.Key, before.Objects[in.Key], after.Objects[in.Key])
+						t.Errorf("%s was %v and is %v, want it unchanged", in.Key, before.Objects[in.Key],
+							after.Objects[in.Key])
 					}
 				}
 			}
@@ -103,34 +104,34 @@ func TestUnchanged(t *testing.T) {
 func TestUnchangedIsFalseBeforeAllIsSeen(t *testing.T) {
 	o := newOffline(t)
 	if o.Unchanged(o.component) {
-		t.Error("nothing was observed yet")
+		t.Error("the observation counts as unchanged before the first one, want that it does not")
 	}
 	in := interest(deployments, "d", recorded("uid-d"), wanting)
 	o.observe(nil, in)
 	if o.Unchanged(o.component) {
-		t.Error("the watch has not begun")
+		t.Error("the observation counts as unchanged before the watch has begun, want that it does not")
 	}
 	o.live(deployments, "100", object(deployments, "d", "uid-d", "20"))
 	if o.Unchanged(o.component) {
-		t.Error("what the watch shows was not returned yet")
+		t.Error("the observation counts as unchanged before it returned what the watch shows, want that it does not")
 	}
 	o.world["d"] = object(deployments, "d", "uid-d", "30")
 	o.observe([]string{"get d"}, in)
 	if o.Unchanged(o.component) {
-		t.Error("the watch has not shown what was read")
+		t.Error("the observation counts as unchanged before the watch shows what was read, want that it does not")
 	}
 	o.Shown(deployments, o.world["d"])
 	if !o.Unchanged(o.component) {
-		t.Error("it is settled")
+		t.Error("the observation does not count as unchanged, want that it does, for it is settled")
 	}
 	if o.direct.Unchanged(o.component) {
-		t.Error("nothing is known without a request")
+		t.Error("the direct observation counts as unchanged, want that it does not, for it must ask")
 	}
 }
 
 func TestUnchangedAllocatesNothing(t *testing.T) {
 	o, _ := settled(t)
 	if n := testing.AllocsPerRun(10, func() { o.Unchanged(o.component) }); n > 0 {
-		t.Errorf("%v allocations", n)
+		t.Errorf("there are %v allocations, want none", n)
 	}
 }

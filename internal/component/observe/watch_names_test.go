@@ -38,7 +38,7 @@ func TestAnObjectInTheWayIsWatchedByName(t *testing.T) {
 	o, in := inTheWay(t)
 	o.watched(false, in.Key)
 	if o.Names() != 1 {
-		t.Fatalf("%d objects are watched by name", o.Names())
+		t.Fatalf("%d objects are watched by name, want 1", o.Names())
 	}
 	o.NameListed("21", object(configMaps, "a", "1", "10", unlabelled))
 	o.watched(true, in.Key)
@@ -57,12 +57,12 @@ func TestAnObjectInTheWayIsWatchedByName(t *testing.T) {
 	}))
 	o.wakes("shop")
 	if got := o.presence(o.observe(nil, in), in, plan.Present); got.Claim != "is controlled by ReplicaSet web" {
-		t.Errorf("got %+v", got)
+		t.Errorf("the object shows %+v, want the claim of ReplicaSet web", got)
 	}
 	o.NameShown(object(configMaps, "a", "1", "24", unlabelled, terminating))
 	o.wakes("shop")
 	if got := o.presence(o.observe(nil, in), in, plan.Present); !got.Terminating {
-		t.Errorf("got %+v", got)
+		t.Errorf("the object shows %+v, want it terminating", got)
 	}
 	o.watched(true, in.Key)
 
@@ -72,7 +72,7 @@ func TestAnObjectInTheWayIsWatchedByName(t *testing.T) {
 	o.presence(o.observe(nil, in), in, plan.Absent)
 	o.watched(true)
 	if o.Names() != 0 {
-		t.Errorf("%d objects are watched by name", o.Names())
+		t.Errorf("%d objects are watched by name, want none", o.Names())
 	}
 }
 
@@ -96,14 +96,14 @@ func TestAnotherObjectTakesTheWay(t *testing.T) {
 	o.NameShown(object(configMaps, "a", "2", "26", unlabelled))
 	o.wakes("shop")
 	if got := o.presence(o.observe(nil, in), in, plan.Present); got.UID != "2" {
-		t.Errorf("got %+v", got)
+		t.Errorf("the object shows %+v, want the UID 2", got)
 	}
 	o.watched(true, in.Key)
 
 	// A late answer is not believed.
 	o.Wrote(o.component, in, object(configMaps, "a", "1", "12", unlabelled))
 	if got := o.presence(o.observe(nil, in), in, plan.Present); got.UID != "2" {
-		t.Errorf("got %+v", got)
+		t.Errorf("the object shows %+v, want the UID 2", got)
 	}
 	// What gets the label is shown by the watch of the type.
 	o.NameShown(object(configMaps, "a", "2", "27"))
@@ -111,11 +111,11 @@ func TestAnotherObjectTakesTheWay(t *testing.T) {
 	o.Shown(configMaps, object(configMaps, "a", "2", "27"))
 	o.wakes("shop")
 	if got := o.presence(o.observe(nil, in), in, plan.Present); got.Ownership != plan.Ours {
-		t.Errorf("got %+v", got)
+		t.Errorf("the object shows %+v, want it ours", got)
 	}
 	o.watched(true, in.Key)
 	if o.Names() != 0 {
-		t.Errorf("%d objects are watched by name", o.Names())
+		t.Errorf("%d objects are watched by name, want none", o.Names())
 	}
 }
 
@@ -135,21 +135,21 @@ func TestFewObjectsAreWatchedByName(t *testing.T) {
 	}
 	o.watched(false, keys...)
 	if o.Names() != 16 {
-		t.Errorf("%d objects are watched by name", o.Names())
+		t.Errorf("%d objects are watched by name, want 16", o.Names())
 	}
 	o.watched(false, keys[10:]...)
 	if o.Names() != 10 {
-		t.Errorf("%d objects are watched by name", o.Names())
+		t.Errorf("%d objects are watched by name, want 10", o.Names())
 	}
 	// A type that is not served any more has no objects.
 	o.Lost(configMaps)
 	if o.Names() != 0 {
-		t.Errorf("%d objects are watched by name", o.Names())
+		t.Errorf("%d objects are watched by name, want none", o.Names())
 	}
 	o.watched(false, keys...)
 	o.watched(true)
 	if o.Names() != 0 {
-		t.Errorf("%d objects are watched by name", o.Names())
+		t.Errorf("%d objects are watched by name, want none", o.Names())
 	}
 }
 
@@ -163,7 +163,7 @@ func TestWatchesByNameEnd(t *testing.T) {
 		o.watched(false, in.Key)
 		end(o)
 		if o.Names() != 0 {
-			t.Errorf("%s ends: %d objects are watched by name", name, o.Names())
+			t.Errorf("%s ends: %d objects are watched by name, want none", name, o.Names())
 		}
 	}
 	o, in := inTheWay(t)
@@ -172,6 +172,6 @@ func TestWatchesByNameEnd(t *testing.T) {
 	}
 	o.watched(false, in.Key)
 	if o.Names() != 0 {
-		t.Errorf("%d objects of a type that cannot be watched are watched by name", o.Names())
+		t.Errorf("%d objects of a type that cannot be watched are watched by name, want none", o.Names())
 	}
 }

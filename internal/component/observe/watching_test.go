@@ -26,16 +26,17 @@ func TestNothingIsKnownBeforeTheWatchHasBegun(t *testing.T) {
 	o.presence(got, made, plan.Absent)
 	o.presence(got, old, plan.PresenceUnknown)
 	if diff := cmp.Diff([]schema.GroupKind{configMaps}, got.Syncing); diff != "" {
-		t.Errorf("syncing: %s", diff)
+		t.Errorf("the types that are being synced differ (-want +got): %s", diff)
 	}
 	answer := object(configMaps, "written", "1", "10")
 	wrote := o.Wrote(o.component, written, answer)
 	if wrote.Presence != plan.Present || wrote.UID != "1" || wrote.Ownership != plan.Ours || wrote.Digest != "d1" || wrote.Fields == "" {
-		t.Errorf("what was written shows as %+v", wrote)
+		t.Errorf("what was written shows as %+v, want it ours and present, with the UID 1, the digest d1 and fields",
+			wrote)
 	}
 	got = o.observe(nil, made, old, written)
 	if diff := cmp.Diff(wrote, got.Objects[written.Key]); diff != "" {
-		t.Errorf("observed differs from written: %s", diff)
+		t.Errorf("the object differs (-written +observed), want the same: %s", diff)
 	}
 	o.wakes()
 	// A list that is older than what was written.
@@ -49,7 +50,7 @@ func TestNothingIsKnownBeforeTheWatchHasBegun(t *testing.T) {
 	o.presence(got, old, plan.Present)
 	o.presence(got, written, plan.Present)
 	if got.Syncing != nil || got.Polled != nil {
-		t.Errorf("got %+v", got)
+		t.Errorf("the observation is %+v, want nothing synced or polled", got)
 	}
 }
 
@@ -152,13 +153,13 @@ func TestCreatedAnewAfterDelete(t *testing.T) {
 	o.Deleted(o.component, in.Key, "1", true)
 	o.Wrote(o.component, in, object(configMaps, "a", "2", "12"))
 	if got := o.presence(o.observe(nil, in), in, plan.Present); got.UID != "2" {
-		t.Errorf("got UID %s", got.UID)
+		t.Errorf("the UID is %s, want 2", got.UID)
 	}
 	o.Gone(configMaps, object(configMaps, "a", "1", "11"))
 	o.Shown(configMaps, object(configMaps, "a", "2", "12"))
 	o.wakes()
 	if got := o.presence(o.observe(nil, in), in, plan.Present); got.UID != "2" {
-		t.Errorf("got UID %s", got.UID)
+		t.Errorf("the UID is %s, want 2", got.UID)
 	}
 }
 
@@ -169,7 +170,7 @@ func TestWhatTheWatchCannotShowIsBelievedForAWhile(t *testing.T) {
 	o.live(configMaps, "20")
 	o.Wrote(o.component, in, object(configMaps, "a", "1", "10", unlabelled))
 	if got := o.presence(o.observe(nil, in), in, plan.Present); got.Ownership != plan.Unowned || got.Claim != "was written by us" {
-		t.Errorf("got %+v", got)
+		t.Errorf("the object shows %+v, want the claim that it was written by us", got)
 	}
 	o.after(10 * time.Second)
 	o.presence(o.observe(nil, in), in, plan.Present)
@@ -187,7 +188,7 @@ func TestALostLabelIsNotAbsence(t *testing.T) {
 	o.Gone(configMaps, object(configMaps, "a", "1", "12"))
 	o.wakes("shop")
 	if got := o.presence(o.observe([]string{"get a"}, in), in, plan.Present); got.Ownership != plan.Unowned || got.UID != "1" {
-		t.Errorf("got %+v", got)
+		t.Errorf("the object shows %+v, want the UID 1 and no owner", got)
 	}
 	o.observe(nil, in)
 	o.after(11 * time.Second)
@@ -259,7 +260,7 @@ func TestReadinessOfManyIsListed(t *testing.T) {
 	got := o.observe([]string{"get c", "list default " + prefix + "/owner-id=" + ourID + " 500"}, interests...)
 	for _, in := range interests {
 		if s := got.Objects[in.Key].Status; s != apis.ObjectCurrent {
-			t.Errorf("%s is %q", in.Key, s)
+			t.Errorf("%s is %q, want %q", in.Key, s, apis.ObjectCurrent)
 		}
 	}
 	o.observe(nil, interests...)
@@ -271,7 +272,7 @@ func TestReadinessOfManyIsListed(t *testing.T) {
 	got = o.observe(append([]string{"get a", "get b", "get c", "get d", "get e", "get f", "get g", "get h", "get i"},
 		"list default "+prefix+"/owner-id="+ourID+" 500"), interests...)
 	if got.Polled[deployments] != "may not be read: forbidden" {
-		t.Errorf("got %v", got.Polled)
+		t.Errorf("the polled types are %v, want Deployments, which may not be read", got.Polled)
 	}
 	o.after(time.Minute)
 	o.fault = nil
@@ -287,17 +288,19 @@ func TestReadinessThatCannotBeRead(t *testing.T) {
 	for _, reads := range [][]string{{"get a", "get b"}, nil} {
 		got := o.observe(reads, a, b)
 		if s := o.presence(got, a, plan.Present); s.Status != apis.ObjectUnknown || s.Message != "may not be read: forbidden" {
-			t.Errorf("got %q: %s", s.Status, s.Message)
+			t.Errorf("the status is %q: %s, want %q and that it may not be read", s.Status, s.Message,
+				apis.ObjectUnknown)
 		}
 		if got.Polled[deployments] != "may not be read: forbidden" {
-			t.Errorf("polled: %v", got.Polled)
+			t.Errorf("the polled types are %v, want Deployments, which may not be read", got.Polled)
 		}
 	}
 	o.after(10 * time.Second)
 	o.fault, o.world["a"], o.world["b"] = nil, object(deployments, "a", "1", "10", ready), object(deployments, "b", "2", "10", ready)
 	got := o.observe([]string{"get a", "get b"}, a, b)
 	if s := o.presence(got, a, plan.Present); s.Status != apis.ObjectCurrent || got.Polled != nil {
-		t.Errorf("got %q, polled %v", s.Status, got.Polled)
+		t.Errorf("the status is %q and the polled types are %v, want %q and none", s.Status, got.Polled,
+			apis.ObjectCurrent)
 	}
 }
 
@@ -362,7 +365,7 @@ func TestForeignObjectsWakeTheComponentThatWaits(t *testing.T) {
 	o.live(configMaps, "10", object(configMaps, "a", "1", "10", foreign))
 	got := o.presence(o.observe(nil, in), in, plan.Present)
 	if got.Ownership != plan.Foreign || got.Claim != "belongs to Shop.example.com default/other" {
-		t.Errorf("got %+v", got)
+		t.Errorf("the object shows %+v, want a foreign one that belongs to Shop.example.com default/other", got)
 	}
 	o.Gone(configMaps, object(configMaps, "a", "1", "11", foreign))
 	o.wakes("shop")
@@ -434,7 +437,8 @@ func TestPolledTypes(t *testing.T) {
 	o.presence(got, old, plan.Present)
 	o.presence(got, made, plan.Absent)
 	if got.Polled[configMaps] != "may not be listed in the whole cluster: forbidden" || got.Syncing != nil {
-		t.Errorf("polled %v, syncing %v", got.Polled, got.Syncing)
+		t.Errorf("the types %v are polled and %v synced, want ConfigMaps, which may not be listed, and none",
+			got.Polled, got.Syncing)
 	}
 	o.after(29 * time.Second)
 	o.observe(nil, old, made)
@@ -469,7 +473,7 @@ func TestPolledTypes(t *testing.T) {
 	o.wakes("shop low", "shop low")
 	got = o.observe(nil, old, made)
 	if s := o.presence(got, old, plan.Present); s.UID != "3" || got.Polled != nil {
-		t.Errorf("got %+v, polled %v", s, got.Polled)
+		t.Errorf("the object shows %+v and the polled types are %v, want the UID 3 and none", s, got.Polled)
 	}
 	o.presence(got, made, plan.Absent)
 }
@@ -527,7 +531,7 @@ func TestTypesThatAreNotServed(t *testing.T) {
 	o.after(-time.Hour)
 	got := o.presence(o.observe(nil, in), in, plan.Absent)
 	if !got.TypeMissing {
-		t.Error("the type is not said to be missing")
+		t.Errorf("the object shows %+v, want its type missing", got)
 	}
 }
 
@@ -542,7 +546,7 @@ func TestInterestEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	if o.Types() != 2 || o.Components() != 2 {
-		t.Errorf("%d types, %d components", o.Types(), o.Components())
+		t.Errorf("there are %d types and %d components, want 2 and 2", o.Types(), o.Components())
 	}
 	o.Shown(configMaps, object(configMaps, "a", "1", "11", terminating))
 	o.wakes("shop", "other")
@@ -552,7 +556,7 @@ func TestInterestEnds(t *testing.T) {
 	}
 	o.Release(o.component)
 	if o.Types() != 1 || o.Components() != 1 {
-		t.Errorf("%d types, %d components", o.Types(), o.Components())
+		t.Errorf("there are %d types and %d components, want 1 and 1", o.Types(), o.Components())
 	}
 	o.Gone(configMaps, object(configMaps, "a", "1", "12"))
 	o.wakes("other")
@@ -566,16 +570,16 @@ func TestInterestEnds(t *testing.T) {
 	o.presence(got, a, plan.PresenceUnknown)
 	o.Release(observe.Component{Watcher: other.Watcher, UID: "uid-2"})
 	if o.Components() != 1 {
-		t.Error("a component of another UID was released")
+		t.Errorf("there are %d components, want 1: one of another UID was released", o.Components())
 	}
 	o.Release(observe.Component{Watcher: other.Watcher})
 	if o.Types() != 0 || o.Components() != 0 {
-		t.Errorf("%d types, %d components", o.Types(), o.Components())
+		t.Errorf("there are %d types and %d components, want none", o.Types(), o.Components())
 	}
 	// Nothing is known of it, and nothing comes of it.
 	o.Deleted(other, a.Key, "1", true)
 	if o.Managed(other, a.Key) != nil {
-		t.Error("something is known of a component that was released")
+		t.Errorf("the managed fields for a component that was released are %v, want none", o.Managed(other, a.Key))
 	}
 }
 
@@ -600,18 +604,18 @@ func TestInterestsInAnyOrder(t *testing.T) {
 			want[n] = true
 		}
 		if len(got.Objects) != len(want) {
-			t.Errorf("%v: got %d objects", names, len(got.Objects))
+			t.Errorf("%v: there are %d objects, want %d", names, len(got.Objects), len(want))
 		}
 		for n := range want {
 			key := interest(configMaps, n).Key
 			uid := map[string]types.UID{"a": "1", "b": "2", "c": "3", "e": "5"}[n]
 			if len(names) > 0 && o.Types() == 1 && len(got.Syncing) == 0 && got.Objects[key].UID != uid {
-				t.Errorf("%v: %s has UID %q", names, n, got.Objects[key].UID)
+				t.Errorf("%v: %s has the UID %q, want %q", names, n, got.Objects[key].UID, uid)
 			}
 		}
 		if len(names) == 0 {
 			if o.Types() != 0 {
-				t.Error("a type is watched that no component is interested in")
+				t.Errorf("%d types are watched, want none, for no component is interested", o.Types())
 			}
 			o.observe(nil, name("a")...)
 			o.live(configMaps, "10", object(configMaps, "a", "1", "1"), object(configMaps, "b", "2", "2"),
@@ -625,7 +629,7 @@ func TestManaged(t *testing.T) {
 	in := interest(configMaps, "a")
 	o.observe(nil, in)
 	if got := o.Managed(o.component, in.Key); got != nil {
-		t.Errorf("got %v", got)
+		t.Errorf("the managed fields are %v, want none", got)
 	}
 	stamped := managed(manager, "Update", "", `{"f:data":{"f:b":{}}}`)
 	stamped.Time = new(metav1.Unix(1700000000, 0))
@@ -634,11 +638,11 @@ func TestManaged(t *testing.T) {
 	}))
 	want := []metav1.ManagedFieldsEntry{managed(manager, "Apply", "", `{"f:data":{"f:a":{}}}`), stamped}
 	if diff := cmp.Diff(want, o.Managed(o.component, in.Key)); diff != "" {
-		t.Errorf("managed fields: %s", diff)
+		t.Errorf("the managed fields differ (-want +got): %s", diff)
 	}
 	o.Wrote(o.component, in, object(configMaps, "a", "1", "11"))
 	if diff := cmp.Diff(want[:1], o.Managed(o.component, in.Key)); diff != "" {
-		t.Errorf("managed fields after a write: %s", diff)
+		t.Errorf("the managed fields after a write differ (-want +got): %s", diff)
 	}
 }
 
@@ -654,11 +658,11 @@ func TestIgnoredFieldsAreNoDrift(t *testing.T) {
 	o.Shown(configMaps, object(configMaps, "a", "1", "11"))
 	after := o.observe(nil, in).Objects[in.Key].Fields
 	if before != after {
-		t.Errorf("the fields differ: %q and %q", before, after)
+		t.Errorf("the fields are %q and then %q, want the same", before, after)
 	}
 	in.Settings.IgnoreFields = []string{"/data"}
 	if got := o.observe(nil, in).Objects[in.Key].Fields; got == after {
-		t.Error("other ignored fields make no difference")
+		t.Errorf("the fields are %q also with other ignored fields, want different ones", got)
 	}
 }
 
@@ -671,21 +675,21 @@ func TestErrorsOfObserve(t *testing.T) {
 	cancel()
 	o.fault = context.Canceled
 	if _, err := o.Observe(ctx, o.component, []observe.Interest{in}); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
+		t.Errorf("the error is %v, want %v", err, context.Canceled)
 	}
 	// It is not held against the object.
 	o.fault, o.world["a"] = nil, object(deployments, "a", "1", "10", ready)
 	if got := o.observe([]string{"get a"}, in).Objects[in.Key]; got.Status != apis.ObjectCurrent {
-		t.Errorf("got %+v", got)
+		t.Errorf("the object shows %+v, want the status %s", got, apis.ObjectCurrent)
 	}
 	if got := o.Wrote(o.component, in, nil); got != (plan.Observed{}) {
-		t.Errorf("got %+v for no object", got)
+		t.Errorf("no object shows %+v, want nothing", got)
 	}
 	o.Stop()
 	if _, err := o.Observe(t.Context(), o.component, nil); err == nil {
-		t.Error("an observer that was stopped observes")
+		t.Error("an observer that was stopped observes, want an error")
 	}
 	if _, err := observe.NewWatching(observe.Options{}); err == nil {
-		t.Error("an observer without options was made")
+		t.Error("an observer without options was made, want an error")
 	}
 }

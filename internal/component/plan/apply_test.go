@@ -155,7 +155,7 @@ func TestOneObject(t *testing.T) {
 				o := p.Next.Operations[0]
 				got = string(o.Action) + " " + o.Key.Name + ": " + o.Reason
 				if o.Stamp != (d.ReapplyInterval > 0 && o.Action != plan.ActionRecreate) {
-					t.Errorf("stamp is %v", o.Stamp)
+					t.Errorf("the stamp is %v, want %v", o.Stamp, !o.Stamp)
 				}
 			}
 			if got != test.want {
@@ -167,7 +167,7 @@ func TestOneObject(t *testing.T) {
 				t.Errorf("obstacles are %q, want %q", shown, test.obstacle)
 			}
 			if p.Done != (test.want == "" && test.obstacle == "") {
-				t.Errorf("done is %v", p.Done)
+				t.Errorf("done is %v, want %v", p.Done, !p.Done)
 			}
 			want := test.phase
 			if want == "" {
@@ -201,16 +201,17 @@ func TestReapplyTime(t *testing.T) {
 		in.Observed[d.Key] = live(d)
 	}
 	if p := plan.Make(in); !p.Done || !p.Reapply.Equal(start.Add(30*time.Minute)) {
-		t.Errorf("done %v, reapply at %s", p.Done, p.Reapply)
+		t.Errorf("done is %v and the next apply is at %s, want true and %s", p.Done, p.Reapply,
+			start.Add(30*time.Minute))
 	}
 	in.Desired[1].ReapplyInterval = 0
 	p := plan.Make(in)
 	if !p.Reapply.Equal(start.Add(40 * time.Minute)) {
-		t.Errorf("reapply at %s", p.Reapply)
+		t.Errorf("the next apply is at %s, want %s", p.Reapply, start.Add(40*time.Minute))
 	}
 	for _, r := range p.Inventory {
 		if (r.LastAppliedAt == nil) != (r.Name == "b") {
-			t.Errorf("%s was last applied at %v", r.Name, r.LastAppliedAt)
+			t.Errorf("%s was last applied at %v, want a time for b alone", r.Name, r.LastAppliedAt)
 		}
 	}
 }
@@ -260,10 +261,10 @@ func TestNoWaveWaitsForVolatile(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"create data", "create foo", "create later"})
 	same(t, "obstacles", obstacles(p), []string{"waiting data: it is not ready"})
 	if p.Done {
-		t.Error("done while a volume is not bound")
+		t.Error("the plan is done while a volume is not bound, want that it is not")
 	}
 	if p.Progress.Wave != 0 {
-		t.Errorf("wave %d is under way", p.Progress.Wave)
+		t.Errorf("wave %d is under way, want none", p.Progress.Wave)
 	}
 }
 
@@ -302,7 +303,7 @@ func TestServerThatDoesNotAnswer(t *testing.T) {
 	same(t, "operations", c.cluster.trace, want)
 	same(t, "obstacles", obstacles(p), []string{"waiting v1.served.local: it is not ready"})
 	if p.Done || p.Progress.Wave != 1 || p.Progress.Ready != 2 || p.Progress.Total != 4 {
-		t.Errorf("done %v, progress %+v", p.Done, p.Progress)
+		t.Errorf("done is %v and the progress %+v, want false, wave 1 and 2 of 4 ready", p.Done, p.Progress)
 	}
 	same(t, "operations later", actions(c.pass()), nil)
 	c.cluster.makeReady(service.Key)
@@ -471,16 +472,17 @@ func TestWhatAnOperationAsksFor(t *testing.T) {
 	absent := plan.Observed{Presence: plan.Absent}
 	d := with(configMap("c"), policy(apis.UpdateApplyOverride), func(d *plan.Desired) { d.ReapplyInterval = time.Hour })
 	if o := plan.Make(single(d, nil, absent)).Next.Operations[0]; o.Override || !o.Stamp {
-		t.Errorf("the operation is %+v", o)
+		t.Errorf("the operation is %+v, want a stamp and no override", o)
 	}
 	d.Digest = plan.DigestOnce
 	if o := plan.Make(single(d, nil, absent)).Next.Operations[0]; o.Override || o.Stamp {
-		t.Errorf("the operation is %+v", o)
+		t.Errorf("the operation is %+v, want neither a stamp nor an override", o)
 	}
 	// What is written once is not due again, even if it was written periodically before.
 	r := asIs(d)
 	r.LastAppliedAt = &metav1.Time{Time: start}
 	if p := plan.Make(single(d, &r, live(d))); !p.Done || !p.Reapply.IsZero() || p.Inventory[0].LastAppliedAt != nil {
-		t.Errorf("to be written again at %s, the record is %+v", p.Reapply, p.Inventory[0])
+		t.Errorf("the next apply is at %s and the record %+v, want no next apply and no time of the last", p.Reapply,
+			p.Inventory[0])
 	}
 }

@@ -114,7 +114,7 @@ func (c *cluster) delete(o plan.Operation) error {
 	for key, other := range c.objects {
 		if other.ownership == plan.Ours && (o.Key.Kind == "Namespace" && key.Namespace == o.Key.Name ||
 			typesOf[key.Kind] == o.Key) {
-			c.t.Errorf("%s is deleted, and %s with it", o.Key, key)
+			c.t.Errorf("%s is deleted and %s, which is ours, with it, want it left", o.Key, key)
 		}
 	}
 	c.deleted[o.Key]++
@@ -181,7 +181,7 @@ func (c *cluster) carryOut(o plan.Operation, desired map[plan.Key]plan.Desired) 
 			outcome.Err = c.delete(o)
 		}
 	default:
-		c.t.Errorf("unknown action %q", o.Action)
+		c.t.Errorf("the action is %q, want a known one", o.Action)
 	}
 	if c.objects[o.Key] != nil {
 		outcome.Observed = c.observed(o.Key)
@@ -255,7 +255,7 @@ func (c *component) pass() plan.Plan {
 	for range 1000 {
 		p := plan.Make(in)
 		if violation := violationOf(in, p); violation != "" {
-			c.cluster.t.Fatalf("%s\n%s", violation, p)
+			c.cluster.t.Fatalf("the plan breaks an invariant, want none broken: %s\n%s", violation, p)
 		}
 		c.stored = p.Inventory
 		if len(p.Next.Operations) == 0 {
@@ -279,7 +279,7 @@ func (c *component) pass() plan.Plan {
 		in.Inventory = c.stored
 		in = c.observe(in)
 	}
-	c.cluster.t.Fatalf("the pass does not end:\n%s", plan.Make(in))
+	c.cluster.t.Fatalf("the pass does not end, want a plan that is done or waits:\n%s", plan.Make(in))
 	return plan.Plan{}
 }
 

@@ -75,13 +75,14 @@ func TestContest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := plan.Make(test.in)
 			if acts := len(p.Next.Operations) > 0; acts != test.acts {
-				t.Errorf("acts: %v", p.Next.Operations)
+				t.Errorf("the operations are %v, want some: %t", p.Next.Operations, test.acts)
 			}
 			if test.acts {
 				return
 			}
 			if p.Done != (test.message == "") || !strings.Contains(plan.Message(p, 1024), test.message) {
-				t.Errorf("done %v: %s", p.Done, plan.Message(p, 1024))
+				t.Errorf("done is %v and the message %s, want it to contain %q, and done if that is empty", p.Done,
+					plan.Message(p, 1024), test.message)
 			}
 			want := time.Time{}
 			if test.recheck > 0 {
@@ -123,7 +124,7 @@ func TestWhatIsACorrection(t *testing.T) {
 			test.change(&in)
 			p := plan.Make(in)
 			if len(p.Next.Operations) != 1 || p.Next.Operations[0].Undoes != "" != test.want {
-				t.Errorf("%+v", p.Next.Operations)
+				t.Errorf("the operations are %+v, want one that is a correction: %t", p.Next.Operations, test.want)
 			}
 		})
 	}
@@ -136,7 +137,7 @@ func TestNoWaveWaitsForAContestedObject(t *testing.T) {
 	in.Observed[in.Desired[1].Key] = plan.Observed{Presence: plan.Absent}
 	p := plan.Make(in)
 	if !slices.Equal(actions(p), []string{"create b"}) {
-		t.Errorf("next: %v", actions(p))
+		t.Errorf("the next operations are %v, want [create b]", actions(p))
 	}
 }
 
@@ -147,7 +148,7 @@ func TestRecordOfAContestedObject(t *testing.T) {
 	in.Inventory[0].Generation, in.Inventory[0].Phase = 4, apis.PhaseUpdating
 	after := plan.Make(in).Inventory[0]
 	if before.Phase != after.Phase || before.Message != after.Message || before.Generation != after.Generation || before.Status != after.Status {
-		t.Errorf("before %+v\nafter  %+v", before, after)
+		t.Errorf("the record was %+v\nand is %+v, want the same phase, message, generation and status", before, after)
 	}
 }
 
@@ -156,20 +157,20 @@ func TestCorrectionsAfter(t *testing.T) {
 	c := plan.Corrections{}.After(o, "d", start).After(o, "d", start.Add(time.Second))
 	third := c.After(o, "d", start.Add(time.Minute))
 	if c.Count != 2 || c.Persistent || !third.Persistent {
-		t.Errorf("they are not counted: %+v, %+v", c, third)
+		t.Errorf("the corrections are %+v, then %+v, want 2 that are not persistent, then persistent ones", c, third)
 	}
 	if c := c.After(o, "d", start.Add(61*time.Second)); c.Count != 1 {
-		t.Errorf("what is long ago counts: %+v", c)
+		t.Errorf("the corrections are %+v, want 1, for what is long ago does not count", c)
 	}
 	if c := c.After(o, "other", start); c.Count != 1 || c.Digest != "other" {
-		t.Errorf("what was for another desired object counts: %+v", c)
+		t.Errorf("the corrections are %+v, want 1 for other, for those of another desired object do not count", c)
 	}
 	other := plan.Operation{Undoes: "another one"}
 	mixed := c.After(other, "d", start).After(o, "d", start)
 	if mixed.Persistent || !mixed.After(other, "d", start).Persistent {
-		t.Errorf("a mixture does not count, or too soon: %+v", mixed)
+		t.Errorf("the corrections of a mixture are %+v, want them persistent after one more and not before", mixed)
 	}
 	if c := c.Futile(); !c.Persistent {
-		t.Errorf("a write in vain does not count: %+v", c)
+		t.Errorf("the corrections are %+v after a write in vain, want persistent ones", c)
 	}
 }

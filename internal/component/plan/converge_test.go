@@ -29,7 +29,7 @@ func (c *component) converge(what string) {
 		}
 		c.cluster.finalize(leaving(c.cluster)...)
 	}
-	c.cluster.t.Fatalf("%s does not converge:\n%s\n%+v", what, p, c.stored)
+	c.cluster.t.Fatalf("%s: the component does not converge, want a plan that is done:\n%s\n%+v", what, p, c.stored)
 }
 
 func leaving(c *cluster) []plan.Key {
@@ -134,7 +134,8 @@ func (c *component) rollOut(what string, before map[plan.Key]plan.Desired) {
 		}
 		c.count(what, o, creates, deletes)
 		if got := c.cluster.written[o.Key]; got > 1 || got == 1 && (!changed || creates > 0) {
-			c.cluster.t.Errorf("%s: %s was written %d times", what, o, got)
+			c.cluster.t.Errorf("%s: %s was written %d times, want at most once, and not at all without a change", what,
+				o, got)
 		}
 	}
 	for _, old := range before {
@@ -162,10 +163,11 @@ func (c *component) expectIdle(when string) {
 	c.cluster.t.Helper()
 	steps, stored := c.steps, fmt.Sprintf("%+v", c.stored)
 	if p := c.pass(); !p.Done || c.steps != steps {
-		c.cluster.t.Errorf("%s, something is done:\n%s", when, p)
+		c.cluster.t.Errorf("%s, the plan is not done or did %d operations, want it done without any:\n%s", when,
+			c.steps-steps, p)
 	}
 	if now := fmt.Sprintf("%+v", c.stored); now != stored {
-		c.cluster.t.Errorf("%s, the inventory changes:\n%s\n%s", when, now, stored)
+		c.cluster.t.Errorf("%s, the inventory is\n%s\nwant, as before,\n%s", when, now, stored)
 	}
 }
 
@@ -203,11 +205,11 @@ func (c *component) disturb(d *dice) {
 func (c *component) left() {
 	c.cluster.t.Helper()
 	if len(c.stored) > 0 {
-		c.cluster.t.Errorf("the inventory has %v", c.stored)
+		c.cluster.t.Errorf("the inventory has %v, want no record", c.stored)
 	}
 	for key, o := range c.cluster.objects {
 		if o.ownership == plan.Ours {
-			c.cluster.t.Errorf("%s is left", key)
+			c.cluster.t.Errorf("%s is left, want no object of ours", key)
 		}
 	}
 }

@@ -72,7 +72,7 @@ func TestJobsThatExpire(t *testing.T) {
 				t.Errorf("obstacles are %q, want %q", shown, test.obstacle)
 			}
 			if p.Done != (test.want == "" && test.obstacle == "") {
-				t.Errorf("done is %v", p.Done)
+				t.Errorf("done is %v, want %v", p.Done, !p.Done)
 			}
 			if phase := p.Inventory[0].Phase; phase != test.after {
 				t.Errorf("the phase is %s, want %s", phase, test.after)

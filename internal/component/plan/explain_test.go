@@ -44,11 +44,11 @@ wave 3 of 3
 		t.Errorf("it is\n%s, want\n%s", got, want)
 	}
 	if !reflect.DeepEqual(in, copied) {
-		t.Error("the input was changed")
+		t.Errorf("the input was changed to %+v, want %+v", in, copied)
 	}
 	c.desired = append(c.desired, configMap("theirs"))
 	if stages, last := plan.Simulate(c.input()); len(stages) == 0 || len(last.Obstacles) != 1 || last.Done {
-		t.Errorf("%d stages, and then\n%s", len(stages), last)
+		t.Errorf("there are %d stages, want some, and then one obstacle, but:\n%s", len(stages), last)
 	}
 }
 
@@ -93,7 +93,7 @@ func ExampleExplain() {
 
 func TestExplainNothing(t *testing.T) {
 	if got := plan.Explain(plan.Input{}); got != "nothing to do\n" {
-		t.Errorf("it is %q", got)
+		t.Errorf("the explanation is %q, want \"nothing to do\n\"", got)
 	}
 }
 

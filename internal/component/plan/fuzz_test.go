@@ -161,26 +161,26 @@ func FuzzMake(f *testing.F) {
 		in := (&dice{data}).input()
 		p := plan.Make(in)
 		if untouched := (&dice{data}).input(); !reflect.DeepEqual(in, untouched) {
-			t.Fatalf("the input was changed:\n%+v\nwas\n%+v", in, untouched)
+			t.Fatalf("the input is\n%+v\nwant, unchanged,\n%+v", in, untouched)
 		}
 		duplicates := in
 		duplicates.Desired = unique(in.Desired)
 		if violation := violationOf(duplicates, p); violation != "" {
-			t.Fatalf("%s\n%+v\n%s", violation, in, p)
+			t.Fatalf("the plan of duplicates breaks an invariant, want none broken: %s\n%+v\n%s", violation, in, p)
 		}
 		again := in
 		again.Observed, again.Uses = rehash(in.Observed), rehash(in.Uses)
 		if other := plan.Make(again); !reflect.DeepEqual(p, other) {
-			t.Fatalf("L8: two plans for one input:\n%s\n%s", p, other)
+			t.Fatalf("L8: two plans for one input, want the same:\n%s\n%s", p, other)
 		}
 		// What was planned is stored; to plan for that is to plan the same.
 		stored := in
 		stored.Inventory = p.Inventory
 		if other := plan.Make(stored); !in.Deleting && !reflect.DeepEqual(other.Next, p.Next) {
-			t.Fatalf("another plan once the inventory is stored:\n%s\n%s\n%+v", p, other, in)
+			t.Fatalf("there is another plan once the inventory is stored, want the same:\n%s\n%s\n%+v", p, other, in)
 		}
 		if text := plan.Message(p, 100); len(text) > 100 || text == "" {
-			t.Fatalf("the message is %q", text)
+			t.Fatalf("the message is %q, want one of 1 to 100 bytes", text)
 		}
 		_ = plan.Explain(in)
 	})

@@ -98,7 +98,7 @@ func TestWaves(t *testing.T) {
 		with(namespace("a"), order(-32768, 32767)))
 	p := plan.Make(c.input())
 	if p.Progress != (plan.Progress{Wave: 1, Waves: 3, Ready: 0, Total: 1}) || p.Next.Title != "wave 1 of 3" {
-		t.Errorf("progress is %+v, the title %q", p.Progress, p.Next.Title)
+		t.Errorf("the progress is %+v and the title %q, want wave 1 of 3 with 0 of 1 ready", p.Progress, p.Next.Title)
 	}
 	c.rollOutAll(t)
 	same(t, "operations", c.cluster.trace, []string{"create a", "create b", "create c"})

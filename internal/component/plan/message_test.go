@@ -46,7 +46,7 @@ func TestMessage(t *testing.T) {
 	odd := plan.Plan{Obstacles: []plan.Obstacle{obstacle(plan.ObstacleFailed, "a", strings.Repeat("ü", 200))}}
 	for limit := range 100 {
 		if got := plan.Message(odd, limit); len(got) > limit || !utf8.ValidString(got) {
-			t.Errorf("with limit %d the message is %q", limit, got)
+			t.Errorf("with the limit %d the message is %q, want valid UTF-8 within the limit", limit, got)
 		}
 	}
 }
@@ -79,6 +79,6 @@ in the way
 		t.Errorf("it is\n%s, want\n%s", got, want)
 	}
 	if got := plan.Make(plan.Input{}).String(); got != "all 0 objects are ready\n" {
-		t.Errorf("it is %q", got)
+		t.Errorf("the plan in words is %q, want \"all 0 objects are ready\n\"", got)
 	}
 }

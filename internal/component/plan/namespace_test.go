@@ -26,7 +26,7 @@ func TestSharedNamespaceStays(t *testing.T) {
 
 	delete(c.cluster.foreign, namespace("app").Key)
 	if p = c.pass(); !p.Done {
-		t.Errorf("it does not go:\n%s", p)
+		t.Errorf("the namespace does not go, want the plan done:\n%s", p)
 	}
 }
 
@@ -44,15 +44,15 @@ func TestSharedNamespaceThatIsDropped(t *testing.T) {
 			same(t, "obstacles", obstacles(p), []string{"blocked app: in use by ConfigMap app/theirs"})
 			for _, d := range c.desired {
 				if c.cluster.objects[d.Key] == nil {
-					t.Errorf("%s is missing:\n%s", d.Key, p)
+					t.Errorf("%s is missing, want it there:\n%s", d.Key, p)
 				}
 			}
 			if c.cluster.objects[foo("foo").Key] != nil {
-				t.Error("what was in the namespace is left")
+				t.Errorf("what was in the namespace is left (%+v), want it gone", c.cluster.objects[foo("foo").Key])
 			}
 			delete(c.cluster.foreign, namespace("app").Key)
 			if p = c.pass(); !p.Done || c.cluster.objects[namespace("app").Key] != nil {
-				t.Errorf("it does not go:\n%s", p)
+				t.Errorf("the namespace does not go, want it gone and the plan done:\n%s", p)
 			}
 		})
 	}
@@ -83,7 +83,7 @@ func TestDeletionOfANamespace(t *testing.T) {
 					Observed: map[plan.Key]plan.Observed{d.Key: live(d)}, Uses: map[plan.Key]plan.Use{d.Key: test.use}})
 				same(t, "operations", actions(p), test.want)
 				if blocked := len(p.Obstacles) == 1 && p.Obstacles[0].Kind == plan.ObstacleBlocked; blocked != (test.want == nil) {
-					t.Errorf("the obstacles are %v", p.Obstacles)
+					t.Errorf("the obstacles are %v, want one that blocks: %t", p.Obstacles, test.want == nil)
 				}
 			}
 		})

@@ -58,7 +58,7 @@ func TestOwnershipByLabelAndAnnotation(t *testing.T) {
 		})
 	}
 	if got, _ := (plan.Marks{Label: "other"}).Ownership("", ""); got != plan.Foreign {
-		t.Errorf("without an owner of our own, got %v", got)
+		t.Errorf("without an owner of our own, the ownership is %v, want %v", got, plan.Foreign)
 	}
 }
 
@@ -90,14 +90,16 @@ func TestOwnershipOfOwnersWithClusters(t *testing.T) {
 			marks := plan.Marks{Label: test.label, Owner: test.annotation}
 			got, claim := marks.Ownership(ourID, owner)
 			if got != test.want || claim != test.claim || marks.Former(owner) != test.former {
-				t.Errorf("got %v, %q, former %t", got, claim, marks.Former(owner))
+				t.Errorf("the ownership is %v, the claim %q, former %t, want %v, %q, %t", got, claim,
+					marks.Former(owner), test.want, test.claim, test.former)
 			}
 		})
 	}
 	// For an owner without a cluster, one with a cluster is another one.
 	marks := plan.Marks{Label: "other", Owner: owner}
 	if got, _ := marks.Ownership(ourID, ourOwner); got != plan.Foreign || marks.Former(ourOwner) {
-		t.Errorf("without a cluster of our own, got %v", got)
+		t.Errorf("without a cluster of our own, the ownership is %v and former %t, want %v and false", got,
+			marks.Former(ourOwner), plan.Foreign)
 	}
 }
 
@@ -154,10 +156,10 @@ func TestMarksOfOthers(t *testing.T) {
 			}
 			again := plan.MarksOf(object, ourPrefix)
 			if !marks.Equal(&again) {
-				t.Error("the same marks are not equal")
+				t.Errorf("the same marks are not equal, want equal ones: %+v and %+v", marks, again)
 			}
 			if blank := (plan.Marks{}); test.claim != "" && marks.Equal(&blank) {
-				t.Error("marks equal none")
+				t.Errorf("the marks %+v equal none, want that they do not", marks)
 			}
 			if object.Labels == nil {
 				object.Labels = map[string]string{}
@@ -175,7 +177,7 @@ func TestMarksOfOthers(t *testing.T) {
 			}
 			object.Labels[ourPrefix+"/owner-id"] = ourID
 			if got, _ := plan.MarksOf(object, ourPrefix).Ownership(ourID, ourOwner); got != plan.Ours {
-				t.Errorf("with our label, got %v", got)
+				t.Errorf("with our label, the ownership is %v, want %v", got, plan.Ours)
 			}
 		})
 	}
@@ -251,7 +253,7 @@ func TestRecreationEndsAdoption(t *testing.T) {
 	c.rollOutAll(t)
 	same(t, "operations", c.cluster.trace, []string{"adopt c", "recreate c", "create c"})
 	if r := c.stored[0]; r.Adopted || r.DeletePolicy != "" {
-		t.Errorf("the record is %+v", r)
+		t.Errorf("the record is %+v, want it not adopted and without a delete policy", r)
 	}
 }
 
@@ -262,12 +264,12 @@ func TestRefusalEndsAPlannedAdoption(t *testing.T) {
 	s.Ownership, s.Digest = plan.Unowned, ""
 	p := plan.Make(single(d, nil, s))
 	if !p.Inventory[0].Adopted || p.Inventory[0].UID != "" {
-		t.Fatalf("the record is %+v", p.Inventory[0])
+		t.Fatalf("the record is %+v, want it adopted and without a UID", p.Inventory[0])
 	}
 	s.Ownership, s.Claim = plan.Foreign, "is controlled by ReplicaSet web"
 	p = plan.Make(single(d, &p.Inventory[0], s))
 	if r := p.Inventory[0]; r.Adopted || r.DeletePolicy != "" {
-		t.Errorf("the record is %+v", r)
+		t.Errorf("the record is %+v, want it not adopted and without a delete policy", r)
 	}
 	same(t, "obstacles", obstacles(p), []string{"not ours c: it is controlled by ReplicaSet web; adoption-policy: always adopts it"})
 }
@@ -299,7 +301,7 @@ func TestRemnantIsTakenOver(t *testing.T) {
 			p := plan.Make(single(d, &r, s))
 			same(t, "operations", actions(p), test.want)
 			if r := p.Inventory[0]; r.Adopted || r.DeletePolicy != "" {
-				t.Errorf("the record is %+v", r)
+				t.Errorf("the record is %+v, want it not adopted and without a delete policy", r)
 			}
 		})
 	}

@@ -38,13 +38,14 @@ func TestRecreateOnlyForAProvenChange(t *testing.T) {
 		test.happens()
 		c.rollOutAll(t)
 		if got := c.cluster.objects[key].uid; got != uid {
-			t.Fatalf("%s: it was recreated", test.name)
+			t.Fatalf("%s: the object has the UID %s, want %s: it was recreated", test.name, got, uid)
 		}
 	}
 	c.desired[0].Digest = "3"
 	c.rollOutAll(t)
 	if got := c.cluster.objects[key]; got.uid == uid || got.digest != "3" || c.cluster.deleted[key] != 1 {
-		t.Errorf("it is %+v, deleted %d times", got, c.cluster.deleted[key])
+		t.Errorf("the object is %+v and was deleted %d times, want another one with the digest 3, and 1", got,
+			c.cluster.deleted[key])
 	}
 }
 
@@ -57,7 +58,7 @@ func TestNothingIsRewrittenBlindly(t *testing.T) {
 	for range 3 {
 		c.cluster.now = c.cluster.now.Add(24 * time.Hour)
 		if p := c.pass(); !p.Done || !p.Reapply.IsZero() {
-			t.Errorf("to be written again at %s:\n%s", p.Reapply, p)
+			t.Errorf("the next apply is at %s, want none and the plan done:\n%s", p.Reapply, p)
 		}
 	}
 	same(t, "operations", c.cluster.trace, []string{"create c"})
@@ -95,11 +96,12 @@ func TestSuccessorThatNeedsTheOldOneGone(t *testing.T) {
 		c.pass()
 		c.pass()
 		if !slices.Contains(c.cluster.trace, "delete old") || c.cluster.objects[foo("old").Key] != nil {
-			t.Errorf("%q: operations are %q", policyName, c.cluster.trace)
+			t.Errorf(`%q: the operations are %q and the old object is %+v, want "delete old" among them and none`,
+				policyName, c.cluster.trace, c.cluster.objects[foo("old").Key])
 		}
 		c.cluster.makeReady(foo("new").Key)
 		if p := c.pass(); !p.Done {
-			t.Errorf("%q: %s", policyName, p)
+			t.Errorf("%q: the plan is not done, want that it is: %s", policyName, p)
 		}
 	}
 }
@@ -136,7 +138,8 @@ func TestRecreateOfWhatIsAdopted(t *testing.T) {
 		p := c.pass()
 		same(t, "operations", c.cluster.trace, test.want)
 		if p.Done != (test.want != nil) {
-			t.Errorf("%d, %s, written for %q: %s", test.ownership, test.adoption, test.written, p)
+			t.Errorf("%d, %s, written for %q: done is %t, want %t: %s", test.ownership, test.adoption, test.written,
+				p.Done, !p.Done, p)
 		}
 	}
 }
@@ -158,7 +161,7 @@ func TestComponentsDoNotFight(t *testing.T) {
 	// Neither does it go with the component that lost it.
 	c.deleting = true
 	if p := c.pass(); !p.Done || c.cluster.objects[configMap("c").Key] == nil {
-		t.Errorf("operations are %q:\n%s", c.cluster.trace, p)
+		t.Errorf("the operations are %q, want the object there and the plan done:\n%s", c.cluster.trace, p)
 	}
 }
 
@@ -169,7 +172,7 @@ func TestOrphansAreFree(t *testing.T) {
 	c.desired = c.desired[1:]
 	c.rollOutAll(t)
 	if got := c.cluster.objects[configMap("c").Key].ownership; got != plan.Unowned {
-		t.Errorf("it belongs to %d", got)
+		t.Errorf("the ownership is %d, want %d", got, plan.Unowned)
 	}
 	successor := &component{cluster: c.cluster, desired: []plan.Desired{configMap("c")}, unobserved: map[plan.Key]bool{}}
 	c.cluster.trace = nil
@@ -186,7 +189,8 @@ func TestCopyOfAnObject(t *testing.T) {
 	p := plan.Make(single(d, &r, s))
 	same(t, "operations", actions(p), []string{"apply c"})
 	if o := p.Next.Operations[0]; o.UID != "u2" || p.Inventory[0].UID != "u2" || p.Inventory[0].Generation != 0 {
-		t.Errorf("the operation is %+v, the record %+v", o, p.Inventory[0])
+		t.Errorf("the operation is %+v and the record %+v, want the UID u2 in both and no generation", o,
+			p.Inventory[0])
 	}
 }
 
@@ -198,7 +202,7 @@ func TestOneObjectUnderTwoRecords(t *testing.T) {
 		Observed: map[plan.Key]plan.Observed{plan.KeyOf(old): live(foo("foo")), moved.Key: live(moved)}}
 	p := plan.Make(in)
 	if !p.Done || len(p.Inventory) != 1 || plan.KeyOf(p.Inventory[0]) != moved.Key {
-		t.Errorf("records are %v\n%s", p.Inventory, p)
+		t.Errorf("the records are %v, want one for %s and the plan done:\n%s", p.Inventory, moved.Key, p)
 	}
 }
 
@@ -218,7 +222,7 @@ func TestRestoredWhileBeingDeleted(t *testing.T) {
 	}
 	c.cluster.finalize(foo("foo").Key)
 	if p := c.pass(); !p.Done || c.cluster.deleted[foo("foo").Key] != 3 {
-		t.Errorf("deleted %d times:\n%s", c.cluster.deleted[foo("foo").Key], p)
+		t.Errorf("foo was deleted %d times, want 3 and the plan done:\n%s", c.cluster.deleted[foo("foo").Key], p)
 	}
 }
 
@@ -233,10 +237,10 @@ func TestPurgeOfWhatIsMadeAgain(t *testing.T) {
 		c.cluster.finalize(foo("hook").Key)
 		c.cluster.put(foo("hook").Key, ownership)
 		if p := c.pass(); !p.Done {
-			t.Errorf("made again by %d: %s", ownership, p)
+			t.Errorf("made again by %d: the plan is not done, want that it is: %s", ownership, p)
 		}
 		if left := c.cluster.objects[foo("hook").Key] != nil; left != (ownership != plan.Ours) {
-			t.Errorf("made again by %d: it is there: %v", ownership, left)
+			t.Errorf("made again by %d: that it is there is %v, want %v", ownership, left, !left)
 		}
 	}
 }
@@ -250,15 +254,15 @@ func TestDuplicatesAreNoPanic(t *testing.T) {
 	in := plan.Input{Desired: desired, Inventory: []apis.InventoryRecord{record, other},
 		Observed: map[plan.Key]plan.Observed{desired[0].Key: live(desired[0])}}
 	if p := plan.Make(in); !p.Done || len(p.Inventory) != 1 || p.Inventory[0].Digest != "1" {
-		t.Errorf("records are %v\n%s", p.Inventory, p)
+		t.Errorf("the records are %v, want one with the digest 1 and the plan done:\n%s", p.Inventory, p)
 	}
 	in.Deleting = true
 	if p := plan.Make(in); len(p.Next.Operations) != 1 || p.Next.Operations[0].UID != "u1" || len(p.Inventory) != 1 {
-		t.Errorf("records are %v\n%s", p.Inventory, p)
+		t.Errorf("the records are %v, want one, and one operation with the UID u1:\n%s", p.Inventory, p)
 	}
 	folded := plan.Fold(in.Inventory, []plan.Outcome{{Operation: plan.Operation{Action: plan.ActionOrphan, Key: desired[0].Key, Pattern: -1}}}, start)
 	if len(folded) != 1 {
-		t.Errorf("records are %v", folded)
+		t.Errorf("the records are %v, want one", folded)
 	}
 }
 
@@ -270,7 +274,7 @@ func TestRecreatedButNotReady(t *testing.T) {
 	p := plan.Make(single(d, &r, s))
 	same(t, "obstacles", obstacles(p), []string{"failed c: it cannot become ready"})
 	if phase := p.Inventory[0].Phase; phase != apis.PhaseCreating {
-		t.Errorf("the phase is %s", phase)
+		t.Errorf("the phase is %s, want %s", phase, apis.PhaseCreating)
 	}
 }
 
@@ -285,7 +289,8 @@ func TestSimulationOfUnobservedObjects(t *testing.T) {
 		t.Errorf("it is\n%s, want\n%s", got, want)
 	}
 	if in.Observed != nil || in.Inventory[0].LastAppliedAt == nil {
-		t.Error("the input was changed")
+		t.Errorf("the input has the observed objects %v and the records %+v, want it unchanged", in.Observed,
+			in.Inventory)
 	}
 	// Obstacles that stay are listed.
 	in.Patterns, in.Deleting, in.PatternUses = []plan.Pattern{{Kind: "Pod"}}, true, map[int]plan.Use{0: {State: plan.ForeignBlocking}}

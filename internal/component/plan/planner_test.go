@@ -116,7 +116,7 @@ func TestPlannerMakesThePlansOfMake(t *testing.T) {
 					}
 					for _, r := range want.Inventory {
 						if record, ok := planner.Record(plan.KeyOf(r)); !ok || !reflect.DeepEqual(record, r) {
-							t.Fatalf("seed %d, plan %d: the record is %+v, not %+v", seed, round, record, r)
+							t.Fatalf("seed %d, plan %d: the record is %+v, want %+v", seed, round, record, r)
 						}
 					}
 					if len(want.Next.Operations) == 0 {
@@ -132,13 +132,15 @@ func TestPlannerMakesThePlansOfMake(t *testing.T) {
 						planner.Changed(key)
 					}
 					if inventory := planner.Inventory(); !reflect.DeepEqual(inventory, in.Inventory) && len(in.Inventory) > 0 {
-						t.Fatalf("seed %d, plan %d: the inventory is\n%+v\nnot\n%+v", seed, round, inventory, in.Inventory)
+						t.Fatalf("seed %d, plan %d: the inventory is\n%+v\nwant\n%+v", seed, round, inventory,
+							in.Inventory)
 					}
 				}
 			}
 			t.Logf("%d plans were made from the one before, %d runs came to an end", derived, last)
 			if kind == "writes" && derived < 3000 || last < 1000 {
-				t.Error("too few to count")
+				t.Errorf("%d plans came from the one before and %d runs to an end, want 3000 (of writes) and 1000",
+					derived, last)
 			}
 		})
 	}
@@ -171,7 +173,8 @@ func BenchmarkPlanner(b *testing.B) {
 					stages++
 				}
 				if stages != waves || len(planner.Inventory()) != objects {
-					b.Fatalf("%d stages", stages)
+					b.Fatalf("there are %d stages and %d records, want %d and %d", stages, len(planner.Inventory()),
+						waves, objects)
 				}
 			}
 		})

@@ -31,7 +31,7 @@ func (c *component) rollOutAll(t *testing.T) {
 			c.cluster.makeReady(key)
 		}
 	}
-	t.Fatal("it is not rolled out")
+	t.Fatal("the component is not rolled out, want that it is")
 }
 
 // A wave waits for objects that are pruned before it.
@@ -242,7 +242,7 @@ func TestTypeInUseIsNotPruned(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"create new", "delete mine", "check baz.test.local", "delete old"})
 	same(t, "obstacles", obstacles(p), []string{"blocked baz.test.local: in use by Baz app/x, Baz app/y"})
 	if p.Done {
-		t.Error("done while a type is in the way")
+		t.Error("the plan is done while a type is in the way, want that it is not")
 	}
 	delete(c.cluster.foreign, crd("baz").Key)
 	if p = c.pass(); !p.Done {
@@ -321,7 +321,7 @@ func TestObjectThatMovesToAnotherGroup(t *testing.T) {
 		c.rollOutAll(t)
 		same(t, string(policyName)+": operations", c.cluster.trace, []string{"apply foo"})
 		if len(c.stored) != 1 || c.stored[0].Group != "moved.local" {
-			t.Errorf("records are %v", c.stored)
+			t.Errorf("the records are %v, want one of the group moved.local", c.stored)
 		}
 	}
 }
@@ -368,7 +368,8 @@ func TestDroppedRecordsOfNothing(t *testing.T) {
 				Observed: map[plan.Key]plan.Observed{d.Key: test.seen}})
 			same(t, "operations", actions(p), nil)
 			if len(p.Inventory) != 0 != test.stays || p.Done == test.stays {
-				t.Errorf("records are %v, done is %v", p.Inventory, p.Done)
+				t.Errorf("there are the records %v and done is %v, want records: %t, and done without", p.Inventory,
+					p.Done, test.stays)
 			}
 		})
 	}
@@ -387,7 +388,7 @@ func TestDeletedAndThereAgain(t *testing.T) {
 			Observed: map[plan.Key]plan.Observed{d.Key: s}})
 		same(t, "operations", actions(p), []string{"delete c"})
 		if o := p.Next.Operations[0]; o.UID != "u2" || o.Reason != "it was deleted, and exists again" {
-			t.Errorf("the operation is %+v", o)
+			t.Errorf("the operation is %+v, want the UID u2, because it was deleted and exists again", o)
 		}
 	}
 }
@@ -445,6 +446,6 @@ func TestDroppedAfterADeletionThatWasCalledOff(t *testing.T) {
 	r.Phase, s.Terminating = apis.PhaseDeleting, true
 	p := plan.Make(plan.Input{Inventory: []apis.InventoryRecord{r}, Observed: map[plan.Key]plan.Observed{d.Key: s}})
 	if plan.Committed(p.Inventory) || p.Inventory[0].Phase != apis.PhaseScheduledForDeletion {
-		t.Errorf("the record is %+v", p.Inventory[0])
+		t.Errorf("the record is %+v, want it scheduled for deletion and not committed", p.Inventory[0])
 	}
 }

@@ -70,7 +70,7 @@ func TestCompleting(t *testing.T) {
 			p := plan.Make(single(d, &r, test.seen))
 			same(t, "operations", actions(p), test.want)
 			if phase := p.Inventory[0].Phase; phase != test.phase || p.Done != (phase == apis.PhaseCompleted) {
-				t.Errorf("the phase is %s, done is %v", phase, p.Done)
+				t.Errorf("the phase is %s and done %v, want %s, and done if it is completed", phase, p.Done, test.phase)
 			}
 			want := r.UID
 			switch {
@@ -97,7 +97,7 @@ func TestCompletedIsLeftAlone(t *testing.T) {
 		"not to be purged": configMap("c")} {
 		p := plan.Make(single(changed, &r, plan.Observed{Presence: plan.Absent}))
 		if got := actions(p); len(got) != 1 || got[0] != "create c" {
-			t.Errorf("%s: operations are %q", name, got)
+			t.Errorf("%s: the operations are %q, want [create c]", name, got)
 		}
 	}
 }

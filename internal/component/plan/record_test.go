@@ -87,7 +87,7 @@ func TestFold(t *testing.T) {
 				t.Errorf("records are\n%+v, want\n%+v", folded, want)
 			}
 			if test.phase == "" && !reflect.DeepEqual(inventory[1], base) {
-				t.Error("the input was changed")
+				t.Errorf("the input was changed to %+v, want %+v", inventory[1], base)
 			}
 		})
 	}
@@ -100,7 +100,7 @@ func TestFoldOfAWriteWithoutStamp(t *testing.T) {
 	o := plan.Operation{Action: plan.ActionApply, Key: plan.KeyOf(r), UID: r.UID, Pattern: -1}
 	outcome := plan.Outcome{Operation: o, Observed: live(configMap("c"))}
 	if folded := plan.Fold([]apis.InventoryRecord{r}, []plan.Outcome{outcome}, start); folded[0].LastAppliedAt != nil {
-		t.Errorf("last applied at %v", folded[0].LastAppliedAt)
+		t.Errorf("the last apply was at %v, want no time", folded[0].LastAppliedAt)
 	}
 }
 
@@ -109,7 +109,7 @@ func TestFoldOfAPatternCheck(t *testing.T) {
 	outcome := plan.Outcome{Operation: plan.Operation{Action: plan.ActionCheck, Key: plan.Key{Kind: "*"}, Pattern: 0},
 		Err: errInvalid}
 	if folded := plan.Fold(inventory, []plan.Outcome{outcome}, start); !reflect.DeepEqual(folded, inventory) {
-		t.Errorf("records are %v", folded)
+		t.Errorf("the records are %v, want %v", folded, inventory)
 	}
 }
 
@@ -118,7 +118,7 @@ func TestRecordOfADesiredObject(t *testing.T) {
 	d := crd("baz")
 	p := plan.Make(plan.Input{Desired: []plan.Desired{with(d, policy(apis.AdoptNever))}})
 	if got := p.Inventory[0].AdoptionPolicy; got != "" {
-		t.Errorf("the adoption policy is %q", got)
+		t.Errorf("the adoption policy is %q, want none", got)
 	}
 	p = plan.Make(plan.Input{Desired: []plan.Desired{d}})
 	want := apis.InventoryRecord{Group: d.Group, Version: "v1", Kind: d.Kind, Name: d.Name,
@@ -149,7 +149,7 @@ func TestRecordFollowsTheObject(t *testing.T) {
 	p := plan.Make(single(d, &r, s))
 	if got := p.Inventory[0]; got.Status != apis.ObjectInProgress || len(got.Message) != 200 ||
 		!utf8.ValidString(got.Message) || got.Phase != apis.PhaseReady {
-		t.Errorf("the record is %+v", got)
+		t.Errorf("the record is %+v, want it ready and in progress, with a message of 200 bytes of valid UTF-8", got)
 	}
 	p = plan.Make(single(d, &p.Inventory[0], live(d)))
 	if !reflect.DeepEqual(p.Inventory[0], r) {
@@ -163,7 +163,7 @@ func TestRecordFollowsTheObject(t *testing.T) {
 	s = live(d)
 	s.UID, s.Generation = "u9", 1
 	if got := plan.Make(single(d, &r, s)).Inventory[0]; got.UID != "u9" || got.Generation != 0 {
-		t.Errorf("the record is %+v", got)
+		t.Errorf("the record is %+v, want the UID u9 and no generation", got)
 	}
 }
 
@@ -173,12 +173,12 @@ func TestStampIsKept(t *testing.T) {
 	c := newComponent(t, d)
 	c.pass()
 	if at := c.stored[0].LastAppliedAt; at == nil || !at.Time.Equal(start) {
-		t.Errorf("last applied at %v", at)
+		t.Errorf("the last apply was at %v, want %s", at, start)
 	}
 	c.cluster.now = start.Add(time.Hour)
 	c.pass()
 	if at := c.stored[0].LastAppliedAt; !at.Time.Equal(c.cluster.now) {
-		t.Errorf("last applied at %v", at)
+		t.Errorf("the last apply was at %v, want %s", at, c.cluster.now)
 	}
 	same(t, "operations", c.cluster.trace, []string{"create c", "apply c"})
 }

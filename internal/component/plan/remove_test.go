@@ -41,7 +41,7 @@ func TestChecksAreNotRepeated(t *testing.T) {
 	c.cluster.finalize(foo("first").Key)
 	c.pass()
 	if c.cluster.checks != 2 {
-		t.Errorf("%d checks", c.cluster.checks)
+		t.Errorf("there are %d checks, want 2", c.cluster.checks)
 	}
 	// In the end the type turns out to be in use all the same.
 	c.cluster.foreign[crd("baz").Key] = []string{"Baz app/x"}
@@ -50,7 +50,7 @@ func TestChecksAreNotRepeated(t *testing.T) {
 	same(t, "obstacles", obstacles(p), []string{"blocked baz.test.local: in use by Baz app/x"})
 	delete(c.cluster.foreign, crd("baz").Key)
 	if p = c.pass(); !p.Done || c.cluster.checks != 2 {
-		t.Errorf("%d checks:\n%s", c.cluster.checks, p)
+		t.Errorf("there are %d checks, want 2 and the plan done:\n%s", c.cluster.checks, p)
 	}
 }
 
@@ -235,7 +235,7 @@ func TestObjectThatDefinesItsOwnKind(t *testing.T) {
 				c.desired = nil
 			}
 			if p := c.pass(); !p.Done {
-				t.Errorf("of the whole component: %v:\n%s", whole, p)
+				t.Errorf("deletion of the whole component %v: the plan is not done, want that it is:\n%s", whole, p)
 			}
 			operations := slices.DeleteFunc(c.cluster.trace, func(o string) bool { return o == "check definer" })
 			same(t, "operations", operations, test.want)

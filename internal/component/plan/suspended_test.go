@@ -90,7 +90,8 @@ func TestSuspendedPlans(t *testing.T) {
 				action = p.Next.Operations[0].Action
 			}
 			if action != test.action || len(p.Inventory) != 1 || p.Inventory[0].Phase != test.phase || p.Done != (test.action == "") {
-				t.Errorf("the plan is %+v", p)
+				t.Errorf("the plan is %+v, want the action %q and one record in the phase %s", p, test.action,
+					test.phase)
 			}
 		})
 	}
@@ -129,7 +130,7 @@ func TestLeavingPlans(t *testing.T) {
 				action = p.Next.Operations[0].Action
 			}
 			if action != test.action {
-				t.Errorf("the plan is %+v", p)
+				t.Errorf("the plan is %+v, want the action %q", p, test.action)
 			}
 		})
 	}

@@ -83,7 +83,7 @@ func TestTraceUpdate(t *testing.T) {
 	c.cluster.makeReady(foo("a").Key, foo("c").Key)
 	c.expect(c.pass(), true, map[string]string{"a": ready, "b": ready, "c": ready})
 	if digest := c.cluster.objects[foo("c").Key].digest; digest != "2" {
-		t.Errorf("c has the digest %s", digest)
+		t.Errorf("c has the digest %s, want 2", digest)
 	}
 }
 
@@ -94,12 +94,13 @@ func TestTraceRecreate(t *testing.T) {
 	c.pass()
 	before := c.cluster.objects[configMap("c").Key].uid
 	if c.expect(c.pass(), true, map[string]string{"c": ready}); c.cluster.objects[configMap("c").Key].uid != before {
-		t.Error("it was recreated for nothing")
+		t.Errorf("c has the UID %s, want %s: it was recreated for nothing", c.cluster.objects[configMap("c").Key].uid,
+			before)
 	}
 	c.desired[0].Digest = "2"
 	c.expect(c.pass(), true, map[string]string{"c": ready})
 	if after := c.cluster.objects[configMap("c").Key]; after.uid == before || after.digest != "2" {
-		t.Errorf("it is %+v, and was %s", after, before)
+		t.Errorf("the object is %+v, want another UID than %s and the digest 2", after, before)
 	}
 	same(t, "operations", c.cluster.trace, []string{"create c", "recreate c", "create c"})
 }
@@ -112,7 +113,7 @@ func TestTraceFieldReclaim(t *testing.T) {
 	p := plan.Make(c.input())
 	same(t, "operations", actions(p), []string{"apply c"})
 	if !p.Next.Operations[0].Override {
-		t.Error("fields of others are not taken")
+		t.Errorf("the operation is %+v, want an override, which takes the fields of others", p.Next.Operations[0])
 	}
 }
 
@@ -134,7 +135,7 @@ func redundant(t *testing.T) *component {
 	c.pass()
 	c.cluster.makeReady(foo("foo").Key)
 	if !c.pass().Done {
-		t.Fatal("it was not rolled out")
+		t.Fatal("the pass is not done, want it rolled out")
 	}
 	return c
 }
@@ -177,7 +178,7 @@ func managed(t *testing.T) *component {
 	c.pass()
 	c.cluster.makeReady(bar("bar").Key, baz("baz").Key)
 	if !c.pass().Done {
-		t.Fatal("it was not rolled out")
+		t.Fatal("the pass is not done, want it rolled out")
 	}
 	c.cluster.trace = nil
 	return c
@@ -224,7 +225,7 @@ func TestTraceAdoption(t *testing.T) {
 			same(t, "operations", actions(p), operations)
 			same(t, "obstacles", obstacles(p), shown)
 			if done := c.pass().Done; done != (policyName == apis.AdoptAlways) {
-				t.Errorf("done is %v", done)
+				t.Errorf("done is %v, want %v", done, !done)
 			}
 		})
 	}
@@ -236,7 +237,7 @@ func TestTraceDelete(t *testing.T) {
 	c.deleting = true
 	c.pass()
 	if phase := c.phases()["foo"]; phase != deleting {
-		t.Errorf("foo is %s", phase)
+		t.Errorf("foo is %s, want %s", phase, deleting)
 	}
 	c.there(t, c.desired...)
 	c.cluster.finalize(foo("foo").Key)
@@ -252,7 +253,7 @@ func TestTraceDeleteWithManagedInstances(t *testing.T) {
 	c.pass()
 	c.cluster.finalize(bar("bar").Key, baz("baz").Key)
 	if c.pass().Done {
-		t.Error("foo was not waited for")
+		t.Error("the pass is done, want it to wait for foo")
 	}
 	c.cluster.finalize(foo("foo").Key)
 	c.expect(c.pass(), true, map[string]string{})
@@ -267,7 +268,7 @@ func TestTraceDeletionPermission(t *testing.T) {
 		c.deleting = true
 		c.pass()
 		if phases := c.phases(); phases["bar"] != deleting || phases["baz"] != deleting {
-			t.Errorf("records are %v", phases)
+			t.Errorf("the records are %v, want bar and baz %s", phases, deleting)
 		}
 	})
 	t.Run("a foreign instance of an additional type, and no inventory", func(t *testing.T) {

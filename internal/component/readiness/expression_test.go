@@ -58,7 +58,7 @@ status: {phase: Running, shards: [{up: true}, {up: false}], replicas: 2, share: 
 
 			err := readiness.Validate(settings)
 			if valid := tc.want.Status != apis.ObjectFailed; valid != (err == nil) {
-				t.Errorf("Validate: %v", err)
+				t.Errorf("Validate says %v, want an error: %t", err, !valid)
 			}
 			if err != nil && err.Error() != tc.want.Message {
 				t.Errorf("Validate: want %q, got %q", tc.want.Message, err)
@@ -122,7 +122,7 @@ data: {password: `+value+`}`)
 			t.Errorf("%s: want InProgress, got %v", expression, got)
 		}
 		if strings.Contains(got.Message, value) {
-			t.Errorf("%s: %s", expression, got.Message)
+			t.Errorf("%s: the message shows the value, want it hidden: %s", expression, got.Message)
 		}
 	}
 }
@@ -136,7 +136,7 @@ func TestExpressionsAreKeptForAll(t *testing.T) {
 			for i := range 1500 {
 				got := readiness.Of(object, generator.Settings{ReadyWhen: fmt.Sprintf("object.status.count != %d", i)})
 				if want := i != 7; want != (got == current) {
-					t.Errorf("%d: %v", i, got)
+					t.Errorf("the result of expression %d is %v, want it current: %t", i, got, want)
 				}
 			}
 		})

@@ -35,7 +35,7 @@ func check(t *testing.T, object *unstructured.Unstructured, settings generator.S
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	if diff := cmp.Diff(before, object); diff != "" {
-		t.Errorf("the object was changed (-before +after)\n%s", diff)
+		t.Errorf("the object was changed (-before +after), want it unchanged\n%s", diff)
 	}
 }
 

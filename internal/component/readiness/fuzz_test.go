@@ -76,7 +76,7 @@ func FuzzL7MalformedStatus(f *testing.F) {
 		before := object.DeepCopy()
 		got := readiness.Of(object, settings)
 		if !reflect.DeepEqual(before, object) {
-			t.Errorf("the object was changed: %v", object)
+			t.Errorf("the object was changed to %v, want %v", object, before)
 		}
 		checkForm(t, got)
 		if hints&7 == 0 && index < differing {
@@ -91,13 +91,13 @@ func checkForm(t *testing.T, got readiness.Result) {
 		apis.ObjectCurrent, apis.ObjectInProgress, apis.ObjectFailed, apis.ObjectTerminating, apis.ObjectUnknown,
 	}
 	if !slices.Contains(known, got.Status) {
-		t.Errorf("the status is %q", got.Status)
+		t.Errorf("the status is %q, want one of %q", got.Status, known)
 	}
 	if (got.Status == apis.ObjectCurrent) != (got.Message == "") {
-		t.Errorf("%s has the message %q", got.Status, got.Message)
+		t.Errorf("%s has the message %q, want one exactly if it is not %s", got.Status, got.Message, apis.ObjectCurrent)
 	}
 	if !utf8.ValidString(got.Message) || len(got.Message) > 200 || strings.ContainsFunc(got.Message, unicode.IsControl) {
-		t.Errorf("the message is %q", got.Message)
+		t.Errorf("the message is %q, want at most 200 bytes of valid UTF-8 without control characters", got.Message)
 	}
 }
 
@@ -119,6 +119,6 @@ func checkAgreement(t *testing.T, object *unstructured.Unstructured, got readine
 		stalled = stalled || fields["type"] == "Stalled" && fields["status"] == "True"
 	}
 	if !reconciling || !stalled {
-		t.Errorf("kstatus finds %s, we find %v", computed.Status, got)
+		t.Errorf("the status is %v, want one that agrees with %s of kstatus", got, computed.Status)
 	}
 }

@@ -12,7 +12,7 @@ import (
 func TestWhatLooksAtTheStatusIsNotStatic(t *testing.T) {
 	kind := schema.GroupKind{Kind: "ConfigMap"}
 	if !readiness.Static(kind, generator.Settings{IgnoreFields: []string{"/data"}}) {
-		t.Errorf("%s should be static", kind)
+		t.Errorf("%s with ignored fields is not static, want that it is", kind)
 	}
 	for name, settings := range map[string]generator.Settings{
 		"ready-when":         {ReadyWhen: `object.data.done == "yes"`},
@@ -21,7 +21,7 @@ func TestWhatLooksAtTheStatusIsNotStatic(t *testing.T) {
 		"a condition":        {StatusHint: generator.StatusHint{Conditions: []string{"Test"}}},
 	} {
 		if readiness.Static(kind, settings) {
-			t.Errorf("a ConfigMap with %s should not be static", name)
+			t.Errorf("a ConfigMap with %s is static, want that it is not", name)
 		}
 	}
 }

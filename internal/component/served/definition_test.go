@@ -52,7 +52,7 @@ func TestDefinitionOf(t *testing.T) {
 			test.change(object.Object)
 			got, ok := served.DefinitionOf(object)
 			if ok == test.unknown {
-				t.Fatalf("known is %t", ok)
+				t.Fatalf("that the definition is known is %t, want %t", ok, !test.unknown)
 			}
 			want := &served.Definition{
 				GroupKind: schema.GroupKind{Group: "example.com", Kind: "Gear"}, Plural: "gears", Singular: "gear",

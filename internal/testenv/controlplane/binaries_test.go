@@ -56,7 +56,7 @@ func TestStartNamesTheBinaryAndTheRemedy(t *testing.T) {
 				t.Errorf("the error is about %s, want %s", binaryErr.Path, broken)
 			}
 			if strings.Count(err.Error(), broken) != 1 || !strings.Contains(err.Error(), "make controlplane") {
-				t.Errorf("the error does not name the path once, and what to run:\n%v", err)
+				t.Errorf("the error is %v, want it to name the path %s once, and what to run", err, broken)
 			}
 			if tc.cause != nil && !errors.Is(err, tc.cause) {
 				t.Errorf("the error is %v, want %v in it", err, tc.cause)
@@ -69,7 +69,7 @@ func TestStartShowsWhatAProcessPrinted(t *testing.T) {
 	fakeBinaries(t)
 	_, err := controlplane.Start(t.Context(), controlplane.Options{})
 	if err == nil || !strings.Contains(err.Error(), "the disk is made of cheese") {
-		t.Errorf("Start returned %v", err)
+		t.Errorf("the error is %v, want one that shows what the process printed", err)
 	}
 }
 
@@ -78,7 +78,7 @@ func TestStartOutsideACheckout(t *testing.T) {
 	t.Chdir(t.TempDir())
 	_, err := controlplane.Start(t.Context(), controlplane.Options{})
 	if err == nil || !strings.Contains(err.Error(), "set KUBEBUILDER_ASSETS") {
-		t.Errorf("Start returned %v", err)
+		t.Errorf("the error is %v, want one that says to set KUBEBUILDER_ASSETS", err)
 	}
 }
 
@@ -88,7 +88,7 @@ func TestStartInACheckoutWithoutBinaries(t *testing.T) {
 	_, err := controlplane.Start(t.Context(), controlplane.Options{})
 	if err == nil || !strings.Contains(err.Error(), filepath.Join("bin", "controlplane", "etcd")) ||
 		!strings.HasSuffix(err.Error(), "run: make controlplane") {
-		t.Errorf("Start returned %v", err)
+		t.Errorf("the error is %v, want one that names the path of etcd and make controlplane", err)
 	}
 }
 
@@ -104,7 +104,7 @@ func TestStartWithoutTheBinariesOfACluster(t *testing.T) {
 			var binaryErr *controlplane.BinaryError
 			if !errors.As(err, &binaryErr) || !strings.HasSuffix(binaryErr.Path, filepath.Join("bin", "cluster", binary)) ||
 				binaryErr.Remedy != "run: make cluster" {
-				t.Errorf("Start returned %v", err)
+				t.Errorf("the error is %v, want one about %s whose remedy is make cluster", err, binary)
 			}
 		})
 	}

@@ -146,7 +146,7 @@ func TestLifeOfAnEnvironment(t *testing.T) {
 		t.Fatalf("the client from before the restart does not work: %v", err)
 	}
 	if after.GetUID() != widget.GetUID() {
-		t.Errorf("the object has the UID %s, had %s", after.GetUID(), widget.GetUID())
+		t.Errorf("the object has the UID %s, want %s", after.GetUID(), widget.GetUID())
 	}
 	if err := env.Err(); err != nil {
 		t.Errorf("the controllers did not survive the restart: %v", err)
@@ -158,7 +158,7 @@ func TestLifeOfAnEnvironment(t *testing.T) {
 		}
 	}
 	if err := env.StartAPIServer(); err == nil {
-		t.Error("an API server was started in an environment that was stopped")
+		t.Error("an API server was started in an environment that was stopped, want an error")
 	}
 }
 

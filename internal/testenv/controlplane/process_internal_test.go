@@ -16,10 +16,10 @@ func TestProcessThatEndsAtOnce(t *testing.T) {
 			p := newProcess(t, script)
 			err := p.start(t.Context())
 			if err == nil || !strings.Contains(err.Error(), "ended by itself") || !strings.Contains(err.Error(), "unknown flag") {
-				t.Errorf("start returned %v", err)
+				t.Errorf("the error of start is %v, want that the process ended by itself with its output", err)
 			}
 			if p.stop() == nil {
-				t.Error("stop has forgotten the error")
+				t.Error("the error of stop is nil, want that of start")
 			}
 		})
 	}
@@ -38,7 +38,7 @@ func TestProcessThatEndsLater(t *testing.T) {
 	}
 	<-p.ended
 	if err := p.err(); err == nil || !strings.Contains(err.Error(), "killed") {
-		t.Errorf("err returns %v", err)
+		t.Errorf("the error is %v, want that the process was killed", err)
 	}
 }
 
@@ -79,9 +79,10 @@ func TestOutputKeepsTheLastLines(t *testing.T) {
 	}
 	last := o.last()
 	if len(last) > maxTail || !strings.HasPrefix(last, "a line") || !strings.HasSuffix(last, "the last line") {
-		t.Errorf("%d bytes are remembered: %q ... %q", len(last), last[:20], last[len(last)-20:])
+		t.Errorf("%d bytes are remembered (%q ... %q), want at most %d, whole lines up to the last one", len(last),
+			last[:20], last[len(last)-20:], maxTail)
 	}
 	if next.Len() < 30*1000 {
-		t.Errorf("%d bytes were passed on", next.Len())
+		t.Errorf("%d bytes were passed on, want at least 30000", next.Len())
 	}
 }

@@ -78,10 +78,10 @@ func TestRequestsSumUp(t *testing.T) {
 	}
 	requests.Reset()
 	if requests.Total() != 0 || requests.Watches() != 0 {
-		t.Errorf("after Reset: %s", requests)
+		t.Errorf("the requests after Reset are %s, want none", requests)
 	}
 	if len(counts) == 0 {
-		t.Error("Reset emptied a copy that was handed out")
+		t.Error("a copy that was handed out is empty, want it as it was before Reset")
 	}
 }
 
@@ -89,10 +89,10 @@ func TestCountRequestsLeavesTheConfigurationAlone(t *testing.T) {
 	config := &rest.Config{Host: "http://example.test"}
 	counted, _ := controlplane.CountRequests(config)
 	if config.WrapTransport != nil {
-		t.Error("clients of the original configuration are counted too")
+		t.Error("the original configuration counts requests too, want it left alone")
 	}
 	if counted.Host != config.Host {
-		t.Errorf("the host is %s", counted.Host)
+		t.Errorf("the host is %s, want %s", counted.Host, config.Host)
 	}
 }
 

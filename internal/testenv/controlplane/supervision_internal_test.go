@@ -36,7 +36,7 @@ func TestProcessesEndWithTheProcessThatStartedThem(t *testing.T) {
 	}
 	started := make([]byte, len("started"))
 	if _, err := io.ReadFull(inherited, started); err != nil || string(started) != "started" {
-		t.Fatalf("the helper said %q, %v", started, err)
+		t.Fatalf(`the helper said %q (%v), want "started"`, started, err)
 	}
 	if err := helper.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -44,7 +44,7 @@ func TestProcessesEndWithTheProcessThatStartedThem(t *testing.T) {
 	timeout := time.AfterFunc(time.Minute, func() { _ = inherited.Close() })
 	defer timeout.Stop()
 	if rest, err := io.ReadAll(inherited); err != nil || len(rest) > 0 {
-		t.Errorf("the program still runs: %q, %v", rest, err)
+		t.Errorf("the program still runs: %q (%v), want it ended", rest, err)
 	}
 	_ = helper.Wait() // it was killed
 }
@@ -89,7 +89,7 @@ func TestSupervisionKillsByName(t *testing.T) {
 		t.Error(err)
 	}
 	if err := program.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
-		t.Errorf("the program ended with %v", err)
+		t.Errorf("the program ended with %v, want it killed", err)
 	}
 	for _, name := range []string{"program", "unknown"} {
 		if err := s.kill(name); err != nil {
@@ -100,6 +100,6 @@ func TestSupervisionKillsByName(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := os.Stat(s.dir); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the folder is still there: %v", err)
+		t.Errorf("the look at the folder ends with %v, want it gone", err)
 	}
 }

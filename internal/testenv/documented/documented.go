@@ -17,11 +17,11 @@ func Check(t *testing.T, source string, pages ...string) {
 	for _, page := range pages {
 		paragraphs := paragraphsOf(read(t, page))
 		if len(paragraphs) == 0 {
-			t.Errorf("%s has no code", page)
+			t.Errorf("%s has no code, want some", page)
 		}
 		for _, paragraph := range paragraphs {
 			if !strings.Contains(code, paragraph) {
-				t.Errorf("%s: this is not in %s:\n%s", page, source, paragraph)
+				t.Errorf("%s: this is not in %s, want the code of the page there:\n%s", page, source, paragraph)
 			}
 		}
 	}

@@ -11,8 +11,8 @@ import (
 // patience is how long [Eventually] waits: control planes of many tests share few processors.
 const patience = 3 * time.Minute
 
-// Eventually waits until check returns nil. It fails the test after three minutes, with what was waited for and with the
-// last error that is not about the end of the wait.
+// Eventually waits until check returns nil. It fails the test after three minutes, with what was waited for and with
+// the last error that is not about the end of the wait.
 func Eventually(t testing.TB, what string, check func(ctx context.Context) error) {
 	t.Helper()
 	var last error

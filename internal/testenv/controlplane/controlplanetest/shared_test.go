@@ -36,7 +36,7 @@ func TestSharedFailsTheTestWithoutAControlPlane(t *testing.T) {
 		for range 2 {
 			failure := failureOf(t, func(tb testing.TB) { plane.Config(tb) })
 			if !strings.Contains(failure, "make controlplane") {
-				t.Errorf("the test failed with %q", failure)
+				t.Errorf("the failure is %q, want one that names make controlplane", failure)
 			}
 		}
 		return 0
@@ -51,7 +51,7 @@ func TestSharedSkipsShortTests(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			outcome := failureOf(t, func(tb testing.TB) { plane.Namespace(tb) })
 			if outcome != "skipped: it needs a control plane" {
-				t.Errorf("the outcome is %q", outcome)
+				t.Errorf(`the outcome is %q, want "skipped: it needs a control plane"`, outcome)
 			}
 		})
 	}
@@ -82,7 +82,7 @@ func TestSharedNeedsMain(t *testing.T) {
 	var plane controlplanetest.Shared
 	failure := failureOf(t, func(tb testing.TB) { plane.Namespace(tb) })
 	if !strings.Contains(failure, "call Main of *controlplanetest.Shared in TestMain") {
-		t.Errorf("the test failed with %q", failure)
+		t.Errorf("the failure is %q, want one that asks for Main in TestMain", failure)
 	}
 }
 
@@ -95,7 +95,7 @@ func TestSharedNoticesALeak(t *testing.T) {
 		return 0
 	}))
 	if code == 0 {
-		t.Error("a goroutine that outlives the tests went unnoticed")
+		t.Error("the exit code with a goroutine that outlives the tests is 0, want another")
 	}
 }
 
@@ -106,7 +106,7 @@ func TestNamespaceNamesAreLegal(t *testing.T) {
 	} {
 		name := controlplanetest.NamespacePrefix(test) + "x7k2p"
 		if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
-			t.Errorf("%s gives %s: %v", test, name, problems)
+			t.Errorf("the name of %s is %s, want a DNS label: %v", test, name, problems)
 		}
 	}
 }

@@ -71,13 +71,13 @@ func TestCertificateIsTrustedByItsBundleOnly(t *testing.T) {
 	registered := server.Mutating("test", webhookserver.Hook{Path: "/deny"}).Webhooks[0].ClientConfig
 	bundle := x509.NewCertPool()
 	if !bundle.AppendCertsFromPEM(registered.CABundle) {
-		t.Fatal("there is no certificate in the bundle")
+		t.Fatal("the bundle has no certificate, want one")
 	}
 	for name, roots := range map[string]*x509.CertPool{"bundle": bundle, "none": x509.NewCertPool()} {
 		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: true}
 		response, err := (&http.Client{Transport: transport}).Get(*registered.URL)
 		if trusted := err == nil; trusted != (roots == bundle) {
-			t.Errorf("with roots %s: %v", name, err)
+			t.Errorf("with the roots %s, the error is %v, want one only without the bundle", name, err)
 		}
 		if err == nil {
 			_, _ = io.Copy(io.Discard, response.Body)

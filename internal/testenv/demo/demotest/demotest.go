@@ -64,16 +64,16 @@ func RunOnExistingCluster(t *testing.T, config *rest.Config, demo demo.Demo, fac
 	err := demo.Run(ctx, logr.Discard(), out)
 
 	if !errors.Is(err, context.Canceled) {
-		t.Errorf("the demo ended with %v", err)
+		t.Errorf("the demo ended with %v, want %v", err, context.Canceled)
 	}
 	for _, text := range []string{"on the cluster of the current kubeconfig", "✓ " + fact} {
 		if !strings.Contains(out.text.String(), text) {
-			t.Errorf("it did not print %q", text)
+			t.Errorf("the demo did not print %q, want it printed", text)
 		}
 	}
 	for _, name := range objects.Names(t, config) {
 		if !slices.Contains(before, name) {
-			t.Errorf("left behind: %s", name)
+			t.Errorf("the cluster has %s, want nothing left behind", name)
 		}
 	}
 	if t.Failed() {

@@ -96,7 +96,7 @@ func RestartAPIServer(
 	pending := slices.Clone(titles)
 	t.Cleanup(func() {
 		if len(pending) > 0 {
-			t.Errorf("the API server was not killed in the steps %q", pending)
+			t.Errorf("the steps %q have passed without a kill of the API server, want one in each", pending)
 		}
 	})
 	return func(_ context.Context, step demo.Step) error {

@@ -74,7 +74,7 @@ func (o Objects) Names(t testing.TB, config *rest.Config) []string {
 func (o Objects) AreGone(t testing.TB, config *rest.Config) {
 	t.Helper()
 	if left := o.Names(t, config); len(left) > 0 {
-		t.Errorf("left behind: %q", left)
+		t.Errorf("the cluster has %q, want nothing left behind", left)
 	}
 }
 

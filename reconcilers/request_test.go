@@ -52,7 +52,7 @@ func recordedRoot(calls *trace) *widgetRoot {
 			&configMapNode{
 				DesiredChild: func(context.Context, *resources.Widget) (*corev1.ConfigMap, error) {
 					calls.add("DesiredChild")
-					return configMap.With(disown).Object(), nil
+					return configMap.With(ownerless).Object(), nil
 				},
 				OurChild: func(_ *resources.Widget, child *corev1.ConfigMap) bool {
 					calls.add("OurChild, owned %t", len(child.OwnerReferences) > 0)
@@ -125,7 +125,7 @@ func TestARequestUpdatesAChild(t *testing.T) {
 	)
 	rootTests{"drifted": {
 		ReconcilerTestCase: rtesting.ReconcilerTestCase{
-			GivenObjects:  []client.Object{known, givenConfigMap.With(redden)},
+			GivenObjects:  []client.Object{known, givenConfigMap.With(coloured("red"))},
 			ExpectUpdates: []client.Object{givenConfigMap},
 			ExpectTracks:  []rtesting.TrackRequest{rtesting.NewTrackRequest(configMap, widget, widgetScheme)},
 			ExpectEvents:  []rtesting.Event{normal("Updated", `Updated ConfigMap "gadget"`)},

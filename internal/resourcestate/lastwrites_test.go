@@ -1,4 +1,4 @@
-package reconcilers
+package resourcestate
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-func TestHashOfDesired(t *testing.T) {
+func TestDesired(t *testing.T) {
 	actual := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Name: "a", UID: "a-uid", ResourceVersion: "7", Generation: 3,
 		CreationTimestamp: metav1.NewTime(time.UnixMilli(1000)),
@@ -17,15 +17,15 @@ func TestHashOfDesired(t *testing.T) {
 		Labels:            map[string]string{"a": "1"},
 	}}
 	plain := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
-	hash := func(changes ...func(*corev1.ConfigMap)) desiredHash {
+	hash := func(changes ...func(*corev1.ConfigMap)) Desired {
 		desired := actual.DeepCopy()
 		for _, change := range changes {
 			change(desired)
 		}
-		return hashOfDesiredFor(desired, actual)
+		return DesiredFor(desired, actual)
 	}
 	repeated := hash()
-	if !repeated.known {
+	if !repeated.Known {
 		t.Fatal("the hash is not known")
 	}
 	for name, change := range map[string]func(*corev1.ConfigMap){
@@ -49,42 +49,21 @@ func TestHashOfDesired(t *testing.T) {
 			t.Errorf("%s does not change the hash", name)
 		}
 	}
-	if hashOfDesiredFor(plain, actual) != hashOfDesired(plain) {
+	if DesiredFor(plain, actual) != DesiredOf(plain) {
 		t.Error("an object that was not made from a copy has another hash")
 	}
 	bare := actual.DeepCopy()
 	bare.Labels = nil
-	if hashOfDesiredFor(bare, bare) != hashOfDesiredFor(bare, actual) {
+	if DesiredFor(bare, bare) != DesiredFor(bare, actual) {
 		t.Error("an object without labels has another hash when others add labels")
 	}
 	recreated := actual.DeepCopy()
 	recreated.UID = "c-uid"
-	if hashOfDesiredFor(recreated, recreated) != repeated {
+	if DesiredFor(recreated, recreated) != repeated {
 		t.Error("an object that was created anew has another hash")
 	}
-	if hash := hashOfDesired(func() {}); hash.known {
+	if hash := DesiredOf(func() {}); hash.Known {
 		t.Error("a function has a hash")
-	}
-}
-
-// Additions are applied to what is desired, which has no generation as a rule.
-func TestAdditionsAreForWhatIsDesired(t *testing.T) {
-	written := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: "a", Generation: 3}, Data: map[string]string{"desired": "true", "added": "true"},
-	}
-	desired := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Data: map[string]string{"desired": "true"}}
-	manager := &UpdatingObjectManager[*corev1.ConfigMap]{
-		MergeBeforeUpdate: func(current, desired *corev1.ConfigMap) { current.Data = desired.Data },
-	}
-	additions, err := manager.additions(t.Context(), written, desired)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if none, err := manager.additions(t.Context(), desired, desired); none != nil || err != nil {
-		t.Errorf("the additions of nothing are %v, %v", none, err)
-	}
-	if err := additions.Apply(desired); err != nil || desired.Data["added"] != "true" {
-		t.Errorf("applied to %v, %v", desired.Data, err)
 	}
 }
 
@@ -92,53 +71,53 @@ func TestLastWrites(t *testing.T) {
 	object := func(uid, version string) *corev1.ConfigMap {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid), ResourceVersion: version}}
 	}
-	blue, red, unknown := desiredHash{digest: 1, known: true}, desiredHash{digest: 2, known: true}, desiredHash{}
-	writes := &lastWrites{limit: 2}
-	writes.record(object("a", "7"), blue, lastWrite{})
-	if last := writes.get("a", blue); !last.agreed(object("a", "7")) || last.agreed(object("a", "8")) {
+	blue, red, unknown := Desired{digest: 1, Known: true}, Desired{digest: 2, Known: true}, Desired{}
+	writes := &LastWrites{Limit: 2}
+	writes.Record(object("a", "7"), blue, nil)
+	if last := writes.Get("a", blue); !last.Agreed(object("a", "7")) || last.Agreed(object("a", "8")) {
 		t.Errorf("the last write is %+v", last)
 	}
-	for name, last := range map[string]lastWrite{
-		"something else is desired":    writes.get("a", red),
-		"what is desired has no hash":  writes.get("a", unknown),
-		"another object":               writes.get("b", blue),
+	for name, last := range map[string]LastWrite{
+		"something else is desired":    writes.Get("a", red),
+		"what is desired has no hash":  writes.Get("a", unknown),
+		"another object":               writes.Get("b", blue),
 		"nothing, without any version": {},
 	} {
-		if last.agreed(object("a", "7")) || last.agreed(object("a", "")) {
+		if last.Agreed(object("a", "7")) || last.Agreed(object("a", "")) {
 			t.Errorf("%s: agreed", name)
 		}
 	}
-	if a, b := object("a", ""), object("a", ""); sameVersion(a, b) || !sameVersion(object("a", "7"), object("a", "7")) {
+	if a, b := object("a", ""), object("a", ""); SameVersion(a, b) || !SameVersion(object("a", "7"), object("a", "7")) {
 		t.Error("versions are compared wrongly")
 	}
 
-	writes.record(object("", "7"), blue, lastWrite{})
-	writes.record(object("b", "7"), unknown, lastWrite{})
+	writes.Record(object("", "7"), blue, nil)
+	writes.Record(object("b", "7"), unknown, nil)
 	if len(writes.byUID) != 1 {
 		t.Errorf("recorded %v", writes.byUID)
 	}
-	writes.record(object("b", "7"), blue, lastWrite{})
-	writes.record(object("c", "7"), blue, lastWrite{})
+	writes.Record(object("b", "7"), blue, nil)
+	writes.Record(object("c", "7"), blue, nil)
 	if _, ok := writes.byUID["c"]; !ok || len(writes.byUID) != 1 {
 		t.Errorf("the limit of two is exceeded, or the last is not there: %v", writes.byUID)
 	}
-	writes.forget("c")
+	writes.Forget("c")
 	if len(writes.byUID) != 0 {
 		t.Error("a write is not forgotten")
 	}
 }
 
 func TestLastWritesThatAreNotUsedAreEvicted(t *testing.T) {
-	writes := &lastWrites{}
-	blue := desiredHash{digest: 1, known: true}
-	writes.record(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "a"}}, blue, lastWrite{})
+	writes := &LastWrites{}
+	blue := Desired{digest: 1, Known: true}
+	writes.Record(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "a"}}, blue, nil)
 	for range 2 {
 		for request := range maxIdleRequests + 1 {
 			if writes.Evict(time.Time{}) {
 				t.Fatalf("evicted after %d requests", request)
 			}
 		}
-		writes.get("a", blue)
+		writes.Get("a", blue)
 	}
 	for range maxIdleRequests {
 		if writes.Evict(time.Time{}) {

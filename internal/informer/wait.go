@@ -1,6 +1,13 @@
-package reconcilers
+// Package informer waits for the informers of caches for a limited time, and starts the watches of types that nobody
+// watched when a controller was set up.
+//
+// The cache of a cluster that cannot be read, or that is read without the rights to do so, never syncs. A read from it,
+// or a controller that waits for it, would wait until the program ends. Here a wait ends with an error that names the
+// missing right.
+package informer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -13,13 +20,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 )
 
-// defaultSyncTimeout is how long the readers of a type wait until its informer has read all objects.
-const defaultSyncTimeout = 30 * time.Second
+// DefaultTimeout is how long the readers of a type wait until its informer has read all objects. It counts where a
+// function of this package gets no other time.
+const DefaultTimeout = 30 * time.Second
 
-// syncWait bounds how long the readers of one informer wait for it: they share one period. After the period they do not
+// wait bounds how long the readers of one informer wait for it: they share one period. After the period they do not
 // wait any more, so that an informer that never syncs does not occupy the workers of a controller. The period is
 // measured by the wall clock, because it is spent waiting.
-type syncWait struct {
+type wait struct {
 	timeout time.Duration
 
 	mu  sync.Mutex
@@ -27,11 +35,11 @@ type syncWait struct {
 }
 
 // context returns a context that ends with the period.
-func (w *syncWait) context(ctx context.Context) (context.Context, context.CancelFunc) {
+func (w *wait) context(ctx context.Context) (context.Context, context.CancelFunc) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.end.IsZero() {
-		w.end = time.Now().Add(w.timeout)
+		w.end = time.Now().Add(cmp.Or(w.timeout, DefaultTimeout))
 	}
 	return context.WithDeadline(ctx, w.end)
 }

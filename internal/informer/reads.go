@@ -1,37 +1,36 @@
-package reconcilers
+package informer
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"reflect"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// boundedReads is the client of a cluster other than the manager's. A read waits for a limited time only for a cache
+// NewClient returns the client of a cluster other than the manager's. A read waits for a limited time only for a cache
 // that does not sync, and returns an error that names the missing right. The client of controller-runtime would wait
-// until the program ends.
+// until the program ends. Timeout is how long all readers of a type wait; 0 for [DefaultTimeout].
 //
 // The manager's own cluster does not need it for what is watched at set-up, because a controller does not start before
 // that has synced.
+func NewClient(in cluster.Cluster, timeout time.Duration) client.Client {
+	return &boundedReads{Client: in.GetClient(), in: in, timeout: timeout}
+}
+
 type boundedReads struct {
 	client.Client
 	in      cluster.Cluster
 	timeout time.Duration
 
-	// waits has a *syncWait for each readType, nil once there was an answer: from then on the cache has synced.
+	// waits has a *wait for each readType, nil once there was an answer: from then on the cache has synced.
 	waits sync.Map
 }
 
@@ -78,20 +77,20 @@ func (r *boundedReads) bounded(
 	t := readType{reflect.TypeOf(obj), obj.GetObjectKind().GroupVersionKind()}
 	known, ok := r.waits.Load(t)
 	if !ok {
-		known, _ = r.waits.LoadOrStore(t, &syncWait{timeout: r.timeout})
+		known, _ = r.waits.LoadOrStore(t, &wait{timeout: r.timeout})
 	}
-	wait := known.(*syncWait)
-	if wait == nil {
+	limit := known.(*wait)
+	if limit == nil {
 		return read(ctx)
 	}
-	limited, cancel := wait.context(ctx)
+	limited, cancel := limit.context(ctx)
 	defer cancel()
 	err := read(limited)
 	switch {
 	case ctx.Err() != nil:
 		return err
 	case !isUnsynced(err):
-		r.waits.Store(t, (*syncWait)(nil))
+		r.waits.Store(t, (*wait)(nil))
 		if limited.Err() != nil && err != nil {
 			// It does not read from a cache, and takes its time.
 			return read(ctx)
@@ -104,47 +103,4 @@ func (r *boundedReads) bounded(
 	}
 	gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
 	return notSynced(ctx, r.in, gvk, namespace)
-}
-
-// otherSource is a watch in a cluster other than the manager's. A controller waits for the cache of such a cluster for
-// a limited time only, and the watch goes on then. Without that, a cache that does not sync would keep the controller
-// from starting, and the manager would stop after two minutes.
-type otherSource struct {
-	source.SyncingSource
-	log     logr.Logger
-	timeout time.Duration
-	run     context.Context
-}
-
-func newOtherSource(
-	log logr.Logger, in cluster.Cluster, timeout time.Duration, obj client.Object, handler handler.EventHandler,
-) *otherSource {
-	return &otherSource{SyncingSource: source.Kind(in.GetCache(), obj, handler), log: log, timeout: timeout}
-}
-
-// Start implements [source.Source].
-func (s *otherSource) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[Request]) error {
-	s.run = ctx
-	return s.SyncingSource.Start(ctx, queue)
-}
-
-// WaitForSync implements [source.SyncingSource].
-func (s *otherSource) WaitForSync(ctx context.Context) error {
-	synced := make(chan error, 1)
-	go func() {
-		// The source stops when the context of its first WaitForSync ends.
-		synced <- s.SyncingSource.WaitForSync(s.run)
-	}()
-	timer := time.NewTimer(s.timeout)
-	defer timer.Stop()
-	select {
-	case err := <-synced:
-		return err
-	case <-ctx.Done():
-		return nil
-	case <-timer.C:
-		s.log.Error(nil, "the cache of another cluster does not sync, and the controller starts without it",
-			"source", fmt.Sprint(s.SyncingSource))
-		return nil
-	}
 }

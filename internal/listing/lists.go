@@ -1,0 +1,190 @@
+package listing
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/espalier-dev/espalier/internal/digest"
+	"github.com/espalier-dev/espalier/internal/gotype"
+	"github.com/espalier-dev/espalier/internal/resourcestate"
+	"github.com/espalier-dev/espalier/internal/statusfield"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Lists are the lists of objects that the nodes of one request asked for: what the cache shows, corrected by what the
+// controller wrote and the cache does not show yet. The nodes share the lists, so that the cache is asked once for each
+// type. The objects are copies that belong to the request, sorted, see [Sort]. A list is replaced and never changed.
+// The zero value is ready for use, also concurrently.
+type Lists struct {
+	mu     sync.Mutex
+	byKey  map[ListKey][]client.Object
+	takers map[takenObject]taker
+}
+
+// ListKey identifies a list. The same type in another cluster is another list. A node with list options has a list of
+// its own.
+type ListKey struct {
+	Reader client.Client
+	Listed reflect.Type
+	Kind   schema.GroupVersionKind
+	// Node is nil for the objects that the resource controls. Nodes share these.
+	Node any
+}
+
+// Get returns a list, and false if it was not asked for.
+func (l *Lists) Get(key ListKey) ([]client.Object, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	known, ok := l.byKey[key]
+	return known, ok
+}
+
+func (l *Lists) set(key ListKey, list []client.Object) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.byKey == nil {
+		l.byKey = map[ListKey][]client.Object{}
+	}
+	l.byKey[key] = list
+}
+
+// Believe keeps and returns what is believed of the objects that the cache shows, by the writes in memory. Shown has
+// references into the cache, sorted. The API server is asked through reader, which may be nil, for what was created and
+// is not shown. An object without a kind gets kind, because a cache sets the kind only on its copies.
+func (l *Lists) Believe(
+	ctx context.Context, memory *resourcestate.State, reader client.Reader, now time.Time,
+	key ListKey, kind schema.GroupVersionKind, shown []client.Object,
+) ([]client.Object, error) {
+	writes, _ := resourcestate.Load[*resourcestate.OwnWrites](memory, key)
+	objects, err := believed(ctx, writes, reader, shown, now)
+	if err != nil {
+		return nil, err
+	}
+	for _, obj := range objects {
+		if carried := obj.GetObjectKind(); carried.GroupVersionKind().Empty() {
+			carried.SetGroupVersionKind(kind)
+		}
+	}
+	l.set(key, objects)
+	return objects, nil
+}
+
+// believed returns what is believed of the objects that the cache shows, as sorted copies. Without writes that is what
+// the cache shows.
+func believed(
+	ctx context.Context, writes *resourcestate.OwnWrites, reader client.Reader, shown []client.Object, now time.Time,
+) ([]client.Object, error) {
+	objects := make([]client.Object, 0, len(shown))
+	for _, cached := range shown {
+		obj := cached
+		if writes != nil {
+			obj = writes.Resolve(cached, now)
+		}
+		if obj == nil {
+			continue
+		}
+		if obj == cached {
+			obj = cached.DeepCopyObject().(client.Object)
+		}
+		objects = append(objects, obj)
+	}
+	if writes == nil {
+		return objects, nil
+	}
+	unseen, err := writes.Unseen(ctx, reader, shown, now)
+	if err != nil {
+		return nil, err
+	}
+	if len(unseen) > 0 {
+		objects = append(objects, unseen...)
+		Sort(objects)
+	}
+	return objects, nil
+}
+
+// Wrote notes in a list and in memory that an object was written: before is the object as it was read, and written the
+// answer, nil if the object was deleted. Created is true if there was no object before. A list that nobody asked for
+// stays unknown.
+func (l *Lists) Wrote(
+	memory *resourcestate.State, now time.Time, key ListKey, before, written client.Object, created bool,
+) {
+	deleted := gotype.IsNil(written)
+	if deleted && created || !deleted && !created && resourcestate.SameVersion(written, before) {
+		return
+	}
+	known, ok := l.Get(key)
+	if !ok {
+		return
+	}
+	writes := resourcestate.LoadOrNew[resourcestate.OwnWrites](memory, key)
+	objects := slices.DeleteFunc(slices.Clone(known), func(obj client.Object) bool { return obj == before })
+	if deleted {
+		writes.Deleted(before, now)
+	} else {
+		// The functions of the author get the object, and may change it.
+		writes.Wrote(written.DeepCopyObject().(client.Object), created, now)
+		objects = append(objects, written)
+		Sort(objects)
+	}
+	l.set(key, objects)
+}
+
+// Inputs returns the digest of the status of all listed objects that have one, except for the one with that UID. What
+// others write changes the status. What the controller writes does not.
+func (l *Lists) Inputs(except types.UID) uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var sum uint64
+	for _, objects := range l.byKey {
+		for _, obj := range objects {
+			if status := statusfield.Of(obj); obj.GetUID() != except && status.Exists() {
+				one, _ := digest.Of([]any{obj.GetUID(), status.Get()})
+				// The order of lists does not count.
+				sum += one
+			}
+		}
+	}
+	return sum
+}
+
+// taker is the node that counts an object as its child.
+type taker struct {
+	node any
+	at   fmt.Stringer
+}
+
+// takenObject identifies an object. Its UID does so in a cluster. In tests, objects of several types may have one UID.
+type takenObject struct {
+	list ListKey
+	uid  types.UID
+}
+
+// Take notes that a node, which runs at that path, counts an object as its child. If another node does so already, it
+// returns the path of that node and changes nothing. An object without a UID is not noted.
+func (l *Lists) Take(key ListKey, obj client.Object, node any, at fmt.Stringer) (other fmt.Stringer) {
+	taken := takenObject{list: key, uid: obj.GetUID()}
+	if taken.uid == "" {
+		return nil
+	}
+	taken.list.Node = nil
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if known, ok := l.takers[taken]; ok {
+		if known.node != node {
+			return known.at
+		}
+		return nil
+	}
+	if l.takers == nil {
+		l.takers = map[takenObject]taker{}
+	}
+	l.takers[taken] = taker{node: node, at: at}
+	return nil
+}
