@@ -22,7 +22,6 @@ import (
 	rtesting "github.com/espalier-dev/espalier/testing"
 	rtime "github.com/espalier-dev/espalier/time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -148,11 +147,7 @@ func TestPreDeleteHooks(t *testing.T) {
 
 // TestTimeout: what always fails times out too. What is not ready returns an error once, when it times out.
 func TestTimeout(t *testing.T) {
-	web := &appsv1.Deployment{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"},
-	}
-	house := resources.NewAssembly("default", "house", web)
+	house := resources.NewAssembly("default", "house", deployment("web", "0", 1))
 	house.UID = "house-uid"
 	house.Spec.Timeout = &metav1.Duration{Duration: time.Minute}
 	broken := errors.New("no such chart")
@@ -208,10 +203,7 @@ func TestTimeout(t *testing.T) {
 // TestMessagesNameObjects: the condition names the objects that are waited for, and says why; there is one event for
 // each sort of operation, not for each object.
 func TestMessagesNameObjects(t *testing.T) {
-	objects := []client.Object{&appsv1.Deployment{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"},
-	}}
+	objects := []client.Object{deployment("web", "0", 1)}
 	for i := range 9 {
 		objects = append(objects, partOf("default", fmt.Sprint("part-", i), "0"))
 	}

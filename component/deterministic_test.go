@@ -5,6 +5,7 @@ import (
 	"errors"
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/component/manifest"
@@ -12,6 +13,7 @@ import (
 	rtesting "github.com/espalier-dev/espalier/testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -55,7 +57,7 @@ func TestDeterministicGenerator(t *testing.T) {
 		"a label changes":              {true, func(a *resources.Assembly) { a.Labels = map[string]string{"a": "b"} }, 0},
 		"another annotation is set":    {true, annotate("example.com/a"), 0},
 		"an annotation of ours is set": {true, annotate(componentPrefix + "/a"), 1},
-		"the generation changes":       {true, func(a *resources.Assembly) { a.Generation++ }, 1},
+		"another field changes":        {true, func(a *resources.Assembly) { a.Spec.Timeout = &metav1.Duration{Duration: time.Hour} }, 1},
 		"the parameters change":        {true, func(a *resources.Assembly) { a.SetObjects() }, 1},
 		"the name changes":             {true, func(a *resources.Assembly) { a.Spec.Name = "other" }, 1},
 		"a reference changes":          {true, func(*resources.Assembly) { reference = "2" }, 1},

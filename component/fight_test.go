@@ -27,7 +27,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
 // fight is a component and another client that reacts at once to each of its writes, in a cluster in memory and in virtual time.
@@ -140,9 +139,7 @@ func newFight(t *testing.T, assemblies ...*resources.Assembly) *fight {
 		f.keys = append(f.keys, client.ObjectKeyFromObject(a))
 	}
 	expect := &rtesting.ExpectConfig{
-		Scheme: assemblyScheme, GivenObjects: given, StatusSubResourceTypes: []client.Object{&resources.Assembly{}, &appsv1.Deployment{}},
-		WithReactors:      []rtesting.ReactionFunc{rtesting.AssignUIDs()},
-		WithClientBuilder: (*fake.ClientBuilder).WithReturnManagedFields,
+		Scheme: assemblyScheme, GivenObjects: given, UseFake: true,
 	}
 	config := expect.Config()
 	f.raw = client.WithFieldOwner(config.Client, "rival")
@@ -415,7 +412,7 @@ func rivalries() map[string]rivalry {
 			contested: `the field manager "rival" keeps changing .spec.replicas (ignore-fields: /spec/replicas,`,
 		},
 		"changes a default": {
-			objects: []client.Object{server}, rival: edit(server, setting("Never", "spec", "template", "spec", "restartPolicy")),
+			objects: []client.Object{server}, rival: edit(server, setting("Default", "spec", "template", "spec", "dnsPolicy")),
 		},
 		"writes the status": {
 			objects: []client.Object{server}, rival: func(ctx context.Context, c client.Client) error {

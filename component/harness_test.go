@@ -258,7 +258,7 @@ func TestComponentRows(t *testing.T) {
 			ExpectResource: empty.With(going, func(a *resources.Assembly) {
 				a.Finalizers, a.Status.Inventory = nil, nil
 			}).Object(),
-			ExpectPatches: []rtesting.PatchRef{houseFinalizers(house, "1003", "null")},
+			ExpectPatches: []rtesting.PatchRef{houseFinalizers(house, empty.Object().GetResourceVersion(), "null")},
 			ExpectEvents:  houseEvents(house, "FinalizerPatched", `Patched finalizer "`+componentFinalizer+`"`),
 		},
 		"what cannot be created is named, and the others go on": {

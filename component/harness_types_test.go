@@ -26,10 +26,11 @@ func TestComponentRowsOfTypes(t *testing.T) {
 	mark := componentPrefix + "/owner-id=" + deployed.Find(walls).GetLabels()[componentPrefix+"/owner-id"]
 	fenced := deployed.DeleteRef(definition)
 	fenced.Preconditions.ResourceVersion = new("1006")
+	stored := deployed.Find(definition)
 	fence := `[
-		{"op": "replace", "path": "/metadata/resourceVersion", "value": "3"},
+		{"op": "replace", "path": "/metadata/resourceVersion", "value": "` + stored.GetResourceVersion() + `"},
 		{"op": "add", "path": "/metadata/annotations/assembly.espalier.test~1fence",
-			"value": "fenced/CustomResourceDefinition.widgets.test.espalier.dev/"},
+			"value": "fenced/` + string(stored.GetUID()) + `/"},
 		{"op": "add", "path": "/spec/versions/0/schema/openAPIV3Schema/x-kubernetes-validations", "value": [{
 			"rule": "oldSelf.hasValue() // fence of ` + mark + `", "reason": "FieldValueForbidden", "optionalOldSelf": true,
 			"message": "the type is being removed by ` + mark + `, no more instances can be created"
@@ -89,7 +90,7 @@ func TestComponentRowsOfTypes(t *testing.T) {
 			ExpectPatches: []rtesting.PatchRef{tried, fencePatch(fence), fencePatch(`[
 				{"op": "replace", "path": "/metadata/resourceVersion", "value": "1005"},
 				{"op": "add", "path": "/metadata/annotations/assembly.espalier.test~1fence",
-					"value": "proven/CustomResourceDefinition.widgets.test.espalier.dev/2"}
+					"value": "proven/` + string(stored.GetUID()) + `/2"}
 			]`)},
 			ExpectDeletes:  []rtesting.DeleteRef{fenced, deployed.DeleteRef(walls)},
 			ExpectEvents:   houseEvents(house, "Deleted", "Deleted 2 objects: CustomResourceDefinition widgets.test.espalier.dev, ConfigMap default/walls", "DeletionProcessing", leaving),

@@ -10,11 +10,11 @@ import (
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
 	rtesting "github.com/espalier-dev/espalier/testing"
+	"github.com/espalier-dev/espalier/testing/fake"
 	rtime "github.com/espalier-dev/espalier/time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
 // operated is a component that a root as of NewComponentRoot reconciles in memory, from request to request, and what
@@ -66,11 +66,10 @@ func newOperated(t testing.TB, node *component.ComponentReconciler[*resources.As
 		return false, nil, nil
 	}
 	cluster := rtesting.ExpectConfig{
-		Scheme:                 assemblyScheme,
-		GivenObjects:           append(given, house),
-		StatusSubResourceTypes: []client.Object{house},
-		WithReactors:           append([]rtesting.ReactionFunc{note, rtesting.AssignUIDs()}, reactors...),
-		WithClientBuilder:      (*fake.ClientBuilder).WithReturnManagedFields,
+		Scheme:       assemblyScheme,
+		UseFake:      true,
+		GivenObjects: append(given, house),
+		WithReactors: append([]rtesting.ReactionFunc{note}, reactors...),
 	}
 	config := cluster.Config()
 	config.APIReader, config.Recorder = config.Client, &o.events
@@ -85,6 +84,7 @@ func (o *operated) reconcile(t testing.TB, after time.Duration) (reconcilers.Res
 	t.Helper()
 	o.now = o.now.Add(after)
 	o.requests, o.writes = nil, nil
+	fake.CollectGarbage(o.client)
 	return o.root.Reconcile(rtime.StashNow(t.Context(), o.now), reconcilers.Request{NamespacedName: o.key})
 }
 

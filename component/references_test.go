@@ -19,7 +19,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
 // referringRoot is a root for a Referrer in memory.
@@ -37,11 +36,9 @@ func newReferringRoot(r *Referrer, given ...client.Object) *referringRoot {
 	o := &referringRoot{generator: &referringGenerator{}}
 	r.UID = "referrer-uid"
 	cluster := rtesting.ExpectConfig{
-		Scheme:                 addReferrer(resources.NewScheme()),
-		GivenObjects:           append(given, r),
-		StatusSubResourceTypes: []client.Object{r},
-		WithReactors:           []rtesting.ReactionFunc{rtesting.AssignUIDs()},
-		WithClientBuilder:      (*fake.ClientBuilder).WithReturnManagedFields,
+		Scheme:       addReferrer(resources.NewScheme()),
+		GivenObjects: append(given, r),
+		UseFake:      true,
 	}
 	config := cluster.Config()
 	config.Recorder = &o.events

@@ -7,7 +7,6 @@ import (
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
 
-	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -19,10 +18,7 @@ func TestSummaryOfAComponent(t *testing.T) {
 		t.Errorf("validation says %v, want that the component and the root set one condition", err)
 	}
 
-	house := resources.NewAssembly("default", "house", &appsv1.Deployment{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"},
-	})
+	house := resources.NewAssembly("default", "house", deployment("web", "0", 1))
 	house.UID = "house-uid"
 	node := assembling()
 	node.Condition = "HouseReady"

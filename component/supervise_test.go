@@ -200,7 +200,13 @@ func deployment(name, order string, replicas int32) *appsv1.Deployment {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Annotations: map[string]string{
 			generator.SharedPrefix + "/" + generator.AnnotationApplyOrder: order,
 		}},
-		Spec: appsv1.DeploymentSpec{Replicas: &replicas},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": name}},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}},
+			},
+		},
 	}
 }
 
@@ -218,7 +224,10 @@ func (o *operated) runs(t *testing.T, name string, replicas int32) {
 	o.get(t, name, d)
 	d.Status = appsv1.DeploymentStatus{
 		ObservedGeneration: d.Generation, Replicas: replicas, UpdatedReplicas: replicas, ReadyReplicas: replicas, AvailableReplicas: replicas,
-		Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue}},
+		Conditions: []appsv1.DeploymentCondition{
+			{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue},
+			{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"},
+		},
 	}
 	if err := o.client.Status().Update(t.Context(), d); err != nil {
 		t.Fatal(err)
@@ -236,6 +245,7 @@ func TestSuspend(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "gone", Annotations: map[string]string{
 			generator.SharedPrefix + "/" + generator.AnnotationDeletePolicy: "orphan",
 		}},
+		Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
 	}
 	config := partOf("default", "config", "0")
 	house := resources.NewAssembly("default", "house", stuck, once, scaled, gone, config, later)

@@ -173,6 +173,9 @@ func TestReadOnly(t *testing.T) {
 	o.untilIdle(t)
 	o.change(t, house, func() { house.SetObjects(theirs) })
 	o.untilIdle(t)
+	// Its annotations have changed, which is a new generation of a Deployment.
+	o.runs(t, "theirs", 1)
+	o.untilIdle(t)
 	o.reasonIs(t, metav1.ConditionTrue, "Ready")
 	o.get(t, "theirs", live)
 	if live.Labels[componentPrefix+"/owner-id"] != "" || len(o.house(t).Status.Inventory) > 0 {

@@ -249,6 +249,7 @@ func TestApplyingObjectManager(t *testing.T) {
 			widgetCase: widgetCase{
 				GivenObjects:  []client.Object{red},
 				ExpectApplies: []rtesting.ApplyRef{applyOf(appliedBlue().WithUID("earlier"), true)},
+				UseFake:       true, // The client of controller-runtime applies to an object of another UID.
 				ExpectEvents: []rtesting.Event{warning("UpdateFailed", `Failed to update ConfigMap "gadget": Operation cannot be fulfilled on `+
 					`ConfigMap "gadget": another object has taken its name: ConfigMap "gadget" is invalid: `+
 					`metadata.uid: Invalid value: "earlier": field is immutable`)},

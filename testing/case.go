@@ -64,6 +64,7 @@ func begin(
 		c.report = r.report
 		c.how.Faithful = row.faithful && c.WithClientBuilder == nil
 		c.how.Reconciled, c.how.Now = -1, r.clock.now
+		c.useFake()
 	}
 	r.chooseServers(t, row)
 	return r

@@ -3,17 +3,20 @@ package testing
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/testing/internal/objects"
+	"github.com/espalier-dev/espalier/testing/internal/run"
 )
 
 // cluster is the cluster in memory of a roll-out.
@@ -23,34 +26,42 @@ type cluster[Type client.Object] struct {
 	config  reconcilers.Config
 	// unrecorded makes the calls of the config's client, and records nothing.
 	unrecorded client.Client
-	// key is the key of the resource, given are the keys of the objects that were given beside it.
-	key   objects.Key
-	given []objects.Key
+	// key is the key of the resource. Given are the keys of the objects that were given beside it, and implied those of
+	// the namespaces that exist besides.
+	key            objects.Key
+	given, implied []objects.Key
 	// lastWrites are the writes of the last request, completing reports whether Complete changed an object after it.
 	lastWrites []string
 	completing bool
 }
 
-func (r Rollout[Type]) newCluster(resource Type, given []client.Object) *cluster[Type] {
+// newCluster fails the test if what is given cannot be stored.
+func (r Rollout[Type]) newCluster(t testing.TB, resource Type, given []client.Object) *cluster[Type] {
 	c := &cluster[Type]{rollout: r}
 	c.key = c.keyOf(resource)
 	if resource.GetUID() == "" {
 		resource.SetUID(uidOf(c.key.Kind, resource))
 	}
 	c.expect = &ExpectConfig{
-		Scheme:                 r.Scheme,
-		GivenObjects:           withLast(given, resource),
-		GivenAPIResources:      r.GivenAPIResources,
-		StatusSubResourceTypes: []client.Object{resource},
-		WithReactors:           []ReactionFunc{AssignUIDs()},
-		WithClientBuilder:      (*fake.ClientBuilder).WithReturnManagedFields,
+		Scheme:            r.Scheme,
+		GivenObjects:      withLast(given, resource),
+		GivenAPIResources: r.GivenAPIResources,
+		UseFake:           true,
+		how:               run.How{Now: func() time.Time { return r.Now }},
 	}
 	c.config = c.expect.Config()
-	c.config.APIReader = c.config.Client
-	c.unrecorded = c.expect.made().Client.Client
 	for _, obj := range given {
 		c.given = append(c.given, c.keyOf(objects.Copy(obj)))
 	}
+	if problems := c.expect.made().Problems; len(problems) > 0 {
+		fatal(t, errors.New(strings.Join(problems, "\n")))
+	}
+	for _, obj := range c.expect.made().Store.Objects() {
+		if key := c.keyOf(obj); key != c.key && !slices.Contains(c.given, key) {
+			c.implied = append(c.implied, key)
+		}
+	}
+	c.unrecorded = c.expect.made().Client.Client
 	return c
 }
 
@@ -83,12 +94,9 @@ func (c *cluster[Type]) resource() (Type, error) {
 // namespace and name.
 func (c *cluster[Type]) objects(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	var keys []objects.Key
-	server := c.expect.made().Memory
-	for _, resource := range server.Resources() {
-		for _, obj := range server.All(resource) {
-			if key := c.keyOf(obj); key != c.key {
-				keys = append(keys, key)
-			}
+	for _, obj := range c.expect.made().Store.Objects() {
+		if key := c.keyOf(obj); key != c.key && !slices.Contains(c.implied, key) {
+			keys = append(keys, key)
 		}
 	}
 	rank := func(key objects.Key) int {

@@ -39,9 +39,9 @@ var RolledOutAt = time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
 //		ExpectDeletes: []rtesting.DeleteRef{deployed.DeleteRef(roof)},
 //	}
 //
-// All times and UIDs are the same in each run, see [AssignUIDs]. Set the Now of a row to the same time or to a later
-// one. A component makes requests at the same time, in any order: with Parallel of 1 a row sees them in the order of
-// the plan.
+// All times and UIDs are the same in each run. The API server is that of [NodeTests]: what is rolled out has to be
+// valid, and is completed. Set the Now of a row to the same time or to a later one. A component makes requests at the
+// same time, in any order: with Parallel of 1 a row sees them in the order of the plan.
 type Rollout[Type client.Object] struct {
 	// Scheme has the types of the test. Required.
 	Scheme *runtime.Scheme
@@ -74,7 +74,7 @@ func (r Rollout[Type]) Run(t testing.TB) *RolledOut[Type] {
 	if r.Now.IsZero() {
 		r.Now = RolledOutAt
 	}
-	c := r.newCluster(objects.Copy(r.Resource), r.withNamespace())
+	c := r.newCluster(t, objects.Copy(r.Resource), r.withNamespace())
 	defer c.release(t)
 	resource, err := c.resource()
 	for n := 1; err == nil; n++ {
@@ -140,7 +140,8 @@ func (r Rollout[Type]) request(c *cluster[Type], resource Type) (bool, error) {
 	}
 	completed, err := c.complete(ctx)
 	c.completing = completed
-	return changed || completed, err
+	collected := c.expect.made().Store.CollectGarbage()
+	return changed || completed || collected, err
 }
 
 // RolledOut is the state of a cluster when a resource is rolled out. It never changes: [RolledOut.After] returns a
@@ -217,7 +218,7 @@ const otherManager = "others"
 // After returns the state after changes by hand: work gets a client with another field manager than the reconciler's.
 // It fails the test if work returns an error.
 func (d *RolledOut[Type]) After(t testing.TB, work func(ctx context.Context, c client.Client) error) *RolledOut[Type] {
-	c := d.rollout.newCluster(d.Object(), d.objects)
+	c := d.rollout.newCluster(t, d.Object(), d.objects)
 	defer c.release(t)
 	if err := work(context.Background(), client.WithFieldOwner(c.config.Client, otherManager)); err != nil {
 		fatal(t, fmt.Errorf("what is rolled out cannot be changed: %w", err))

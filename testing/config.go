@@ -40,7 +40,8 @@ type ExpectConfig struct {
 	// APIGivenObjects are the objects of the APIReader. The client does not have them.
 	APIGivenObjects []client.Object
 	// GivenAPIResources are the resources that discovery and the REST mapper know. The Group and Version of a resource
-	// override those of its list. The REST mapper is a *meta.DefaultRESTMapper, to which a test may add further kinds.
+	// override those of its list. The REST mapper of the fake clients is a *meta.DefaultRESTMapper, to which a test may
+	// add further kinds.
 	GivenAPIResources []*metav1.APIResourceList
 	// GivenIndexes are the fields that the cache behind the client has indexed. The flag -rtesting.differential leaves
 	// out a config with indexes: a real API server knows none of them.
@@ -48,6 +49,12 @@ type ExpectConfig struct {
 	// WithClientBuilder changes the builders of the fake clients behind Client and APIReader. Its settings override
 	// others.
 	WithClientBuilder func(*fake.ClientBuilder) *fake.ClientBuilder
+	// UseFake makes the API server in memory that of [NodeTests] and of package testing/fake, which refuses, completes
+	// and leaves out what a real one does. Client and APIReader read from it, past any cache, and all objects have
+	// managed fields. StatusSubResourceTypes have no effect, and what only a server sets is compared only where an
+	// expectation sets it. Without UseFake there are two fake clients of controller-runtime. Rows of NodeTests need no
+	// UseFake, and it has no effect beside a WithClientBuilder or a Server.
+	UseFake bool
 	// WithReactors react to the calls to Client and to the reads through APIReader; the first listed is asked first.
 	WithReactors []ReactionFunc
 	// GivenTracks are the requests that the tracker has before.
@@ -145,6 +152,7 @@ func (c *ExpectConfig) page() words.Page {
 func (c *ExpectConfig) suffix() string { return words.Page{Config: c.Name}.Suffix() }
 
 func (c *ExpectConfig) make() *parts {
+	c.useFake()
 	journal := &recording.Journal{}
 	return c.assemble(journal, c.given().Start(journal))
 }
@@ -169,6 +177,13 @@ func (c *ExpectConfig) assemble(journal *recording.Journal, server run.Server) *
 		Tracker:       p.tracker,
 	}
 	return p
+}
+
+// useFake carries UseFake out.
+func (c *ExpectConfig) useFake() {
+	if c.UseFake && !c.how.Faithful && c.WithClientBuilder == nil && c.Server == nil {
+		c.how.Faithful, c.how.Uncached, c.how.Reconciled = true, true, -1
+	}
 }
 
 // Release ends the use of the config. With a Server, it deletes the objects there that the config was given and that

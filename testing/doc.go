@@ -53,8 +53,8 @@
 //     case.go, begin makes its context (context.go), calls Prepare, and copies the fields of the row into an
 //     [ExpectConfig].
 //   - config.go makes the config of the row: clients of an API server with the given objects, discovery, a tracker and
-//     two recorders (events.go). The API server (backend.go) is the fake client over internal/memserver (compat.go), a
-//     store of internal/store (faithful.go), or a real one (live.go). A set-up has internal/fakemanager on top.
+//     two recorders (events.go). The API server is started by internal/run: the fake client of controller-runtime, a
+//     store of internal/store, or a real one. A set-up has internal/fakemanager on top.
 //   - The factory returns the code under test, which validates itself, if it can. It is called once for each instance:
 //     once in a row that is not replayed.
 //   - Each call passes through internal/recording/client.go: a write is recorded, the reactors (reactors.go) may make
@@ -64,6 +64,6 @@
 //   - internal/words keeps the failures until the end of the row, writes them with the line of the row, and updates the
 //     row.
 //   - In case.go, end calls CleanUp and releases the config.
-//   - A faithful row that has passed is made a program of internal/replay (replays.go, replays_rows.go), which runs it
+//   - A faithful row that has passed is made a program of internal/replay (replays.go, replays_own.go), which runs it
 //     with faults (fault.go, replay_options.go). What it finds is reported by finding.go.
 package testing

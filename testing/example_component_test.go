@@ -21,14 +21,15 @@ func ExampleRollout() {
 		Resource:   houseOf(walls, roof),
 		Reconciler: houseNode(),
 	}.Run(nil) // In a test this is the test's t.
-	fmt.Println(house.Object().Status.State, house.Find(walls).GetUID())
+	fmt.Println(house.Object().Status.State, house.Find(walls).GetName())
 
 	damaged := house.After(nil, func(ctx context.Context, c client.Client) error {
 		return c.Patch(ctx, part("walls"), client.RawPatch(types.MergePatchType, []byte(`{"data": {"color": "red"}}`)))
 	})
 	// A row has damaged.Object() as its Resource, damaged.Objects() as its GivenObjects, and these expectations:
 	heal, remove := house.ApplyRef(walls), house.DeleteRef(roof)
-	fmt.Println("applied:", heal.Name, "or deleted:", remove.Name, *remove.Preconditions.UID)
+	fmt.Println("applied:", heal.Name, "or deleted:", remove.Name,
+		"with its UID:", *remove.Preconditions.UID == house.Find(roof).GetUID())
 
 	c := rtesting.ExpectConfig{Scheme: widgets, GivenObjects: append(damaged.Objects(), damaged)}
 	plan, err := houseNode().Plan(reconcilers.StashConfig(context.Background(), c.Config()), damaged.Object())
@@ -37,8 +38,8 @@ func ExampleRollout() {
 		fmt.Println(err)
 	}
 	// Output:
-	// Ready ConfigMap.default.walls
-	// applied: walls or deleted: roof ConfigMap.default.roof
+	// Ready walls
+	// applied: walls or deleted: roof with its UID: true
 	// wave 1 of 1
 	//   apply ConfigMap default/walls: it was changed in the cluster
 }

@@ -1,6 +1,7 @@
 package testing
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -77,7 +78,9 @@ func makeReplicasReady(obj *unstructured.Unstructured) {
 	switch obj.GetKind() {
 	case "Deployment":
 		fields = append(fields, "updatedReplicas")
-		makeTrue(obj, "Available", "Progressing")
+		makeTrue(obj, "Available")
+		// A roll-out with a deadline is finished only for this reason.
+		setCondition(obj, "Progressing", "True", "NewReplicaSetAvailable")
 	case "ReplicaSet":
 		fields = append(fields, "fullyLabeledReplicas")
 	case "StatefulSet":
@@ -107,7 +110,7 @@ func makeConditionsGood(obj *unstructured.Unstructured) {
 	}
 	for _, name := range []string{"Ready", "Reconciling", "Stalled"} {
 		if conditionAt(conditionsOf(obj), name) >= 0 {
-			setCondition(obj, name, map[bool]string{true: "True", false: "False"}[name == "Ready"])
+			setCondition(obj, name, map[bool]string{true: "True", false: "False"}[name == "Ready"], "")
 		}
 	}
 	for _, prefix := range hintPrefixes(obj) {
@@ -155,7 +158,7 @@ func count64(obj *unstructured.Unstructured, other int64, path ...string) int64 
 
 func makeTrue(obj *unstructured.Unstructured, conditions ...string) {
 	for _, name := range conditions {
-		setCondition(obj, name, "True")
+		setCondition(obj, name, "True", "")
 	}
 }
 
@@ -172,17 +175,20 @@ func conditionAt(conditions []any, name string) int {
 	})
 }
 
-// setCondition sets the status of a condition. A condition that has it already stays as it is.
-func setCondition(obj *unstructured.Unstructured, name, status string) {
+func has(condition any, field, value string) bool { return condition.(map[string]any)[field] == value }
+
+// setCondition sets the status of a condition, and its reason, which is the name if it is empty. A condition that has
+// the status already, and the reason unless it is empty, stays as it is.
+func setCondition(obj *unstructured.Unstructured, name, status, reason string) {
 	conditions := conditionsOf(obj)
 	condition := map[string]any{
-		"type": name, "status": status, "reason": name, "message": "",
+		"type": name, "status": status, "reason": cmp.Or(reason, name), "message": "",
 		"lastTransitionTime": RolledOutAt.Format(time.RFC3339),
 	}
 	switch i := conditionAt(conditions, name); {
 	case i < 0:
 		conditions = append(conditions, condition)
-	case conditions[i].(map[string]any)["status"] == status:
+	case has(conditions[i], "status", status) && (reason == "" || has(conditions[i], "reason", reason)):
 		return
 	default:
 		conditions[i] = condition

@@ -82,11 +82,14 @@ func assemblyOfAll() *resources.Assembly {
 	db := &appsv1.StatefulSet{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "db"},
+		Spec:       appsv1.StatefulSetSpec{Selector: web.Spec.Selector, Template: web.Spec.Template},
 	}
 	entry := &corev1.Service{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "entry"},
-		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer},
+		Spec: corev1.ServiceSpec{
+			Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{{Port: 80}},
+		},
 	}
 	return houseOf(web, db, entry)
 }
@@ -148,7 +151,10 @@ func TestCompletionsAreComparedAsStored(t *testing.T) {
 			calls++
 			rtesting.MakeReady(obj)
 			if state, ok := obj.Object["status"].(map[string]any); ok && obj.GetKind() == "Deployment" {
-				state["readyReplicas"], state["unknown"], state["conditions"] = 2, "x", []map[string]any{{"type": "Available", "status": "True", "lastTransitionTime": "2000-01-01T00:00:00+00:00"}}
+				state["readyReplicas"], state["unknown"], state["conditions"] = 2, "x", []map[string]any{
+					{"type": "Available", "status": "True", "lastTransitionTime": "2000-01-01T00:00:00+00:00"},
+					{"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"},
+				}
 			}
 		},
 	}

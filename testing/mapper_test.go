@@ -47,33 +47,33 @@ func TestKindsCanBeAddedToTheRESTMapper(t *testing.T) {
 	})
 }
 
-// The mapper stays the same one when a definition is established, so that what was added to it stays too.
-func TestTheRESTMapperLearnsTypesThatAreDefined(t *testing.T) {
-	definition := resources.CRD()
-	widget := resources.GroupVersion.WithKind("Widget")
-	c := (&rtesting.ExpectConfig{Scheme: withDefinitions(t)}).Config()
-	mapper := c.RESTMapper().(*meta.DefaultRESTMapper)
-	mapper.Add(thingKind, meta.RESTScopeNamespace)
-	if err := c.Create(t.Context(), definition); err != nil {
-		t.Fatal(err)
-	}
+func TestTheRESTMapperKnowsTypesThatAreDefined(t *testing.T) {
+	widget, isKnown := resources.GroupVersion.WithKind("Widget"), map[string]bool{}
+	given := &rtesting.ExpectConfig{Scheme: withDefinitions(t), GivenObjects: []client.Object{establishedCRD()}}
+	isKnown["given"] = isMapped(given.Config().RESTMapper(), widget, "widgets")
+
+	c := (&rtesting.ExpectConfig{Scheme: withDefinitions(t), UseFake: true}).Config()
+	mapper := c.RESTMapper()
 	if isMapped(mapper, widget, "widgets") {
-		t.Error("a type is mapped that is not established")
+		t.Errorf("%s is mapped before it is defined", widget)
 	}
+	if err := c.Create(t.Context(), resources.CRD()); err != nil {
+		t.Fatalf("the definition cannot be created: %v", err)
+	}
+	isKnown["created, with UseFake"] = isMapped(mapper, widget, "widgets")
+	for way, known := range isKnown {
+		if !known {
+			t.Errorf("the definition of %s is %s: the mapper does not know the kind, want widgets", widget, way)
+		}
+	}
+}
+
+func establishedCRD() *apiextensionsv1.CustomResourceDefinition {
+	definition := resources.CRD()
 	definition.Status.Conditions = []apiextensionsv1.CustomResourceDefinitionCondition{{
 		Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionTrue,
 	}}
-	if err := c.Status().Update(t.Context(), definition); err != nil {
-		t.Fatal(err)
-	}
-	if !isMapped(mapper, widget, "widgets") || !isMapped(mapper, thingKind, "things") || c.RESTMapper() != mapper {
-		t.Errorf("the mapper lacks a kind: %s", mapper)
-	}
-
-	given := (&rtesting.ExpectConfig{Scheme: withDefinitions(t), GivenObjects: []client.Object{definition}}).Config()
-	if !isMapped(given.RESTMapper(), widget, "widgets") {
-		t.Error("the type of a given definition is not mapped")
-	}
+	return definition
 }
 
 func withDefinitions(t *testing.T) *runtime.Scheme {

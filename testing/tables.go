@@ -22,8 +22,8 @@ import (
 //		},
 //	}.RunNode(t, scheme, QuotaReconciler)
 //
-// The rows are those of [SubReconcilerTests], which run over the fake client of controller-runtime, with these
-// differences:
+// The rows are those of [SubReconcilerTests], which run over the fake client of controller-runtime unless they
+// [ExpectConfig.UseFake], with these differences:
 //
 //   - The client and the APIReader are one server. The client has not seen yet what is in the APIGivenObjects alone.
 //   - What only a server sets is compared only where an expectation sets it: UID, resource version, generation,

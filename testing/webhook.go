@@ -41,6 +41,7 @@ type AdmissionWebhookTestCase struct {
 
 	WithReactors           []ReactionFunc
 	WithClientBuilder      func(*fake.ClientBuilder) *fake.ClientBuilder
+	UseFake                bool
 	StatusSubResourceTypes []client.Object
 	GivenObjects           []client.Object
 	APIGivenObjects        []client.Object
@@ -200,7 +201,7 @@ func (tc *AdmissionWebhookTestCase) row() row {
 	return row{
 		mark: &tc.mark, name: &tc.Name, metadata: &tc.Metadata, now: &tc.Now, focus: tc.Focus, skip: tc.Skip,
 		config: ExpectConfig{
-			WithReactors: tc.WithReactors, WithClientBuilder: tc.WithClientBuilder,
+			WithReactors: tc.WithReactors, WithClientBuilder: tc.WithClientBuilder, UseFake: tc.UseFake,
 			StatusSubResourceTypes: tc.StatusSubResourceTypes, GivenObjects: tc.GivenObjects,
 			APIGivenObjects: tc.APIGivenObjects, GivenAPIResources: tc.GivenAPIResources,
 			GivenIndexes: tc.GivenIndexes, GivenTracks: tc.GivenTracks, Differ: tc.Differ, Server: tc.Server,

@@ -242,13 +242,16 @@ func TestDefinitionsServeTheirKinds(t *testing.T) {
 		"untyped": fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithObjects(untyped).Build(),
 		"created": created,
 	} {
-		gadget := newGadget("a")
+		gadget, known := newGadget("a"), len(c.Scheme().AllKnownTypes())
 		gadget.Object["spec"] = map[string]any{"size": int64(0)}
 		if err := c.Create(t.Context(), gadget); !apierrors.IsInvalid(err) {
 			t.Errorf("%s: got the error %v for a size that the schema refuses, want Invalid", name, err)
 		}
 		gadget.Object["spec"] = map[string]any{"size": int64(1)}
 		must(t, c.Create(t.Context(), gadget))
+		if now := len(c.Scheme().AllKnownTypes()); now != known {
+			t.Errorf("%s: the scheme of the test has %d types, want the %d that it had", name, now, known)
+		}
 	}
 }
 

@@ -17,7 +17,8 @@ func AddIndex(c client.Client, obj runtime.Object, field string, extractValue cl
 // CollectGarbage does at once what the controllers of a cluster do after a while: it deletes dependents whose owners
 // are gone, ends foreground and orphan deletions, empties and removes namespaces that are being deleted, and removes
 // CustomResourceDefinitions that are being deleted, with their objects. It reports whether something changed. An object
-// with a finalizer of somebody else stays. It panics as [AddIndex] does.
+// with a finalizer of somebody else stays. It panics as [AddIndex] does. It takes the client of an ExpectConfig of
+// package testing that has UseFake, too.
 func CollectGarbage(c client.Client) (changed bool) {
 	return mustUnwrap("CollectGarbage", c).Store().CollectGarbage()
 }

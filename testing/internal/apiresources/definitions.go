@@ -9,49 +9,32 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/duck"
 	"github.com/espalier-dev/espalier/internal/kinds"
-	"github.com/espalier-dev/espalier/testing/internal/memserver"
+	"github.com/espalier-dev/espalier/testing/internal/objects"
 )
-
-var definitionResource = apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
 
 // definitionResources are what all API servers serve, in any scheme.
 var definitionResources = &metav1.APIResourceList{
 	GroupVersion: apiextensionsv1.SchemeGroupVersion.String(),
 	APIResources: []metav1.APIResource{{
-		Name: definitionResource.Resource, SingularName: "customresourcedefinition", Kind: "CustomResourceDefinition",
+		Name: "customresourcedefinitions", SingularName: "customresourcedefinition", Kind: "CustomResourceDefinition",
 	}},
 }
 
-// definitions returns the CustomResourceDefinitions in a server.
-func definitions(server *memserver.Server) []*apiextensionsv1.CustomResourceDefinition {
-	var all []*apiextensionsv1.CustomResourceDefinition
-	for _, obj := range server.All(definitionResource) {
-		if definition := definitionOf(obj); definition != nil {
-			all = append(all, definition)
-		}
-	}
-	return all
-}
-
-// definitionOf returns a stored CustomResourceDefinition, of any Go type, as the typed one; nil if it is not valid.
-func definitionOf(obj client.Object) *apiextensionsv1.CustomResourceDefinition {
-	definition := &apiextensionsv1.CustomResourceDefinition{}
-	if duck.Convert(obj, definition) != nil {
-		return nil
-	}
-	return definition
-}
-
-// servedTypes returns the resources of all definitions in a server that are established.
-func servedTypes(server *memserver.Server) []*metav1.APIResourceList {
+// ServedTypes returns the resources of all definitions among the objects that are established.
+func ServedTypes(objs []client.Object, scheme *runtime.Scheme) []*metav1.APIResourceList {
 	var lists []*metav1.APIResourceList
-	for _, definition := range definitions(server) {
-		lists = append(lists, servedVersions(definition)...)
+	for _, obj := range objs {
+		kind, err := objects.KindOf(obj, scheme)
+		definition := &apiextensionsv1.CustomResourceDefinition{}
+		if err == nil && kind.GroupKind() == kinds.CustomResourceDefinition && duck.Convert(obj, definition) == nil {
+			lists = append(lists, servedVersions(definition)...)
+		}
 	}
 	return lists
 }
@@ -61,7 +44,7 @@ func servedVersions(definition *apiextensionsv1.CustomResourceDefinition) []*met
 	established := func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
 		return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
 	}
-	if definition == nil || !slices.ContainsFunc(definition.Status.Conditions, established) {
+	if !slices.ContainsFunc(definition.Status.Conditions, established) {
 		return nil
 	}
 	versions := slices.Clone(definition.Spec.Versions)

@@ -1,5 +1,5 @@
-// Package apiresources serves discovery and a REST mapper to code under test. They know the given resources and the
-// resources of the CustomResourceDefinitions in a server.
+// Package apiresources serves discovery and a REST mapper to code under test. They know the given resources, and those
+// of given CustomResourceDefinitions.
 package apiresources
 
 import (
@@ -16,9 +16,6 @@ import (
 	"k8s.io/client-go/discovery"
 	clientgodiscovery "k8s.io/client-go/discovery/fake"
 	clientgotesting "k8s.io/client-go/testing"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/espalier-dev/espalier/testing/internal/memserver"
 )
 
 // NewMapper returns a mapper that knows CustomResourceDefinitions and the resources of the lists, and what is wrong
@@ -59,19 +56,6 @@ func groupVersionOf(list schema.GroupVersion, resource metav1.APIResource) schem
 	return list
 }
 
-// AddServedTypes makes a server add to mapper the types of each definition that is stored and established. They stay
-// when the definition goes, as they do in the mapper of a manager.
-func AddServedTypes(mapper *meta.DefaultRESTMapper) memserver.Option {
-	return memserver.OnStore(func(resource schema.GroupVersionResource, obj client.Object) {
-		if resource != definitionResource {
-			return
-		}
-		for _, list := range servedVersions(definitionOf(obj)) {
-			_ = add(mapper, list) // an invalid group or version is served by no API server
-		}
-	})
-}
-
 // Valid returns the lists with a valid group and version.
 func Valid(lists []*metav1.APIResourceList) []*metav1.APIResourceList {
 	return slices.DeleteFunc(slices.Clone(lists), func(list *metav1.APIResourceList) bool {
@@ -79,22 +63,16 @@ func Valid(lists []*metav1.APIResourceList) []*metav1.APIResourceList {
 	})
 }
 
-// fakeDiscovery is client-go's fake with preferred resources and with the resources that are defined in a server.
+// fakeDiscovery is client-go's fake with preferred resources.
 type fakeDiscovery struct {
 	*clientgodiscovery.FakeDiscovery
-	server *memserver.Server
 }
 
-// NewDiscovery returns the discovery of the given resources and of the types that are defined in the server, if there
-// is one.
-func NewDiscovery(given []*metav1.APIResourceList, server *memserver.Server) discovery.DiscoveryInterface {
-	resources := slices.DeleteFunc(slices.Clone(given), func(list *metav1.APIResourceList) bool { return list == nil })
-	if server != nil {
-		resources = append(resources, servedTypes(server)...)
-	}
-	d := newFakeDiscovery(resources)
-	d.server = server
-	return d
+// NewDiscovery returns the discovery of the given resources.
+func NewDiscovery(given []*metav1.APIResourceList) discovery.DiscoveryInterface {
+	return newFakeDiscovery(slices.DeleteFunc(slices.Clone(given), func(list *metav1.APIResourceList) bool {
+		return list == nil
+	}))
 }
 
 func newFakeDiscovery(resources []*metav1.APIResourceList) fakeDiscovery {
@@ -110,13 +88,9 @@ func (d fakeDiscovery) ServerPreferredResources() ([]*metav1.APIResourceList, er
 
 // ServerPreferredResourcesWithContext returns each resource in the first version that it was given in.
 func (d fakeDiscovery) ServerPreferredResourcesWithContext(context.Context) ([]*metav1.APIResourceList, error) {
-	lists := slices.Clone(d.Resources)
-	if d.server != nil {
-		lists = append(lists, servedTypes(d.server)...)
-	}
 	known := sets.New[schema.GroupResource]()
 	var preferred []*metav1.APIResourceList
-	for _, list := range lists {
+	for _, list := range d.Resources {
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
 			return nil, err

@@ -56,6 +56,8 @@ type Options struct {
 	Add func(obj client.Object) error
 	// As returns a client of somebody else, whose calls are not recorded; nil is Client with another field manager.
 	As func(manager string) client.Client
+	// Inner is the client of the store, which Unwrap returns; nil for others.
+	Inner client.WithWatch
 	// Live is set for a client of an API server that generates names and serves all subresources itself.
 	Live bool
 	// Journal keeps the order of all writes; nil keeps none.
@@ -72,6 +74,9 @@ func NewClient(inner client.Client, options Options) *Client {
 	}
 	return c
 }
+
+// Unwrap returns the client of the store that the calls go to, nil if they go to another server.
+func (c *Client) Unwrap() client.WithWatch { return c.options.Inner }
 
 // generateName makes a name by a counter if an object asks for a generated one.
 func (c *Client) generateName(action clientgotesting.Action) (bool, runtime.Object, error) {

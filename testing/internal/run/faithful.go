@@ -33,6 +33,9 @@ func (g Given) faithful(journal *recording.Journal) Server {
 
 // inMemory returns the clients of a store.
 func (g Given) inMemory(s *store.Store, view *store.View) Clients {
+	if g.Uncached {
+		view = nil
+	}
 	return Clients{
 		Cached: s.Client(store.ClientOptions{View: view, Indexes: g.Indexes}),
 		Live:   s.Client(store.ClientOptions{}),
@@ -58,7 +61,7 @@ type Clients struct {
 
 // OnStore returns the back end that records the calls to a store.
 func (g Given) OnStore(journal *recording.Journal, of Clients) Server {
-	record := func(inner client.Client, journal *recording.Journal) *recording.Client {
+	record := func(inner client.WithWatch, journal *recording.Journal) *recording.Client {
 		r := recording.NewClient(duck.NewDuckAwareClientWrapper(inner), recording.Options{
 			Add: func(obj client.Object) error {
 				stored, err := Stored(obj, g.Scheme)
@@ -67,8 +70,8 @@ func (g Given) OnStore(journal *recording.Journal, of Clients) Server {
 				}
 				return of.Add(stored)
 			},
-			As:   func(manager string) client.Client { return duck.NewDuckAwareClientWrapper(of.As(manager)) },
-			Live: true, Journal: journal,
+			As:    func(manager string) client.Client { return duck.NewDuckAwareClientWrapper(of.As(manager)) },
+			Inner: inner, Live: true, Journal: journal,
 		})
 		g.addReactors(r)
 		return r
@@ -85,9 +88,10 @@ func (g Given) OnStore(journal *recording.Journal, of Clients) Server {
 func (g Given) NewStore() (s *store.Store, hidden []store.Key, problems []string) {
 	_, problems = apiresources.NewMapper(g.GivenAPIResources)
 	s = store.New(store.Options{
-		Scheme:    g.Scheme,
-		Resources: apiresources.Valid(g.GivenAPIResources),
-		Now:       g.Now,
+		Scheme:        g.Scheme,
+		Resources:     apiresources.Valid(g.GivenAPIResources),
+		Now:           g.Now,
+		ManagedFields: g.Uncached,
 	})
 	var all []client.Object
 	seen := sets.New[store.Key]()

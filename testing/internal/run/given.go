@@ -29,7 +29,7 @@ type Given struct {
 	Server                 client.WithWatch
 	// Indexes are the GivenIndexes.
 	Indexes map[schema.GroupKind]map[string]client.IndexerFunc
-	// Builder completes the builder of a fake client; nil for none.
+	// Builder completes the builder of a fake client.
 	Builder func(*fake.ClientBuilder) *fake.ClientBuilder
 	How
 }
@@ -38,6 +38,8 @@ type Given struct {
 type How struct {
 	// Faithful says that the API server in memory is a faithful one, see NodeTests.
 	Faithful bool
+	// Uncached says that the faithful one has managed fields and that all read past the cache, see UseFake.
+	Uncached bool
 	// Reconciled is the index of the resource to reconcile among the GivenObjects, negative if it is not known.
 	Reconciled int
 	// Requested is the name of the resource to reconcile, if its kind is not known; nil if it is.

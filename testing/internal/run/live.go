@@ -22,7 +22,7 @@ import (
 func (g Given) live(journal *recording.Journal) Server {
 	_, problems := apiresources.NewMapper(g.GivenAPIResources)
 	b := Server{Client: g.liveClient(journal), Reader: g.liveClient(nil), Problems: problems}
-	b.Discovery = apiresources.NewDiscovery(g.GivenAPIResources, nil)
+	b.Discovery = apiresources.NewDiscovery(g.GivenAPIResources)
 	objs := append(objects.CopyAll(g.GivenObjects), objects.CopyAll(g.APIGivenObjects)...)
 	if err := createGiven(context.Background(), b.Client.Client, objs); err != nil {
 		b.Problems = append(b.Problems, err.Error())

@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/testing/internal/differential"
-	"github.com/espalier-dev/espalier/testing/internal/memserver"
 	"github.com/espalier-dev/espalier/testing/internal/recording"
 	"github.com/espalier-dev/espalier/testing/internal/store"
 )
@@ -23,10 +22,8 @@ type Server struct {
 	// Client reads as from a cache. Reader reads past it, and has no journal.
 	Client, Reader *recording.Client
 	Discovery      discovery.DiscoveryInterface
-	// Fake is the fake client behind Client, and Memory what is behind it. They are nil unless the back end is the
-	// compatible one.
-	Fake   client.Client
-	Memory *memserver.Server
+	// Fake is the fake client behind Client. It is nil unless the back end is the compatible one.
+	Fake client.Client
 	// Store is the faithful back end. It is nil in others.
 	Store *store.Store
 	// Revision is higher after each change. Settle lets the control plane act and the client see what there is, and

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"encoding/json"
 	"fmt"
 	"reflect"
 
@@ -99,9 +100,24 @@ func (r *resource) fromJSON(content map[string]any) (client.Object, error) {
 		u.SetUnstructuredContent(content)
 		return obj, nil
 	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, obj); err != nil {
+	if err := fill(content, obj); err != nil {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v",
 			r.gvk.Kind, r.gvk.Version, r.gvk.Kind, err))
 	}
 	return obj, nil
+}
+
+// fill sets obj to the content. The converter panics at unexported fields of a Go type, which encoding/json passes
+// over.
+func fill(content map[string]any, obj client.Object) (err error) {
+	defer func() {
+		if recover() == nil {
+			return
+		}
+		var encoded []byte
+		if encoded, err = json.Marshal(content); err == nil {
+			err = json.Unmarshal(encoded, obj)
+		}
+	}()
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(content, obj)
 }

@@ -146,6 +146,52 @@ func TestObjectsWithoutCopiesOfTheirOwn(t *testing.T) {
 	reason(t, c.Create(t.Context(), &Wrapped{*configMap("one")}), "", "needs a method DeepCopyObject of its own")
 }
 
+// Remembering has what it does not write.
+type Remembering struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	Parts             []part `json:"parts,omitempty"`
+}
+
+type part struct {
+	Name string `json:"name"`
+	seen bool   `json:"-"`
+}
+
+func (r *Remembering) DeepCopyObject() runtime.Object {
+	out := *r
+	r.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	out.Parts = append([]part(nil), r.Parts...)
+	return &out
+}
+
+// The converter of apimachinery panics at fields that are not exported and are not written.
+func TestFieldsThatAreNotExported(t *testing.T) {
+	t.Parallel()
+	scheme := runtime.NewScheme()
+	must(t, corev1.AddToScheme(scheme))
+	kind := appVersion.WithKind("Remembering")
+	scheme.AddKnownTypeWithName(kind, &Remembering{})
+	s := store.New(store.Options{Scheme: scheme})
+	give(t, s, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}})
+	c := s.Client(store.ClientOptions{})
+	obj := &Remembering{ObjectMeta: metadata("one"), Parts: []part{{Name: "a", seen: true}}}
+	must(t, c.Create(t.Context(), obj))
+	must(t, c.Patch(t.Context(), obj, client.RawPatch(types.MergePatchType, []byte(`{"parts":[{"name":"b"}]}`))))
+	if got := read(t, c, obj).Parts; len(got) != 1 || got[0].Name != "b" {
+		t.Errorf("after a patch the parts are %v, want b", got)
+	}
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(kind)
+	u.SetNamespace("ns")
+	u.SetName("two")
+	u.Object["parts"] = []any{map[string]any{"name": "c"}}
+	must(t, c.Create(t.Context(), u))
+	if got := read(t, c, &Remembering{ObjectMeta: metadata("two")}).Parts; len(got) != 1 || got[0].Name != "c" {
+		t.Errorf("after an unstructured create the parts are %v, want c", got)
+	}
+}
+
 // TestGiveIsAllOrNothing gives an object that no store can have after one that it can.
 func TestGiveIsAllOrNothing(t *testing.T) {
 	t.Parallel()

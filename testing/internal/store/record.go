@@ -140,7 +140,7 @@ func convert(obj client.Object, f form) (client.Object, error) {
 	if !ok {
 		return nil, fmt.Errorf("%s is no object", f.goType)
 	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, typed); err != nil {
+	if err := fill(content, typed); err != nil {
 		return nil, fmt.Errorf("cannot convert %s %q to %s: %w", kind, obj.GetName(), f.goType, err)
 	}
 	return typed, nil
