@@ -288,8 +288,7 @@ func (c *ExpectConfig) errorf(t *testing.T, format string, args ...any) {
 // assert asserts the expectations of all configs, and fails the test for all that was reported.
 func (r *caseRun) assert(t *testing.T) {
 	t.Helper()
-	r.expect.AssertExpectations(t)
-	for _, c := range r.inOrder() {
+	for _, c := range r.all() {
 		c.AssertExpectations(t)
 	}
 	if t.Failed() || r.report.HasFailures() {

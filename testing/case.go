@@ -2,8 +2,6 @@ package testing
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 
@@ -16,11 +14,9 @@ import (
 
 // caseRun is one run of a case: its context and its configs.
 type caseRun struct {
-	ctx    context.Context
-	expect *ExpectConfig
-	// additional are the AdditionalConfigs, by name.
-	additional map[string]*ExpectConfig
-	cleanUp    func() error
+	configs
+	ctx     context.Context
+	cleanUp func() error
 	// resource is the resource of a sub-reconciler's case, nil in other cases.
 	resource client.Object
 	// request is the request to a root, nil in other cases.
@@ -59,8 +55,8 @@ func begin(
 	if row.cleanUp != nil {
 		r.cleanUp = func() error { return row.cleanUp(t, r.ctx) }
 	}
-	r.expect, r.additional = row.configs(scheme)
-	for _, c := range append(slices.Collect(maps.Values(r.additional)), r.expect) {
+	r.configs = row.configs(scheme)
+	for _, c := range r.all() {
 		c.report = r.report
 		c.how.Faithful = row.faithful && c.WithClientBuilder == nil
 		c.how.Reconciled, c.how.Now = -1, r.clock.now
@@ -77,7 +73,7 @@ func (r *caseRun) check(t *testing.T) {
 	if r.expect.Scheme == nil {
 		t.Fatal("the table needs a scheme")
 	}
-	for _, c := range append([]*ExpectConfig{r.expect}, r.inOrder()...) {
+	for _, c := range r.all() {
 		if err := c.check(r.resource); err != nil {
 			t.Fatalf("%s%s", err, c.suffix())
 		}
@@ -99,15 +95,6 @@ func (r *caseRun) stashAdditional(ctx context.Context) context.Context {
 	return reconcilers.StashAdditionalConfigs(ctx, configs)
 }
 
-// inOrder returns the additional configs by name.
-func (r *caseRun) inOrder() []*ExpectConfig {
-	var configs []*ExpectConfig
-	for _, name := range slices.Sorted(maps.Keys(r.additional)) {
-		configs = append(configs, r.additional[name])
-	}
-	return configs
-}
-
 // end calls the CleanUp of the case and releases its configs.
 func (r *caseRun) end(t *testing.T) {
 	t.Helper()
@@ -115,7 +102,7 @@ func (r *caseRun) end(t *testing.T) {
 	defer func() {
 		t.Helper()
 		r.reportDifferences(t)
-		for _, c := range append(slices.Collect(maps.Values(r.additional)), r.expect) {
+		for _, c := range r.all() {
 			if err := c.Release(context.Background()); err != nil {
 				t.Errorf("error during clean up: %s", err)
 			}

@@ -44,7 +44,7 @@ func (r Rollout[Type]) newCluster(t testing.TB, resource Type, given []client.Ob
 	}
 	c.expect = &ExpectConfig{
 		Scheme:            r.Scheme,
-		GivenObjects:      withLast(given, resource),
+		GivenObjects:      append(slices.Clone(given), resource),
 		GivenAPIResources: r.GivenAPIResources,
 		UseFake:           true,
 		how:               run.How{Now: func() time.Time { return r.Now }},
@@ -150,4 +150,13 @@ func (c *cluster[Type]) typed(obj *unstructured.Unstructured) client.Object {
 		return obj
 	}
 	return typed
+}
+
+// fatal ends the test. Without one, as in an example, it panics.
+func fatal(t testing.TB, err error) {
+	if t == nil {
+		panic(err)
+	}
+	t.Helper()
+	t.Fatal(err)
 }

@@ -99,15 +99,6 @@ func (r Rollout[Type]) Run(t testing.TB) *RolledOut[Type] {
 	return c.rolledOut(t)
 }
 
-// fatal ends the test. Without one, as in an example, it panics.
-func fatal(t testing.TB, err error) {
-	if t == nil {
-		panic(err)
-	}
-	t.Helper()
-	t.Fatal(err)
-}
-
 // withNamespace returns the given objects, with the namespace of the resource among them.
 func (r Rollout[Type]) withNamespace() []client.Object {
 	name := r.Resource.GetNamespace()

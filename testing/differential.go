@@ -104,7 +104,7 @@ func (s *comparedServer) client(scheme *runtime.Scheme) (client.WithWatch, error
 // of Main.
 func (r *caseRun) chooseServers(t *testing.T, row row) {
 	t.Helper()
-	for _, c := range append(r.inOrder(), r.expect) {
+	for _, c := range r.all() {
 		if !c.how.Faithful {
 			continue
 		}
@@ -145,7 +145,7 @@ func (c *ExpectConfig) inMemoryAlone(row row) string {
 // way.
 func (r *caseRun) reportDifferences(t *testing.T) {
 	t.Helper()
-	for _, c := range append(r.inOrder(), r.expect) {
+	for _, c := range r.all() {
 		if server := c.made().Comparison; server != nil {
 			if first, ok := server.First(); ok {
 				t.Errorf("the real API server answers otherwise%s: %s", c.suffix(), first)

@@ -25,7 +25,7 @@ func (r *caseRun) explanations() []string {
 		text := "no reactor made a call fail; the calls were: " + strings.Join(calls, ", ")
 		texts = append(texts, strings.TrimSuffix(text, ": "))
 	}
-	for _, c := range append([]*ExpectConfig{r.expect}, r.inOrder()...) {
+	for _, c := range r.all() {
 		of := append(c.explain().Failure(), c.notInScheme()...)
 		slices.Sort(of)
 		for _, text := range slices.Compact(of) {

@@ -113,7 +113,7 @@ type ReconcilerTestCase struct {
 	// waits has to be made in the bubble, by Prepare or by the factory.
 	VirtualTime bool
 
-	mark
+	mark mark
 }
 
 // ReconcilerTests are cases by name. They run in no particular order.

@@ -32,10 +32,9 @@ type replayed struct {
 	inTable any
 	// not says why the row is not replayed; empty if it is.
 	not string
-	// expect is the config of the row, and additional are its AdditionalConfigs by name, as Prepare left them.
-	expect     *ExpectConfig
-	additional map[string]*ExpectConfig
-	request    reconcilers.Request
+	// configs are as Prepare left them.
+	configs
+	request reconcilers.Request
 	// ofNode says that the row is one of a node, which always has its resource.
 	ofNode bool
 	// own are the writes of the row's own run; nil if they are not compared. First are those of the first run without a
@@ -97,8 +96,8 @@ func replaysOf[Case any, P caseOf[Case]](
 ) *replayed {
 	r := &replayed{row: prepared.row(), inTable: given}
 	now := *r.row.now
-	r.expect, r.additional = r.row.configs(scheme)
-	for _, c := range r.configs() {
+	r.configs = r.row.configs(scheme)
+	for _, c := range r.all() {
 		c.how.Faithful, c.how.Reconciled, c.how.Now = true, -1, func() time.Time { return now }
 	}
 	give(r.expect)
@@ -129,14 +128,9 @@ func replaysOf[Case any, P caseOf[Case]](
 	return r
 }
 
-// configs are those of the row.
-func (r *replayed) configs() []*ExpectConfig {
-	return append(slices.Collect(maps.Values(r.additional)), r.expect)
-}
-
 // cannot says why a row cannot be replayed, empty if it can.
 func (r *replayed) cannot() string {
-	has := func(is func(*ExpectConfig) bool) bool { return slices.ContainsFunc(r.configs(), is) }
+	has := func(is func(*ExpectConfig) bool) bool { return slices.ContainsFunc(r.all(), is) }
 	switch {
 	case r.row.replays.not != "":
 		return r.row.replays.not

@@ -33,7 +33,7 @@ func (r *caseRun) writes() writes {
 	for name, c := range r.additional {
 		journals[name] = c.made().journal
 	}
-	for _, c := range append(r.inOrder(), r.expect) {
+	for _, c := range r.all() {
 		if c.made().Store == nil || c.how.Real != nil {
 			return nil
 		}

@@ -3,6 +3,7 @@ package testing
 import (
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"testing"
@@ -149,9 +150,24 @@ func (r row) prepared(t *testing.T, ctx context.Context) (context.Context, error
 	return prepared, nil
 }
 
+// configs are those of a run of a row: its own, and its AdditionalConfigs by name.
+type configs struct {
+	expect     *ExpectConfig
+	additional map[string]*ExpectConfig
+}
+
+// all returns the config of the row, then the others by name.
+func (c configs) all() []*ExpectConfig {
+	all := []*ExpectConfig{c.expect}
+	for _, name := range slices.Sorted(maps.Keys(c.additional)) {
+		all = append(all, c.additional[name])
+	}
+	return all
+}
+
 // configs returns the config of the case and its additional configs, which have its scheme and differ where they have
 // none.
-func (r row) configs(scheme *runtime.Scheme) (*ExpectConfig, map[string]*ExpectConfig) {
+func (r row) configs(scheme *runtime.Scheme) configs {
 	r.config.Name, r.config.Scheme = "default", scheme
 	additional := map[string]*ExpectConfig{}
 	for name, config := range r.additional {
@@ -165,7 +181,7 @@ func (r row) configs(scheme *runtime.Scheme) (*ExpectConfig, map[string]*ExpectC
 		}
 		additional[name] = &config
 	}
-	return &r.config, additional
+	return configs{&r.config, additional}
 }
 
 // hasBuilder reports whether a WithClientBuilder takes the place of the faithful API server of a config.

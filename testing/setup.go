@@ -71,7 +71,7 @@ type SetupTestCase struct {
 	// CleanUp runs last, with the context of Prepare, also if the case failed.
 	CleanUp func(t *testing.T, ctx context.Context, tc *SetupTestCase) error
 
-	mark
+	mark mark
 }
 
 // VerifySetupFunc checks the outcome of a set-up where the fields of a test case are not enough.

@@ -133,7 +133,7 @@ type SubReconcilerTestCase[Type client.Object] struct {
 	// waits has to be made in the bubble, by Prepare or by the factory. Such a row has no AdditionalReconciles.
 	VirtualTime bool
 
-	mark
+	mark mark
 }
 
 // VerifyStashedValueFunc compares a value of the stash with the expected one.
@@ -210,7 +210,7 @@ func (tc *SubReconcilerTestCase[Type]) runOnce(
 		if tc.VirtualTime {
 			t.Fatal("a row in virtual time has no AdditionalReconciles: a bubble has no subtests")
 		}
-		next.origin, next.faithful, next.continues = tc.origin.Nested(next.Name), tc.faithful, true
+		next.mark = mark{origin: tc.mark.origin.Nested(next.Name), faithful: tc.mark.faithful, continues: true}
 		t.Run(next.Name, func(t *testing.T) {
 			t.Helper()
 			again := func(
@@ -226,10 +226,10 @@ func (tc *SubReconcilerTestCase[Type]) runOnce(
 
 // give gives the resource to a config, beside other objects.
 func (tc *SubReconcilerTestCase[Type]) give(c *ExpectConfig) {
-	c.GivenObjects = withLast(tc.GivenObjects, tc.Resource)
+	c.GivenObjects = append(slices.Clone(tc.GivenObjects), tc.Resource)
 	c.how.Reconciled = len(tc.GivenObjects)
 	if !c.how.Faithful {
-		c.APIGivenObjects = withLast(tc.APIGivenObjects, tc.Resource)
+		c.APIGivenObjects = append(slices.Clone(tc.APIGivenObjects), tc.Resource)
 	}
 }
 
@@ -370,11 +370,6 @@ func (tc *SubReconcilerTestCase[Type]) assertStash(t *testing.T, ctx context.Con
 	}
 }
 
-// withLast returns a new slice: objects often belongs to several cases.
-func withLast(objects []client.Object, last client.Object) []client.Object {
-	return append(objects[:len(objects):len(objects)], last)
-}
-
 // withRequest returns the context that a root reconciler would pass on for the resource.
 func withRequest(ctx context.Context, c reconcilers.Config, resource client.Object) context.Context {
 	ctx = reconcilers.StashConfig(ctx, c)
@@ -414,7 +409,7 @@ func (tc *SubReconcilerTestCase[Type]) replays(
 		r.not = cmp.Or(r.not, "it expects an error")
 	case prepared.ShouldPanic:
 		r.not = cmp.Or(r.not, "it expects a panic")
-	case prepared.continues:
+	case prepared.mark.continues:
 		r.not = cmp.Or(r.not, "it goes on with the instance of another row")
 	}
 	return r

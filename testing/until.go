@@ -113,7 +113,7 @@ func (c *ExpectConfig) storeStatus(ctx context.Context, before, after client.Obj
 // clusters are the faithful back ends of a row.
 func (r *caseRun) clusters() []run.Server {
 	var clusters []run.Server
-	for _, c := range append(r.inOrder(), r.expect) {
+	for _, c := range r.all() {
 		if b := c.made().Server; b.Settle != nil {
 			clusters = append(clusters, b)
 		}

@@ -91,7 +91,7 @@ type AdmissionWebhookTestCase struct {
 	// ExpectOrder is the order of all writes, see ExpectConfig.ExpectOrder; nil for any.
 	ExpectOrder []string
 
-	mark
+	mark mark
 }
 
 // VerifyResponseFunc checks the response of a webhook where the fields of a test case are not enough.

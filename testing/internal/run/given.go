@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/espalier-dev/espalier/duck"
 	"github.com/espalier-dev/espalier/testing/internal/objects"
+	"github.com/espalier-dev/espalier/testing/internal/recording"
 )
 
 // Given is what a config is given. The fields of the names of those of an ExpectConfig are these.
@@ -100,4 +102,10 @@ func mustBeGiven(obj client.Object, scheme *runtime.Scheme) client.Object {
 		panic(err)
 	}
 	return stored
+}
+
+func (g Given) addReactors(r *recording.Client) {
+	for _, reaction := range slices.Backward(g.WithReactors) {
+		r.PrependReactor("*", "*", reaction)
+	}
 }

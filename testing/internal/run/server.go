@@ -5,7 +5,6 @@ package run
 
 import (
 	"context"
-	"slices"
 
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -53,11 +52,5 @@ func (g Given) Start(journal *recording.Journal) Server {
 		return g.faithful(journal)
 	default:
 		return g.compat(journal)
-	}
-}
-
-func (g Given) addReactors(r *recording.Client) {
-	for _, reaction := range slices.Backward(g.WithReactors) {
-		r.PrependReactor("*", "*", reaction)
 	}
 }
