@@ -6,21 +6,16 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/testing/internal/recording"
 	"github.com/espalier-dev/espalier/testing/internal/replay"
-	"github.com/espalier-dev/espalier/testing/internal/run"
-	"github.com/espalier-dev/espalier/testing/internal/store"
 	"github.com/espalier-dev/espalier/testing/internal/words"
 )
 
@@ -219,128 +214,4 @@ func (r *replayed) runPinned(t *testing.T, ctx context.Context, program replay.P
 	default:
 		r.fail(t, ctx, []replay.Finding{*finding}, options)
 	}
-}
-
-// program returns what is replayed, with the given objects of a config.
-func (r *replayed) program(t *testing.T, own ExpectConfig) (replay.Program, error) {
-	clusters := map[string]replay.Cluster{}
-	var problems []string
-	add := func(name string, c ExpectConfig) {
-		s, hidden, wrong := c.given().NewStore()
-		clusters[name] = replay.Cluster{
-			Store: s, Hidden: hidden,
-			Options: store.ClientOptions{Indexes: indexesOf(c.GivenIndexes, c.Scheme)},
-		}
-		problems = append(problems, wrong...)
-	}
-	add("", own)
-	for name, c := range r.additional {
-		add(name, *c)
-	}
-	var externals []replay.External
-	for i := range r.row.externals {
-		externals = append(externals, replay.External{End: func() any { return r.external(i).End() }})
-	}
-	if len(problems) > 0 {
-		return replay.Program{}, errors.New(strings.Join(problems, "; "))
-	}
-	program := replay.Program{
-		Clusters: clusters, Now: *r.row.now, Externals: externals, Begin: r.beginRun, Start: r.start,
-		IgnoreObserved: r.ofNode,
-	}
-	if r.row.virtual {
-		program.Within = r.inBubble
-	}
-	return program, nil
-}
-
-// inBubble calls a run in a bubble of its own: all begin at the same time.
-func (r *replayed) inBubble(run func()) {
-	outer := r.t
-	outer.Helper()
-	defer func() { r.t = outer }()
-	inVirtualTime(outer, true, func(t *testing.T) {
-		t.Helper()
-		defer words.FailOnPanic(t)
-		r.t = t
-		run()
-	})
-}
-
-// external returns an external as the Prepare of the run left it.
-func (r *replayed) external(i int) External {
-	if r.current != nil && i < len(r.current.externals) {
-		return r.current.externals[i]
-	}
-	return r.row.externals[i]
-}
-
-// beginRun calls the Prepare of a run, and returns what calls its CleanUp. Their context ends after CleanUp.
-func (r *replayed) beginRun(ctx context.Context) (end func(), err error) {
-	t := r.t
-	t.Helper()
-	ctx, cancel := context.WithCancel(ctx)
-	begun, err := r.begin(t, ctx)
-	if err != nil {
-		cancel()
-		return nil, err
-	}
-	r.current = begun
-	return func() {
-		t.Helper()
-		defer cancel()
-		r.noteFirst(begun)
-		r.current = nil
-		if err := begun.end(); err != nil {
-			t.Errorf("error during clean up of a replay: %s", err)
-		}
-	}, nil
-}
-
-// start makes an instance of the code in a world.
-func (r *replayed) start(_ context.Context, w *replay.World) (replay.Instance, error) {
-	run := r.current
-	run.journals = map[string]*recording.Journal{"": {}}
-	configs := map[string]reconcilers.Config{}
-	for name, c := range r.additional {
-		run.journals[name] = &recording.Journal{}
-		configs[name] = c.inWorld(w, name, run.journals[name])
-	}
-	config := r.expect.inWorld(w, "", run.journals[""])
-	prepared := reconcilers.StashAdditionalConfigs(run.ctx, configs)
-	reconciler, err := run.start(config)
-	if err != nil {
-		return nil, err
-	}
-	return func(ctx context.Context) (reconcile.Result, error) {
-		run.pass(w.Now(), r.row.virtual)
-		ctx = context.WithValue(ctx, outsideKey{}, outside{w, &r.outside})
-		result, err := reconciler.Reconcile(merged{Context: ctx, first: ctx, second: prepared}, r.request)
-		if !r.row.until.rest {
-			r.noteFirst(run)
-		}
-		return queued(result), err
-	}, nil
-}
-
-// pass lets the time of the process pass too if it is virtual: until now, which is that of the world.
-func (a *attempt) pass(now time.Time, virtual bool) {
-	if virtual {
-		time.Sleep(now.Sub(a.at))
-	}
-	a.at = now
-}
-
-// inWorld returns the config of an instance in a world. Nothing is asserted of it.
-func (c *ExpectConfig) inWorld(
-	w *replay.World, cluster string, journal *recording.Journal,
-) reconcilers.Config {
-	in := *c
-	b := in.given().OnStore(journal, run.Clients{
-		Cached: w.Client(cluster), Live: w.APIReader(cluster),
-		As:        func(manager string) client.WithWatch { return w.As(cluster, manager) },
-		Add:       func(obj client.Object) error { return w.Store(cluster).Give(obj) },
-		Resources: func() []*metav1.APIResourceList { return w.Store(cluster).Resources() },
-	})
-	return in.assemble(journal, b).config
 }
