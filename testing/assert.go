@@ -155,7 +155,7 @@ func (c *ExpectConfig) AssertRecorderExpectations(t *testing.T) {
 		Field: "ExpectEvents", Kind: "Event", Name: nameOfEvent,
 		Found: func(event Event) Event { return event },
 		Diff:  by(c, Differ.Event),
-	}.Assert(c.page(), t, expected, c.made().events.all())
+	}.Assert(c.page(), t, expected, eventsOf(c.made().Events))
 }
 
 // AssertTrackerExpectations asserts ExpectTracks.
@@ -172,7 +172,7 @@ func (c *ExpectConfig) AssertTrackerExpectations(t *testing.T) {
 		Found:   func(request TrackRequest) TrackRequest { return request },
 		Diff:    by(c, Differ.TrackRequest),
 		Written: trackLiteral,
-	}.Assert(c.page(), t, expected, tracksOf(c.made().tracker))
+	}.Assert(c.page(), t, expected, tracksOf(c.made().Tracker))
 }
 
 // AssertOrderExpectations asserts ExpectOrder.
@@ -183,7 +183,7 @@ func (c *ExpectConfig) AssertOrderExpectations(t *testing.T) {
 	if c.ExpectOrder == nil {
 		return
 	}
-	actual := c.made().journal.Comparable(c.ExpectOrder)
+	actual := c.made().Journal.Comparable(c.ExpectOrder)
 	if actual == nil {
 		actual = []string{}
 	}

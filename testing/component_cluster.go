@@ -75,7 +75,7 @@ func (c *cluster[Type]) keyOf(obj client.Object) objects.Key {
 }
 
 // writes returns the writes that were made.
-func (c *cluster[Type]) writes() []string { return c.expect.made().journal.Comparable(nil) }
+func (c *cluster[Type]) writes() []string { return c.expect.made().Journal.Comparable(nil) }
 
 func (c *cluster[Type]) release(t testing.TB) {
 	if err := c.expect.Release(context.Background()); err != nil {

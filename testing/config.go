@@ -2,7 +2,6 @@ package testing
 
 import (
 	"context"
-	"fmt"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/espalier-dev/espalier/reconcilers"
-	"github.com/espalier-dev/espalier/testing/internal/recording"
 	"github.com/espalier-dev/espalier/testing/internal/run"
 	"github.com/espalier-dev/espalier/testing/internal/words"
 )
@@ -114,13 +112,9 @@ type ExpectConfig struct {
 	report *words.Report
 }
 
-// parts are the parts of a config, and the problems in making it.
+// parts are what Config makes.
 type parts struct {
-	run.Server
-	config  reconcilers.Config
-	events  *eventList
-	tracker *recording.Tracker
-	journal *recording.Journal
+	run.Attempt
 	// report has what fails.
 	report *words.Report
 }
@@ -131,7 +125,7 @@ var configMu sync.Mutex
 // Config returns the config. The first call makes it, later calls return the same. Its Client is a [TestClient]. It
 // panics if the fake client cannot be built, for example because an object is given twice.
 func (c *ExpectConfig) Config() reconcilers.Config {
-	return c.made().config
+	return c.made().Config
 }
 
 func (c *ExpectConfig) made() *parts {
@@ -153,28 +147,9 @@ func (c *ExpectConfig) suffix() string { return words.Page{Config: c.Name}.Suffi
 
 func (c *ExpectConfig) make() *parts {
 	c.useFake()
-	journal := &recording.Journal{}
-	return c.assemble(journal, c.given().Start(journal))
-}
-
-// assemble returns the parts of a config that works with an API server.
-func (c *ExpectConfig) assemble(journal *recording.Journal, server run.Server) *parts {
-	p := &parts{Server: server, journal: journal, report: c.report}
+	p := &parts{Attempt: c.given().Start(), report: c.report}
 	if p.report == nil {
 		p.report = &words.Report{}
-	}
-	p.tracker = recording.NewTracker(c.Scheme, journal)
-	if err := giveTracks(p.tracker, c.GivenTracks); err != nil {
-		p.Problems = append(p.Problems, fmt.Sprintf("GivenTracks cannot be tracked: %v", err))
-	}
-	p.events = &eventList{scheme: c.Scheme, journal: journal}
-	p.config = reconcilers.Config{
-		Client:        server.Client,
-		APIReader:     server.Reader,
-		Discovery:     server.Discovery,
-		Recorder:      oldRecorder{p.events},
-		EventRecorder: newRecorder{p.events},
-		Tracker:       p.tracker,
 	}
 	return p
 }
@@ -187,8 +162,8 @@ func (c *ExpectConfig) useFake() {
 }
 
 // Release ends the use of the config. With a Server, it deletes the objects there that the config was given and that
-// were created or applied through it, even if they have finalizers. Without one it makes the copies of the scheme
-// available to the next config. The test cases call it.
+// were created or applied through it, even if they have finalizers. Without one it does nothing. The test cases
+// call it.
 func (c *ExpectConfig) Release(ctx context.Context) error {
 	configMu.Lock()
 	p := c.parts
@@ -201,21 +176,23 @@ func (c *ExpectConfig) Release(ctx context.Context) error {
 
 // given returns what the config is given.
 func (c *ExpectConfig) given() run.Given {
-	g := run.Given{
+	return run.Given{
 		Scheme: c.Scheme, StatusSubResourceTypes: c.StatusSubResourceTypes, GivenObjects: c.GivenObjects,
 		APIGivenObjects: c.APIGivenObjects, GivenAPIResources: c.GivenAPIResources, WithReactors: c.WithReactors,
-		Server: c.Server, Indexes: indexesOf(c.GivenIndexes, c.Scheme), How: c.how,
+		GivenTracks: tracksGiven(c.GivenTracks), Indexes: indexesOf(c.GivenIndexes, c.Scheme), Builder: c.completed,
+		Server: c.Server, How: c.how,
 	}
-	g.Builder = func(builder *fake.ClientBuilder) *fake.ClientBuilder {
-		for _, index := range c.GivenIndexes {
-			builder = builder.WithIndex(index.Object, index.Field, index.Extract)
-		}
-		if c.WithClientBuilder != nil {
-			return c.WithClientBuilder(builder)
-		}
-		return builder
+}
+
+// completed returns the builder of a fake client with the settings of the config.
+func (c *ExpectConfig) completed(builder *fake.ClientBuilder) *fake.ClientBuilder {
+	for _, index := range c.GivenIndexes {
+		builder = builder.WithIndex(index.Object, index.Field, index.Extract)
 	}
-	return g
+	if c.WithClientBuilder != nil {
+		return c.WithClientBuilder(builder)
+	}
+	return builder
 }
 
 // check returns why what is given cannot be stored. It calls resource, if it is the last of the given objects, by the

@@ -36,18 +36,18 @@ type replayed struct {
 	// fault, as far as the row goes; nil until then.
 	own, first writes
 	// begin begins a run.
-	begin func(t *testing.T, ctx context.Context) (*attempt, error)
+	begin func(t *testing.T, ctx context.Context) (*begun, error)
 
 	// t is that of the run that goes on: a bubble has one of its own.
 	t *testing.T
 	// current is the run that goes on. Runs are made one after the other.
-	current *attempt
+	current *begun
 	// outside are the calls of all runs beside the clusters.
 	outside outsideCalls
 }
 
-// attempt is one run of a row: its Prepare was called.
-type attempt struct {
+// begun is one run of a row whose Prepare was called.
+type begun struct {
 	ctx context.Context
 	// externals are those that Prepare left.
 	externals []External
@@ -97,7 +97,7 @@ func replaysOf[Case any, P caseOf[Case]](
 	}
 	give(r.expect)
 	r.not = r.cannot()
-	r.begin = func(t *testing.T, ctx context.Context) (*attempt, error) {
+	r.begin = func(t *testing.T, ctx context.Context) (*begun, error) {
 		t.Helper()
 		tc := new(Case)
 		*tc = *given
@@ -113,7 +113,7 @@ func replaysOf[Case any, P caseOf[Case]](
 		if problem := prepared.problem(); problem != "" {
 			return nil, errors.New(problem)
 		}
-		a := &attempt{ctx: ctx, at: now, externals: prepared.externals, end: func() error { return nil }}
+		a := &begun{ctx: ctx, at: now, externals: prepared.externals, end: func() error { return nil }}
 		a.start = func(c reconcilers.Config) (reconcile.Reconciler, error) { return start(t, tc, c) }
 		if prepared.cleanUp != nil {
 			a.end = func() error { return prepared.cleanUp(t, ctx) }

@@ -29,9 +29,9 @@ func writesOf(journals map[string]*recording.Journal) writes {
 
 // writes returns the writes of the row, or nil if other servers than that of the replays may have led to them.
 func (r *caseRun) writes() writes {
-	journals := map[string]*recording.Journal{"": r.expect.made().journal}
+	journals := map[string]*recording.Journal{"": r.expect.made().Journal}
 	for name, c := range r.additional {
-		journals[name] = c.made().journal
+		journals[name] = c.made().Journal
 	}
 	for _, c := range r.all() {
 		if c.made().Store == nil || c.how.Real != nil {
@@ -42,7 +42,7 @@ func (r *caseRun) writes() writes {
 }
 
 // noteFirst notes the writes of the first run.
-func (r *replayed) noteFirst(a *attempt) {
+func (r *replayed) noteFirst(a *begun) {
 	if r.first == nil {
 		r.first = writesOf(a.journals)
 	}

@@ -97,48 +97,43 @@ func (r *replayed) beginRun(ctx context.Context) (end func(), err error) {
 
 // start makes an instance of the code in a world.
 func (r *replayed) start(_ context.Context, w *replay.World) (replay.Instance, error) {
-	run := r.current
-	run.journals = map[string]*recording.Journal{"": {}}
+	current, own := r.current, r.expect.inWorld(w, "")
+	current.journals = map[string]*recording.Journal{"": own.Journal}
 	configs := map[string]reconcilers.Config{}
 	for name, c := range r.additional {
-		run.journals[name] = &recording.Journal{}
-		configs[name] = c.inWorld(w, name, run.journals[name])
+		other := c.inWorld(w, name)
+		current.journals[name], configs[name] = other.Journal, other.Config
 	}
-	config := r.expect.inWorld(w, "", run.journals[""])
-	prepared := reconcilers.StashAdditionalConfigs(run.ctx, configs)
-	reconciler, err := run.start(config)
+	prepared := reconcilers.StashAdditionalConfigs(current.ctx, configs)
+	reconciler, err := current.start(own.Config)
 	if err != nil {
 		return nil, err
 	}
 	return func(ctx context.Context) (reconcile.Result, error) {
-		run.pass(w.Now(), r.row.virtual)
+		current.pass(w.Now(), r.row.virtual)
 		ctx = context.WithValue(ctx, outsideKey{}, outside{w, &r.outside})
 		result, err := reconciler.Reconcile(merged{Context: ctx, first: ctx, second: prepared}, r.request)
 		if !r.row.until.rest {
-			r.noteFirst(run)
+			r.noteFirst(current)
 		}
 		return queued(result), err
 	}, nil
 }
 
 // pass lets the time of the process pass too if it is virtual: until now, which is that of the world.
-func (a *attempt) pass(now time.Time, virtual bool) {
+func (a *begun) pass(now time.Time, virtual bool) {
 	if virtual {
 		time.Sleep(now.Sub(a.at))
 	}
 	a.at = now
 }
 
-// inWorld returns the config of an instance in a world. Nothing is asserted of it.
-func (c *ExpectConfig) inWorld(
-	w *replay.World, cluster string, journal *recording.Journal,
-) reconcilers.Config {
-	in := *c
-	b := in.given().OnStore(journal, run.Clients{
+// inWorld returns what an instance in a world gets. Nothing is asserted of it.
+func (c *ExpectConfig) inWorld(w *replay.World, cluster string) run.Attempt {
+	return c.given().Over(run.Clients{
 		Cached: w.Client(cluster), Live: w.APIReader(cluster),
 		As:        func(manager string) client.WithWatch { return w.As(cluster, manager) },
 		Add:       func(obj client.Object) error { return w.Store(cluster).Give(obj) },
 		Resources: func() []*metav1.APIResourceList { return w.Store(cluster).Resources() },
 	})
-	return in.assemble(journal, b).config
 }

@@ -163,7 +163,7 @@ func (tc *SetupTestCase) Run(t *testing.T, scheme *runtime.Scheme, factory Setup
 	defer run.end(t)
 	run.check(t)
 	p := run.expect.made()
-	mgr, err := fakemanager.New(p.config, p.Fake)
+	mgr, err := fakemanager.New(p.Config, p.Fake)
 	if err != nil {
 		t.Fatalf("the manager cannot be made: %s", err)
 	}

@@ -23,7 +23,7 @@ func (g Given) differential(journal *recording.Journal) Server {
 	server.Hide(b.hidden...)
 	give(server, b.Store, nil)
 	memory := g.inMemory(b.Store, b.view)
-	both := g.OnStore(journal, Clients{
+	both := g.onStore(journal, Clients{
 		Cached: server.Client(memory.Cached, store.DefaultManager, true),
 		Live:   server.Client(memory.Live, store.DefaultManager, false),
 		As: func(manager string) client.WithWatch {

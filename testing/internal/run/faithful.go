@@ -21,7 +21,7 @@ func (g Given) faithful(journal *recording.Journal) Server {
 	s, hidden, problems := g.NewStore()
 	view := store.NewView()
 	view.Hide(hidden...)
-	b := g.OnStore(journal, g.inMemory(s, view))
+	b := g.onStore(journal, g.inMemory(s, view))
 	b.Store, b.view, b.hidden, b.Problems = s, view, hidden, problems
 	b.Revision = s.Revision
 	b.Settle = func() bool {
@@ -59,8 +59,8 @@ type Clients struct {
 	Resources func() []*metav1.APIResourceList
 }
 
-// OnStore returns the back end that records the calls to a store.
-func (g Given) OnStore(journal *recording.Journal, of Clients) Server {
+// onStore returns the back end that records the calls to a store.
+func (g Given) onStore(journal *recording.Journal, of Clients) Server {
 	record := func(inner client.WithWatch, journal *recording.Journal) *recording.Client {
 		r := recording.NewClient(duck.NewDuckAwareClientWrapper(inner), recording.Options{
 			Add: func(obj client.Object) error {

@@ -28,6 +28,7 @@ type Given struct {
 	APIGivenObjects        []client.Object
 	GivenAPIResources      []*metav1.APIResourceList
 	WithReactors           []clientgotesting.ReactionFunc
+	GivenTracks            []recording.Track
 	Server                 client.WithWatch
 	// Indexes are the GivenIndexes.
 	Indexes map[schema.GroupKind]map[string]client.IndexerFunc

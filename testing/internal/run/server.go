@@ -1,6 +1,3 @@
-// Package run has the API servers that rows run on, with what a row gives: controller-runtime's fake client, a store in
-// memory, the store compared with a real server, or a real server. It checks what is given first. It knows neither rows
-// nor expectations. Its caller is package testing: a config starts a server, and a replay takes a store for each world.
 package run
 
 import (
@@ -41,8 +38,8 @@ type Server struct {
 	hidden []store.Key
 }
 
-// Start returns the API server of the config, with the given objects.
-func (g Given) Start(journal *recording.Journal) Server {
+// start returns the API server of the config, with the given objects.
+func (g Given) start(journal *recording.Journal) Server {
 	switch {
 	case g.Server != nil:
 		return g.live(journal)
