@@ -97,7 +97,7 @@ func TestWhatHasNoDigest(t *testing.T) {
 		"double ring":   tree,
 		"hidden time":   struct{ at time.Time }{time.Unix(1, 0)},
 	} {
-		if _, ok := digest.Of(value); ok {
+		if got, ok := digest.Of(value); ok {
 			t.Errorf("%s has the digest %v, want none", name, got)
 		}
 	}

@@ -1,11 +1,8 @@
 // Package fieldmanager computes the managed fields of objects, and merges what is applied, as an API server does, see
-// "Server-Side Apply" in the Kubernetes documentation. The results are those of
-// k8s.io/apimachinery/pkg/util/managedfields, except that a manager named kubectl is one like all others: it does not
-// take over the annotation of client-side apply. The merge itself is done by sigs.k8s.io/structured-merge-diff.
+// "Server-Side Apply" in the Kubernetes documentation: by k8s.io/apimachinery/pkg/util/managedfields.
 //
-// Managed fields are kept apart from their object, as [Fields], for two reasons. Most objects are never applied, and
-// what nobody asks for is not computed: an update costs less than a microsecond. And what was computed is not decoded
-// again for the next write.
+// Managed fields are kept apart from their object, as [Fields]: most objects are never applied, and what nobody asks
+// for is not computed. So an update costs less than a microsecond.
 //
 // Everything here is safe for concurrent use. No object that is passed in is changed, and none may be changed later by
 // the caller: the managed fields of a write are computed from it when they are wanted. The same goes for [Write].Sent.
@@ -13,18 +10,19 @@
 package fieldmanager
 
 import (
-	"fmt"
-	"maps"
+	"cmp"
+	"errors"
+	"slices"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
-	"sigs.k8s.io/structured-merge-diff/v6/merge"
-	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
 // BeforeFirstApply is the manager of the fields of an object that has no managed fields when something is applied to it
@@ -35,11 +33,8 @@ const BeforeFirstApply = "before-first-apply"
 type Write struct {
 	// Manager is the field manager. Empty is "unknown".
 	Manager string
-	// Subresource is "" or "status".
+	// Subresource is "", "status" or "scale".
 	Subresource string
-	// HasStatus says that the status is a subresource. It matters for the first apply to an object without managed
-	// fields.
-	HasStatus bool
 	// Time is kept in seconds.
 	Time time.Time
 	// Sent are the managed fields in an update request; nil if it has none. They take the place of those of the
@@ -48,29 +43,29 @@ type Write struct {
 	Sent []metav1.ManagedFieldsEntry
 }
 
-func (w Write) time() *metav1.Time { return &metav1.Time{Time: w.Time.UTC().Truncate(time.Second)} }
-
 // Manager computes the managed fields of the objects of one version of one kind.
 type Manager struct {
-	version fieldpath.APIVersion
 	schema  *mergeSchema
-	updater *merge.Updater
+	reset   func(subresource string) map[fieldpath.APIVersion]*fieldpath.Set
 	applies cache
+
+	mu        sync.Mutex
+	libraries map[string]*managedfields.FieldManager // by subresource
 }
 
 // New returns the manager of a kind. Converter returns its merge schema; it is called when a schema is needed for the
 // first time, because it takes a while to parse one. Create returns an empty object of the Go type of the kind.
+// Reset returns, by version, what a request to a subresource cannot write.
 //
 // The versions of a kind are taken to differ in nothing but their name. So entries that were written by way of another
 // version are kept. An entry of another group is dropped by the next write.
 func New(
 	kind schema.GroupVersionKind, converter func() managedfields.TypeConverter, create func() client.Object,
+	reset func(subresource string) map[fieldpath.APIVersion]*fieldpath.Set,
 ) *Manager {
-	s := newMergeSchema(kind, converter, create)
 	return &Manager{
-		version: fieldpath.APIVersion(kind.GroupVersion().String()),
-		schema:  s,
-		updater: (&merge.UpdaterBuilder{Converter: s}).BuildUpdater(),
+		schema: newMergeSchema(kind, converter, create), reset: reset,
+		libraries: map[string]*managedfields.FieldManager{},
 	}
 }
 
@@ -81,159 +76,102 @@ func New(
 // They are computed when they are wanted. If next does not fit the schema they are those of live, as on an API server.
 // An update that changes nothing, and was sent without managed fields, keeps them: it needs no call.
 func (m *Manager) Updated(live, next client.Object, fields *Fields, w Write) *Fields {
-	if fields == nil && w.Sent == nil && untracked(live) {
+	if fields == nil && w.Sent == nil && live != nil && live.GetUID() != "" {
 		return nil
 	}
-	return lazy(func() managed {
-		before := fields.before(w)
-		if len(before.fields) == 0 && untracked(live) {
-			return before
-		}
-		after, err := m.updated(live, next, before, w)
+	return &Fields{sync.OnceValue(func() []metav1.ManagedFieldsEntry {
+		_, after, err := m.write(live, fields, w, func(
+			library *managedfields.FieldManager, live runtime.Object, ahead int64,
+		) (runtime.Object, error) {
+			return library.Update(live, m.schema.with(next, later(w.Sent, ahead)), w.Manager)
+		})
 		if err != nil {
-			return fields.value()
+			return fields.Entries()
 		}
 		return after
-	})
+	})}
 }
 
-// untracked reports whether the fields of an object are left alone if it has no managed fields: it is not new.
-func untracked(live client.Object) bool { return live != nil && live.GetUID() != "" }
-
 // Applied returns the object after config was applied to live, which has the given managed fields, and its managed
-// fields. Live and fields are nil if the object does not exist. Config has what was sent, without what this request may
-// not write, such as the status if it is a subresource. The object is neither completed nor validated. It is live
-// itself if no value changes; the fields are the same pointer if nothing changes at all. A new object shares no memory
-// with others.
+// fields. Live and fields are nil if the object does not exist. Config has what was sent. What this
+// request cannot write is in the object, but gets no manager. The object is neither completed nor validated, and shares
+// no memory with others.
 //
 // A conflict with other managers is the error of an API server, of type StatusError.
 func (m *Manager) Applied(
 	live client.Object, fields *Fields, config client.Object, force bool, w Write,
 ) (client.Object, *Fields, error) {
-	if kind := config.GetObjectKind().GroupVersionKind(); kind != m.schema.kind {
-		return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("invalid object type: %v", kind))
-	}
-	if config.GetManagedFields() != nil {
-		return nil, nil, apierrors.NewBadRequest("metadata.managedFields must be nil")
-	}
-	owner := ownerOf(w, metav1.ManagedFieldsOperationApply, m.version)
-	r := request{client.ObjectKeyFromObject(config), fields, owner, force, w.HasStatus, w.Time.Unix()}
+	r := request{client.ObjectKeyFromObject(config), fields, w.Manager, w.Subresource, force, w.Time.Unix()}
 	if obj, after, ok := m.applies.find(r, live, config); ok {
 		return obj, after, nil
 	}
-	obj, after, err := m.applied(live, fields, config, force, w)
-	if err == nil {
-		m.applies.add(r, live, config, obj, after)
+	obj, entries, err := m.write(live, fields, w, func(
+		library *managedfields.FieldManager, live runtime.Object, _ int64,
+	) (runtime.Object, error) {
+		return library.Apply(live, config, w.Manager, force)
+	})
+	if err != nil {
+		return nil, nil, sorted(err)
 	}
-	return obj, after, err
+	after := known(entries)
+	m.applies.add(r, live, config, obj, after)
+	return obj, after, nil
 }
 
-func (m *Manager) applied(
-	live client.Object, fields *Fields, config client.Object, force bool, w Write,
-) (client.Object, *Fields, error) {
-	applied, err := m.schema.typed(config)
-	if err != nil {
-		return nil, nil, fmt.Errorf("failed to create typed patch object (%s): %w", m.schema.describe(config), err)
-	}
-	before, err := m.schema.stored(live)
-	if err != nil {
-		return nil, nil, fmt.Errorf("failed to create typed live object (%s): %w", m.schema.describe(live), err)
-	}
-	managers := fields.value()
-	if len(managers.fields) == 0 && live != nil {
-		if managers, err = m.beforeFirstApply(live, w); err != nil {
-			return nil, nil, fmt.Errorf("failed to create manager for existing fields: %w", err)
-		}
-	}
-	owner := ownerOf(w, metav1.ManagedFieldsOperationApply, m.version)
-	merged, owned, err := m.merge(before, applied, managers.fields, owner, force)
-	if err != nil {
-		return nil, nil, asStatus(err)
-	}
-	strip(owned, owner)
-	if merged == nil {
-		return m.schema.orEmpty(live), fields.unless(managers.with(owned, owner, nil)), nil
-	}
-	result, err := m.schema.object(merged)
-	if err != nil {
-		return nil, nil, fmt.Errorf("failed to convert the applied object (%s): %w", m.schema.describe(config), err)
-	}
-	return result, known(managers.with(owned, owner, w.time())), nil
-}
-
-// beforeFirstApply gives the fields of an object that has no managed fields to [BeforeFirstApply], but for those that
-// the write to come may not touch.
-func (m *Manager) beforeFirstApply(live client.Object, w Write) (managed, error) {
-	w.Manager = BeforeFirstApply
-	first, err := m.updated(nil, live, managed{}, w)
-	if err != nil || !w.HasStatus {
-		return first, err
-	}
-	filter := exceptStatus
-	if w.Subresource == "status" {
-		filter = statusAlone
-	}
-	for owner, owned := range first.fields {
-		set := filter.Filter(owned.Set())
-		if set.Empty() {
-			return managed{}, nil
-		}
-		first.fields[owner] = fieldpath.NewVersionedSet(set, owned.APIVersion(), owned.Applied())
-	}
-	return first, nil
-}
-
-var (
-	statusAlone  = fieldpath.NewIncludeMatcherFilter(fieldpath.MakePrefixMatcherOrDie("status"))
-	exceptStatus = fieldpath.NewExcludeSetFilter(fieldpath.NewSet(fieldpath.MakePathOrDie("status")))
-)
-
-// merge merges what an owner applies. Merged is nil if no value changes.
+// write returns the object that a call to the library returns, and its managed fields apart. The call gets the live
+// object with its managed fields.
 //
-// To find what the owner no longer applies takes half the time of an apply. Nothing is to be found if it still applies
-// all that it owns, which is only known after a merge. So the first merge takes the owner for a new one.
-func (m *Manager) merge(
-	live, config *typed.TypedValue, managers fieldpath.ManagedFields, owner string, force bool,
-) (merged *typed.TypedValue, owned fieldpath.ManagedFields, err error) {
-	last, ok := managers[owner]
-	if !ok {
-		return m.updater.Apply(live, config, m.version, managers, owner, force)
+// The library reads the system clock. So the times of the managed fields are moved by what this clock is ahead of the
+// time of the write, and moved back afterwards. If a second begins meanwhile, nobody knows which of the two the library
+// has read, so it is called again.
+func (m *Manager) write(
+	live client.Object, fields *Fields, w Write,
+	call func(library *managedfields.FieldManager, live runtime.Object, ahead int64) (runtime.Object, error),
+) (client.Object, []metav1.ManagedFieldsEntry, error) {
+	library, err := m.library(w.Subresource)
+	if err != nil {
+		return nil, nil, err
 	}
-	others := maps.Clone(managers)
-	delete(others, owner)
-	merged, owned, err = m.updater.Apply(live, config, m.version, others, owner, force)
-	if now, ok := owned[owner]; err == nil && ok && last.Set().Difference(now.Set()).Empty() {
-		return merged, owned, nil
+	for attempt := 1; ; attempt++ {
+		now := time.Now().Unix()
+		ahead := now - w.Time.Unix()
+		written, err := call(library, m.schema.with(live, later(fields.Entries(), ahead)), ahead)
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case time.Now().Unix() != now && attempt < 10:
+			continue
+		}
+		obj := written.(client.Object)
+		entries := later(obj.GetManagedFields(), -ahead)
+		obj.SetManagedFields(nil)
+		return obj, entries, nil
 	}
-	return m.updater.Apply(live, config, m.version, managers, owner, force)
 }
 
-// updated returns the managed fields after a write that changed live, nil for a create, to next.
-func (m *Manager) updated(live, next client.Object, before managed, w Write) (managed, error) {
-	from, err := m.schema.stored(live)
-	if err != nil {
-		return managed{}, err
+// library returns what the library has for a subresource.
+func (m *Manager) library(subresource string) (*managedfields.FieldManager, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if library, ok := m.libraries[subresource]; ok {
+		return library, nil
 	}
-	to, err := m.schema.stored(next)
-	if err != nil {
-		return managed{}, err
+	s, version := m.schema, m.schema.kind.GroupVersion()
+	library, err := managedfields.NewDefaultFieldManager(
+		s, s, s, s, s.kind, version, subresource, fieldpath.NewExcludeFilterSetMap(m.reset(subresource)))
+	if err == nil {
+		m.libraries[subresource] = library
 	}
-	// What this write takes is computed under the name of nobody, so that it shows whether it took something.
-	const nobody = "current-operation"
-	_, managers, err := m.updater.Update(from, to, m.version, before.fields, nobody)
-	if err != nil {
-		return managed{}, err
+	return library, err
+}
+
+// sorted brings the causes of a conflict into the order of their managers: the library has them in any order.
+func sorted(err error) error {
+	var status *apierrors.StatusError
+	if errors.As(err, &status) && status.ErrStatus.Details != nil {
+		slices.SortStableFunc(status.ErrStatus.Details.Causes, func(a, b metav1.StatusCause) int {
+			return cmp.Compare(a.Message, b.Message)
+		})
 	}
-	strip(managers, nobody)
-	taken, ok := managers[nobody]
-	if !ok {
-		return before.with(managers, "", nil).capped(), nil
-	}
-	delete(managers, nobody)
-	owner, set := ownerOf(w, metav1.ManagedFieldsOperationUpdate, m.version), taken.Set()
-	if previous, ok := managers[owner]; ok {
-		set = set.Union(previous.Set())
-	}
-	managers[owner] = fieldpath.NewVersionedSet(set, m.version, false)
-	return before.with(managers, owner, w.time()).capped(), nil
+	return err
 }

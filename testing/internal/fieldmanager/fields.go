@@ -1,43 +1,18 @@
 package fieldmanager
 
 import (
-	"reflect"
+	"maps"
 	"slices"
-	"sync"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// Fields are the managed fields of one version of an object. They never change. What is asked for is computed once. Nil
-// has none.
+// Fields are the managed fields of one version of an object. They never change. They are computed when they are wanted.
+// Nil has none.
 type Fields struct {
-	managed func() managed
 	entries func() []metav1.ManagedFieldsEntry
-}
-
-// lazy returns managed fields that are computed when they are wanted first.
-func lazy(compute func() managed) *Fields {
-	value := sync.OnceValue(compute)
-	return &Fields{value, sync.OnceValue(func() []metav1.ManagedFieldsEntry { return value().encode() })}
-}
-
-// known returns managed fields, nil if there are none.
-func known(value managed) *Fields {
-	if len(value.fields) == 0 {
-		return nil
-	}
-	return &Fields{func() managed { return value }, sync.OnceValue(value.encode)}
-}
-
-// Decode returns the managed fields of an object that has these entries: nil if there are none. The error says which
-// entry is invalid.
-func Decode(entries []metav1.ManagedFieldsEntry) (*Fields, error) {
-	value, err := decode(entries)
-	if err != nil {
-		return nil, err
-	}
-	return known(value), nil
 }
 
 // Entries returns the managed fields as an object has them, in the order of an API server, or nil if there are none.
@@ -49,40 +24,46 @@ func (f *Fields) Entries() []metav1.ManagedFieldsEntry {
 	return f.entries()
 }
 
+// Given returns the managed fields of an object that has these entries: nil if there are none. The error says which
+// entry is invalid. The caller may not change them later.
+func Given(entries []metav1.ManagedFieldsEntry) (*Fields, error) {
+	if err := managedfields.ValidateManagedFields(entries); err != nil || len(entries) == 0 {
+		return nil, err
+	}
+	return known(entries), nil
+}
+
+func known(entries []metav1.ManagedFieldsEntry) *Fields {
+	return &Fields{func() []metav1.ManagedFieldsEntry { return entries }}
+}
+
 // SameOwners reports whether two managed fields differ in their times at most. An API server does not store an object
-// that differs from the stored one in nothing else.
+// that differs from the stored one in nothing else. Given entries may be in another order and another notation.
 func (f *Fields) SameOwners(other *Fields) bool {
-	return f == other || slices.EqualFunc(f.Entries(), other.Entries(), func(a, b metav1.ManagedFieldsEntry) bool {
-		a.Time, b.Time = nil, nil
-		return equality.Semantic.DeepEqual(a, b)
-	})
+	return f == other || maps.EqualFunc(f.owners(), other.owners(), (*fieldpath.Set).Equals)
 }
 
-// unless returns f if it has the same managed fields, and new ones if not.
-func (f *Fields) unless(value managed) *Fields {
-	if before := f.value(); before.fields.Equals(value.fields) && reflect.DeepEqual(before.times, value.times) {
-		return f
+// owners returns the fields of each entry, by the rest of it.
+func (f *Fields) owners() map[metav1.ManagedFieldsEntry]*fieldpath.Set {
+	owners := map[metav1.ManagedFieldsEntry]*fieldpath.Set{}
+	for _, entry := range f.Entries() {
+		set := fieldpath.NewSet()
+		if entry.FieldsV1 != nil {
+			_ = set.FromJSON(entry.FieldsV1.GetRawReader()) // It was read before.
+		}
+		entry.FieldsV1, entry.Time = nil, nil
+		owners[entry] = set
 	}
-	return known(value)
+	return owners
 }
 
-func (f *Fields) value() managed {
-	if f == nil {
-		return managed{}
+// later returns entries whose times are a number of seconds later, or earlier if it is negative.
+func later(entries []metav1.ManagedFieldsEntry, seconds int64) []metav1.ManagedFieldsEntry {
+	moved := slices.Clone(entries)
+	for i, entry := range moved {
+		if entry.Time != nil {
+			moved[i].Time = &metav1.Time{Time: metav1.Unix(entry.Time.Unix()+seconds, 0).UTC()}
+		}
 	}
-	return f.managed()
-}
-
-// before returns the managed fields that an update of an object with f starts from: those that it was sent with, or f.
-func (f *Fields) before(w Write) managed {
-	switch {
-	case w.Sent == nil || w.Subresource != "" || equality.Semantic.DeepEqual(w.Sent, f.Entries()):
-		return f.value()
-	case len(w.Sent) == 1 && reflect.ValueOf(w.Sent[0]).IsZero():
-		return managed{}
-	}
-	if sent, err := decode(w.Sent); err == nil {
-		return sent
-	}
-	return f.value()
+	return moved
 }

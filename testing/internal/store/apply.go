@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -79,7 +77,6 @@ func (s *Store) apply(
 	if err != nil {
 		return nil, err
 	}
-	r.keepWritable(config.Object, w.subresource)
 	if live == nil {
 		return s.applyNew(r, config, p.force, w)
 	}
@@ -87,16 +84,10 @@ func (s *Store) apply(
 	if err != nil {
 		return nil, err
 	}
-	by := s.fieldWrite(w, nil)
-	by.HasStatus = r.HasStatus()
-	next, fields, err := r.fields.Applied(before, live.fields, config, p.force, by)
+	next, fields, err := r.fields.Applied(before, live.fields, config, p.force, s.fieldWrite(w, nil))
 	if err != nil {
 		return nil, asStatus(err)
 	}
-	if next == before {
-		next = before.DeepCopyObject().(client.Object)
-	}
-	next.SetManagedFields(nil)
 	v, err := live.decideUpdate(r, before, next, w.subresource)
 	if err != nil {
 		return nil, err
@@ -124,7 +115,6 @@ func (s *Store) applyNew(r *resource, config *unstructured.Unstructured, force b
 	if err != nil {
 		return nil, asStatus(err)
 	}
-	next.SetManagedFields(nil)
 	next.SetResourceVersion("")
 	return s.createRecord(r, next, w, nil, fields)
 }
@@ -154,23 +144,6 @@ func (r *resource) decodeConfig(key client.ObjectKey, data []byte) (*unstructure
 		delete(metadata, "creationTimestamp")
 	}
 	return config, nil
-}
-
-// keepWritable removes what a request may not write from what is applied.
-func (r *resource) keepWritable(config map[string]any, subresource string) {
-	switch {
-	case !r.HasStatus():
-	case subresource == "":
-		delete(config, "status")
-	default:
-		metadata, _ := config["metadata"].(map[string]any)
-		maps.DeleteFunc(metadata, func(name string, _ any) bool {
-			return !slices.Contains([]string{"name", "namespace", "uid", "resourceVersion", "managedFields"}, name)
-		})
-		maps.DeleteFunc(config, func(name string, _ any) bool {
-			return !slices.Contains([]string{"apiVersion", "kind", "metadata", "status"}, name)
-		})
-	}
 }
 
 // withFields returns the record as one that is answered with its managed fields.

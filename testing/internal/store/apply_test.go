@@ -3,11 +3,15 @@ package store_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	applyappsv1 "k8s.io/client-go/applyconfigurations/apps/v1"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -126,14 +130,106 @@ func TestGivenManagedFields(t *testing.T) {
 	given := configMap("one")
 	given.ManagedFields = []metav1.ManagedFieldsEntry{{
 		Manager: "other", Operation: "Apply", APIVersion: "v1", FieldsType: "FieldsV1",
-		FieldsV1: metav1.NewFieldsV1(`{"f:data":{"f:k":{}}}`),
+		FieldsV1: metav1.NewFieldsV1(`{ "f:data": {"f:k":{}} }`),
 	}}
-	c := newClient(t, given)
-	if got := read(t, c, given).ManagedFields; len(got) != 1 || got[0].Manager != "other" {
+	second := given.ManagedFields[0]
+	second.Manager = "another"
+	given.ManagedFields = append(given.ManagedFields, second)
+	s := newStore(t, given)
+	c := s.Client(store.ClientOptions{})
+	if got := read(t, c, given).ManagedFields; len(got) != 2 || got[0].Manager != "other" {
 		t.Errorf("got %v", got)
 	}
 	err := c.Apply(t.Context(), config("k", "new"), client.FieldOwner("one"))
-	reason(t, err, metav1.StatusReasonConflict, `conflict with "other": .data.k`)
+	reason(t, err, metav1.StatusReasonConflict, "- .data.k\nconflicts with \"other\":\n- .data.k")
+	before := s.Revision()
+	must(t, c.Apply(t.Context(), config("k", "v"), client.FieldOwner("other")))
+	if got := s.Revision(); got != before {
+		t.Errorf("an apply that changes nothing brought the store from revision %d to %d", before, got)
+	}
+	given.Name, given.ManagedFields[1].FieldsType = "invalid", "FieldsV2"
+	if err := s.Give(given); err == nil || !strings.Contains(err.Error(), "FieldsV2") {
+		t.Errorf("got the error %v, want one about the invalid managed fields", err)
+	}
+}
+
+// TestGivenManagedFieldsOfOtherVersions gives an object whose fields were managed by way of versions that are not
+// served. An API server forgets those of another group, because it cannot convert to it.
+func TestGivenManagedFieldsOfOtherVersions(t *testing.T) {
+	t.Parallel()
+	for version, want := range map[string]metav1.StatusReason{
+		"apps/v1beta2": metav1.StatusReasonConflict, "extensions/v1beta1": "",
+	} {
+		given := deployment("one")
+		given.ManagedFields = []metav1.ManagedFieldsEntry{{
+			Manager: "other", Operation: "Update", APIVersion: version, FieldsType: "FieldsV1",
+			FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{}}}`),
+		}}
+		replicas := applyappsv1.Deployment("one", "ns").WithSpec(applyappsv1.DeploymentSpec().WithReplicas(7))
+		reason(t, newClient(t, given).Apply(t.Context(), replicas, client.FieldOwner("one")), want, "")
+	}
+}
+
+// TestApplyToAGivenObject applies to an object of which nobody knows who wrote it.
+func TestApplyToAGivenObject(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, configMap("one"))
+	cm := read(t, c, configMap("one"))
+	cm.Data["u"] = "1"
+	must(t, c.Update(t.Context(), cm, client.FieldOwner("updater")))
+	if got := read(t, c, cm).ManagedFields; got != nil {
+		t.Errorf("after an update, got the managed fields %v, want none", got)
+	}
+	must(t, c.Apply(t.Context(), config("a", "1"), client.FieldOwner("one")))
+	entries := read(t, c, cm).ManagedFields
+	if len(entries) != 2 || entries[1].Manager != "before-first-apply" ||
+		entries[1].FieldsV1.GetRawString() != `{"f:data":{".":{},"f:k":{},"f:u":{}}}` {
+		t.Errorf("got the managed fields %v, want what was there as that of before-first-apply", entries)
+	}
+}
+
+// TestTimesOfManagedFields shows that they are those of the store, also in the order in which an API server joins the
+// oldest entries when there are more than ten.
+func TestTimesOfManagedFields(t *testing.T) {
+	t.Parallel()
+	for name, start := range map[string]time.Time{"past": time.Unix(0, 0).UTC(), "future": now.AddDate(100, 0, 0)} {
+		at := start
+		s := store.New(store.Options{Scheme: newScheme(), Now: func() time.Time { return at }})
+		give(t, s, namespace("ns"))
+		c, wrote, want := s.Client(store.ClientOptions{}), map[string]time.Time{}, map[string]time.Time{}
+		write := func(seconds int, manager string, call func(owner client.FieldOwner) error) {
+			at = start.Add(time.Duration(seconds)*time.Second + time.Millisecond)
+			must(t, call(client.FieldOwner(manager)))
+			wrote[manager] = at.Truncate(time.Second)
+		}
+		apply := func(data ...string) func(client.FieldOwner) error {
+			return func(owner client.FieldOwner) error { return c.Apply(t.Context(), config(data...), owner) }
+		}
+		write(1, "applier", apply("a", "1"))
+		write(2, "applier", apply("a", "2"))
+		want["applier"] = wrote["applier"]
+		write(3, "applier", apply("a", "2")) // That changes nothing.
+		cm := configMap("one")
+		for i := range 12 {
+			// The names are in another order than the times, and two writes are made in each second.
+			manager := fmt.Sprintf("m%02d", i*5%12)
+			write(10+i/2, manager, func(owner client.FieldOwner) error {
+				return c.Patch(t.Context(), cm, client.RawPatch("application/merge-patch+json",
+					fmt.Appendf(nil, `{"data":{"m%d":"1"}}`, i)), owner)
+			})
+			if manager != "m00" && manager != "m05" && manager != "m03" {
+				want[manager] = wrote[manager]
+			}
+		}
+		want["ancient-changes"] = wrote["m03"]
+		got := map[string]time.Time{}
+		for _, entry := range read(t, c, cm).ManagedFields {
+			got[entry.Manager] = entry.Time.Time
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: the times of managed fields differ (-want, +got):\n%s", name, diff)
+		}
+	}
 }
 
 func TestApplyOfStatus(t *testing.T) {

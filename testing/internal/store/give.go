@@ -84,7 +84,7 @@ func (s *Store) give(gvk schema.GroupVersionKind, obj client.Object) (*record, e
 	if created := next.GetCreationTimestamp(); created.IsZero() {
 		next.SetCreationTimestamp(s.now())
 	}
-	fields, err := fieldmanager.Decode(sent)
+	fields, err := fieldmanager.Given(sent)
 	if err != nil {
 		return nil, err
 	}

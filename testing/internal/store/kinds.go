@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/espalier-dev/espalier/testing/internal/fieldmanager"
 	"github.com/espalier-dev/espalier/testing/internal/registry"
@@ -32,13 +33,19 @@ type resource struct {
 // newResources returns the served versions of a type by their names.
 func newResources(t registry.Type, definition *apiextensionsv1.CustomResourceDefinition) map[string]*resource {
 	resources := make(map[string]*resource, len(t.Versions))
+	reset := func(subresource string) map[fieldpath.APIVersion]*fieldpath.Set {
+		if subresource == scaleSubresource {
+			return nil
+		}
+		return registry.ResetFields(t, subresource)
+	}
 	for _, v := range t.Versions {
 		gvk := t.Kind.WithVersion(v.Name)
 		resources[v.Name] = &resource{
 			Strategy: v.Strategy, kind: t, gvk: gvk, stored: t.Kind.WithVersion(t.Versions[0].Name),
 			resource: schema.GroupResource{Group: t.Kind.Group, Resource: t.Resource},
 			goType:   reflect.TypeOf(v.New()), definition: definition,
-			fields: fieldmanager.New(gvk, v.Converter, v.New),
+			fields: fieldmanager.New(gvk, v.Converter, v.New, reset),
 		}
 	}
 	return resources

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage/names"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/espalier-dev/espalier/testing/internal/registry"
 )
@@ -28,6 +29,7 @@ var (
 	_ rest.RESTUpdateStrategy              = strategy{}
 	_ rest.RESTGracefulDeleteStrategy      = strategy{}
 	_ rest.GarbageCollectionDeleteStrategy = strategy{}
+	_ rest.ResetFieldsStrategy             = strategy{}
 )
 
 func newStrategy(k kind, subresource string, generator names.NameGenerator) strategy {
@@ -39,6 +41,13 @@ func newStrategy(k kind, subresource string, generator names.NameGenerator) stra
 
 // NamespaceScoped implements [rest.RESTCreateStrategy].
 func (s strategy) NamespaceScoped() bool { return s.kind.Scope == registry.Namespaced }
+
+// GetResetFields implements [rest.ResetFieldsStrategy].
+func (s strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	t := s.kind.Type
+	t.Versions = s.kind.versions
+	return registry.ResetFields(t, s.subresource)
+}
 
 // PrepareForCreate implements [rest.RESTCreateStrategy].
 func (s strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {

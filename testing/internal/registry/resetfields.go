@@ -1,35 +1,29 @@
-package server
+package registry
 
 import (
 	"reflect"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apiserver/pkg/registry/rest"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-var _ rest.ResetFieldsStrategy = strategy{}
-
-// GetResetFields implements [rest.ResetFieldsStrategy]: what a request cannot write gets no field manager.
-func (s strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+// ResetFields returns, by version, the fields of a kind that a request cannot write, if its status is a subresource.
+// They get no field manager. The subresource is "" or "status".
+func ResetFields(t Type, subresource string) map[fieldpath.APIVersion]*fieldpath.Set {
 	sets := map[fieldpath.APIVersion]*fieldpath.Set{}
-	if !s.rules.HasStatus() {
-		return sets
-	}
-	for _, v := range s.kind.versions {
-		version := fieldpath.APIVersion(schema.GroupVersion{Group: s.kind.Kind.Group, Version: v.Name}.String())
-		if s.subresource == "" {
-			sets[version] = fieldpath.NewSet(fieldpath.MakePathOrDie("status"))
-			if s.kind.Kind == signingRequest {
-				sets[version].Insert(fieldpath.MakePathOrDie("spec"))
-			}
+	for _, v := range t.Versions {
+		if !v.HasStatus() {
 			continue
 		}
-		sets[version] = fieldpath.NewSet(metadataOfStatus[s.kind.Kind]...)
-		for _, name := range contents(reflect.TypeOf(v.New()).Elem()) {
-			sets[version].Insert(fieldpath.MakePathOrDie(name))
+		set := fieldpath.NewSet(fieldpath.MakePathOrDie("status"))
+		switch {
+		case subresource != "":
+			set = fieldpath.NewSet(beyondStatus(t.Kind, v)...)
+		case t.Kind == signingRequest:
+			set.Insert(fieldpath.MakePathOrDie("spec"))
 		}
+		sets[fieldpath.APIVersion(schema.GroupVersion{Group: t.Kind.Group, Version: v.Name}.String())] = set
 	}
 	return sets
 }
@@ -52,14 +46,18 @@ var metadataOfStatus = map[schema.GroupKind][]fieldpath.Path{
 	{Group: "flowcontrol.apiserver.k8s.io", Kind: "PriorityLevelConfiguration"}: {fieldpath.MakePathOrDie("metadata")},
 }
 
-// contents returns the names in JSON of the fields of a kind, without type, metadata and status.
-func contents(t reflect.Type) []string {
-	var names []string
+// beyondStatus returns the fields of a kind that a request to its status cannot write.
+func beyondStatus(kind schema.GroupKind, v Version) []fieldpath.Path {
+	if _, ok := v.Strategy.(builtInStrategy); !ok {
+		return []fieldpath.Path{fieldpath.MakePathOrDie("metadata"), fieldpath.MakePathOrDie("spec")}
+	}
+	paths := metadataOfStatus[kind]
+	t := reflect.TypeOf(v.New()).Elem()
 	for i := range t.NumField() {
 		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
 		if name != "" && name != "metadata" && name != "status" {
-			names = append(names, name)
+			paths = append(paths, fieldpath.MakePathOrDie(name))
 		}
 	}
-	return names
+	return paths
 }
