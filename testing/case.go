@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/reconcilers"
+	"github.com/espalier-dev/espalier/testing/internal/run"
 	"github.com/espalier-dev/espalier/testing/internal/words"
 )
 
@@ -26,7 +27,7 @@ type caseRun struct {
 	// lacksError says that an expected error was not returned.
 	lacksError bool
 	// clock is the time of a faithful row.
-	clock *clock
+	clock *run.Clock
 }
 
 // begin prepares a case. Call end when it is over.
@@ -41,7 +42,7 @@ func begin(
 	origin := given.complete(tc)
 	given.mustBeValid(t)
 	given.reset()
-	r := &caseRun{ctx: newContext(t, *given.now, scheme), report: &words.Report{Origin: origin}}
+	r := &caseRun{ctx: run.NewContext(t, *given.now, scheme), report: &words.Report{Origin: origin}}
 	for _, with := range contexts {
 		r.ctx = with(r.ctx)
 	}
@@ -51,7 +52,7 @@ func begin(
 	}
 	row := tc.row()
 	row.mustBeValid(t)
-	r.clock = &clock{at: *row.now, virtual: row.virtual}
+	r.clock = run.NewClock(*row.now, row.virtual)
 	if row.cleanUp != nil {
 		r.cleanUp = func() error { return row.cleanUp(t, r.ctx) }
 	}
@@ -59,7 +60,7 @@ func begin(
 	for _, c := range r.all() {
 		c.report = r.report
 		c.how.Faithful = row.faithful && c.WithClientBuilder == nil
-		c.how.Reconciled, c.how.Now = -1, r.clock.now
+		c.how.Reconciled, c.how.Now = -1, r.clock.Now
 		c.useFake()
 	}
 	r.chooseServers(t, row)

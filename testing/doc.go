@@ -50,7 +50,7 @@
 // # How a row runs
 //
 //   - The table (tables.go, subreconciler.go, reconciler.go, webhook.go, setup.go) runs each row as a subtest. In
-//     case.go, begin makes its context (context.go), calls Prepare, and copies the fields of the row into an
+//     case.go, begin makes its context, calls Prepare, and copies the fields of the row into an
 //     [ExpectConfig].
 //   - config.go makes the config of the row: clients of an API server with the given objects, discovery, a tracker and
 //     two recorders (events.go). The API server is started by internal/run: the fake client of controller-runtime, a

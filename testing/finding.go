@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/testing/internal/replay"
+	"github.com/espalier-dev/espalier/testing/internal/run"
 	"github.com/espalier-dev/espalier/testing/internal/words"
 )
 
@@ -25,7 +26,7 @@ func (r *replayed) fail(t *testing.T, ctx context.Context, findings []replay.Fin
 	}
 	first, others, paste := findings[0], findings[1:], ""
 	if r.row.fault.isZero() {
-		shrinking, cancel := beforeDeadline(ctx)
+		shrinking, cancel := run.BeforeDeadline(ctx)
 		defer cancel()
 		var kept []shrunk
 		kept, first = replay.Shrink(shrinking, r.shrinkable(), func(some []shrunk) (replay.Program, error) {

@@ -16,6 +16,7 @@ import (
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/testing/internal/recording"
 	"github.com/espalier-dev/espalier/testing/internal/replay"
+	"github.com/espalier-dev/espalier/testing/internal/run"
 	"github.com/espalier-dev/espalier/testing/internal/words"
 )
 
@@ -64,15 +65,15 @@ type begun struct {
 // runAndReplay runs a case, and its replays if it is a faithful one and passes. They start from the case as it was
 // given, before Prepare.
 func runAndReplay[Case any, P caseOf[Case]](
-	t *testing.T, tc P, run func(t *testing.T) writes, replays func(given P) *replayed,
+	t *testing.T, tc P, once func(t *testing.T) writes, replays func(given P) *replayed,
 ) {
 	t.Helper()
 	given := new(Case)
 	*given = *tc
 	var own writes
-	inVirtualTime(t, tc.row().virtual, func(t *testing.T) {
+	run.InVirtualTime(t, tc.row().virtual, func(t *testing.T) {
 		t.Helper()
-		own = run(t)
+		own = once(t)
 	})
 	if row := tc.row(); row.faithful && !t.Failed() {
 		P(given).row().origin = row.origin
@@ -154,7 +155,7 @@ func (r *replayed) run(t *testing.T) {
 		t.Logf("not replayed: %s", r.not)
 		return
 	}
-	ctx, cancel := withDeadlineOf(t, logr.NewContext(context.Background(), logr.Discard()))
+	ctx, cancel := run.WithDeadlineOf(t, logr.NewContext(context.Background(), logr.Discard()))
 	defer cancel()
 	program, err := r.program(t, *r.expect)
 	if err != nil {
@@ -172,7 +173,7 @@ func (r *replayed) run(t *testing.T) {
 func (r *replayed) explore(t *testing.T, ctx context.Context, program replay.Program, options replay.Options) {
 	t.Helper()
 	began := time.Now()
-	exploring, cancel := beforeDeadline(ctx)
+	exploring, cancel := run.BeforeDeadline(ctx)
 	defer cancel()
 	report, err := replay.Explore(exploring, program, options)
 	switch {

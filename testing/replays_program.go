@@ -53,15 +53,15 @@ func (r *replayed) program(t *testing.T, own ExpectConfig) (replay.Program, erro
 }
 
 // inBubble calls a run in a bubble of its own: all begin at the same time.
-func (r *replayed) inBubble(run func()) {
+func (r *replayed) inBubble(attempt func()) {
 	outer := r.t
 	outer.Helper()
 	defer func() { r.t = outer }()
-	inVirtualTime(outer, true, func(t *testing.T) {
+	run.InVirtualTime(outer, true, func(t *testing.T) {
 		t.Helper()
 		defer words.FailOnPanic(t)
 		r.t = t
-		run()
+		attempt()
 	})
 }
 
@@ -112,7 +112,7 @@ func (r *replayed) start(_ context.Context, w *replay.World) (replay.Instance, e
 	return func(ctx context.Context) (reconcile.Result, error) {
 		current.pass(w.Now(), r.row.virtual)
 		ctx = context.WithValue(ctx, outsideKey{}, outside{w, &r.outside})
-		result, err := reconciler.Reconcile(merged{Context: ctx, first: ctx, second: prepared}, r.request)
+		result, err := reconciler.Reconcile(run.Merged(ctx, prepared), r.request)
 		if !r.row.until.rest {
 			r.noteFirst(current)
 		}

@@ -48,7 +48,7 @@ func (r *caseRun) requests(
 	var pace replay.Rest
 	for range requestsToRest {
 		before := r.revision()
-		result, err = make(at(ctx, r.clock.now()))
+		result, err = make(run.At(ctx, r.clock.Now()))
 		if err != nil && endsByError && !isHandled(err) {
 			return result, err, nil
 		}
@@ -59,7 +59,7 @@ func (r *caseRun) requests(
 		if rest {
 			return result, err, nil
 		}
-		r.clock.pass(delay)
+		r.clock.Pass(delay)
 	}
 	return result, err, fmt.Errorf("there is no rest after %d requests", requestsToRest)
 }

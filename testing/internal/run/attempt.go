@@ -1,8 +1,8 @@
-// Package run makes what code under test gets for one attempt: clients of one API server with the given objects, a
-// tracker and recorders, all of which record. The server is controller-runtime's fake client, a store in memory, that
-// store compared with a real server, or a real server. What is given can be checked first. The package knows neither
-// rows nor expectations nor faults. Package testing calls it for each config of a row, and for each instance in a
-// replay.
+// Package run makes what code under test gets for one attempt: a context with the time and a logger, clients of one API
+// server with the given objects, a tracker and recorders, all of which record. The server is controller-runtime's fake
+// client, a store in memory, that store compared with a real server, or a real server. What is given can be checked
+// first. The package knows neither rows nor expectations nor faults. Package testing calls it for each config of a row,
+// and for each instance in a replay.
 package run
 
 import (

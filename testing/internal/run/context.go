@@ -1,4 +1,4 @@
-package testing
+package run
 
 import (
 	"context"
@@ -12,18 +12,18 @@ import (
 	rtime "github.com/espalier-dev/espalier/time"
 )
 
-// newContext returns the context of a case: it has the time, a logger that writes to the test, and the test's deadline.
+// NewContext returns the context of a case: it has the time, a logger that writes to the test, and the test's deadline.
 // It ends with the test.
-func newContext(t *testing.T, now time.Time, scheme *runtime.Scheme) context.Context {
+func NewContext(t *testing.T, now time.Time, scheme *runtime.Scheme) context.Context {
 	ctx := rtime.StashNow(context.Background(), now)
 	ctx = logr.NewContext(ctx, newLogger(t, scheme))
-	ctx, cancel := withDeadlineOf(t, ctx)
+	ctx, cancel := WithDeadlineOf(t, ctx)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// withDeadlineOf returns a context that has the deadline of a test, if there is one.
-func withDeadlineOf(t *testing.T, ctx context.Context) (context.Context, context.CancelFunc) {
+// WithDeadlineOf returns a context that has the deadline of a test, if there is one.
+func WithDeadlineOf(t *testing.T, ctx context.Context) (context.Context, context.CancelFunc) {
 	if deadline, ok := deadlineOf(t); ok {
 		return context.WithDeadline(ctx, deadline)
 	}
@@ -37,8 +37,8 @@ func deadlineOf(t *testing.T) (deadline time.Time, ok bool) {
 	return t.Deadline()
 }
 
-// inVirtualTime runs a row in a bubble of testing/synctest if it is to run in virtual time, else as it is.
-func inVirtualTime(t *testing.T, virtual bool, run func(t *testing.T)) {
+// InVirtualTime runs a row in a bubble of testing/synctest if it is to run in virtual time, else as it is.
+func InVirtualTime(t *testing.T, virtual bool, run func(t *testing.T)) {
 	t.Helper()
 	if !virtual {
 		run(t)
@@ -55,6 +55,11 @@ func inVirtualTime(t *testing.T, virtual bool, run func(t *testing.T)) {
 	}
 }
 
+// Merged returns ctx with the values of others: its own, then theirs.
+func Merged(ctx, others context.Context) context.Context {
+	return merged{Context: ctx, first: ctx, second: others}
+}
+
 // merged is a context with the values of two others: those of first, then those of second.
 type merged struct {
 	context.Context
@@ -69,14 +74,14 @@ func (m merged) Value(key any) any {
 	return m.second.Value(key)
 }
 
-// at returns ctx with another time.
-func at(ctx context.Context, now time.Time) context.Context {
+// At returns ctx with another time.
+func At(ctx context.Context, now time.Time) context.Context {
 	return merged{Context: ctx, first: rtime.StashNow(context.Background(), now), second: ctx}
 }
 
-// beforeDeadline returns a context that ends a quarter of the time that is left, and at most ten seconds, before ctx
+// BeforeDeadline returns a context that ends a quarter of the time that is left, and at most ten seconds, before ctx
 // does: there is time to report what was found.
-func beforeDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
+func BeforeDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok {
 		return context.WithCancel(ctx)
@@ -84,17 +89,20 @@ func beforeDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithDeadline(ctx, deadline.Add(-min(time.Until(deadline)/4, 10*time.Second)))
 }
 
-// clock is the time of a row.
-type clock struct {
-	at time.Time
-	// virtual says that the time of the process passes too, at once.
+// Clock is the time of a row.
+type Clock struct {
+	at      time.Time
 	virtual bool
 }
 
-func (c *clock) now() time.Time { return c.at }
+// NewClock returns a clock that begins at a time. If it is virtual, the time of the process passes too, at once.
+func NewClock(at time.Time, virtual bool) *Clock { return &Clock{at, virtual} }
 
-// pass lets time pass.
-func (c *clock) pass(delay time.Duration) {
+// Now returns the time of the row.
+func (c *Clock) Now() time.Time { return c.at }
+
+// Pass lets time pass.
+func (c *Clock) Pass(delay time.Duration) {
 	c.at = c.at.Add(max(delay, 0))
 	if c.virtual {
 		time.Sleep(delay)
