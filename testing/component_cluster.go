@@ -14,16 +14,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/testing/internal/objects"
 	"github.com/espalier-dev/espalier/testing/internal/run"
 )
 
 // cluster is the cluster in memory of a roll-out.
 type cluster[Type client.Object] struct {
+	run.Attempt
 	rollout Rollout[Type]
-	expect  *ExpectConfig
-	config  reconcilers.Config
 	// unrecorded makes the calls of the config's client, and records nothing.
 	unrecorded client.Client
 	// key is the key of the resource. Given are the keys of the objects that were given beside it, and implied those of
@@ -42,26 +40,26 @@ func (r Rollout[Type]) newCluster(t testing.TB, resource Type, given []client.Ob
 	if resource.GetUID() == "" {
 		resource.SetUID(uidOf(c.key.Kind, resource))
 	}
-	c.expect = &ExpectConfig{
+	c.Attempt = run.Given{
 		Scheme:            r.Scheme,
 		GivenObjects:      append(slices.Clone(given), resource),
 		GivenAPIResources: r.GivenAPIResources,
-		UseFake:           true,
-		how:               run.How{Now: func() time.Time { return r.Now }},
-	}
-	c.config = c.expect.Config()
+		How: run.How{
+			Faithful: true, Uncached: true, Reconciled: -1, Now: func() time.Time { return r.Now },
+		},
+	}.Start()
+	c.unrecorded = c.Client.Client
 	for _, obj := range given {
 		c.given = append(c.given, c.keyOf(objects.Copy(obj)))
 	}
-	if problems := c.expect.made().Problems; len(problems) > 0 {
-		fatal(t, errors.New(strings.Join(problems, "\n")))
+	if len(c.Problems) > 0 {
+		fatal(t, errors.New(strings.Join(c.Problems, "\n")))
 	}
-	for _, obj := range c.expect.made().Store.Objects() {
+	for _, obj := range c.Store.Objects() {
 		if key := c.keyOf(obj); key != c.key && !slices.Contains(c.given, key) {
 			c.implied = append(c.implied, key)
 		}
 	}
-	c.unrecorded = c.expect.made().Client.Client
 	return c
 }
 
@@ -75,13 +73,7 @@ func (c *cluster[Type]) keyOf(obj client.Object) objects.Key {
 }
 
 // writes returns the writes that were made.
-func (c *cluster[Type]) writes() []string { return c.expect.made().Journal.Comparable(nil) }
-
-func (c *cluster[Type]) release(t testing.TB) {
-	if err := c.expect.Release(context.Background()); err != nil {
-		fatal(t, fmt.Errorf("error during clean up: %w", err))
-	}
-}
+func (c *cluster[Type]) writes() []string { return c.Journal.Comparable(nil) }
 
 // resource returns the resource as it is stored.
 func (c *cluster[Type]) resource() (Type, error) {
@@ -94,7 +86,7 @@ func (c *cluster[Type]) resource() (Type, error) {
 // namespace and name.
 func (c *cluster[Type]) objects(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	var keys []objects.Key
-	for _, obj := range c.expect.made().Store.Objects() {
+	for _, obj := range c.Store.Objects() {
 		if key := c.keyOf(obj); key != c.key && !slices.Contains(c.implied, key) {
 			keys = append(keys, key)
 		}

@@ -2,6 +2,7 @@ package check
 
 import (
 	"reflect"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -124,4 +125,40 @@ func InTypeOf(expected, observed client.Object) client.Object {
 		return observed
 	}
 	return typed
+}
+
+// DropEmptyStructs removes the members of a sent object that stand for structs with zero values. Code that does not
+// make its configuration of a Go type does not have them. A pointer to an empty struct stays: it is something that is
+// set.
+func DropEmptyStructs(obj client.Object, members map[string]any) {
+	dropEmptyStructs(reflect.ValueOf(obj), members)
+}
+
+func dropEmptyStructs(v reflect.Value, value any) {
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if !v.IsNil() {
+			dropEmptyStructs(v.Elem(), value)
+		}
+	case reflect.Slice:
+		if list, ok := value.([]any); ok && len(list) == v.Len() {
+			for i := range list {
+				dropEmptyStructs(v.Index(i), list[i])
+			}
+		}
+	case reflect.Struct:
+		members, ok := value.(map[string]any)
+		for i := 0; ok && i < v.NumField(); i++ {
+			field := v.Type().Field(i)
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			switch {
+			case field.Anonymous && name == "":
+				dropEmptyStructs(v.Field(i), members)
+			case v.Field(i).Kind() == reflect.Struct && v.Field(i).IsZero():
+				delete(members, name)
+			default:
+				dropEmptyStructs(v.Field(i), members[name])
+			}
+		}
+	}
 }
