@@ -50,11 +50,10 @@
 // # How a row runs
 //
 //   - The table (tables.go, subreconciler.go, reconciler.go, webhook.go, setup.go) runs each row as a subtest. In
-//     case.go, begin makes its context, calls Prepare, and copies the fields of the row into an
-//     [ExpectConfig].
-//   - config.go makes the config of the row: clients of an API server with the given objects, discovery, a tracker and
-//     two recorders (events.go). The API server is started by internal/run: the fake client of controller-runtime, a
-//     store of internal/store, or a real one. A set-up has internal/fakemanager on top.
+//     case.go, begin makes its context, calls Prepare, and makes an [ExpectConfig] of what all tables have (row.go).
+//   - config.go gives it to internal/run, which makes the config of the row: clients of an API server with the given
+//     objects, discovery, a tracker and two recorders, all of internal/recording. The API server is the fake client of
+//     controller-runtime, a store of internal/store, or a real one. A set-up has internal/fakemanager on top.
 //   - The factory returns the code under test, which validates itself, if it can. It is called once for each instance:
 //     once in a row that is not replayed.
 //   - Each call passes through internal/recording/client.go: a write is recorded, the reactors (reactors.go) may make

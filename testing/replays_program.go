@@ -24,10 +24,10 @@ func (r *replayed) program(t *testing.T, own ExpectConfig) (replay.Program, erro
 	clusters := map[string]replay.Cluster{}
 	var problems []string
 	add := func(name string, c ExpectConfig) {
-		s, hidden, wrong := c.given().NewStore()
+		given := c.given()
+		s, hidden, wrong := given.NewStore()
 		clusters[name] = replay.Cluster{
-			Store: s, Hidden: hidden,
-			Options: store.ClientOptions{Indexes: indexesOf(c.GivenIndexes, c.Scheme)},
+			Store: s, Hidden: hidden, Options: store.ClientOptions{Indexes: given.Indexes},
 		}
 		problems = append(problems, wrong...)
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/espalier-dev/espalier/testing/internal/recording"
 )
 
-// Given is what a config is given. The fields of the names of those of an ExpectConfig are these.
+// Given is what a config is given. A field with the name of one of an ExpectConfig has its value.
 type Given struct {
 	Scheme                 *runtime.Scheme
 	StatusSubResourceTypes []client.Object
