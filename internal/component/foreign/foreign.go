@@ -68,8 +68,8 @@
 //   - a controller puts it into every namespace: the ServiceAccount default, and the ConfigMap kube-root-ca.crt,
 //   - its type never counts: events, leases, Endpoints and EndpointSlices.
 //
-// What the programs of the component create without an owner reference counts, such as a Secret with a generated
-// certificate. So do the claims of a StatefulSet that keeps them, as it does by default: their data would be lost. So a
+// An object that the programs of the component create without an owner reference counts, such as a Secret with a
+// generated certificate. So do the claims of a StatefulSet that keeps them, as it does by default: their data would be lost. So a
 // namespace is looked at when all other objects of the component are gone that are in it. Its programs then create no
 // more, and nothing that others have in it needs them.
 //
