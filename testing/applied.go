@@ -3,16 +3,16 @@ package testing
 import (
 	"encoding/json"
 	"errors"
-	"reflect"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/internal/gotype"
+	"github.com/espalier-dev/espalier/testing/internal/check"
 	"github.com/espalier-dev/espalier/testing/internal/literal"
 	"github.com/espalier-dev/espalier/testing/internal/objects"
+	"github.com/espalier-dev/espalier/testing/internal/words"
 )
 
 // Applied is an apply configuration with the content of a typed object, for an [ApplyRef]. Its kind is the one that the
@@ -55,53 +55,22 @@ func (a applied) MarshalJSON() ([]byte, error) {
 		return nil, err
 	}
 	if a.sparse {
-		members := sent(ref.ApplyConfiguration)
-		dropEmptyStructs(reflect.ValueOf(a.object), members)
+		members := check.Sent(ref.ApplyConfiguration)
+		check.DropEmptyStructs(a.object, members)
 		return json.Marshal(members)
 	}
 	return json.Marshal(ref.ApplyConfiguration)
 }
 
-// dropEmptyStructs removes the members that stand for structs with zero values. Code that does not make its
-// configuration of a Go type does not have them. A pointer to an empty struct stays: it is something that is set.
-func dropEmptyStructs(v reflect.Value, value any) {
-	switch v.Kind() {
-	case reflect.Pointer, reflect.Interface:
-		if !v.IsNil() {
-			dropEmptyStructs(v.Elem(), value)
-		}
-	case reflect.Slice:
-		if list, ok := value.([]any); ok && len(list) == v.Len() {
-			for i := range list {
-				dropEmptyStructs(v.Index(i), list[i])
-			}
-		}
-	case reflect.Struct:
-		members, ok := value.(map[string]any)
-		for i := 0; ok && i < v.NumField(); i++ {
-			field := v.Type().Field(i)
-			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-			switch {
-			case field.Anonymous && name == "":
-				dropEmptyStructs(v.Field(i), members)
-			case v.Field(i).Kind() == reflect.Struct && v.Field(i).IsZero():
-				delete(members, name)
-			default:
-				dropEmptyStructs(v.Field(i), members[name])
-			}
-		}
-	}
-}
-
 // like returns the configuration in the form that an observed one has: with empty structs, or without them.
 func (a applied) like(observed runtime.ApplyConfiguration) applied {
-	a.sparse = !equality.Semantic.DeepEqual(sent(a), sent(observed))
+	a.sparse = !equality.Semantic.DeepEqual(check.Sent(a), check.Sent(observed))
 	return a
 }
 
 // Expression implements [literal.Expresser].
 func (a applied) Expression() literal.Call {
-	return literal.Call{Package: harnessPackage, Func: "Applied", Args: []any{a.object}}
+	return literal.Call{Package: words.Harness, Func: "Applied", Args: []any{a.object}}
 }
 
 // ref returns the expectation that the object is applied.

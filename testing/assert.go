@@ -2,19 +2,16 @@ package testing
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
 	"testing"
 
-	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-dev/espalier/testing/internal/check"
 	"github.com/espalier-dev/espalier/testing/internal/objects"
+	"github.com/espalier-dev/espalier/testing/internal/words"
 )
 
 // AssertExpectations fails the test for each difference from the expectations: calls to the client, events, tracks, and
@@ -34,8 +31,8 @@ func (c *ExpectConfig) AssertClientExpectations(t *testing.T) {
 	if t != nil {
 		t.Helper()
 	}
-	for _, problem := range c.made().problems {
-		c.errorf(t, "%s%s", problem, c.suffix())
+	for _, problem := range c.made().Problems {
+		c.errorf(t, "%s%s", problem, c.page().Suffix())
 	}
 	c.AssertClientApplyExpectations(t)
 	c.AssertClientCreateExpectations(t)
@@ -53,7 +50,7 @@ func (c *ExpectConfig) AssertClientApplyExpectations(t *testing.T) {
 	if t != nil {
 		t.Helper()
 	}
-	c.assertApplies(t, "ExpectApplies", "Apply", c.ExpectApplies, c.made().client.ApplyActions)
+	c.assertApplies(t, "ExpectApplies", "Apply", c.ExpectApplies, c.made().Client.ApplyActions)
 }
 
 // AssertClientCreateExpectations asserts ExpectCreates.
@@ -61,7 +58,7 @@ func (c *ExpectConfig) AssertClientCreateExpectations(t *testing.T) {
 	if t != nil {
 		t.Helper()
 	}
-	actions := c.made().client.CreateActions
+	actions := c.made().Client.CreateActions
 	assertObjects(c, t, "ExpectCreates", "Create", c.ExpectCreates, actions, Differ.ResourceCreate, objectLiterals)
 }
 
@@ -70,7 +67,7 @@ func (c *ExpectConfig) AssertClientUpdateExpectations(t *testing.T) {
 	if t != nil {
 		t.Helper()
 	}
-	actions := c.made().client.UpdateActions
+	actions := c.made().Client.UpdateActions
 	assertObjects(c, t, "ExpectUpdates", "Update", c.ExpectUpdates, actions, Differ.ResourceUpdate, objectLiterals)
 }
 
@@ -79,7 +76,7 @@ func (c *ExpectConfig) AssertClientPatchExpectations(t *testing.T) {
 	if t != nil {
 		t.Helper()
 	}
-	c.assertPatches(t, "ExpectPatches", "Patch", c.ExpectPatches, c.made().client.PatchActions)
+	c.assertPatches(t, "ExpectPatches", "Patch", c.ExpectPatches, c.made().Client.PatchActions)
 }
 
 // AssertClientDeleteExpectations asserts ExpectDeletes.
@@ -87,18 +84,18 @@ func (c *ExpectConfig) AssertClientDeleteExpectations(t *testing.T) {
 	if t != nil {
 		t.Helper()
 	}
-	expectation[DeleteRef, DeleteAction]{
-		field: "ExpectDeletes", kind: "Delete",
-		name:     func(r DeleteRef) string { return objectText(r.Kind, r.Namespace, r.Name) },
-		observed: DeleteRef.observed, found: NewDeleteRef,
-		diff: func(d Differ, expected, actual DeleteRef) string {
-			if c.faithful {
-				actual = deleteWithoutServerSet(expected, actual)
+	check.Expectation[DeleteRef, DeleteAction]{
+		Field: "ExpectDeletes", Kind: "Delete",
+		Name:     func(r DeleteRef) string { return objects.Text(r.Kind, r.Namespace, r.Name) },
+		Observed: DeleteRef.observed, Found: NewDeleteRef,
+		Diff: func(first *check.First, expected, actual DeleteRef) string {
+			if c.how.Faithful {
+				actual.Preconditions = check.PreconditionsWithoutServerSet(expected.Preconditions, actual.Preconditions)
 			}
-			return d.DeleteRef(expected, actual)
+			return c.differ(first).DeleteRef(expected, actual)
 		},
-		literals: func(action DeleteAction) []DeleteRef { return deleteLiterals(action, c.Server != nil) },
-	}.assert(c, t, c.ExpectDeletes, c.made().client.DeleteActions)
+		Literals: func(action DeleteAction) []DeleteRef { return deleteLiterals(action, c.Server != nil) },
+	}.Assert(c.page(), t, c.ExpectDeletes, c.made().Client.DeleteActions)
 }
 
 // AssertClientDeleteCollectionExpectations asserts ExpectDeleteCollections.
@@ -106,15 +103,15 @@ func (c *ExpectConfig) AssertClientDeleteCollectionExpectations(t *testing.T) {
 	if t != nil {
 		t.Helper()
 	}
-	expectation[DeleteCollectionRef, DeleteCollectionAction]{
-		field: "ExpectDeleteCollections", kind: "DeleteCollection",
-		name:  func(r DeleteCollectionRef) string { return objectText(r.Kind, r.Namespace, "*") },
-		found: NewDeleteCollectionRef,
-		diff:  Differ.DeleteCollectionRef,
-		literals: func(action DeleteCollectionAction) []DeleteCollectionRef {
+	check.Expectation[DeleteCollectionRef, DeleteCollectionAction]{
+		Field: "ExpectDeleteCollections", Kind: "DeleteCollection",
+		Name:  func(r DeleteCollectionRef) string { return objects.Text(r.Kind, r.Namespace, "*") },
+		Found: NewDeleteCollectionRef,
+		Diff:  by(c, Differ.DeleteCollectionRef),
+		Literals: func(action DeleteCollectionAction) []DeleteCollectionRef {
 			return []DeleteCollectionRef{NewDeleteCollectionRef(action).withoutEmptySelectors()}
 		},
-	}.assert(c, t, c.ExpectDeleteCollections, c.made().client.DeleteCollectionActions)
+	}.Assert(c.page(), t, c.ExpectDeleteCollections, c.made().Client.DeleteCollectionActions)
 }
 
 // AssertClientStatusUpdateExpectations asserts ExpectStatusUpdates.
@@ -123,7 +120,7 @@ func (c *ExpectConfig) AssertClientStatusUpdateExpectations(t *testing.T) {
 		t.Helper()
 	}
 	assertObjects(c, t, "ExpectStatusUpdates", "StatusUpdate",
-		c.ExpectStatusUpdates, c.made().client.StatusUpdateActions, Differ.ResourceStatusUpdate, statusLiterals)
+		c.ExpectStatusUpdates, c.made().Client.StatusUpdateActions, Differ.ResourceStatusUpdate, statusLiterals)
 }
 
 // AssertClientStatusPatchExpectations asserts ExpectStatusPatches.
@@ -131,7 +128,7 @@ func (c *ExpectConfig) AssertClientStatusPatchExpectations(t *testing.T) {
 	if t != nil {
 		t.Helper()
 	}
-	c.assertPatches(t, "ExpectStatusPatches", "StatusPatch", c.ExpectStatusPatches, c.made().client.StatusPatchActions)
+	c.assertPatches(t, "ExpectStatusPatches", "StatusPatch", c.ExpectStatusPatches, c.made().Client.StatusPatchActions)
 }
 
 // AssertClientStatusApplyExpectations asserts ExpectStatusApplies.
@@ -139,7 +136,7 @@ func (c *ExpectConfig) AssertClientStatusApplyExpectations(t *testing.T) {
 	if t != nil {
 		t.Helper()
 	}
-	c.assertApplies(t, "ExpectStatusApplies", "StatusApply", c.ExpectStatusApplies, c.made().client.StatusApplyActions)
+	c.assertApplies(t, "ExpectStatusApplies", "StatusApply", c.ExpectStatusApplies, c.made().Client.StatusApplyActions)
 }
 
 // AssertRecorderExpectations asserts ExpectEvents.
@@ -151,14 +148,14 @@ func (c *ExpectConfig) AssertRecorderExpectations(t *testing.T) {
 	for i := range expected {
 		var err error
 		if expected[i], err = expected[i].resolved(c.Scheme); err != nil {
-			c.errorf(t, "ExpectEvents[%d] cannot be compared%s: %s", i, c.suffix(), err)
+			c.errorf(t, "ExpectEvents[%d] cannot be compared%s: %s", i, c.page().Suffix(), err)
 		}
 	}
-	expectation[Event, Event]{
-		field: "ExpectEvents", kind: "Event", name: nameOfEvent,
-		found: func(event Event) Event { return event },
-		diff:  Differ.Event,
-	}.assert(c, t, expected, c.made().events.all())
+	check.Expectation[Event, Event]{
+		Field: "ExpectEvents", Kind: "Event", Name: nameOfEvent,
+		Found: func(event Event) Event { return event },
+		Diff:  by(c, Differ.Event),
+	}.Assert(c.page(), t, expected, eventsOf(c.made().Events))
 }
 
 // AssertTrackerExpectations asserts ExpectTracks.
@@ -170,12 +167,12 @@ func (c *ExpectConfig) AssertTrackerExpectations(t *testing.T) {
 	for i := range expected {
 		expected[i] = expected[i].normalized()
 	}
-	expectation[TrackRequest, TrackRequest]{
-		field: "ExpectTracks", kind: "Track", name: nameOfTrack,
-		found:   func(request TrackRequest) TrackRequest { return request },
-		diff:    Differ.TrackRequest,
-		written: trackLiteral,
-	}.assert(c, t, expected, tracksOf(c.made().tracker))
+	check.Expectation[TrackRequest, TrackRequest]{
+		Field: "ExpectTracks", Kind: "Track", Name: nameOfTrack,
+		Found:   func(request TrackRequest) TrackRequest { return request },
+		Diff:    by(c, Differ.TrackRequest),
+		Written: trackLiteral,
+	}.Assert(c.page(), t, expected, tracksOf(c.made().Tracker))
 }
 
 // AssertOrderExpectations asserts ExpectOrder.
@@ -186,22 +183,13 @@ func (c *ExpectConfig) AssertOrderExpectations(t *testing.T) {
 	if c.ExpectOrder == nil {
 		return
 	}
-	actual := c.made().journal.Comparable(c.ExpectOrder)
-	first := &firstDifference{}
-	diff := gocmp.Diff(c.ExpectOrder, actual, cmpopts.EquateEmpty(), gocmp.Reporter(first))
-	if diff == "" {
-		return
-	}
-	w := c.from().writer()
+	actual := c.made().Journal.Comparable(c.ExpectOrder)
 	if actual == nil {
 		actual = []string{}
 	}
-	c.fail(t, failure{
-		headline: "ExpectOrder differs" + c.suffix(),
-		at:       "line " + first.at, expected: short(first.expected, w), seen: short(first.actual, w),
-		details: fmt.Sprintf("ExpectOrder differs%s %s:\n%s\nTo expect it, set ExpectOrder to:\n%s,",
-			c.suffix(), legend(), ColorizeDiff(diff), w.Of(actual)),
-	}, c.set("ExpectOrder", actual))
+	check.Value[[]string]{Field: "ExpectOrder", Diff: func(first *check.First, expected, actual []string) string {
+		return check.Diff(first, expected, actual, cmpopts.EquateEmpty())
+	}}.Assert(c.page(), t, c.ExpectOrder, actual)
 }
 
 func (c *ExpectConfig) assertApplies(t *testing.T, field, kind string, expected []ApplyRef, actions []ApplyAction) {
@@ -212,40 +200,40 @@ func (c *ExpectConfig) assertApplies(t *testing.T, field, kind string, expected 
 	for i := range resolved {
 		resolved[i] = resolved[i].resolved(c.Scheme)
 	}
-	expectation[ApplyRef, ApplyAction]{
-		field: field, kind: kind,
-		name:     func(r ApplyRef) string { return objectText(r.Kind, r.Namespace, r.Name) },
-		observed: ApplyRef.observed, found: NewApplyRef,
-		diff: func(d Differ, expected, actual ApplyRef) string {
+	check.Expectation[ApplyRef, ApplyAction]{
+		Field: field, Kind: kind,
+		Name:     func(r ApplyRef) string { return objects.Text(r.Kind, r.Namespace, r.Name) },
+		Observed: ApplyRef.observed, Found: NewApplyRef,
+		Diff: func(first *check.First, expected, actual ApplyRef) string {
 			if a, ok := expected.ApplyConfiguration.(applied); ok {
 				expected.ApplyConfiguration = a.like(actual.ApplyConfiguration)
 			}
-			if c.faithful {
-				actual.ApplyConfiguration = appliedWithoutServerSet(
+			if c.how.Faithful {
+				actual.ApplyConfiguration = check.AppliedWithoutServerSet(
 					expected.ApplyConfiguration, actual.ApplyConfiguration)
 			}
-			return d.ApplyRef(expected, actual)
+			return c.differ(first).ApplyRef(expected, actual)
 		},
-		literals: func(action ApplyAction) []ApplyRef { return applyLiterals(action, c.Scheme) },
-	}.assert(c, t, resolved, actions)
+		Literals: func(action ApplyAction) []ApplyRef { return applyLiterals(action, c.Scheme) },
+	}.Assert(c.page(), t, resolved, actions)
 }
 
 func (c *ExpectConfig) assertPatches(t *testing.T, field, kind string, expected []PatchRef, actions []PatchAction) {
 	if t != nil {
 		t.Helper()
 	}
-	expectation[PatchRef, PatchAction]{
-		field: field, kind: kind,
-		name:     func(r PatchRef) string { return objectText(r.Kind, r.Namespace, r.Name) },
-		observed: PatchRef.observed, found: NewPatchRef,
-		diff: func(d Differ, expected, actual PatchRef) string {
-			if c.faithful {
-				actual = patchWithoutServerSet(expected, actual)
+	check.Expectation[PatchRef, PatchAction]{
+		Field: field, Kind: kind,
+		Name:     func(r PatchRef) string { return objects.Text(r.Kind, r.Namespace, r.Name) },
+		Observed: PatchRef.observed, Found: NewPatchRef,
+		Diff: func(first *check.First, expected, actual PatchRef) string {
+			if c.how.Faithful {
+				actual = actual.withoutServerSet(expected)
 			}
-			return d.PatchRef(expected, actual)
+			return c.differ(first).PatchRef(expected, actual)
 		},
-		literals: patchLiterals,
-	}.assert(c, t, expected, actions)
+		Literals: patchLiterals,
+	}.Assert(c.page(), t, expected, actions)
 }
 
 // assertObjects asserts objects that are created or updated.
@@ -257,56 +245,36 @@ func assertObjects[A CreateAction](
 	if t != nil {
 		t.Helper()
 	}
-	compare := diff
+	compare := by(c, diff)
 	switch {
 	case c.Server != nil:
-		diff = func(d Differ, expected, actual client.Object) string {
+		compare = func(first *check.First, expected, actual client.Object) string {
 			expected = objects.Copy(expected)
-			withServerFields(expected, actual)
-			return compare(d, expected, actual)
+			check.WithServerFields(expected, actual)
+			return diff(c.differ(first), expected, actual)
 		}
-	case c.faithful:
-		diff = func(d Differ, expected, actual client.Object) string {
-			return compare(d, expected, withoutServerSet(expected, actual))
+	case c.how.Faithful:
+		compare = func(first *check.First, expected, actual client.Object) string {
+			return diff(c.differ(first), expected, check.WithoutServerSet(expected, actual))
 		}
 	}
-	expectation[client.Object, A]{
-		field: field, kind: kind,
-		name:  func(obj client.Object) string { return nameOfObject(obj, c.Scheme) },
-		found: func(action A) client.Object { return asInventory(action.GetObject().(client.Object)) },
-		observed: func(expected client.Object, action A) client.Object {
-			return inTypeOf(expected, action.GetObject().(client.Object))
+	check.Expectation[client.Object, A]{
+		Field: field, Kind: kind,
+		Name:  func(obj client.Object) string { return objects.NameOf(obj, c.Scheme) },
+		Found: func(action A) client.Object { return asInventory(action.GetObject().(client.Object)) },
+		Observed: func(expected client.Object, action A) client.Object {
+			if _, ok := expected.(*Inventory); ok {
+				return asInventory(action.GetObject().(client.Object))
+			}
+			return check.InTypeOf(expected, action.GetObject().(client.Object))
 		},
-		diff: diff,
-		literals: func(action A) []client.Object {
+		Diff: compare,
+		Literals: func(action A) []client.Object {
 			return c.asWritten(literals(action.GetObject().(client.Object), c.Scheme))
 		},
-		options:     func(i int, action A) string { return optionsOf(expected[i]).diff(action) },
-		withOptions: func(value any, action A) any { return withOptionsOf(value, action) },
-	}.assert(c, t, objects.CopyAll(expected), actions)
-}
-
-// asWritten returns literals with the shortest one first: without what only a faithful server sets.
-func (c *ExpectConfig) asWritten(literals []client.Object) []client.Object {
-	if _, kept := literals[0].(*Inventory); !c.faithful || kept {
-		return literals
-	}
-	return append([]client.Object{withoutAnyServerSet(literals[0])}, literals...)
-}
-
-func (c *ExpectConfig) differ() Differ {
-	if c.Differ != nil {
-		return c.Differ
-	}
-	return DefaultDiffer
-}
-
-// suffix names the config in a message.
-func (c *ExpectConfig) suffix() string {
-	if c.Name == "" || c.Name == "default" {
-		return ""
-	}
-	return fmt.Sprintf(" for config %q", c.Name)
+		Options:     func(i int, action A) string { return optionsOf(expected[i]).diff(action) },
+		WithOptions: func(value any, action A) any { return withOptionsOf(value, action) },
+	}.Assert(c.page(), t, objects.CopyAll(expected), actions)
 }
 
 // errorf remembers a failure and fails the test, if there is one.
@@ -314,40 +282,17 @@ func (c *ExpectConfig) errorf(t *testing.T, format string, args ...any) {
 	if t != nil {
 		t.Helper()
 	}
-	c.fail(t, failure{headline: fmt.Sprintf(format, args...)}, nil)
+	c.page().Add(t, words.Failure{Headline: fmt.Sprintf(format, args...)}, nil)
 }
 
-// sentPart returns the part of a created or updated object that is compared by default.
-func sentPart(obj client.Object, scheme *runtime.Scheme) client.Object {
-	obj = objects.Copy(obj)
-	if kept, ok := obj.(*Inventory); ok {
-		return kept.pastable()
+// assert asserts the expectations of all configs, and fails the test for all that was reported.
+func (r *caseRun) assert(t *testing.T) {
+	t.Helper()
+	for _, c := range r.all() {
+		c.AssertExpectations(t)
 	}
-	obj.SetResourceVersion("")
-	obj.SetCreationTimestamp(metav1.Time{})
-	obj.SetManagedFields(nil)
-	if _, isUnstructured := obj.(runtime.Unstructured); isUnstructured {
-		return obj
+	if t.Failed() || r.report.HasFailures() {
+		r.report.Notes = r.explanations()
 	}
-	if _, _, err := scheme.ObjectKinds(obj); err == nil {
-		obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
-	}
-	return obj
-}
-
-// inTypeOf converts an unstructured object to the Go type of expected, so that a table need not know in which form code
-// sends an object. An object with content that the Go type has no field for stays as it is, and differs.
-func inTypeOf(expected, observed client.Object) client.Object {
-	if _, ok := expected.(*Inventory); ok {
-		return asInventory(observed)
-	}
-	u, ok := observed.(*unstructured.Unstructured)
-	if _, alike := expected.(runtime.Unstructured); !ok || alike || reflect.TypeOf(expected).Kind() != reflect.Pointer {
-		return observed
-	}
-	typed, ok := reflect.New(reflect.TypeOf(expected).Elem()).Interface().(client.Object)
-	if !ok || runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(u.Object, typed, true) != nil {
-		return observed
-	}
-	return typed
+	r.report.Fail(t)
 }

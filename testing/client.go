@@ -1,14 +1,13 @@
 package testing
 
 import (
-	"context"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgotesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/testing/internal/recording"
+	"github.com/espalier-dev/espalier/testing/internal/run"
 )
 
 // TestClient is a client that can be prepared while a test runs. The Client of a config made by the harness is one.
@@ -30,21 +29,7 @@ var _ TestClient = (*recording.Client)(nil)
 // if it is nil they are created through inner. The recorded actions are in exported fields of the result, such as
 // CreateActions and StatusPatchActions.
 func NewFakeClientWrapper(inner client.Client, tracker clientgotesting.ObjectTracker) *recording.Client {
-	return recording.NewClient(inner, recording.Options{Add: addGiven(inner, tracker)})
-}
-
-func addGiven(inner client.Client, tracker clientgotesting.ObjectTracker) func(client.Object) error {
-	return func(obj client.Object) error {
-		stored, err := given(obj, inner.Scheme())
-		if err != nil {
-			return err
-		}
-		if tracker != nil {
-			return tracker.Add(stored)
-		}
-		stored.SetResourceVersion("")
-		return inner.Create(context.Background(), stored)
-	}
+	return recording.NewClient(inner, recording.Options{Add: run.AddGiven(inner, tracker)})
 }
 
 // Calls to the client, as reactors see them. The resource of an action is the *kind* of the object, such as ConfigMap.

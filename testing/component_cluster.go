@@ -12,33 +12,25 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/testing/internal/objects"
+	"github.com/espalier-dev/espalier/testing/internal/run"
 )
 
 // cluster is the cluster in memory of a roll-out.
 type cluster[Type client.Object] struct {
+	run.Attempt
 	rollout Rollout[Type]
-	expect  *ExpectConfig
-	config  reconcilers.Config
 	// unrecorded makes the calls of the config's client, and records nothing.
 	unrecorded client.Client
 	// key is the key of the resource. Given are the keys of the objects that were given beside it, and implied those of
 	// the namespaces that exist besides.
-	key            objectKey
-	given, implied []objectKey
+	key            objects.Key
+	given, implied []objects.Key
 	// lastWrites are the writes of the last request, completing reports whether Complete changed an object after it.
 	lastWrites []string
 	completing bool
-}
-
-type objectKey struct {
-	schema.GroupVersionKind
-	types.NamespacedName
 }
 
 // newCluster fails the test if what is given cannot be stored.
@@ -48,46 +40,40 @@ func (r Rollout[Type]) newCluster(t testing.TB, resource Type, given []client.Ob
 	if resource.GetUID() == "" {
 		resource.SetUID(uidOf(c.key.Kind, resource))
 	}
-	c.expect = &ExpectConfig{
+	c.Attempt = run.Given{
 		Scheme:            r.Scheme,
-		GivenObjects:      withLast(given, resource),
+		GivenObjects:      append(slices.Clone(given), resource),
 		GivenAPIResources: r.GivenAPIResources,
-		UseFake:           true,
-		now:               func() time.Time { return r.Now },
-	}
-	c.config = c.expect.Config()
+		How: run.How{
+			Faithful: true, Uncached: true, Reconciled: -1, Now: func() time.Time { return r.Now },
+		},
+	}.Start()
+	c.unrecorded = c.Client.Client
 	for _, obj := range given {
 		c.given = append(c.given, c.keyOf(objects.Copy(obj)))
 	}
-	if problems := c.expect.made().problems; len(problems) > 0 {
-		fatal(t, errors.New(strings.Join(problems, "\n")))
+	if len(c.Problems) > 0 {
+		fatal(t, errors.New(strings.Join(c.Problems, "\n")))
 	}
-	for _, obj := range c.expect.made().store.Objects() {
+	for _, obj := range c.Store.Objects() {
 		if key := c.keyOf(obj); key != c.key && !slices.Contains(c.given, key) {
 			c.implied = append(c.implied, key)
 		}
 	}
-	c.unrecorded = c.expect.made().client.Client
 	return c
 }
 
 // keyOf panics for an object of no kind, which cannot have been given.
-func (c *cluster[Type]) keyOf(obj client.Object) objectKey {
+func (c *cluster[Type]) keyOf(obj client.Object) objects.Key {
 	kind, err := objects.KindOf(obj, c.rollout.Scheme)
 	if err != nil {
 		panic(err)
 	}
-	return objectKey{kind, client.ObjectKeyFromObject(obj)}
+	return objects.NewKey(kind, client.ObjectKeyFromObject(obj))
 }
 
 // writes returns the writes that were made.
-func (c *cluster[Type]) writes() []string { return c.expect.made().journal.Comparable(nil) }
-
-func (c *cluster[Type]) release(t testing.TB) {
-	if err := c.expect.Release(context.Background()); err != nil {
-		fatal(t, fmt.Errorf("error during clean up: %w", err))
-	}
-}
+func (c *cluster[Type]) writes() []string { return c.Journal.Comparable(nil) }
 
 // resource returns the resource as it is stored.
 func (c *cluster[Type]) resource() (Type, error) {
@@ -99,19 +85,19 @@ func (c *cluster[Type]) resource() (Type, error) {
 // objects returns all objects but the resource: the given ones in their order, then the others by group, kind,
 // namespace and name.
 func (c *cluster[Type]) objects(ctx context.Context) ([]*unstructured.Unstructured, error) {
-	var keys []objectKey
-	for _, obj := range c.expect.made().store.Objects() {
+	var keys []objects.Key
+	for _, obj := range c.Store.Objects() {
 		if key := c.keyOf(obj); key != c.key && !slices.Contains(c.implied, key) {
 			keys = append(keys, key)
 		}
 	}
-	rank := func(key objectKey) int {
+	rank := func(key objects.Key) int {
 		if i := slices.Index(c.given, key); i >= 0 {
 			return i
 		}
 		return len(c.given)
 	}
-	slices.SortFunc(keys, func(a, b objectKey) int {
+	slices.SortFunc(keys, func(a, b objects.Key) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind),
 			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
@@ -156,4 +142,13 @@ func (c *cluster[Type]) typed(obj *unstructured.Unstructured) client.Object {
 		return obj
 	}
 	return typed
+}
+
+// fatal ends the test. Without one, as in an example, it panics.
+func fatal(t testing.TB, err error) {
+	if t == nil {
+		panic(err)
+	}
+	t.Helper()
+	t.Fatal(err)
 }

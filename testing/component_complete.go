@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/testing/internal/apiresources"
+	"github.com/espalier-dev/espalier/testing/internal/words"
 )
 
 // complete completes all objects as the controllers of a cluster would, and reports whether the server stores anything
@@ -43,7 +44,7 @@ func (r Rollout[Type]) completed(obj *unstructured.Unstructured) (completed *uns
 	name := obj.GetKind() + " " + client.ObjectKeyFromObject(obj).String()
 	defer func() {
 		if cause := recover(); cause != nil {
-			err = fmt.Errorf("unable to complete %s, the function panicked: %v\n%s", name, cause, stackOfPanic())
+			err = fmt.Errorf("unable to complete %s, the function panicked: %v\n%s", name, cause, words.StackOfPanic())
 		}
 	}()
 	apiresources.Establish(obj, RolledOutAt)

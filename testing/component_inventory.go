@@ -1,6 +1,7 @@
 package testing
 
 import (
+	"errors"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,8 +11,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/generator"
+	"github.com/espalier-dev/espalier/internal/component/engine"
 	"github.com/espalier-dev/espalier/internal/component/inventory"
+	"github.com/espalier-dev/espalier/testing/internal/check"
 	"github.com/espalier-dev/espalier/testing/internal/objects"
+	"github.com/espalier-dev/espalier/testing/internal/run"
 )
 
 // Inventory expects, in ExpectCreates and ExpectUpdates, a Secret or ConfigMap that keeps records of a component, which
@@ -36,11 +41,16 @@ type Inventory struct {
 	Records []apis.InventoryRecord
 }
 
-var _ client.Object = (*Inventory)(nil)
+var (
+	_ client.Object = (*Inventory)(nil)
+
+	errOnlyExpected = errors.New("an Inventory can only be expected: give the object that keeps it, from a Rollout")
+)
 
 // GetObjectKind returns the kind of the object that keeps the records. It cannot be changed.
 func (i *Inventory) GetObjectKind() schema.ObjectKind {
-	return &metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: i.Kind}
+	kind := &metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: i.Kind}
+	return run.OnlyExpected{ObjectKind: kind, Why: errOnlyExpected}
 }
 
 // DeepCopyObject returns a copy.
@@ -48,15 +58,7 @@ func (i *Inventory) DeepCopyObject() runtime.Object {
 	if i == nil {
 		return nil
 	}
-	return &Inventory{ObjectMeta: *i.ObjectMeta.DeepCopy(), Kind: i.Kind, Records: copyOfRecords(i.Records)}
-}
-
-func copyOfRecords(records []apis.InventoryRecord) []apis.InventoryRecord {
-	copied := slices.Clone(records)
-	for i := range copied {
-		copied[i] = *records[i].DeepCopy()
-	}
-	return copied
+	return &Inventory{ObjectMeta: *i.ObjectMeta.DeepCopy(), Kind: i.Kind, Records: check.CopyOfRecords(i.Records)}
 }
 
 // InventoryOf returns the records that objects keep: resources in the status of their components, Secrets and
@@ -70,8 +72,8 @@ func InventoryOf(objs ...client.Object) ([]apis.InventoryRecord, error) {
 			return nil, err
 		}
 		kept = append(kept, records...)
-		for _, status := range componentStatuses(obj) {
-			inStatus = append(inStatus, copyOfRecords(status.Inventory)...)
+		for _, status := range check.ComponentStatuses(obj) {
+			inStatus = append(inStatus, check.CopyOfRecords(status.Inventory)...)
 		}
 	}
 	slices.SortFunc(kept, func(a, b apis.InventoryRecord) int { return inventory.ByKey(&a, &b) })
@@ -96,32 +98,52 @@ func asInventory(obj client.Object) client.Object {
 
 // ignoreUnset returns the part of an observed inventory that i sets.
 func (i *Inventory) ignoreUnset(actual *Inventory) *Inventory {
-	part := &Inventory{Kind: actual.Kind, Records: copyOfRecords(actual.Records)}
+	part := &Inventory{Kind: actual.Kind, Records: check.CopyOfRecords(actual.Records)}
 	part.ObjectMeta = metav1.ObjectMeta{
 		Namespace: actual.Namespace, Name: actual.Name, UID: actual.UID, Labels: actual.Labels,
 		Annotations: actual.Annotations, Finalizers: actual.Finalizers, OwnerReferences: actual.OwnerReferences,
 	}
-	ignoreField(i.Kind, &part.Kind)
-	ignoreField(i.Name, &part.Name)
-	ignoreField(i.UID, &part.UID)
-	ignoreField(i.Labels, &part.Labels)
-	ignoreField(i.Annotations, &part.Annotations)
-	ignoreField(i.Finalizers, &part.Finalizers)
-	ignoreField(i.OwnerReferences, &part.OwnerReferences)
-	ignoreUnsetRecords(i.Records, part.Records)
+	check.IgnoreField(i.Kind, &part.Kind)
+	check.IgnoreField(i.Name, &part.Name)
+	check.IgnoreField(i.UID, &part.UID)
+	check.IgnoreField(i.Labels, &part.Labels)
+	check.IgnoreField(i.Annotations, &part.Annotations)
+	check.IgnoreField(i.Finalizers, &part.Finalizers)
+	check.IgnoreField(i.OwnerReferences, &part.OwnerReferences)
+	check.IgnoreUnsetRecords(i.Records, part.Records)
 	return part
 }
 
 // pastable returns the part of an observed inventory that belongs in a table.
 func (i *Inventory) pastable() *Inventory {
-	return (&Inventory{Kind: i.Kind, Records: keysOnly(i.Records)}).ignoreUnset(i)
+	return (&Inventory{Kind: i.Kind, Records: check.KeysOnly(i.Records)}).ignoreUnset(i)
 }
 
-// keysOnly returns records with nothing but the keys of their objects.
-func keysOnly(records []apis.InventoryRecord) []apis.InventoryRecord {
-	keys := make([]apis.InventoryRecord, len(records))
-	for i, r := range records {
-		keys[i] = apis.InventoryRecord{Group: r.Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
+// IgnoreComputed clears the times and digests in the status of a component, and the UIDs, digests and the like in its
+// inventory records. An expectation that starts from a [RolledOut] resource then does not compare them, see
+// [DefaultDiffer].
+func IgnoreComputed(status *apis.ComponentStatus) { check.IgnoreComputed(status) }
+
+// WithOwnership returns a copy of obj with the label and annotation by which a [component.ComponentReconciler] of
+// that prefix marks the objects of owner, for tables that expect obj to be created. The digest is not among them: it is
+// compared only where an expectation has one. It panics if the kind of owner is not known.
+func WithOwnership[Type client.Object](obj Type, prefix string, owner client.Object, scheme *runtime.Scheme) Type {
+	owner = objects.Copy(owner)
+	kind, err := objects.KindOf(owner, scheme)
+	if err != nil {
+		panic(err)
 	}
-	return keys
+	text := engine.OwnerText(kind.GroupKind(), client.ObjectKeyFromObject(owner), "", owner.GetUID())
+	owned := objects.Copy(obj)
+	owned.SetLabels(with(owned.GetLabels(), prefix+"/"+generator.LabelOwnerID, engine.OwnerID(text)))
+	owned.SetAnnotations(with(owned.GetAnnotations(), prefix+"/"+generator.AnnotationOwnerID, text))
+	return owned
+}
+
+func with(m map[string]string, key, value string) map[string]string {
+	if m == nil {
+		m = map[string]string{}
+	}
+	m[key] = value
+	return m
 }

@@ -75,7 +75,6 @@ func (r Rollout[Type]) Run(t testing.TB) *RolledOut[Type] {
 		r.Now = RolledOutAt
 	}
 	c := r.newCluster(t, objects.Copy(r.Resource), r.withNamespace())
-	defer c.release(t)
 	resource, err := c.resource()
 	for n := 1; err == nil; n++ {
 		var changed bool
@@ -99,15 +98,6 @@ func (r Rollout[Type]) Run(t testing.TB) *RolledOut[Type] {
 	return c.rolledOut(t)
 }
 
-// fatal ends the test. Without one, as in an example, it panics.
-func fatal(t testing.TB, err error) {
-	if t == nil {
-		panic(err)
-	}
-	t.Helper()
-	t.Fatal(err)
-}
-
 // withNamespace returns the given objects, with the namespace of the resource among them.
 func (r Rollout[Type]) withNamespace() []client.Object {
 	name := r.Resource.GetNamespace()
@@ -128,7 +118,7 @@ func (r Rollout[Type]) withNamespace() []client.Object {
 func (r Rollout[Type]) request(c *cluster[Type], resource Type) (bool, error) {
 	before, writes := objects.Copy(resource), len(c.writes())
 	ctx := stash.WithContext(rtime.StashNow(context.Background(), r.Now))
-	ctx = withRequest(ctx, c.config, resource)
+	ctx = withRequest(ctx, c.Config, resource)
 	if _, err := r.Reconciler.Reconcile(ctx, resource); err != nil {
 		return false, err
 	}
@@ -140,7 +130,7 @@ func (r Rollout[Type]) request(c *cluster[Type], resource Type) (bool, error) {
 	}
 	completed, err := c.complete(ctx)
 	c.completing = completed
-	collected := c.expect.made().store.CollectGarbage()
+	collected := c.Store.CollectGarbage()
 	return changed || completed || collected, err
 }
 
@@ -219,8 +209,7 @@ const otherManager = "others"
 // It fails the test if work returns an error.
 func (d *RolledOut[Type]) After(t testing.TB, work func(ctx context.Context, c client.Client) error) *RolledOut[Type] {
 	c := d.rollout.newCluster(t, d.Object(), d.objects)
-	defer c.release(t)
-	if err := work(context.Background(), client.WithFieldOwner(c.config.Client, otherManager)); err != nil {
+	if err := work(context.Background(), client.WithFieldOwner(c.Config.Client, otherManager)); err != nil {
 		fatal(t, fmt.Errorf("what is rolled out cannot be changed: %w", err))
 	}
 	return c.rolledOut(t)

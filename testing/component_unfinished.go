@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/testing/internal/check"
 )
 
 // unfinished returns an error if nothing changes any more and a component of the resource still is not ready.
@@ -16,7 +17,7 @@ func (r Rollout[Type]) unfinished(resource client.Object) error {
 	if resource.GetDeletionTimestamp() != nil {
 		return nil
 	}
-	for _, status := range componentStatuses(resource) {
+	for _, status := range check.ComponentStatuses(resource) {
 		if status.State == apis.ComponentReady || status.State == "" {
 			continue
 		}
@@ -46,7 +47,7 @@ func (r Rollout[Type]) endless(c *cluster[Type], resource client.Object) error {
 // waits says what the conditions of a resource wait for.
 func waits(resource client.Object) string {
 	var text strings.Builder
-	for _, status := range componentStatuses(resource) {
+	for _, status := range check.ComponentStatuses(resource) {
 		for _, condition := range status.Conditions {
 			if condition.Status != metav1.ConditionTrue {
 				fmt.Fprintf(&text, "\n  condition %s is %s (%s): %s",

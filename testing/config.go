@@ -1,19 +1,17 @@
 package testing
 
 import (
-	"fmt"
-	"slices"
+	"context"
 	"sync"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/espalier-dev/espalier/reconcilers"
-	"github.com/espalier-dev/espalier/testing/internal/recording"
+	"github.com/espalier-dev/espalier/testing/internal/run"
+	"github.com/espalier-dev/espalier/testing/internal/words"
 )
 
 // ExpectConfig is a config for code under test, with the given state and the expectations of the test. The test cases
@@ -106,35 +104,19 @@ type ExpectConfig struct {
 	// Nil is any order; empty is no write at all.
 	ExpectOrder []string
 
-	// faithful says that the API server in memory is a faithful one, see [NodeTests].
-	faithful bool
-	// byUseFake says that the API server is faithful because of UseFake.
-	byUseFake bool
-	// reconciled is the index of the resource to reconcile among the GivenObjects, negative if it is not known.
-	reconciled int
-	// requested is the name of the resource to reconcile, if its kind is not known; nil if it is.
-	requested *types.NamespacedName
-	// real is the real API server with which a faithful config is compared; nil for none.
-	real client.WithWatch
-	// now is the time of writes to a faithful API server; nil is the real time.
-	now func() time.Time
-
+	// how says how the config of a row is run.
+	how run.How
 	// parts are made by Config, and nil before. A copy of a used ExpectConfig shares them.
 	parts *parts
-	// origin and report are those of the row. They are nil in a test without a test case.
-	origin *origin
-	report *report
+	// report is that of the row. It is nil in a test without a test case.
+	report *words.Report
 }
 
-// parts are the parts of a config, and the problems in making it.
+// parts are what Config makes.
 type parts struct {
-	backend
-	config  reconcilers.Config
-	events  *eventList
-	tracker *recording.Tracker
-	journal *recording.Journal
-	// failures are the messages of failed assertions.
-	failures []string
+	run.Attempt
+	// report has what fails.
+	report *words.Report
 }
 
 // configMu guards the parts of all ExpectConfigs. It is not a field, so that an ExpectConfig can be a value of a map.
@@ -143,7 +125,7 @@ var configMu sync.Mutex
 // Config returns the config. The first call makes it, later calls return the same. Its Client is a [TestClient]. It
 // panics if the fake client cannot be built, for example because an object is given twice.
 func (c *ExpectConfig) Config() reconcilers.Config {
-	return c.made().config
+	return c.made().Config
 }
 
 func (c *ExpectConfig) made() *parts {
@@ -155,49 +137,69 @@ func (c *ExpectConfig) made() *parts {
 	return c.parts
 }
 
-func (c *ExpectConfig) make() *parts {
-	c.useFake()
-	journal := &recording.Journal{}
-	return c.assemble(journal, c.newBackend(journal))
+// page has what fails in the config.
+func (c *ExpectConfig) page() words.Page {
+	return words.Page{Report: c.made().report, Config: c.Name, Colors: colors()}
 }
 
-// assemble returns the parts of a config that works with an API server.
-func (c *ExpectConfig) assemble(journal *recording.Journal, b backend) *parts {
-	p := &parts{backend: b, journal: journal}
-	p.tracker = recording.NewTracker(c.Scheme, journal)
-	if err := giveTracks(p.tracker, c.GivenTracks); err != nil {
-		p.problems = append(p.problems, fmt.Sprintf("GivenTracks cannot be tracked: %v", err))
-	}
-	p.events = &eventList{scheme: c.Scheme, journal: journal}
-	p.config = reconcilers.Config{
-		Client:        p.client,
-		APIReader:     p.reader,
-		Discovery:     p.discovery,
-		Recorder:      oldRecorder{p.events},
-		EventRecorder: newRecorder{p.events},
-		Tracker:       p.tracker,
+// suffix names the config in a message.
+func (c *ExpectConfig) suffix() string { return words.Page{Config: c.Name}.Suffix() }
+
+func (c *ExpectConfig) make() *parts {
+	c.useFake()
+	p := &parts{Attempt: c.given().Start(), report: c.report}
+	if p.report == nil {
+		p.report = &words.Report{}
 	}
 	return p
 }
 
 // useFake carries UseFake out.
 func (c *ExpectConfig) useFake() {
-	if c.UseFake && !c.faithful && c.WithClientBuilder == nil && c.Server == nil {
-		c.faithful, c.byUseFake, c.reconciled = true, true, -1
+	if c.UseFake && !c.how.Faithful && c.WithClientBuilder == nil && c.Server == nil {
+		c.how.Faithful, c.how.Uncached, c.how.Reconciled = true, true, -1
 	}
 }
 
-func (c *ExpectConfig) addReactors(r *recording.Client) {
-	for _, reaction := range slices.Backward(c.WithReactors) {
-		r.PrependReactor("*", "*", reaction)
+// Release ends the use of the config. With a Server, it deletes the objects there that the config was given and that
+// were created or applied through it, even if they have finalizers. Without one it does nothing. The test cases
+// call it.
+func (c *ExpectConfig) Release(ctx context.Context) error {
+	configMu.Lock()
+	p := c.parts
+	configMu.Unlock()
+	if p == nil {
+		return nil
+	}
+	return p.Close(ctx)
+}
+
+// given returns what the config is given.
+func (c *ExpectConfig) given() run.Given {
+	return run.Given{
+		Scheme: c.Scheme, StatusSubResourceTypes: c.StatusSubResourceTypes, GivenObjects: c.GivenObjects,
+		APIGivenObjects: c.APIGivenObjects, GivenAPIResources: c.GivenAPIResources, WithReactors: c.WithReactors,
+		GivenTracks: tracksGiven(c.GivenTracks), Indexes: indexesOf(c.GivenIndexes, c.Scheme), Builder: c.completed,
+		Server: c.Server, How: c.how,
 	}
 }
 
-// mustBeGiven is given for objects of a table: an object that cannot be stored is a mistake in the test.
-func mustBeGiven(obj client.Object, scheme *runtime.Scheme) client.Object {
-	stored, err := given(obj, scheme)
-	if err != nil {
-		panic(err)
+// completed returns the builder of a fake client with the settings of the config.
+func (c *ExpectConfig) completed(builder *fake.ClientBuilder) *fake.ClientBuilder {
+	for _, index := range c.GivenIndexes {
+		builder = builder.WithIndex(index.Object, index.Field, index.Extract)
 	}
-	return stored
+	if c.WithClientBuilder != nil {
+		return c.WithClientBuilder(builder)
+	}
+	return builder
+}
+
+// check returns why what is given cannot be stored. It calls resource, if it is the last of the given objects, by the
+// name of its field.
+func (c *ExpectConfig) check(resource client.Object) error {
+	if err := c.given().Check(resource); err != nil {
+		return err
+	}
+	return c.checkIndexes()
 }

@@ -2,17 +2,16 @@ package testing
 
 import (
 	"os"
-	"reflect"
-	"strings"
 
 	"github.com/fatih/color"
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/stash"
+	"github.com/espalier-dev/espalier/testing/internal/check"
+	"github.com/espalier-dev/espalier/testing/internal/words"
 )
 
 // Differ compares observed values with expected ones. Each method returns an empty string if they are equal, else a
@@ -66,64 +65,44 @@ type differ struct {
 	// strict compares transition times.
 	strict bool
 	// first, unless nil, notes the first difference.
-	first *firstDifference
+	first *check.First
 }
 
-// diff compares.
-func (d differ) diff(expected, actual any, options ...cmp.Option) string {
-	if d.first != nil {
-		options = append(options, cmp.Reporter(d.first))
+// written compares what the writer of an object decides.
+func (d differ) written() check.Comparison {
+	return check.Comparison{
+		IgnoreUnexported: true, EquateEmpty: true, IgnoreTypeMeta: true, IgnoreServerFields: true,
+		IgnoreLastTransitionTime: !d.strict,
 	}
-	return cmp.Diff(expected, actual, options...)
-}
-
-// unlessCertain compares if it is not certain that the values are equal by the options.
-func (d differ) unlessCertain(c comparison, expected, actual any, options ...cmp.Option) string {
-	if c.certain(expected, actual) {
-		return ""
-	}
-	return d.diff(expected, actual, options...)
-}
-
-// asWritten is thc comparison by writtenObject and the option for transition times.
-func (d differ) asWritten() comparison {
-	return comparison{
-		ignoreUnexported: true, equateEmpty: true, ignoreTypeMeta: true, ignoreServerFields: true,
-		ignoreTransition: !d.strict,
-	}
-}
-
-// times returns the option for transition times.
-func (d differ) times() cmp.Options {
-	if d.strict {
-		return nil
-	}
-	return cmp.Options{IgnoreLastTransitionTime}
 }
 
 func (d differ) Result(expected, actual reconcilers.Result) string {
-	return d.diff(expected, actual)
+	return check.Diff(d.first, expected, actual)
 }
 
 func (d differ) TrackRequest(expected, actual TrackRequest) string {
-	return d.diff(expected, actual, NormalizeLabelSelector)
+	return check.Diff(d.first, expected, actual, NormalizeLabelSelector)
 }
 
 func (d differ) Event(expected, actual Event) string {
-	return d.diff(expected, actual)
+	return check.Diff(d.first, expected, actual)
 }
 
 func (d differ) ApplyRef(expected, actual ApplyRef) string {
-	actual.ApplyConfiguration = ignoreUnsetApplied(expected.ApplyConfiguration, actual.ApplyConfiguration)
-	if (comparison{}).certain(expected.parts(), actual.parts()) {
+	actual.ApplyConfiguration = check.IgnoreUnsetApplied(expected.ApplyConfiguration, actual.ApplyConfiguration)
+	if (check.Comparison{}).Certain(expected.parts(), actual.parts()) {
 		return ""
 	}
-	return d.diff(expected, actual, NormalizeApplyConfiguration, d.times())
+	options := cmp.Options{NormalizeApplyConfiguration}
+	if !d.strict {
+		options = append(options, IgnoreLastTransitionTime)
+	}
+	return check.Diff(d.first, expected, actual, options)
 }
 
 // parts returns the ref without its configuration, and the configuration as it is compared.
 func (r ApplyRef) parts() []any {
-	config := sent(r.ApplyConfiguration)
+	config := check.Sent(r.ApplyConfiguration)
 	r.ApplyConfiguration = nil
 	return []any{r, config}
 }
@@ -131,72 +110,47 @@ func (r ApplyRef) parts() []any {
 func (d differ) PatchRef(expected, actual PatchRef) string {
 	expected, actual = expected.inJSON(), actual.inJSON()
 	if !d.strict {
-		expected.Patch, actual.Patch = withoutTransitionTimes(expected.Patch), withoutTransitionTimes(actual.Patch)
+		expected.Patch = check.WithoutTransitionTimes(expected.Patch)
+		actual.Patch = check.WithoutTransitionTimes(actual.Patch)
 	}
-	return d.diff(expected, actual, NormalizePatch)
+	return check.Diff(d.first, expected, actual, NormalizePatch)
 }
 
 func (d differ) DeleteRef(expected, actual DeleteRef) string {
-	return d.diff(expected, actual)
+	return check.Diff(d.first, expected, actual)
 }
 
 func (d differ) DeleteCollectionRef(expected, actual DeleteCollectionRef) string {
-	return d.diff(expected, actual, NormalizeLabelSelector, NormalizeFieldSelector)
+	return check.Diff(d.first, expected, actual, NormalizeLabelSelector, NormalizeFieldSelector)
 }
 
 func (d differ) StashedValue(expected, actual any, _ stash.Key) string {
-	return d.unlessCertain(d.asWritten(), expected, actual, writtenObject, d.times())
+	return d.written().Diff(d.first, expected, actual)
 }
 
 func (d differ) Resource(expected, actual client.Object) string {
-	actual = d.ignoreUnset(expected, actual)
-	c := d.asWritten()
-	c.ignoreServerFields = false
-	return d.unlessCertain(c, expected, actual,
-		reconcilers.IgnoreAllUnexported, d.times(), IgnoreTypeMeta, cmpopts.EquateEmpty())
+	c := d.written()
+	c.IgnoreServerFields = false
+	return c.Diff(d.first, expected, d.ignoreUnset(expected, actual))
 }
 
 func (d differ) ResourceStatusUpdate(expected, actual client.Object) string {
-	actual = d.ignoreUnset(expected, actual)
-	c := comparison{ignoreUnexported: true, equateEmpty: true, ignoreTransition: !d.strict}
-	if want, ok := statusOf(expected); ok && reflect.TypeOf(expected) == reflect.TypeOf(actual) {
-		if got, _ := statusOf(actual); c.equal(want, got, step{field: "Status"}, 0) {
-			return ""
-		}
-	}
-	return d.diff(expected, actual, statusOnly, reconcilers.IgnoreAllUnexported, d.times(), cmpopts.EquateEmpty())
+	c := check.Comparison{IgnoreUnexported: true, EquateEmpty: true, IgnoreLastTransitionTime: !d.strict}
+	return c.DiffStatus(d.first, expected, d.ignoreUnset(expected, actual))
 }
 
 func (d differ) ResourceUpdate(expected, actual client.Object) string {
-	return d.written(expected, actual)
-}
-
-func (d differ) ResourceCreate(expected, actual client.Object) string {
-	return d.written(expected, actual)
-}
-
-// written compares objects that are created or updated.
-func (d differ) written(expected, actual client.Object) string {
 	want, ok := expected.(*Inventory)
 	got, alike := actual.(*Inventory)
 	if ok && alike {
-		return d.diff(want, want.ignoreUnset(got), writtenObject)
+		return d.written().Diff(d.first, want, want.ignoreUnset(got))
 	}
-	actual = ignoreUnsetDigest(expected, d.ignoreUnset(expected, actual))
-	return d.unlessCertain(d.asWritten(), expected, actual, writtenObject, d.times())
+	actual = check.IgnoreUnsetDigest(expected, d.ignoreUnset(expected, actual))
+	return d.written().Diff(d.first, expected, actual)
 }
 
-// statusOf returns the field Status of an object that is a pointer to a struct.
-func statusOf(obj client.Object) (reflect.Value, bool) {
-	v := reflect.ValueOf(obj)
-	if v.Kind() != reflect.Pointer || v.IsNil() || v.Elem().Kind() != reflect.Struct {
-		return reflect.Value{}, false
-	}
-	field, ok := v.Elem().Type().FieldByName("Status")
-	if !ok || len(field.Index) != 1 {
-		return reflect.Value{}, false
-	}
-	return v.Elem().FieldByIndex(field.Index), true
+func (d differ) ResourceCreate(expected, actual client.Object) string {
+	return d.ResourceUpdate(expected, actual)
 }
 
 // ignoreUnset returns actual without the computed fields that expected does not set, unless all are compared.
@@ -204,12 +158,12 @@ func (d differ) ignoreUnset(expected, actual client.Object) client.Object {
 	if d.strict {
 		return actual
 	}
-	return ignoreUnset(expected, actual)
+	return check.IgnoreUnset(expected, actual)
 }
 
 func (d differ) WebhookResponse(expected, actual admission.Response) string {
-	return d.diff(withoutDerivedPatch(expected), withoutDerivedPatch(actual),
-		NormalizePatch, normalizeOperation, reconcilers.IgnoreAllUnexported)
+	return check.Diff(d.first, withoutDerivedPatch(expected), withoutDerivedPatch(actual),
+		NormalizePatch, check.NormalizeOperation, reconcilers.IgnoreAllUnexported)
 }
 
 // withoutDerivedPatch returns the response without the bytes that are made of its patches.
@@ -220,14 +174,52 @@ func withoutDerivedPatch(r admission.Response) admission.Response {
 	return r
 }
 
-// writtenObject compares the fields of an object that its writer decides.
-var writtenObject = cmp.Options{
-	reconcilers.IgnoreAllUnexported,
-	IgnoreTypeMeta,
-	IgnoreCreationTimestamp,
-	IgnoreResourceVersion,
-	cmpopts.EquateEmpty(),
+// differ returns what compares. First, unless nil, notes the first difference, if the Differ is one of this package.
+func (c *ExpectConfig) differ(first *check.First) Differ {
+	d := c.Differ
+	if d == nil {
+		d = DefaultDiffer
+	}
+	if own, ok := d.(differ); ok {
+		own.first = first
+		return own
+	}
+	return d
 }
+
+// by returns a comparison by a method of the Differ.
+func by[T any](c *ExpectConfig, diff func(d Differ, expected, actual T) string) func(*check.First, T, T) string {
+	return func(first *check.First, expected, actual T) string { return diff(c.differ(first), expected, actual) }
+}
+
+// Options for go-cmp. [DefaultDiffer] uses them.
+var (
+	// IgnoreLastTransitionTime ignores the transition times of conditions, in typed and unstructured objects.
+	IgnoreLastTransitionTime cmp.Option = check.IgnoreLastTransitionTime
+
+	// IgnoreTypeMeta ignores the API version and kind of typed objects. Those of unstructured objects are compared,
+	// since nothing else shows their type.
+	IgnoreTypeMeta cmp.Option = check.IgnoreTypeMeta
+
+	// IgnoreCreationTimestamp ignores metadata.creationTimestamp, in typed and unstructured objects.
+	IgnoreCreationTimestamp cmp.Option = check.IgnoreCreationTimestamp
+
+	// IgnoreResourceVersion ignores metadata.resourceVersion, in typed and unstructured objects.
+	IgnoreResourceVersion cmp.Option = check.IgnoreResourceVersion
+
+	// NormalizeLabelSelector compares label selectors by their text. A selector that selects everything equals nil.
+	NormalizeLabelSelector = check.NormalizeLabelSelector
+
+	// NormalizeFieldSelector compares field selectors by their text. A selector that selects everything equals nil.
+	NormalizeFieldSelector = check.NormalizeFieldSelector
+
+	// NormalizeApplyConfiguration compares apply configurations by their JSON, in any Go types.
+	NormalizeApplyConfiguration cmp.Option = check.NormalizeApplyConfiguration
+
+	// NormalizePatch compares fields with the name Patch as JSON. The operations of a JSON patch are compared in order.
+	// If one side is not JSON, both are compared as bytes.
+	NormalizePatch cmp.Option = check.NormalizePatch
+)
 
 // The colours of a diff. They have an effect only if the environment variable COLOR_DIFF is set, to any value.
 var (
@@ -250,23 +242,6 @@ func init() {
 
 // ColorizeDiff colours the lines of a diff that start with + or -. Each line of the result ends with a newline, the
 // last one included.
-func ColorizeDiff(diff string) string {
-	var b strings.Builder
-	for line := range strings.SplitSeq(diff, "\n") {
-		switch {
-		case strings.HasPrefix(line, "+"):
-			b.WriteString(DiffAddedColor.Sprint(line))
-		case strings.HasPrefix(line, "-"):
-			b.WriteString(DiffRemovedColor.Sprint(line))
-		default:
-			b.WriteString(line)
-		}
-		b.WriteByte('\n')
-	}
-	return b.String()
-}
+func ColorizeDiff(diff string) string { return colors().Diff(diff) }
 
-// legend explains the signs of a diff, in its colours.
-func legend() string {
-	return "(" + DiffRemovedColor.Sprint("-expected") + ", " + DiffAddedColor.Sprint("+actual") + ")"
-}
+func colors() words.Colors { return words.Colors{Added: DiffAddedColor, Removed: DiffRemovedColor} }

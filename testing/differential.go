@@ -1,23 +1,15 @@
 package testing
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"os"
-	"slices"
 	"sync"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
-
-	"github.com/espalier-dev/espalier/testing/internal/differential"
-	"github.com/espalier-dev/espalier/testing/internal/recording"
-	"github.com/espalier-dev/espalier/testing/internal/store"
 )
 
 var differentialFlag = flag.Bool("rtesting.differential", false,
@@ -110,14 +102,14 @@ func (s *comparedServer) client(scheme *runtime.Scheme) (client.WithWatch, error
 
 // chooseServers says for each faithful config with which real API server it is compared: with its Server, or with that
 // of Main.
-func (r *caseRun) chooseServers(t *testing.T, row faithfulFields) {
+func (r *caseRun) chooseServers(t *testing.T, row row) {
 	t.Helper()
-	for _, c := range append(r.inOrder(), r.expect) {
-		if !c.faithful {
+	for _, c := range r.all() {
+		if !c.how.Faithful {
 			continue
 		}
-		c.real, c.Server = c.Server, nil
-		if c.real != nil || !*differentialFlag {
+		c.how.Real, c.Server = c.Server, nil
+		if c.how.Real != nil || !*differentialFlag {
 			continue
 		}
 		if reason := c.inMemoryAlone(row); reason != "" {
@@ -125,14 +117,14 @@ func (r *caseRun) chooseServers(t *testing.T, row faithfulFields) {
 			continue
 		}
 		var err error
-		if c.real, err = compared.client(c.Scheme); err != nil {
+		if c.how.Real, err = compared.client(c.Scheme); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
 // inMemoryAlone says why a config of a row is not compared with the API server of Main, empty if it is.
-func (c *ExpectConfig) inMemoryAlone(row faithfulFields) string {
+func (c *ExpectConfig) inMemoryAlone(row row) string {
 	switch {
 	case !row.fault.isZero():
 		return "it pins a Fault"
@@ -149,72 +141,12 @@ func (c *ExpectConfig) inMemoryAlone(row faithfulFields) string {
 	}
 }
 
-// newDifferential returns the faithful server in memory, whose answers are compared with those of a real one.
-func (c *ExpectConfig) newDifferential(journal *recording.Journal) backend {
-	b := c.newFaithful(journal)
-	if len(b.problems) > 0 {
-		return b
-	}
-	server := differential.New(c.real)
-	server.Hide(b.hidden...)
-	give(server, b.store, nil)
-	memory := c.inMemory(b.store, b.view)
-	both := c.onStore(journal, clients{
-		cached: server.Client(memory.cached, store.DefaultManager, true),
-		live:   server.Client(memory.live, store.DefaultManager, false),
-		as: func(manager string) client.WithWatch {
-			return server.Client(memory.as(manager), manager, false)
-		},
-		add: func(obj client.Object) error {
-			before := b.store.Objects()
-			err := memory.add(obj)
-			give(server, b.store, before)
-			return err
-		},
-		resources: memory.resources,
-	})
-	b.comparison, b.close = server, server.Close
-	b.client, b.reader, b.discovery = both.client, both.reader, both.discovery
-	settle := b.settle
-	b.settle = func() bool {
-		before := b.store.Revision()
-		seen := settle()
-		server.Follow(b.store.Changes(before))
-		server.CatchUp()
-		return seen
-	}
-	return b
-}
-
-// give gives a server what a store has, but for the objects that it had before, with their managed fields.
-func give(server *differential.Server, s *store.Store, before []client.Object) {
-	reader := s.Client(store.ClientOptions{})
-	var objs []client.Object
-	for _, obj := range s.Objects() {
-		if slices.Contains(before, obj) {
-			continue
-		}
-		u := &unstructured.Unstructured{}
-		kind, err := apiutil.GVKForObject(obj, reader.Scheme())
-		if err != nil {
-			kind = obj.GetObjectKind().GroupVersionKind()
-		}
-		u.SetGroupVersionKind(kind)
-		if err := reader.Get(context.Background(), client.ObjectKeyFromObject(obj), u); err != nil {
-			server.Note(err)
-			continue
-		}
-		objs = append(objs, u)
-	}
-	server.Give(context.Background(), objs...)
-}
-
 // reportDifferences fails the test for the first call of each config that a real API server has answered in another
 // way.
 func (r *caseRun) reportDifferences(t *testing.T) {
 	t.Helper()
-	for _, c := range append(r.inOrder(), r.expect) {
-		if server := c.made().comparison; server != nil {
+	for _, c := range r.all() {
+		if server := c.made().Comparison; server != nil {
 			if first, ok := server.First(); ok {
 				t.Errorf("the real API server answers otherwise%s: %s", c.suffix(), first)
 			}

@@ -50,22 +50,19 @@
 // # How a row runs
 //
 //   - The table (tables.go, subreconciler.go, reconciler.go, webhook.go, setup.go) runs each row as a subtest. In
-//     case.go, begin makes its context (context.go), calls Prepare, and copies the fields of the row into an
-//     [ExpectConfig].
-//   - config.go makes the config of the row: clients of an API server with the given objects, discovery, a tracker and
-//     two recorders (events.go). The API server (backend.go) is the fake client of controller-runtime (compat.go), a
-//     store of internal/store (faithful.go), or a real one (live.go). A set-up has internal/fakemanager on top.
+//     case.go, begin makes its context, calls Prepare, and makes an [ExpectConfig] of what all tables have (row.go).
+//   - config.go gives it to internal/run, which makes the config of the row: clients of an API server with the given
+//     objects, discovery, a tracker and two recorders, all of internal/recording. The API server is the fake client of
+//     controller-runtime, a store of internal/store, or a real one. A set-up has internal/fakemanager on top.
 //   - The factory returns the code under test, which validates itself, if it can. It is called once for each instance:
 //     once in a row that is not replayed.
 //   - Each call passes through internal/recording/client.go: a write is recorded, the reactors (reactors.go) may make
 //     the call fail, and the server answers it. internal/recording/journal.go keeps the order.
-//   - assert.go compares each kind of call with the expectations of the row, as differ.go and cmp_options.go define
-//     it, and values.go the result and the resource. In a faithful row serverset.go leaves out what only a server
-//     sets. A failure (failure.go) waits for the end of the row. Literals are chosen by literals.go and printed by
-//     internal/literal.
-//   - origin.go knows where the table is run. There internal/source finds the row, to name its line (failure.go) and
-//     to update it (update.go).
+//   - assert.go compares each kind of call with the expectations of the row, and values.go the result and the resource.
+//     internal/check compares, by differ.go, and chooses literals, with literals.go, that internal/literal prints.
+//   - internal/words keeps the failures until the end of the row, writes them with the line of the row, and updates the
+//     row.
 //   - In case.go, end calls CleanUp and releases the config.
-//   - A faithful row that has passed is made a program of internal/replay (replays.go, replays_rows.go), which runs it
-//     with faults (fault.go, replay_options.go). What it finds is written by finding.go and finding_words.go.
+//   - A faithful row that has passed is made a program of internal/replay (replays.go, replays_program.go), which runs
+//     it with faults (fault.go, replay_options.go). What it finds is reported by finding.go.
 package testing

@@ -2,17 +2,12 @@ package testing
 
 import (
 	"fmt"
-	"slices"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/record"
-	"k8s.io/client-go/tools/reference"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	ctrlrecorder "sigs.k8s.io/controller-runtime/pkg/recorder"
 
 	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/testing/internal/recording"
@@ -98,95 +93,27 @@ func NewEventf(
 
 // newEvent returns an event about an object, and about a second one unless that is nil.
 func newEvent(regarding, related runtime.Object, scheme *runtime.Scheme) (Event, error) {
-	ref, err := referTo(regarding, scheme)
+	event, err := recording.NewEvent(regarding, related, scheme)
 	if err != nil {
-		return Event{}, fmt.Errorf("cannot say which object the event is about: %w", err)
+		return Event{}, err
 	}
-	event := Event{
-		TypeMeta:       metav1.TypeMeta{APIVersion: ref.APIVersion, Kind: ref.Kind},
-		NamespacedName: types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name},
+	return eventOf(event), nil
+}
+
+func eventOf(e recording.Event) Event {
+	return Event{
+		TypeMeta:       metav1.TypeMeta{APIVersion: e.Regarding.APIVersion, Kind: e.Regarding.Kind},
+		NamespacedName: types.NamespacedName{Namespace: e.Regarding.Namespace, Name: e.Regarding.Name},
+		Related:        e.Related,
+		Type:           e.Type, Reason: e.Reason, Message: e.Message, Action: e.Action, Note: e.Note,
 	}
-	if gotype.IsNil(related) {
-		return event, nil
+}
+
+// eventsOf returns the events that recorders recorded.
+func eventsOf(recorded *recording.Events) []Event {
+	var events []Event
+	for _, event := range recorded.All() {
+		events = append(events, eventOf(event))
 	}
-	if event.Related, err = referTo(related, scheme); err != nil {
-		return Event{}, fmt.Errorf("cannot say which object the event is related to: %w", err)
-	}
-	return event, nil
-}
-
-// referTo refers to the object that obj stands for.
-func referTo(obj runtime.Object, scheme *runtime.Scheme) (*corev1.ObjectReference, error) {
-	if gotype.IsNil(obj) {
-		return nil, reference.ErrNilObject
-	}
-	return reference.GetReference(scheme, obj.DeepCopyObject())
-}
-
-// eventList has the events of both recorders of a config.
-type eventList struct {
-	scheme  *runtime.Scheme
-	journal *recording.Journal
-
-	mu     sync.Mutex
-	events []Event
-}
-
-func (l *eventList) all() []Event {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Clone(l.events)
-}
-
-// add records an event. An event about an object that cannot be referred to is recorded with the error as its message:
-// it has to fail the test rather than the code under test.
-func (l *eventList) add(regarding, related runtime.Object, event Event) {
-	about, err := newEvent(regarding, related, l.scheme)
-	event.TypeMeta, event.NamespacedName, event.Related = about.TypeMeta, about.NamespacedName, about.Related
-	if err != nil {
-		event.Message = err.Error()
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.events = append(l.events, event)
-	l.journal.AddEvent(event.Reason, event.Kind, event.Namespace, event.Name)
-}
-
-// oldRecorder records events of the API before events.k8s.io, without their annotations.
-type oldRecorder struct{ *eventList }
-
-var _ record.EventRecorder = oldRecorder{}
-
-// Event implements [record.EventRecorder].
-func (r oldRecorder) Event(object runtime.Object, eventtype, reason, message string) {
-	r.add(object, nil, Event{Type: eventtype, Reason: reason, Message: message})
-}
-
-// Eventf implements [record.EventRecorder].
-func (r oldRecorder) Eventf(object runtime.Object, eventtype, reason, format string, args ...any) {
-	r.Event(object, eventtype, reason, fmt.Sprintf(format, args...))
-}
-
-// AnnotatedEventf implements [record.EventRecorder].
-func (r oldRecorder) AnnotatedEventf(
-	object runtime.Object, _ map[string]string, eventtype, reason, format string, args ...any,
-) {
-	r.Eventf(object, eventtype, reason, format, args...)
-}
-
-// newRecorder records events of the API events.k8s.io, without their annotations.
-type newRecorder struct{ *eventList }
-
-var _ ctrlrecorder.EventRecorder = newRecorder{}
-
-// Eventf implements [ctrlrecorder.EventRecorder].
-func (r newRecorder) Eventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) {
-	r.add(regarding, related, Event{Type: eventtype, Reason: reason, Action: action, Note: fmt.Sprintf(note, args...)})
-}
-
-// AnnotatedEventf implements [ctrlrecorder.EventRecorder].
-func (r newRecorder) AnnotatedEventf(
-	regarding, related runtime.Object, _ map[string]string, eventtype, reason, action, note string, args ...any,
-) {
-	r.Eventf(regarding, related, eventtype, reason, action, note, args...)
+	return events
 }

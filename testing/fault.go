@@ -6,6 +6,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/fault"
 	"github.com/espalier-dev/espalier/testing/internal/literal"
+	"github.com/espalier-dev/espalier/testing/internal/words"
 )
 
 // Fault is what goes wrong at one call of a row. The zero Fault is none.
@@ -92,7 +93,7 @@ func (f Fault) isZero() bool { return len(f.faults) == 0 }
 // expression returns how a fault that is not zero is written.
 func (f Fault) expression() literal.Call {
 	first := f.faults[0]
-	call := literal.Call{Package: harnessPackage, Func: string(first.Kind), Args: []any{first.Path}}
+	call := literal.Call{Package: words.Harness, Func: string(first.Kind), Args: []any{first.Path}}
 	if first.Nth > 1 {
 		call.Args = append(call.Args, first.Nth)
 	}

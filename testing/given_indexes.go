@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/testing/internal/objects"
@@ -53,12 +52,4 @@ func indexesOf(indexes []Index, scheme *runtime.Scheme) map[schema.GroupKind]map
 		byKind[kind.GroupKind()][index.Field] = index.Extract
 	}
 	return byKind
-}
-
-// withIndexes gives indexes to the builder of a fake client.
-func withIndexes(builder *fake.ClientBuilder, indexes []Index) *fake.ClientBuilder {
-	for _, index := range indexes {
-		builder = builder.WithIndex(index.Object, index.Field, index.Extract)
-	}
-	return builder
 }

@@ -1,9 +1,7 @@
 package testing
 
 import (
-	"cmp"
 	"fmt"
-	"reflect"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -11,124 +9,25 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/espalier-dev/espalier/internal/gotype"
+	"github.com/espalier-dev/espalier/testing/internal/check"
 	"github.com/espalier-dev/espalier/testing/internal/literal"
 	"github.com/espalier-dev/espalier/testing/internal/objects"
 	"github.com/espalier-dev/espalier/testing/internal/recording"
+	"github.com/espalier-dev/espalier/testing/internal/words"
 )
 
-// objectLiterals returns what a table may have for an object that was created or updated, the shortest first: typed,
-// and without what a Differ usually ignores.
+// objectLiterals returns what a table may have for an object that was created or updated, the shortest first.
 func objectLiterals(obj client.Object, scheme *runtime.Scheme) []client.Object {
 	if kept, ok := asInventory(obj).(*Inventory); ok {
 		return []client.Object{kept.pastable(), kept}
 	}
-	var literals []client.Object
-	if typed, ok := asTyped(obj, scheme); ok {
-		literals = append(literals, withoutComputed(sentPart(typed, scheme)), sentPart(typed, scheme))
-	}
-	return append(literals, withoutComputed(sentPart(obj, scheme)), sentPart(obj, scheme), objects.Copy(obj))
+	return check.Forms(obj, scheme)
 }
 
 // statusLiterals is objectLiterals for an object of which only the status is written.
 func statusLiterals(obj client.Object, scheme *runtime.Scheme) []client.Object {
 	literals := objectLiterals(obj, scheme)
-	return append([]client.Object{statusPart(literals[0])}, literals...)
-}
-
-// asTyped returns an unstructured object in the Go type that the scheme has for its kind. It is not ok for an object
-// that has a Go type already, and for one with content that the type has no field for.
-func asTyped(obj client.Object, scheme *runtime.Scheme) (client.Object, bool) {
-	u, ok := obj.(*unstructured.Unstructured)
-	if !ok {
-		return nil, false
-	}
-	made, err := scheme.New(u.GroupVersionKind())
-	if err != nil {
-		return nil, false
-	}
-	typed, ok := made.(client.Object)
-	if !ok || reflect.TypeOf(typed) == reflect.TypeOf(obj) {
-		return nil, false
-	}
-	err = runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(u.Object, typed, true)
-	return typed, err == nil
-}
-
-// withoutComputed returns a copy of an object without transition times, and without what components compute.
-func withoutComputed(obj client.Object) client.Object {
-	obj = objects.Copy(obj)
-	clearTransitionTimes(reflect.ValueOf(obj))
-	for _, status := range componentStatuses(obj) {
-		IgnoreComputed(status)
-	}
-	annotations := obj.GetAnnotations()
-	for _, key := range digestsOf(obj.GetLabels()) {
-		delete(annotations, key)
-	}
-	obj.SetAnnotations(annotations)
-	return obj
-}
-
-// clearTransitionTimes clears the fields that IgnoreLastTransitionTime ignores.
-func clearTransitionTimes(v reflect.Value) {
-	switch v.Kind() {
-	case reflect.Pointer, reflect.Interface:
-		if !v.IsNil() {
-			clearTransitionTimes(v.Elem())
-		}
-	case reflect.Slice, reflect.Array:
-		for i := range v.Len() {
-			clearTransitionTimes(v.Index(i))
-		}
-	case reflect.Map:
-		for it := v.MapRange(); it.Next(); {
-			if it.Key().Kind() == reflect.String && it.Key().String() == transitionTime {
-				v.SetMapIndex(it.Key(), reflect.Value{})
-				continue
-			}
-			clearTransitionTimes(it.Value())
-		}
-	case reflect.Struct:
-		for i := range v.NumField() {
-			field := v.Type().Field(i)
-			switch {
-			case !field.IsExported() || !v.Field(i).CanSet():
-			case strings.HasSuffix(field.Name, "LastTransitionTime"):
-				v.Field(i).SetZero()
-			default:
-				clearTransitionTimes(v.Field(i))
-			}
-		}
-	}
-}
-
-// statusPart returns a copy of an object that has its name and its status.
-func statusPart(obj client.Object) client.Object {
-	obj = objects.Copy(obj)
-	if u, ok := obj.(*unstructured.Unstructured); ok {
-		part := &unstructured.Unstructured{Object: map[string]any{}}
-		if status, ok := u.Object["status"]; ok {
-			part.Object["status"] = status
-		}
-		part.SetGroupVersionKind(u.GroupVersionKind())
-		part.SetNamespace(u.GetNamespace())
-		part.SetName(u.GetName())
-		return part
-	}
-	v := reflect.ValueOf(obj)
-	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct || !v.Elem().FieldByName("Status").IsValid() {
-		return obj
-	}
-	namespace, name := obj.GetNamespace(), obj.GetName()
-	for i := range v.Elem().NumField() {
-		if field := v.Elem().Field(i); field.CanSet() && v.Elem().Type().Field(i).Name != "Status" {
-			field.SetZero()
-		}
-	}
-	obj.SetNamespace(namespace)
-	obj.SetName(name)
-	return obj
+	return append([]client.Object{check.StatusPart(literals[0])}, literals...)
 }
 
 // withOptionsOf returns the literal of an object that was written by a call with options.
@@ -141,10 +40,8 @@ func withOptionsOf(obj any, action Action) any {
 	if seen.DryRun {
 		options.DryRun = new(true)
 	}
-	return literal.Call{Package: harnessPackage, Func: "WithOptions", Args: []any{obj, options}}
+	return literal.Call{Package: words.Harness, Func: "WithOptions", Args: []any{obj, options}}
 }
-
-var harnessPackage = reflect.TypeFor[origin]().PkgPath()
 
 // deleteLiterals returns the expectation of a delete with its options.
 func deleteLiterals(action DeleteAction, live bool) []DeleteRef {
@@ -166,7 +63,7 @@ func patchLiterals(action PatchAction) []PatchRef {
 	ref.FieldOwner = seen.FieldManager
 	ref.Force, ref.DryRun = ifSet(seen.Force), ifSet(seen.DryRun)
 	short := ref
-	short.Patch = withoutTransitionTimes(ref.Patch)
+	short.Patch = check.WithoutTransitionTimes(ref.Patch)
 	return []PatchRef{short, ref}
 }
 
@@ -189,13 +86,13 @@ func appliedLiterals(ac runtime.ApplyConfiguration, scheme *runtime.Scheme) []ru
 	}
 	u := &unstructured.Unstructured{Object: content.UnstructuredContent()}
 	var literals []runtime.ApplyConfiguration
-	short := withoutComputed(u).(*unstructured.Unstructured)
-	if len(ownerPrefixes(u.GetLabels())) > 0 {
+	short := check.WithoutComputed(u).(*unstructured.Unstructured)
+	if len(check.OwnerPrefixes(u.GetLabels())) > 0 {
 		// A component sends it for some objects, see ignoreUnsetApplied.
 		short.SetResourceVersion("")
 	}
 	for _, sent := range []*unstructured.Unstructured{short, u} {
-		if typed, ok := asTyped(sent, scheme); ok {
+		if typed, ok := check.AsTyped(sent, scheme); ok {
 			typed.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
 			literals = append(literals, applied{object: typed, scheme: scheme})
 		}
@@ -217,48 +114,14 @@ func trackLiteral(r TrackRequest) any {
 		return r
 	}
 	return literal.Call{
-		Package: harnessPackage, Func: "CreateTrackRequest",
+		Package: words.Harness, Func: "CreateTrackRequest",
 		Args:   []any{ref.APIGroup, ref.Kind, ref.Namespace, ref.Name},
 		Method: "By", MethodArgs: []any{r.Tracker.Namespace, r.Tracker.Name},
 	}
 }
 
-// matching returns the first value that matches, else the last one.
-func matching[T any](values []T, matches func(T) bool) T {
-	for _, value := range values {
-		if matches(value) {
-			return value
-		}
-	}
-	return values[len(values)-1]
-}
-
-// nameOfObject returns the kind and the name of an object.
-func nameOfObject(obj client.Object, scheme *runtime.Scheme) string {
-	if gotype.IsNil(obj) {
-		return "nil"
-	}
-	obj = objects.Copy(obj)
-	if kept, ok := obj.(*Inventory); ok {
-		return objectText(cmp.Or(kept.Kind, "Inventory"), kept.Namespace, kept.Name)
-	}
-	kind, err := objects.KindOf(obj, scheme)
-	if err != nil {
-		kind.Kind = fmt.Sprintf("%T", obj)
-	}
-	name := obj.GetName()
-	if name == "" && obj.GetGenerateName() != "" {
-		name = obj.GetGenerateName() + "*"
-	}
-	return objectText(kind.Kind, obj.GetNamespace(), name)
-}
-
-func objectText(kind, namespace, name string) string {
-	return strings.TrimSpace(kind + " " + objects.Path(namespace, name))
-}
-
 func nameOfEvent(e Event) string {
-	about := objectText(e.Kind, e.Namespace, e.Name)
+	about := objects.Text(e.Kind, e.Namespace, e.Name)
 	return strings.TrimSpace(fmt.Sprintf("%s %s on %s: %q", e.Type, e.Reason, about, e.Message+e.Note))
 }
 
@@ -268,5 +131,13 @@ func nameOfTrack(r TrackRequest) string {
 	if ref.Selector != nil {
 		name = "* (" + ref.Selector.String() + ")"
 	}
-	return objectText(ref.Kind, ref.Namespace, name) + " by " + objects.Path(r.Tracker.Namespace, r.Tracker.Name)
+	return objects.Text(ref.Kind, ref.Namespace, name) + " by " + objects.Path(r.Tracker.Namespace, r.Tracker.Name)
+}
+
+// asWritten returns literals with the shortest one first: without what only a faithful server sets.
+func (c *ExpectConfig) asWritten(literals []client.Object) []client.Object {
+	if _, kept := literals[0].(*Inventory); !c.how.Faithful || kept {
+		return literals
+	}
+	return append([]client.Object{check.WithoutAnyServerSet(literals[0])}, literals...)
 }

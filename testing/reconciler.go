@@ -1,7 +1,9 @@
 package testing
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -13,6 +15,8 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/reconcilers"
+	"github.com/espalier-dev/espalier/testing/internal/run"
+	"github.com/espalier-dev/espalier/testing/internal/words"
 	"github.com/espalier-dev/espalier/validation"
 )
 
@@ -109,10 +113,7 @@ type ReconcilerTestCase struct {
 	// waits has to be made in the bubble, by Prepare or by the factory.
 	VirtualTime bool
 
-	// faithful says that the row is one of NodeTests or RootTests.
-	faithful bool
-	// origin is where the table of the case is run.
-	origin *origin
+	mark mark
 }
 
 // ReconcilerTests are cases by name. They run in no particular order.
@@ -158,12 +159,9 @@ func (tc *ReconcilerTestCase) Run(t *testing.T, scheme *runtime.Scheme, factory 
 // runOnce is Run without replays. It returns the writes.
 func (tc *ReconcilerTestCase) runOnce(t *testing.T, scheme *runtime.Scheme, factory ReconcilerFactory) writes {
 	t.Helper()
-	defer failOnPanic(t)
+	defer words.FailOnPanic(t)
 	run := begin(t, tc, scheme)
 	defer run.end(t)
-	if run.expect.StatusSubResourceTypes == nil {
-		run.expect.StatusSubResourceTypes = typesWithStatus(tc.GivenObjects, scheme)
-	}
 	tc.give(run.expect)
 	run.request = &tc.Request
 	run.check(t)
@@ -186,24 +184,59 @@ func (tc *ReconcilerTestCase) runOnce(t *testing.T, scheme *runtime.Scheme, fact
 
 	outcome{
 		result: result, err: err, expectedResult: tc.ExpectedResult, unrest: unrest,
-		shouldErr: tc.ShouldErr, expectedErr: tc.ExpectedErr, verify: tc.Verify, differ: tc.Differ,
-	}.assert(t, run.expect)
+		shouldErr: tc.ShouldErr, expectedErr: tc.ExpectedErr, verify: tc.Verify,
+	}.assert(t, run)
 	run.assert(t)
 	tc.checkRequest(t, run.expect)
 	return run.writes()
 }
 
-// give says which of the given objects the request may be for: its kind is not known.
-func (tc *ReconcilerTestCase) give(c *ExpectConfig) { c.requested = &tc.Request.NamespacedName }
-
-func (tc *ReconcilerTestCase) fields() caseFields[ReconcilerTestCase] {
-	return caseFields[ReconcilerTestCase]{
-		origin: &tc.origin,
-		name:   &tc.Name, focus: tc.Focus, skip: tc.Skip, metadata: &tc.Metadata, now: &tc.Now, differ: &tc.Differ,
-		additional: tc.AdditionalConfigs, prepare: tc.Prepare, cleanUp: tc.CleanUp,
-		faithful: faithfulFields{
-			tc.faithful, tc.VirtualTime, builds(tc.WithClientBuilder, tc.AdditionalConfigs),
-			tc.Fault, tc.Replays, tc.Externals, tc.Until,
-		},
+// give says which of the given objects the request may be for, as its kind is not known, and which have a status.
+func (tc *ReconcilerTestCase) give(c *ExpectConfig) {
+	c.how.Requested = &tc.Request.NamespacedName
+	if c.StatusSubResourceTypes == nil {
+		c.StatusSubResourceTypes = run.TypesWithStatus(tc.GivenObjects, c.Scheme)
 	}
+}
+
+func (tc *ReconcilerTestCase) row() row {
+	return row{
+		mark: &tc.mark, name: &tc.Name, metadata: &tc.Metadata, now: &tc.Now, focus: tc.Focus, skip: tc.Skip,
+		config: ExpectConfig{
+			WithReactors: tc.WithReactors, WithClientBuilder: tc.WithClientBuilder, UseFake: tc.UseFake,
+			StatusSubResourceTypes: tc.StatusSubResourceTypes, GivenObjects: tc.GivenObjects,
+			APIGivenObjects: tc.APIGivenObjects, GivenAPIResources: tc.GivenAPIResources,
+			GivenIndexes: tc.GivenIndexes, GivenTracks: tc.GivenTracks, Differ: tc.Differ, Server: tc.Server,
+			ExpectTracks: tc.ExpectTracks, ExpectEvents: tc.ExpectEvents, ExpectApplies: tc.ExpectApplies,
+			ExpectCreates: tc.ExpectCreates, ExpectUpdates: tc.ExpectUpdates, ExpectPatches: tc.ExpectPatches,
+			ExpectDeletes: tc.ExpectDeletes, ExpectDeleteCollections: tc.ExpectDeleteCollections,
+			ExpectStatusUpdates: tc.ExpectStatusUpdates, ExpectStatusPatches: tc.ExpectStatusPatches,
+			ExpectStatusApplies: tc.ExpectStatusApplies, ExpectOrder: tc.ExpectOrder,
+		},
+		additional: tc.AdditionalConfigs, prepare: preparing(tc, tc.Prepare), cleanUp: cleaning(tc, tc.CleanUp),
+		virtual: tc.VirtualTime, fault: tc.Fault, replays: tc.Replays, externals: tc.Externals, until: tc.Until,
+	}
+}
+
+var errNoRoot = errors.New("the factory returned no reconciler")
+
+// replays returns the replays of the row, which Prepare left as prepared.
+func (tc *ReconcilerTestCase) replays(
+	prepared *ReconcilerTestCase, scheme *runtime.Scheme, factory ReconcilerFactory,
+) *replayed {
+	same := func(ctx context.Context) context.Context { return ctx }
+	r := replaysOf(tc, prepared, scheme, same, prepared.give, func(
+		t *testing.T, tc *ReconcilerTestCase, c reconcilers.Config,
+	) (reconcile.Reconciler, error) {
+		root := factory(t, tc, c)
+		if gotype.IsNil(root) {
+			return nil, errNoRoot
+		}
+		return root, nil
+	})
+	r.request = prepared.Request
+	if prepared.ShouldErr || prepared.ExpectedErr != nil {
+		r.not = cmp.Or(r.not, "it expects an error")
+	}
+	return r
 }

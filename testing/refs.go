@@ -1,6 +1,7 @@
 package testing
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/espalier-dev/espalier/testing/internal/check"
 	"github.com/espalier-dev/espalier/testing/internal/objects"
 	"github.com/espalier-dev/espalier/testing/internal/recording"
 )
@@ -62,6 +64,18 @@ func (r PatchRef) inJSON() PatchRef {
 	if r.PatchType == types.ApplyYAMLPatchType {
 		if raw, err := yaml.YAMLToJSON(r.Patch); err == nil {
 			r.Patch = raw
+		}
+	}
+	return r
+}
+
+// withoutServerSet returns the ref without what only a server sets, where expected does not set it. A JSON patch stays
+// as it is.
+func (r PatchRef) withoutServerSet(expected PatchRef) PatchRef {
+	if r.PatchType != types.JSONPatchType {
+		got := r.inJSON().Patch
+		if short := check.PatchWithoutServerSet(expected.inJSON().Patch, got); !bytes.Equal(short, got) {
+			r.Patch = short
 		}
 	}
 	return r

@@ -6,54 +6,49 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/testing/internal/recording"
 	"github.com/espalier-dev/espalier/testing/internal/replay"
-	"github.com/espalier-dev/espalier/testing/internal/store"
+	"github.com/espalier-dev/espalier/testing/internal/run"
+	"github.com/espalier-dev/espalier/testing/internal/words"
 )
 
 // replayed is a row that has passed and is replayed with faults.
 type replayed struct {
-	faithfulFields
-	// row is a pointer to the case as it is in the table, before Prepare.
-	row    any
-	name   string
-	origin *origin
+	// row is the row as Prepare left it.
+	row row
+	// inTable is a pointer to the case as it is in the table, before Prepare.
+	inTable any
 	// not says why the row is not replayed; empty if it is.
 	not string
-	now time.Time
-	// expect is the config of the row, and additional are its AdditionalConfigs by name, as Prepare left them.
-	expect     *ExpectConfig
-	additional map[string]*ExpectConfig
-	request    reconcilers.Request
-	// ofNode says that the row is one of a node, which always has its resource; prepares, that it has a Prepare.
-	ofNode, prepares bool
+	// configs are as Prepare left them.
+	configs
+	request reconcilers.Request
+	// ofNode says that the row is one of a node, which always has its resource.
+	ofNode bool
 	// own are the writes of the row's own run; nil if they are not compared. First are those of the first run without a
 	// fault, as far as the row goes; nil until then.
 	own, first writes
 	// begin begins a run.
-	begin func(t *testing.T, ctx context.Context) (*attempt, error)
+	begin func(t *testing.T, ctx context.Context) (*begun, error)
 
 	// t is that of the run that goes on: a bubble has one of its own.
 	t *testing.T
 	// current is the run that goes on. Runs are made one after the other.
-	current *attempt
+	current *begun
 	// outside are the calls of all runs beside the clusters.
 	outside outsideCalls
 }
 
-// attempt is one run of a row: its Prepare was called.
-type attempt struct {
+// begun is one run of a row whose Prepare was called.
+type begun struct {
 	ctx context.Context
 	// externals are those that Prepare left.
 	externals []External
@@ -69,19 +64,19 @@ type attempt struct {
 
 // runAndReplay runs a case, and its replays if it is a faithful one and passes. They start from the case as it was
 // given, before Prepare.
-func runAndReplay[Case any, P testCase[Case]](
-	t *testing.T, tc P, run func(t *testing.T) writes, replays func(given P) *replayed,
+func runAndReplay[Case any, P caseOf[Case]](
+	t *testing.T, tc P, once func(t *testing.T) writes, replays func(given P) *replayed,
 ) {
 	t.Helper()
 	given := new(Case)
 	*given = *tc
 	var own writes
-	inVirtualTime(t, tc.fields().faithful.virtual, func(t *testing.T) {
+	run.InVirtualTime(t, tc.row().virtual, func(t *testing.T) {
 		t.Helper()
-		own = run(t)
+		own = once(t)
 	})
-	if f := tc.fields(); f.faithful.faithful && !t.Failed() {
-		*P(given).fields().origin = *f.origin
+	if row := tc.row(); row.faithful && !t.Failed() {
+		P(given).row().origin = row.origin
 		r := replays(given)
 		r.own = own
 		r.run(t)
@@ -90,63 +85,51 @@ func runAndReplay[Case any, P testCase[Case]](
 
 // replaysOf returns the replays of a case. Given is the case as it is in the table, and prepared as Prepare left it.
 // Give completes the config of prepared. Start calls the factory for a case.
-func replaysOf[Case any, P testCase[Case]](
+func replaysOf[Case any, P caseOf[Case]](
 	given, prepared P, scheme *runtime.Scheme,
 	contexts func(context.Context) context.Context, give func(*ExpectConfig),
 	start func(t *testing.T, tc *Case, c reconcilers.Config) (reconcile.Reconciler, error),
 ) *replayed {
-	f := prepared.fields()
-	r := &replayed{
-		faithfulFields: f.faithful, row: given, name: *f.name, origin: *f.origin, now: *f.now,
-		expect:     expectConfigOf(prepared, scheme),
-		additional: additionalConfigs(f.additional, scheme, *f.differ),
-		prepares:   f.prepare != nil,
-	}
-	for _, c := range r.configs() {
-		c.faithful, c.reconciled, c.now = true, -1, func() time.Time { return r.now }
+	r := &replayed{row: prepared.row(), inTable: given}
+	now := *r.row.now
+	r.configs = r.row.configs(scheme)
+	for _, c := range r.all() {
+		c.how.Faithful, c.how.Reconciled, c.how.Now = true, -1, func() time.Time { return now }
 	}
 	give(r.expect)
 	r.not = r.cannot()
-	r.begin = func(t *testing.T, ctx context.Context) (*attempt, error) {
+	r.begin = func(t *testing.T, ctx context.Context) (*begun, error) {
 		t.Helper()
 		tc := new(Case)
 		*tc = *given
-		copied := P(tc).fields()
-		*copied.metadata = maps.Clone(*copied.metadata)
-		if *copied.metadata == nil {
-			*copied.metadata = map[string]any{}
-		}
-		*copied.now = r.now
-		copied.faithful.reset()
-		ctx, err := prepare(t, contexts(ctx), P(tc))
+		copied := P(tc).row()
+		*copied.metadata, *copied.now = maps.Clone(*copied.metadata), now
+		copied.complete(P(tc))
+		copied.reset()
+		ctx, err := copied.prepared(t, contexts(ctx))
 		if err != nil {
 			return nil, err
 		}
-		prepared := P(tc).fields()
-		if problem := prepared.faithful.problem(); problem != "" {
+		prepared := P(tc).row()
+		if problem := prepared.problem(); problem != "" {
 			return nil, errors.New(problem)
 		}
-		a := &attempt{ctx: ctx, at: r.now, externals: prepared.faithful.externals, end: func() error { return nil }}
+		a := &begun{ctx: ctx, at: now, externals: prepared.externals, end: func() error { return nil }}
 		a.start = func(c reconcilers.Config) (reconcile.Reconciler, error) { return start(t, tc, c) }
 		if prepared.cleanUp != nil {
-			a.end = func() error { return prepared.cleanUp(t, ctx, tc) }
+			a.end = func() error { return prepared.cleanUp(t, ctx) }
 		}
 		return a, nil
 	}
 	return r
 }
 
-// configs are those of the row.
-func (r *replayed) configs() []*ExpectConfig {
-	return append(slices.Collect(maps.Values(r.additional)), r.expect)
-}
-
 // cannot says why a row cannot be replayed, empty if it can.
 func (r *replayed) cannot() string {
-	has := func(is func(*ExpectConfig) bool) bool { return slices.ContainsFunc(r.configs(), is) }
+	has := func(is func(*ExpectConfig) bool) bool { return slices.ContainsFunc(r.all(), is) }
 	switch {
-	case r.replays.not != "":
-		return r.replays.not
+	case r.row.replays.not != "":
+		return r.row.replays.not
 	case has(func(c *ExpectConfig) bool { return len(c.WithReactors) > 0 }):
 		return "it has reactors"
 	case has(func(c *ExpectConfig) bool { return c.Server != nil }):
@@ -161,25 +144,25 @@ func (r *replayed) cannot() string {
 // run replays the row, and fails the test if a replay ends in another way than the row.
 func (r *replayed) run(t *testing.T) {
 	t.Helper()
-	defer failOnPanic(t)
+	defer words.FailOnPanic(t)
 	r.t = t
 	switch {
-	case faultFlag == faultsOff && r.fault.isZero():
+	case faultFlag == faultsOff && r.row.fault.isZero():
 		return
-	case r.not != "" && !r.fault.isZero():
+	case r.not != "" && !r.row.fault.isZero():
 		t.Fatalf("the Fault cannot be replayed: %s", r.not)
 	case r.not != "":
 		t.Logf("not replayed: %s", r.not)
 		return
 	}
-	ctx, cancel := withDeadlineOf(t, logr.NewContext(context.Background(), logr.Discard()))
+	ctx, cancel := run.WithDeadlineOf(t, logr.NewContext(context.Background(), logr.Discard()))
 	defer cancel()
 	program, err := r.program(t, *r.expect)
 	if err != nil {
 		t.Fatalf("the row cannot be replayed: %s", err)
 	}
-	options := r.replays.options(faultFlag, testing.Short())
-	if !r.fault.isZero() {
+	options := r.row.replays.options(faultFlag, testing.Short())
+	if !r.row.fault.isZero() {
 		r.runPinned(t, ctx, program, options)
 		return
 	}
@@ -190,7 +173,7 @@ func (r *replayed) run(t *testing.T) {
 func (r *replayed) explore(t *testing.T, ctx context.Context, program replay.Program, options replay.Options) {
 	t.Helper()
 	began := time.Now()
-	exploring, cancel := beforeDeadline(ctx)
+	exploring, cancel := run.BeforeDeadline(ctx)
 	defer cancel()
 	report, err := replay.Explore(exploring, program, options)
 	switch {
@@ -201,12 +184,12 @@ func (r *replayed) explore(t *testing.T, ctx context.Context, program replay.Pro
 	case report.NotReplayed != "":
 		t.Logf("not replayed: %s%s", report.NotReplayed, advice(report.Varying))
 	default:
-		t.Logf("replayed with %s in %.2f s", count(report.Replays, "fault"), time.Since(began).Seconds())
+		t.Logf("replayed with %s in %.2f s", words.Count(report.Replays, "fault"), time.Since(began).Seconds())
 	}
 	if err == nil && report.NotReplayed == "" {
 		r.compareOwn(t)
 	}
-	if note := r.outside.unobserved(r.externals); note != "" {
+	if note := r.outside.unobserved(r.row.externals); note != "" {
 		t.Logf("Note: %s", note)
 	}
 	r.fail(t, ctx, report.Findings, options)
@@ -220,150 +203,16 @@ func advice(varying []string) string {
 	return fmt.Sprintf("\nIf that may be another each time, set:\n  Replays: rtesting.Replays{Ignore: %#v},", varying)
 }
 
-// beforeDeadline returns a context that ends a quarter of the time that is left, and at most ten seconds, before ctx
-// does: there is time to report what was found.
-func beforeDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
-	deadline, ok := ctx.Deadline()
-	if !ok {
-		return context.WithCancel(ctx)
-	}
-	return context.WithDeadline(ctx, deadline.Add(-min(time.Until(deadline)/4, 10*time.Second)))
-}
-
 // runPinned replays the row with its Fault.
 func (r *replayed) runPinned(t *testing.T, ctx context.Context, program replay.Program, options replay.Options) {
 	t.Helper()
-	finding, err := replay.Run(ctx, program, r.fault.faults, options)
+	finding, err := replay.Run(ctx, program, r.row.fault.faults, options)
 	switch {
 	case err != nil:
-		t.Errorf("the row cannot be replayed with %s: %s", r.fault, err)
+		t.Errorf("the row cannot be replayed with %s: %s", r.row.fault, err)
 	case finding == nil:
-		t.Logf("replayed with %s: it ends as without", r.fault)
+		t.Logf("replayed with %s: it ends as without", r.row.fault)
 	default:
 		r.fail(t, ctx, []replay.Finding{*finding}, options)
 	}
-}
-
-// program returns what is replayed, with the given objects of a config.
-func (r *replayed) program(t *testing.T, own ExpectConfig) (replay.Program, error) {
-	clusters := map[string]replay.Cluster{}
-	var problems []string
-	add := func(name string, c ExpectConfig) {
-		s, hidden, wrong := c.newStore()
-		clusters[name] = replay.Cluster{
-			Store: s, Hidden: hidden,
-			Options: store.ClientOptions{Indexes: indexesOf(c.GivenIndexes, c.Scheme)},
-		}
-		problems = append(problems, wrong...)
-	}
-	add("", own)
-	for name, c := range r.additional {
-		add(name, *c)
-	}
-	var externals []replay.External
-	for i := range r.externals {
-		externals = append(externals, replay.External{End: func() any { return r.external(i).End() }})
-	}
-	if len(problems) > 0 {
-		return replay.Program{}, errors.New(strings.Join(problems, "; "))
-	}
-	program := replay.Program{
-		Clusters: clusters, Now: r.now, Externals: externals, Begin: r.beginRun, Start: r.start,
-		IgnoreObserved: r.ofNode,
-	}
-	if r.virtual {
-		program.Within = r.inBubble
-	}
-	return program, nil
-}
-
-// inBubble calls a run in a bubble of its own: all begin at the same time.
-func (r *replayed) inBubble(run func()) {
-	outer := r.t
-	outer.Helper()
-	defer func() { r.t = outer }()
-	inVirtualTime(outer, true, func(t *testing.T) {
-		t.Helper()
-		defer failOnPanic(t)
-		r.t = t
-		run()
-	})
-}
-
-// external returns an external as the Prepare of the run left it.
-func (r *replayed) external(i int) External {
-	if r.current != nil && i < len(r.current.externals) {
-		return r.current.externals[i]
-	}
-	return r.externals[i]
-}
-
-// beginRun calls the Prepare of a run, and returns what calls its CleanUp. Their context ends after CleanUp.
-func (r *replayed) beginRun(ctx context.Context) (end func(), err error) {
-	t := r.t
-	t.Helper()
-	ctx, cancel := context.WithCancel(ctx)
-	begun, err := r.begin(t, ctx)
-	if err != nil {
-		cancel()
-		return nil, err
-	}
-	r.current = begun
-	return func() {
-		t.Helper()
-		defer cancel()
-		r.noteFirst(begun)
-		r.current = nil
-		if err := begun.end(); err != nil {
-			t.Errorf("error during clean up of a replay: %s", err)
-		}
-	}, nil
-}
-
-// start makes an instance of the code in a world.
-func (r *replayed) start(_ context.Context, w *replay.World) (replay.Instance, error) {
-	run := r.current
-	run.journals = map[string]*recording.Journal{"": {}}
-	configs := map[string]reconcilers.Config{}
-	for name, c := range r.additional {
-		run.journals[name] = &recording.Journal{}
-		configs[name] = c.inWorld(w, name, run.journals[name])
-	}
-	config := r.expect.inWorld(w, "", run.journals[""])
-	prepared := reconcilers.StashAdditionalConfigs(run.ctx, configs)
-	reconciler, err := run.start(config)
-	if err != nil {
-		return nil, err
-	}
-	return func(ctx context.Context) (reconcile.Result, error) {
-		run.pass(w.Now(), r.virtual)
-		ctx = context.WithValue(ctx, outsideKey{}, outside{w, &r.outside})
-		result, err := reconciler.Reconcile(merged{Context: ctx, first: ctx, second: prepared}, r.request)
-		if !r.until.rest {
-			r.noteFirst(run)
-		}
-		return queued(result), err
-	}, nil
-}
-
-// pass lets the time of the process pass too if it is virtual: until now, which is that of the world.
-func (a *attempt) pass(now time.Time, virtual bool) {
-	if virtual {
-		time.Sleep(now.Sub(a.at))
-	}
-	a.at = now
-}
-
-// inWorld returns the config of an instance in a world. Nothing is asserted of it.
-func (c *ExpectConfig) inWorld(
-	w *replay.World, cluster string, journal *recording.Journal,
-) reconcilers.Config {
-	in := *c
-	b := in.onStore(journal, clients{
-		cached: w.Client(cluster), live: w.APIReader(cluster),
-		as:        func(manager string) client.WithWatch { return w.As(cluster, manager) },
-		add:       func(obj client.Object) error { return w.Store(cluster).Give(obj) },
-		resources: func() []*metav1.APIResourceList { return w.Store(cluster).Resources() },
-	})
-	return in.assemble(journal, b).config
 }

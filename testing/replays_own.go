@@ -12,6 +12,7 @@ import (
 
 	"github.com/espalier-dev/espalier/testing/internal/objects"
 	"github.com/espalier-dev/espalier/testing/internal/recording"
+	"github.com/espalier-dev/espalier/testing/internal/words"
 )
 
 // writes are lines of journals, by config.
@@ -28,12 +29,12 @@ func writesOf(journals map[string]*recording.Journal) writes {
 
 // writes returns the writes of the row, or nil if other servers than that of the replays may have led to them.
 func (r *caseRun) writes() writes {
-	journals := map[string]*recording.Journal{"": r.expect.made().journal}
+	journals := map[string]*recording.Journal{"": r.expect.made().Journal}
 	for name, c := range r.additional {
-		journals[name] = c.made().journal
+		journals[name] = c.made().Journal
 	}
-	for _, c := range append(r.inOrder(), r.expect) {
-		if c.made().store == nil || c.real != nil {
+	for _, c := range r.all() {
+		if c.made().Store == nil || c.how.Real != nil {
 			return nil
 		}
 	}
@@ -41,7 +42,7 @@ func (r *caseRun) writes() writes {
 }
 
 // noteFirst notes the writes of the first run.
-func (r *replayed) noteFirst(a *attempt) {
+func (r *replayed) noteFirst(a *begun) {
 	if r.first == nil {
 		r.first = writesOf(a.journals)
 	}
@@ -59,14 +60,13 @@ func (r *replayed) compareOwn(t *testing.T) {
 		if slices.Equal(own, first) {
 			continue
 		}
-		report := &report{origin: r.origin, failures: []failure{{
-			headline: "without a fault, a new instance of the code makes other writes than that of the row",
-			details: fmt.Sprintf("  the row:      %s\n  new instance: %s", listOf(own), listOf(first)) + `
+		r.row.origin.Fail(t, words.Failure{
+			Headline: "without a fault, a new instance of the code makes other writes than that of the row",
+			Details: fmt.Sprintf("  the row:      %s\n  new instance: %s", listOf(own), listOf(first)) + `
 So something outlives the instance: a variable of a package or of the test, or a service that the code calls. Make it
 in the factory or in Prepare, or list the service in Externals. To leave it as it is, set:
   Replays: rtesting.NoReplays("what outlives the instance"),`,
-		}}}
-		report.fail(t)
+		})
 		return
 	}
 }
@@ -88,7 +88,7 @@ func (r *replayed) comparable(lines []string) []string {
 }
 
 // resource is that of a node.
-func (r *replayed) resource() client.Object { return r.expect.GivenObjects[r.expect.reconciled] }
+func (r *replayed) resource() client.Object { return r.expect.GivenObjects[r.expect.how.Reconciled] }
 
 // hasDefaults reports whether a root completes a resource: the node of a row gets it as it is given.
 func hasDefaults(resource client.Object) bool {

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,8 +16,10 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/reconcilers"
+	"github.com/espalier-dev/espalier/testing/internal/check"
 	"github.com/espalier-dev/espalier/testing/internal/fakemanager"
 	"github.com/espalier-dev/espalier/testing/internal/objects"
+	"github.com/espalier-dev/espalier/testing/internal/words"
 )
 
 // SetupTestCase is one set-up with a manager that has no cluster. It expects the types that are watched, the fields
@@ -71,8 +71,7 @@ type SetupTestCase struct {
 	// CleanUp runs last, with the context of Prepare, also if the case failed.
 	CleanUp func(t *testing.T, ctx context.Context, tc *SetupTestCase) error
 
-	// origin is where the table of the case is run.
-	origin *origin
+	mark mark
 }
 
 // VerifySetupFunc checks the outcome of a set-up where the fields of a test case are not enough.
@@ -159,12 +158,12 @@ func (ts SetupTestSuite) Run(t *testing.T, scheme *runtime.Scheme, factory Setup
 // Run runs the case.
 func (tc *SetupTestCase) Run(t *testing.T, scheme *runtime.Scheme, factory SetupFactory) {
 	t.Helper()
-	defer failOnPanic(t)
+	defer words.FailOnPanic(t)
 	run := begin(t, tc, scheme)
 	defer run.end(t)
 	run.check(t)
 	p := run.expect.made()
-	mgr, err := fakemanager.New(p.config, p.fake)
+	mgr, err := fakemanager.New(p.Config, p.Fake)
 	if err != nil {
 		t.Fatalf("the manager cannot be made: %s", err)
 	}
@@ -183,10 +182,16 @@ func (tc *SetupTestCase) Run(t *testing.T, scheme *runtime.Scheme, factory Setup
 	run.assert(t)
 }
 
-func (tc *SetupTestCase) fields() caseFields[SetupTestCase] {
-	return caseFields[SetupTestCase]{
-		origin: &tc.origin, name: &tc.Name, focus: tc.Focus, skip: tc.Skip, metadata: &tc.Metadata, now: new(time.Time),
-		differ: new(Differ), prepare: tc.Prepare, cleanUp: tc.CleanUp,
+func (tc *SetupTestCase) row() row {
+	return row{
+		mark: &tc.mark, name: &tc.Name, metadata: &tc.Metadata, now: new(time.Time), focus: tc.Focus, skip: tc.Skip,
+		config: ExpectConfig{
+			WithReactors: tc.WithReactors, WithClientBuilder: tc.WithClientBuilder,
+			StatusSubResourceTypes: tc.StatusSubResourceTypes, GivenObjects: tc.GivenObjects,
+			APIGivenObjects: tc.APIGivenObjects, GivenAPIResources: tc.GivenAPIResources,
+			GivenTracks: tc.GivenTracks,
+		},
+		prepare: preparing(tc, tc.Prepare), cleanUp: cleaning(tc, tc.CleanUp),
 	}
 }
 
@@ -212,7 +217,7 @@ func (tc *SetupTestCase) run(t *testing.T, ctx context.Context, c *ExpectConfig,
 		t.Errorf("the controllers cannot be stopped: %s", err)
 	}
 	if late := mgr.Requests.Take(); len(late) > 0 {
-		t.Errorf("Unexpected requests observed at the end: %q", textsOf(late, textOfRequest))
+		t.Errorf("Unexpected requests observed at the end: %q", check.Texts(late, textOfRequest))
 	}
 	for _, problem := range mgr.Cache.Problems() {
 		t.Error(problem)
@@ -224,12 +229,12 @@ func (tc *SetupTestCase) run(t *testing.T, ctx context.Context, c *ExpectConfig,
 	for _, watch := range mgr.Cache.Watched() {
 		watched = append(watched, watch.Object(scheme))
 	}
-	assertSet(t, c, "ExpectWatches", tc.ExpectWatches, watched, textOfType)
+	check.Set(c.page(), t, "", "ExpectWatches", tc.ExpectWatches, watched, textOfType)
 	var indexed []IndexRef
 	for _, index := range mgr.Cache.Indexed() {
 		indexed = append(indexed, IndexRef{Object: index.Of.Object(scheme), Field: index.Field})
 	}
-	assertSet(t, c, "ExpectIndexes", tc.ExpectIndexes, indexed, func(ref IndexRef) string {
+	check.Set(c.page(), t, "", "ExpectIndexes", tc.ExpectIndexes, indexed, func(ref IndexRef) string {
 		return textOfType(ref.Object) + " by " + ref.Field
 	})
 }
@@ -285,7 +290,7 @@ func (e SetupEvent) describe(scheme *runtime.Scheme) string {
 
 func assertRequests(t *testing.T, c *ExpectConfig, at string, expected, actual []reconcilers.Request) {
 	t.Helper()
-	assertSet(t, c, at+"ExpectRequests", distinct(expected), distinct(actual), textOfRequest)
+	check.Set(c.page(), t, at, "ExpectRequests", distinct(expected), distinct(actual), textOfRequest)
 }
 
 // distinct returns the requests in order, each once.
@@ -294,38 +299,6 @@ func distinct(requests []reconcilers.Request) []reconcilers.Request {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	return slices.Compact(sorted)
-}
-
-// assertSet compares the values of a field of a case by their texts, in any order.
-func assertSet[T any](
-	t *testing.T, c *ExpectConfig, field string, expected, actual []T, text func(T) string,
-) {
-	t.Helper()
-	first := &firstDifference{}
-	diff := gocmp.Diff(textsOf(expected, text), textsOf(actual, text), cmpopts.EquateEmpty(), gocmp.Reporter(first))
-	if diff == "" {
-		return
-	}
-	w := c.from().writer()
-	var to *change
-	if !strings.Contains(field, ":") {
-		to = c.set(field, actual)
-	}
-	c.fail(t, failure{
-		headline: field + " differs", expected: short(first.expected, w), seen: short(first.actual, w),
-		details: fmt.Sprintf("%s differs %s:\n%s\n%s",
-			field, legend(), ColorizeDiff(diff), hint("To expect it, set it to:", w, actual)),
-	}, to)
-}
-
-// textsOf returns the texts of values, sorted.
-func textsOf[T any](values []T, text func(T) string) []string {
-	texts := make([]string, len(values))
-	for i, value := range values {
-		texts[i] = text(value)
-	}
-	slices.Sort(texts)
-	return texts
 }
 
 func textOfRequest(request reconcilers.Request) string {

@@ -1,7 +1,9 @@
 package testing
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"testing"
@@ -13,11 +15,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/stash"
+	"github.com/espalier-dev/espalier/testing/internal/check"
 	"github.com/espalier-dev/espalier/testing/internal/objects"
+	"github.com/espalier-dev/espalier/testing/internal/words"
 	"github.com/espalier-dev/espalier/validation"
 )
 
@@ -128,12 +133,7 @@ type SubReconcilerTestCase[Type client.Object] struct {
 	// waits has to be made in the bubble, by Prepare or by the factory. Such a row has no AdditionalReconciles.
 	VirtualTime bool
 
-	// faithful says that the row is one of NodeTests or RootTests.
-	faithful bool
-	// continues says that the row is one of the AdditionalReconciles of another.
-	continues bool
-	// origin is where the table of the case is run.
-	origin *origin
+	mark mark
 }
 
 // VerifyStashedValueFunc compares a value of the stash with the expected one.
@@ -186,7 +186,7 @@ func (tc *SubReconcilerTestCase[Type]) runOnce(
 	t *testing.T, scheme *runtime.Scheme, factory SubReconcilerFactory[Type],
 ) writes {
 	t.Helper()
-	defer failOnPanic(t)
+	defer words.FailOnPanic(t)
 	run := begin(t, tc, scheme, stash.WithContext)
 	defer run.end(t)
 	if gotype.IsNil(tc.Resource) {
@@ -210,7 +210,7 @@ func (tc *SubReconcilerTestCase[Type]) runOnce(
 		if tc.VirtualTime {
 			t.Fatal("a row in virtual time has no AdditionalReconciles: a bubble has no subtests")
 		}
-		next.origin, next.faithful, next.continues = tc.origin.nested(next.Name), tc.faithful, true
+		next.mark = mark{origin: tc.mark.origin.Nested(next.Name), faithful: tc.mark.faithful, continues: true}
 		t.Run(next.Name, func(t *testing.T) {
 			t.Helper()
 			again := func(
@@ -226,22 +226,29 @@ func (tc *SubReconcilerTestCase[Type]) runOnce(
 
 // give gives the resource to a config, beside other objects.
 func (tc *SubReconcilerTestCase[Type]) give(c *ExpectConfig) {
-	c.GivenObjects = withLast(tc.GivenObjects, tc.Resource)
-	c.reconciled = len(tc.GivenObjects)
-	if !c.faithful {
-		c.APIGivenObjects = withLast(tc.APIGivenObjects, tc.Resource)
+	c.GivenObjects = append(slices.Clone(tc.GivenObjects), tc.Resource)
+	c.how.Reconciled = len(tc.GivenObjects)
+	if !c.how.Faithful {
+		c.APIGivenObjects = append(slices.Clone(tc.APIGivenObjects), tc.Resource)
 	}
 }
 
-func (tc *SubReconcilerTestCase[Type]) fields() caseFields[SubReconcilerTestCase[Type]] {
-	return caseFields[SubReconcilerTestCase[Type]]{
-		origin: &tc.origin,
-		name:   &tc.Name, focus: tc.Focus, skip: tc.Skip, metadata: &tc.Metadata, now: &tc.Now, differ: &tc.Differ,
-		additional: tc.AdditionalConfigs, prepare: tc.Prepare, cleanUp: tc.CleanUp,
-		faithful: faithfulFields{
-			tc.faithful, tc.VirtualTime, builds(tc.WithClientBuilder, tc.AdditionalConfigs),
-			tc.Fault, tc.Replays, tc.Externals, tc.Until,
+func (tc *SubReconcilerTestCase[Type]) row() row {
+	return row{
+		mark: &tc.mark, name: &tc.Name, metadata: &tc.Metadata, now: &tc.Now, focus: tc.Focus, skip: tc.Skip,
+		config: ExpectConfig{
+			WithReactors: tc.WithReactors, WithClientBuilder: tc.WithClientBuilder, UseFake: tc.UseFake,
+			StatusSubResourceTypes: tc.StatusSubResourceTypes, GivenObjects: tc.GivenObjects,
+			APIGivenObjects: tc.APIGivenObjects, GivenAPIResources: tc.GivenAPIResources,
+			GivenIndexes: tc.GivenIndexes, GivenTracks: tc.GivenTracks, Differ: tc.Differ, Server: tc.Server,
+			ExpectTracks: tc.ExpectTracks, ExpectEvents: tc.ExpectEvents, ExpectApplies: tc.ExpectApplies,
+			ExpectCreates: tc.ExpectCreates, ExpectUpdates: tc.ExpectUpdates, ExpectPatches: tc.ExpectPatches,
+			ExpectDeletes: tc.ExpectDeletes, ExpectDeleteCollections: tc.ExpectDeleteCollections,
+			ExpectStatusUpdates: tc.ExpectStatusUpdates, ExpectStatusPatches: tc.ExpectStatusPatches,
+			ExpectStatusApplies: tc.ExpectStatusApplies, ExpectOrder: tc.ExpectOrder,
 		},
+		additional: tc.AdditionalConfigs, prepare: preparing(tc, tc.Prepare), cleanUp: cleaning(tc, tc.CleanUp),
+		virtual: tc.VirtualTime, fault: tc.Fault, replays: tc.Replays, externals: tc.Externals, until: tc.Until,
 	}
 }
 
@@ -266,17 +273,17 @@ func (tc *SubReconcilerTestCase[Type]) reconcile(t *testing.T, run *caseRun, r r
 	}
 	expected := first.before
 	if !gotype.IsNil(tc.ExpectResource) {
-		expected = asGiven(tc.ExpectResource)
-		if run.expect.faithful {
+		expected = objects.AsGiven(tc.ExpectResource)
+		if run.expect.how.Faithful {
 			expected = objects.Copy(tc.ExpectResource)
 		}
 	}
 	outcome{
 		result: result, err: err, expectedResult: tc.ExpectedResult, unrest: unrest,
-		shouldErr: tc.ShouldErr, expectedErr: tc.ExpectedErr, verify: tc.Verify, differ: tc.Differ,
-	}.assert(t, run.expect)
+		shouldErr: tc.ShouldErr, expectedErr: tc.ExpectedErr, verify: tc.Verify,
+	}.assert(t, run)
 	if run.expect.Server != nil {
-		withServerFields(expected, last.resource)
+		check.WithServerFields(expected, last.resource)
 	}
 	assertResource(t, run.expect, expected, last.resource)
 	tc.assertStash(t, last.ctx, run.expect)
@@ -303,7 +310,7 @@ func (tc *SubReconcilerTestCase[Type]) handle(
 	for key, value := range tc.GivenStashedValues {
 		stash.StoreValue(ctx, key, copyOfValue(value))
 	}
-	h = &handled[Type]{resource: asGiven(tc.Resource)}
+	h = &handled[Type]{resource: objects.AsGiven(tc.Resource)}
 	if err := run.expect.fetch(ctx, h.resource); err != nil {
 		if !first && apierrors.IsNotFound(err) {
 			return nil, false
@@ -326,6 +333,14 @@ func (tc *SubReconcilerTestCase[Type]) handle(
 		}
 	}
 	return h, true
+}
+
+// fetch fills obj from the Server, or a faithful one. In a compatible config it does nothing.
+func (c *ExpectConfig) fetch(ctx context.Context, obj client.Object) error {
+	if c.Server == nil && !c.how.Faithful {
+		return nil
+	}
+	return c.made().Client.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj)
 }
 
 // call reconciles. An expected panic counts as a result without an error.
@@ -355,11 +370,6 @@ func (tc *SubReconcilerTestCase[Type]) assertStash(t *testing.T, ctx context.Con
 	}
 }
 
-// withLast returns a new slice: objects often belongs to several cases.
-func withLast(objects []client.Object, last client.Object) []client.Object {
-	return append(objects[:len(objects):len(objects)], last)
-}
-
 // withRequest returns the context that a root reconciler would pass on for the resource.
 func withRequest(ctx context.Context, c reconcilers.Config, resource client.Object) context.Context {
 	ctx = reconcilers.StashConfig(ctx, c)
@@ -371,19 +381,36 @@ func withRequest(ctx context.Context, c reconcilers.Config, resource client.Obje
 	return reconcilers.StashResourceType(ctx, objects.Copy(resource))
 }
 
-// asGiven returns a copy of obj with the resource version that a given object has.
-func asGiven[Type client.Object](obj Type) Type {
-	c := objects.Copy(obj)
-	if c.GetResourceVersion() == "" {
-		c.SetResourceVersion(givenVersion)
-	}
-	return c
-}
+var errNoNode = errors.New("the factory returned no sub-reconciler")
 
-// copyOfValue returns a deep copy of an object, and any other value as it is.
-func copyOfValue(value any) any {
-	if obj, ok := value.(runtime.Object); ok && !gotype.IsNil(obj) {
-		return obj.DeepCopyObject()
+// replays returns the replays of the row, which Prepare left as prepared. The node is the tree of a root, so that
+// errors, the status and requeues are handled as in production.
+func (tc *SubReconcilerTestCase[Type]) replays(
+	prepared *SubReconcilerTestCase[Type], scheme *runtime.Scheme, factory SubReconcilerFactory[Type],
+) *replayed {
+	r := replaysOf(tc, prepared, scheme, stash.WithContext, prepared.give, func(
+		t *testing.T, tc *SubReconcilerTestCase[Type], c reconcilers.Config,
+	) (reconcile.Reconciler, error) {
+		node := factory(t, tc, c)
+		if gotype.IsNil(node) {
+			return nil, errNoNode
+		}
+		return &reconcilers.ResourceReconciler[Type]{
+			Type: emptyOf(tc.Resource), Config: c,
+			Reconciler: stashing[Type]{node, tc.GivenStashedValues},
+			// The write of the observed generation alone leads to no other request.
+			KeepResultAfterStatusUpdate: true,
+		}, nil
+	})
+	r.ofNode = true
+	r.request.NamespacedName = client.ObjectKeyFromObject(prepared.Resource)
+	switch {
+	case expectsFailure(prepared.ShouldErr, prepared.ExpectedErr):
+		r.not = cmp.Or(r.not, "it expects an error")
+	case prepared.ShouldPanic:
+		r.not = cmp.Or(r.not, "it expects a panic")
+	case prepared.mark.continues:
+		r.not = cmp.Or(r.not, "it goes on with the instance of another row")
 	}
-	return value
+	return r
 }

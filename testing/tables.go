@@ -45,7 +45,7 @@ func (nt NodeTests[Type]) Run(t *testing.T, scheme *runtime.Scheme, factory SubR
 	t.Helper()
 	runTests(t, nt, func(t *testing.T, tc *SubReconcilerTestCase[Type]) {
 		t.Helper()
-		tc.faithful = true
+		tc.mark.faithful = true
 		tc.Run(t, scheme, factory)
 	})
 }
@@ -71,7 +71,7 @@ func (rt RootTests) Run(t *testing.T, scheme *runtime.Scheme, factory Reconciler
 	t.Helper()
 	runTests(t, rt, func(t *testing.T, tc *ReconcilerTestCase) {
 		t.Helper()
-		tc.faithful = true
+		tc.mark.faithful = true
 		tc.Run(t, scheme, factory)
 	})
 }

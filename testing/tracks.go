@@ -1,7 +1,6 @@
 package testing
 
 import (
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -74,17 +73,13 @@ func CreateTrackRequest(trackedObjGroup, trackedObjKind, trackedObjNamespace, tr
 	}
 }
 
-// giveTracks makes requests of a tracker that it does not record.
-func giveTracks(t *recording.Tracker, given []TrackRequest) error {
+// tracksGiven returns the tracks that requests ask for.
+func tracksGiven(given []TrackRequest) []recording.Track {
+	var tracks []recording.Track
 	for _, request := range given {
-		by := &metav1.PartialObjectMetadata{}
-		by.SetNamespace(request.Tracker.Namespace)
-		by.SetName(request.Tracker.Name)
-		if err := t.Give(request.normalized().TrackedReference, by); err != nil {
-			return err
-		}
+		tracks = append(tracks, recording.Track{Watcher: request.Tracker, Ref: request.normalized().TrackedReference})
 	}
-	return nil
+	return tracks
 }
 
 // tracksOf returns the requests that a tracker recorded.

@@ -10,8 +10,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/espalier-dev/espalier/reconcilers"
+	"github.com/espalier-dev/espalier/testing/internal/check"
 	"github.com/espalier-dev/espalier/testing/internal/objects"
 	"github.com/espalier-dev/espalier/testing/internal/replay"
+	"github.com/espalier-dev/espalier/testing/internal/run"
 )
 
 // Until says when a row has made enough requests. The zero value is after one.
@@ -46,7 +48,7 @@ func (r *caseRun) requests(
 	var pace replay.Rest
 	for range requestsToRest {
 		before := r.revision()
-		result, err = make(at(ctx, r.clock.now()))
+		result, err = make(run.At(ctx, r.clock.Now()))
 		if err != nil && endsByError && !isHandled(err) {
 			return result, err, nil
 		}
@@ -57,7 +59,7 @@ func (r *caseRun) requests(
 		if rest {
 			return result, err, nil
 		}
-		r.clock.pass(delay)
+		r.clock.Pass(delay)
 	}
 	return result, err, fmt.Errorf("there is no rest after %d requests", requestsToRest)
 }
@@ -91,7 +93,7 @@ func queued(result reconcile.Result) reconcile.Result {
 
 // storeStatus stores the status of a resource as code under test left it, unless it left it as it was.
 func (c *ExpectConfig) storeStatus(ctx context.Context, before, after client.Object) error {
-	if !hasStatus(after) {
+	if !objects.HasStatus(after) {
 		return nil
 	}
 	after = objects.Copy(after)
@@ -101,18 +103,18 @@ func (c *ExpectConfig) storeStatus(ctx context.Context, before, after client.Obj
 	if err != nil {
 		return err
 	}
-	members, _ := fromJSON(raw).(map[string]any)
+	members, _ := check.FromJSON(raw).(map[string]any)
 	if _, changed := members["status"]; !changed {
 		return nil
 	}
-	return client.IgnoreNotFound(c.made().client.Client.Status().Patch(ctx, after, patch))
+	return client.IgnoreNotFound(c.made().Client.Client.Status().Patch(ctx, after, patch))
 }
 
 // clusters are the faithful back ends of a row.
-func (r *caseRun) clusters() []backend {
-	var clusters []backend
-	for _, c := range append(r.inOrder(), r.expect) {
-		if b := c.made().backend; b.settle != nil {
+func (r *caseRun) clusters() []run.Server {
+	var clusters []run.Server
+	for _, c := range r.all() {
+		if b := c.made().Server; b.Settle != nil {
 			clusters = append(clusters, b)
 		}
 	}
@@ -122,7 +124,7 @@ func (r *caseRun) clusters() []backend {
 // revision is higher after each change.
 func (r *caseRun) revision() (sum int64) {
 	for _, b := range r.clusters() {
-		sum += b.revision()
+		sum += b.Revision()
 	}
 	return sum
 }
@@ -130,24 +132,7 @@ func (r *caseRun) revision() (sum int64) {
 // settle lets the control plane act and the caches see what there is. It reports whether a cache saw something new.
 func (r *caseRun) settle() (seen bool) {
 	for _, b := range r.clusters() {
-		seen = b.settle() || seen
+		seen = b.Settle() || seen
 	}
 	return seen
-}
-
-// clock is the time of a row.
-type clock struct {
-	at time.Time
-	// virtual says that the time of the process passes too, at once.
-	virtual bool
-}
-
-func (c *clock) now() time.Time { return c.at }
-
-// pass lets time pass.
-func (c *clock) pass(delay time.Duration) {
-	c.at = c.at.Add(max(delay, 0))
-	if c.virtual {
-		time.Sleep(delay)
-	}
 }

@@ -2,6 +2,7 @@ package testing
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"testing"
@@ -11,66 +12,100 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/espalier-dev/espalier/internal/gotype"
+	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/stash"
+	"github.com/espalier-dev/espalier/testing/internal/check"
 	"github.com/espalier-dev/espalier/testing/internal/objects"
+	"github.com/espalier-dev/espalier/testing/internal/words"
 )
 
-// assertValue asserts a field of a case that is one value. Literals returns values that may expect the actual value,
-// the shortest first; nil returns none, and the literal is the actual value.
-func assertValue[T any](
-	t *testing.T, c *ExpectConfig, field string, expected, actual T, diff func(d Differ, expected, actual T) string,
-	literals func() []T,
-) {
+// assertError asserts that the error of a call is the expected one, or has its text. Without an expected error, it
+// asserts only whether there is one.
+func assertError(t *testing.T, call string, err, expected error, should bool) {
 	t.Helper()
-	text := diff(c.differ(), expected, actual)
-	if text == "" {
-		return
+	if f, failed := errorFailure(call, err, expected, should); failed {
+		t.Error(f.Text())
 	}
-	var candidates []T
-	if literals != nil {
-		candidates = literals()
+}
+
+// errorFailure is the failure of a call whose error is not the expected one.
+func errorFailure(call string, err, expected error, should bool) (words.Failure, bool) {
+	switch {
+	case expected == nil && (err != nil) != should:
+		return words.Failure{Headline: fmt.Sprintf("%s error = %v, ShouldErr %v", call, err, should)}, true
+	case expected != nil && (err == nil || !errors.Is(err, expected) && err.Error() != expected.Error()):
+		return words.Failure{Headline: fmt.Sprintf("%s error = %v, ExpectedErr %v", call, err, expected)}, true
 	}
-	value := matching(append(candidates, actual), func(v T) bool { return diff(c.differ(), v, actual) == "" })
-	w := c.from().writer()
-	f := describe(c.differ(), w, text, func(d Differ) string { return diff(d, expected, actual) })
-	f.headline = field + " differs"
-	if obj, ok := any(actual).(client.Object); ok {
-		f.headline += ": " + nameOfObject(obj, c.Scheme)
+	return words.Failure{}, false
+}
+
+// outcome has the results of a reconcile and the expected ones.
+type outcome struct {
+	result reconcilers.Result
+	err    error
+	// unrest says that the requests go on.
+	unrest         error
+	expectedResult reconcilers.Result
+	shouldErr      bool
+	expectedErr    error
+	verify         VerifyFunc
+}
+
+func (o outcome) assert(t *testing.T, run *caseRun) {
+	t.Helper()
+	c := run.expect
+	if o.unrest != nil {
+		c.page().Add(t, words.Failure{Headline: o.unrest.Error()}, nil)
 	}
-	f.details = fmt.Sprintf("%s differs %s:\n%s%s", field, legend(), ColorizeDiff(text),
-		hint("To expect it, set "+field+" to:", w, value))
-	c.fail(t, f, c.set(field, value))
+	if f, failed := errorFailure("Reconcile()", o.err, o.expectedErr, o.shouldErr); failed {
+		c.page().Add(t, f, nil)
+		run.lacksError = o.err == nil
+	}
+	if o.err == nil || o.expectedErr != nil {
+		// Beside an error only the nodes above use the result, so tables that expect any error need not know it.
+		check.Value[reconcilers.Result]{Field: "ExpectedResult", Diff: by(c, Differ.Result)}.
+			Assert(c.page(), t, normalized(o.expectedResult), normalized(o.result))
+	}
+	if o.verify != nil {
+		o.verify(t, o.result, o.err)
+	}
+}
+
+// normalized clears the field that controller-runtime ignores beside RequeueAfter.
+func normalized(result reconcilers.Result) reconcilers.Result {
+	if result.RequeueAfter != 0 {
+		//lint:ignore SA1019 Trees for older versions still set it.
+		result.Requeue = false
+	}
+	return result
+}
+
+// expectPanic makes a test fail at the end of a call that does not panic but should. Defer it.
+func expectPanic(t *testing.T, call string) {
+	t.Helper()
+	if recover() == nil {
+		t.Errorf("expected %s to panic", call)
+	}
 }
 
 // assertResource asserts the resource of a sub-reconciler.
 func assertResource(t *testing.T, c *ExpectConfig, expected, actual client.Object) {
 	t.Helper()
-	diff := func(d Differ, expected, actual client.Object) string {
-		if c.faithful {
-			return d.Resource(expected, withoutServerSet(expected, actual))
-		}
-		expected = asGiven(expected)
-		if c.Server != nil {
-			withServerFields(expected, actual)
-		}
-		return d.Resource(expected, actual)
-	}
-	assertValue(t, c, "ExpectResource", expected, actual, diff, func() []client.Object {
-		return c.asWritten(resourceLiterals(actual, c.Scheme))
-	})
-}
-
-// resourceLiterals returns what a table may have for a resource, the shortest first. The version that a given object
-// without one has is left out.
-func resourceLiterals(obj client.Object, scheme *runtime.Scheme) []client.Object {
-	full := objects.Copy(obj)
-	if full.GetResourceVersion() == givenVersion {
-		full.SetResourceVersion("")
-	}
-	full.SetManagedFields(nil)
-	return []client.Object{
-		withoutComputed(sentPart(obj, scheme)), sentPart(obj, scheme), withoutComputed(full), full,
-	}
+	check.Value[client.Object]{
+		Field: "ExpectResource", About: objects.NameOf(actual, c.Scheme),
+		Diff: func(first *check.First, expected, actual client.Object) string {
+			if c.how.Faithful {
+				return c.differ(first).Resource(expected, check.WithoutServerSet(expected, actual))
+			}
+			expected = objects.AsGiven(expected)
+			if c.Server != nil {
+				check.WithServerFields(expected, actual)
+			}
+			return c.differ(first).Resource(expected, actual)
+		},
+		Literals: func() []client.Object { return c.asWritten(check.ResourceForms(actual, c.Scheme)) },
+	}.Assert(c.page(), t, expected, actual)
 }
 
 // assertStashed asserts one of the expected values of the stash.
@@ -79,27 +114,24 @@ func assertStashed(
 ) {
 	t.Helper()
 	want := copyOfValue(expected[key])
-	if obj, ok := actual.(client.Object); ok && c.faithful {
+	if obj, ok := actual.(client.Object); ok && c.how.Faithful {
 		if wanted, ok := want.(client.Object); ok {
-			actual = withoutServerSet(wanted, obj)
+			actual = check.WithoutServerSet(wanted, obj)
 		}
 	}
-	text := c.differ().StashedValue(want, actual, key)
-	if text == "" {
-		return
-	}
-	w := c.from().writer()
-	f := describe(c.differ(), w, text, func(d Differ) string { return d.StashedValue(want, actual, key) })
-	f.headline = fmt.Sprintf("ExpectStashedValues[%q] differs", key)
-	f.details = fmt.Sprintf("ExpectStashedValues[%q] differs %s:\n%s%s", key, legend(), ColorizeDiff(text),
-		hint(fmt.Sprintf("To expect it, set ExpectStashedValues[%q] to:", key), w, actual))
 	all := map[stash.Key]any{}
 	for key := range expected {
 		if value := stash.RetrieveValue(ctx, key); value != nil {
 			all[key] = value
 		}
 	}
-	c.fail(t, f, c.set("ExpectStashedValues", all))
+	check.Value[any]{
+		Field: fmt.Sprintf("ExpectStashedValues[%q]", key),
+		Diff: func(first *check.First, expected, actual any) string {
+			return c.differ(first).StashedValue(expected, actual, key)
+		},
+		Change: c.page().Set("ExpectStashedValues", all),
+	}.Assert(c.page(), t, want, actual)
 }
 
 // assertResponse asserts the response of a webhook.
@@ -115,16 +147,25 @@ func (tc *AdmissionWebhookTestCase) assertResponse(
 	if short.Result != nil && *short.Result.DeepCopy() == (metav1.Status{Code: http.StatusOK}) {
 		short.Result = nil
 	}
-	diff := func(d Differ, expected, actual admission.Response) string {
-		completed := admission.Response{
-			Patches: expected.Patches, AdmissionResponse: *expected.DeepCopy(),
-		}
-		if err := completed.Complete(*tc.Request); err != nil {
-			completed = expected
-		}
-		return d.WebhookResponse(completed, actual)
+	check.Value[admission.Response]{
+		Field: "ExpectedResponse",
+		Diff: func(first *check.First, expected, actual admission.Response) string {
+			completed := admission.Response{
+				Patches: expected.Patches, AdmissionResponse: *expected.DeepCopy(),
+			}
+			if err := completed.Complete(*tc.Request); err != nil {
+				completed = expected
+			}
+			return c.differ(first).WebhookResponse(completed, actual)
+		},
+		Literals: func() []admission.Response { return []admission.Response{short} },
+	}.Assert(c.page(), t, expected, actual)
+}
+
+// copyOfValue returns a deep copy of an object, and any other value as it is.
+func copyOfValue(value any) any {
+	if obj, ok := value.(runtime.Object); ok && !gotype.IsNil(obj) {
+		return obj.DeepCopyObject()
 	}
-	assertValue(t, c, "ExpectedResponse", expected, actual, diff, func() []admission.Response {
-		return []admission.Response{short}
-	})
+	return value
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/stash"
+	"github.com/espalier-dev/espalier/testing/internal/words"
 	"github.com/espalier-dev/espalier/validation"
 )
 
@@ -90,8 +91,7 @@ type AdmissionWebhookTestCase struct {
 	// ExpectOrder is the order of all writes, see ExpectConfig.ExpectOrder; nil for any.
 	ExpectOrder []string
 
-	// origin is where the table of the case is run.
-	origin *origin
+	mark mark
 }
 
 // VerifyResponseFunc checks the response of a webhook where the fields of a test case are not enough.
@@ -175,7 +175,7 @@ func (tc *AdmissionWebhookTestCase) RunWithContext(
 	t *testing.T, scheme *runtime.Scheme, factory AdmissionWebhookFactoryWithContext,
 ) {
 	t.Helper()
-	defer failOnPanic(t)
+	defer words.FailOnPanic(t)
 	run := begin(t, tc, scheme, stash.WithContext, validation.WithRecursive)
 	defer run.end(t)
 	run.check(t)
@@ -197,11 +197,21 @@ func (tc *AdmissionWebhookTestCase) RunWithContext(
 	run.assert(t)
 }
 
-func (tc *AdmissionWebhookTestCase) fields() caseFields[AdmissionWebhookTestCase] {
-	return caseFields[AdmissionWebhookTestCase]{
-		origin: &tc.origin,
-		name:   &tc.Name, focus: tc.Focus, skip: tc.Skip, metadata: &tc.Metadata, now: &tc.Now, differ: &tc.Differ,
-		additional: tc.AdditionalConfigs, prepare: tc.Prepare, cleanUp: tc.CleanUp,
+func (tc *AdmissionWebhookTestCase) row() row {
+	return row{
+		mark: &tc.mark, name: &tc.Name, metadata: &tc.Metadata, now: &tc.Now, focus: tc.Focus, skip: tc.Skip,
+		config: ExpectConfig{
+			WithReactors: tc.WithReactors, WithClientBuilder: tc.WithClientBuilder, UseFake: tc.UseFake,
+			StatusSubResourceTypes: tc.StatusSubResourceTypes, GivenObjects: tc.GivenObjects,
+			APIGivenObjects: tc.APIGivenObjects, GivenAPIResources: tc.GivenAPIResources,
+			GivenIndexes: tc.GivenIndexes, GivenTracks: tc.GivenTracks, Differ: tc.Differ, Server: tc.Server,
+			ExpectTracks: tc.ExpectTracks, ExpectEvents: tc.ExpectEvents, ExpectApplies: tc.ExpectApplies,
+			ExpectCreates: tc.ExpectCreates, ExpectUpdates: tc.ExpectUpdates, ExpectPatches: tc.ExpectPatches,
+			ExpectDeletes: tc.ExpectDeletes, ExpectDeleteCollections: tc.ExpectDeleteCollections,
+			ExpectStatusUpdates: tc.ExpectStatusUpdates, ExpectStatusPatches: tc.ExpectStatusPatches,
+			ExpectStatusApplies: tc.ExpectStatusApplies, ExpectOrder: tc.ExpectOrder,
+		},
+		additional: tc.AdditionalConfigs, prepare: preparing(tc, tc.Prepare), cleanUp: cleaning(tc, tc.CleanUp),
 	}
 }
 

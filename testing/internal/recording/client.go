@@ -1,5 +1,5 @@
-// Package recording records what code under test does: its calls to a client, the objects that it tracks, and the order
-// of all this and of its events.
+// Package recording records what code under test does: its calls to a client, its events, the objects that it tracks,
+// and the order of all this.
 package recording
 
 import (

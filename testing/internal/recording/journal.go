@@ -33,9 +33,10 @@ func (j *Journal) add(line string) {
 	j.lines = append(j.lines, line)
 }
 
-// AddEvent adds the line about an event on an object.
-func (j *Journal) AddEvent(reason, kind, namespace, name string) {
-	j.add(eventPrefix + reason + " " + kind + " " + objects.Path(namespace, name))
+// addEvent adds the line about an event.
+func (j *Journal) addEvent(event Event) {
+	about := event.Regarding
+	j.add(eventPrefix + event.Reason + " " + about.Kind + " " + objects.Path(about.Namespace, about.Name))
 }
 
 // Comparable returns the lines that expected speaks about: all writes, and events and tracks if expected has any.

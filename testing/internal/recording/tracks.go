@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -51,9 +52,17 @@ func NewTracker(scheme *runtime.Scheme, journal *Journal) *Tracker {
 	return &Tracker{tracker.New(scheme, TrackLease).(fullTracker), scheme, &tracks{journal: journal}}
 }
 
-// Give makes a request without recording it.
-func (t *Tracker) Give(ref tracker.Reference, watcher client.Object) error {
-	return t.fullTracker.TrackReference(ref, watcher)
+// Give makes requests without recording them, until one fails.
+func (t *Tracker) Give(tracks ...Track) error {
+	for _, track := range tracks {
+		watcher := &metav1.PartialObjectMetadata{}
+		watcher.SetNamespace(track.Watcher.Namespace)
+		watcher.SetName(track.Watcher.Name)
+		if err := t.fullTracker.TrackReference(track.Ref, watcher); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Requests returns the recorded requests.

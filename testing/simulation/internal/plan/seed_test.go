@@ -12,7 +12,7 @@ import (
 func TestFromSeed(t *testing.T) {
 	t.Parallel()
 	options := plan.Options{Actors: []string{"operator"}, Clock: time.Minute}
-	sorts, plans := map[fault.Kind]int{}, map[string]bool{}
+	kinds, plans := map[fault.Kind]int{}, map[string]bool{}
 	var ahead, behind int
 	for seed := range uint64(200) {
 		p := plan.FromSeed(seed, options)
@@ -28,7 +28,7 @@ func TestFromSeed(t *testing.T) {
 			t.Errorf("the plan is %v", p)
 		}
 		for _, c := range p.Chances {
-			if sorts[c.Kind]++; c.OneIn < 8 || c.OneIn > 512 || c.Delay > 10*time.Minute {
+			if kinds[c.Kind]++; c.OneIn < 8 || c.OneIn > 512 || c.Delay > 10*time.Minute {
 				t.Errorf("the chance is %v", c)
 			}
 		}
@@ -42,8 +42,8 @@ func TestFromSeed(t *testing.T) {
 		}
 	}
 	for _, s := range plan.Kinds {
-		if sorts[s] < 70 || sorts[s] > 130 {
-			t.Errorf("%s is in %d plans of 200", s, sorts[s])
+		if kinds[s] < 70 || kinds[s] > 130 {
+			t.Errorf("%s is in %d plans of 200", s, kinds[s])
 		}
 	}
 	if len(plans) != 200 || ahead < 25 || behind < 25 {

@@ -1,0 +1,53 @@
+package run
+
+import (
+	"context"
+
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/testing/internal/differential"
+	"github.com/espalier-dev/espalier/testing/internal/recording"
+	"github.com/espalier-dev/espalier/testing/internal/store"
+)
+
+// Server is the API server that a config works with. There are: the one in memory that is compatible with tables of
+// older versions (compat.go), the faithful one in memory (faithful.go), the same compared with a real one
+// (differential.go), and a real one as tables of older versions know it (live.go).
+type Server struct {
+	// Client reads as from a cache. Reader reads past it, and has no journal.
+	Client, Reader *recording.Client
+	Discovery      discovery.DiscoveryInterface
+	// Fake is the fake client behind Client. It is nil unless the back end is the compatible one.
+	Fake client.Client
+	// Store is the faithful back end. It is nil in others.
+	Store *store.Store
+	// Revision is higher after each change. Settle lets the control plane act and the client see what there is, and
+	// reports whether that is something new. They are nil for a compatible back end.
+	Revision func() int64
+	Settle   func() bool
+	// Comparison has what a real API server has answered in another way; nil without one.
+	Comparison *differential.Server
+	// Close ends the use.
+	Close func(ctx context.Context) error
+	// Problems are what is wrong with the given state.
+	Problems []string
+
+	// view is what Client sees of a Store, and hidden are the objects that it does not show at first.
+	view   *store.View
+	hidden []store.Key
+}
+
+// start returns the API server of the config, with the given objects.
+func (g Given) start(journal *recording.Journal) Server {
+	switch {
+	case g.Server != nil:
+		return g.live(journal)
+	case g.Real != nil:
+		return g.differential(journal)
+	case g.Faithful:
+		return g.faithful(journal)
+	default:
+		return g.compat(journal)
+	}
+}
