@@ -280,7 +280,7 @@ func TestAlwaysIsAllOfItsNodes(t *testing.T) {
 			}
 		}
 		if loud && errors.Is(err, reconcilers.ErrQuiet) || (err == nil) != (errors.Join(errs...) == nil) {
-			t.Fatalf("seed %d: the error is %v, want a loud one if one of %v is", seed, err, errs)
+			t.Fatalf("seed %d: the error is %v, want a loud one if one of %v is, and none if none is", seed, err, errs)
 		}
 	}
 }

@@ -341,7 +341,7 @@ func TestShrinkKeepsWhatAFindingNeeds(t *testing.T) {
 	finding := shortest(t, explore(t, program, replay.Options{}))
 	left, smaller := replay.Shrink(t.Context(), objs, build, finding, replay.Options{})
 	if len(left) != 2 || left[0] != objs[0] || left[1] != objs[4] {
-		t.Errorf("the objects left are %v, want the first and the last", left)
+		t.Errorf("the objects left are %v, want %v", left, []client.Object{objs[0], objs[4]})
 	}
 	if told(smaller) != told(finding) {
 		t.Errorf("got\n%s\nwant\n%s", told(smaller), told(finding))
