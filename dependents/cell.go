@@ -4,6 +4,8 @@ import (
 	"context"
 	"maps"
 
+	"github.com/espalier-dev/espalier/internal/gotype"
+
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -21,16 +23,12 @@ func NewCell[V any](name string) *Cell[V] {
 // AnyCell is a [Cell] of any type.
 type AnyCell interface {
 	cellName() string
-	isNil() bool
 }
 
 func (c *Cell[V]) cellName() string { return c.name }
-func (c *Cell[V]) isNil() bool      { return c == nil }
 
 // isNilCell reports whether there is no cell.
-func isNilCell(c AnyCell) bool {
-	return c == nil || c.isNil()
-}
+func isNilCell(c AnyCell) bool { return gotype.IsNil(c) }
 
 type valuesKey struct{}
 

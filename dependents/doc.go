@@ -26,7 +26,7 @@
 //	Unchecked      | the health does not count                     |
 //	Guard          | a function says whether it waits              | Absent
 //	Needs          | it waits for values                           | Absent
-//	After          | it waits until others are healthy             | Absent
+//	After          | it waits until others are done                | Absent
 //	Yield          | a value is taken from the object              | Absent
 //
 // The Set refuses switches that contradict each other when it is validated, with the names of both.

@@ -24,8 +24,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// auxiliaryDelay is when the resource is reconciled again after an error of an auxiliary dependent. It is that of an
-// auxiliary child.
+// auxiliaryDelay is when the resource is reconciled again after an error of an auxiliary dependent, unless the error is
+// durable. It is that of an auxiliary child.
 const auxiliaryDelay = 10 * time.Second
 
 // run makes the object as it should be. Waits says what the dependent waits for, or is empty.
@@ -314,6 +314,8 @@ func (d *Dependent[T, CT]) reported(w *witness, o outcome) outcome {
 	if o.err != nil {
 		logr.FromContextOrDiscard(w.ctx).Info("an auxiliary dependent failed", "dependent", d.name,
 			"error", o.err.Error())
+	}
+	if o.err != nil && !errors.Is(o.err, reconcilers.ErrDurable) {
 		o.result.RequeueAfter = auxiliaryDelay
 	}
 	return outcome{done: o.done, result: o.result}

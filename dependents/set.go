@@ -3,10 +3,10 @@ package dependents
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"slices"
 	"sync"
 
+	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/reconcilers"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -51,7 +51,7 @@ func (s *Set[T]) check() error {
 		return fmt.Errorf("Set must have a Name")
 	}
 	for i, d := range s.Dependents {
-		if d == nil || reflect.ValueOf(d).IsNil() {
+		if gotype.IsNil(d) {
 			return fmt.Errorf("Set %q must have a valid Dependents[%d]: must not be nil", s.Name, i)
 		}
 		if err := d.check(); err != nil {

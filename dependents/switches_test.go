@@ -2,6 +2,7 @@ package dependents_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/espalier-dev/espalier"
@@ -262,6 +263,16 @@ func TestAuxiliary(t *testing.T) {
 			ExpectedResult: reconcilers.Result{RequeueAfter: 10e9},
 		},
 	}, func() nodes { return one(configOf("blue").Auxiliary()) })
+
+	durable := func(context.Context, *resources.Widget) (*corev1.ConfigMap, error) {
+		return nil, fmt.Errorf("no color has this name: %w", reconcilers.ErrDurable)
+	}
+	run(t, tests{
+		"a durable error is not tried again": {
+			Resource:       widget.Object(),
+			ExpectResource: widget.With(isReady).Object(),
+		},
+	}, func() nodes { return one(dependents.Of("config", durable).Auxiliary()) })
 }
 
 func TestNotReadyBlocks(t *testing.T) {

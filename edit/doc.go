@@ -25,7 +25,7 @@
 // nothing if it is. So a function that is called twice does no more than once. The order of other items stays. Further
 // items with the key of one that is ensured are removed.
 //
-// What is passed as an item is copied. Maps and lists of an object that are changed are copied before: another object
+// An item is copied. Maps and lists of an object that are changed are copied before: another object
 // may have the same ones.
 //
 // Something that is nil, or has no key, is an error. An error names the part that it is about, never a value of a

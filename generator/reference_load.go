@@ -26,7 +26,7 @@ type ReferenceSource struct {
 // such as "refs:spec.values[2].secretRef". A reconciler does that for each request. In a test of a generator, call it
 // before the generator.
 //
-// What cannot be loaded does not keep the others from being loaded. The error joins all errors, each with its path in
+// A reference that fails does not keep the others from being loaded. The error joins all errors, each with its path in
 // the spec. It is a [RetriableError] if an object or a key does not exist. The methods of a reference that could not be
 // loaded return its error.
 func (s ReferenceSource) Load(ctx context.Context, resource client.Object) (map[string]string, error) {

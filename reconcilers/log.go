@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// What is logged, and how:
+// The log of a request has these lines:
 //
 //   - Each change of an object is one line: what was done, the object, and the reason. A request that changes nothing
 //     logs nothing.

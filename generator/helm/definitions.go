@@ -75,8 +75,8 @@ func definitionsOf(
 // installDefinitions makes the component do with the objects what Helm does. What is there already is only read: the
 // component waits until it is ready, and nothing of it is ever changed or deleted. The rest is created and stays.
 //
-// What is not there is recorded in lookups. Once it is there, the chart is rendered again, and it is only read from
-// then on, also if the component has created it.
+// A definition that is missing is recorded in lookups. Once it exists, the chart is rendered again, and the definition
+// is only read from then on, also if the component has created it.
 func installDefinitions(
 	ctx context.Context, objects []*unstructured.Unstructured, lookups *gotemplate.Lookups,
 ) error {

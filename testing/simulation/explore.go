@@ -63,7 +63,8 @@ type Hints map[string][]any
 //   - the resources, and all that the operator has created, end as in a cluster in which the same resources are created
 //     at once and nothing goes wrong (but see Exploration.Remembers).
 //
-// What fails is made smaller: fewer faults, fewer steps, simpler resources. The smallest story is printed as Go source.
+// A failing story is made smaller: fewer faults, fewer steps, simpler resources. The smallest one is printed as Go
+// source.
 //
 // There are 20 seeds, or as many as the flag -simulation.seeds says, from the one that -simulation.seed says. Three
 // failing seeds are reported; after that, no more are tried.

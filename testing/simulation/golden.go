@@ -25,7 +25,7 @@ var update = flag.Bool("simulation.update", false, "write the golden files of st
 // for each object that is not as it was before the operator started, such as "shop/Deployment.apps/web.yaml". Leases
 // and Events are left out. The flag -simulation.update writes the file. A path is relative to the folder of the test.
 //
-// What differs from run to run is masked. The metadata that a server sets is left out: the UID, the version, the
+// A value that differs between runs is masked. The metadata that a server sets is left out: the UID, the version, the
 // generation, the time of creation, and the managed fields. A UID elsewhere says whose it is, as the address of a Pod
 // does; a time says that there is one; the observed generation says whether it is current; conditions have no time of
 // transition; a generated name is its prefix with a star and, from the second object on, a number. The writes are in

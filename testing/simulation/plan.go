@@ -5,7 +5,7 @@ import (
 	"github.com/espalier-dev/espalier/testing/simulation/internal/plan"
 )
 
-// What goes wrong in a simulation.
+// The faults of a simulation.
 type (
 	// Plan is what goes wrong and when. It is a value: its Code is Go source. What it does to a request is decided by
 	// the plan and the request alone, not by the order in which goroutines run, nor by other requests or faults.

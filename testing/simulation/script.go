@@ -30,7 +30,7 @@ type step struct {
 	deleted string
 }
 
-// What happens in a step.
+// The verbs of a step.
 const (
 	doCreate  = "Create"
 	doReplace = "Replace"

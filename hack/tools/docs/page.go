@@ -26,6 +26,7 @@ func (v *vocabulary) pageOf(n node) string {
 	for _, example := range n.examples {
 		parts = append(parts, v.exampleParts(n.from, example)...)
 	}
+	parts = append(parts, "Next: ["+indexTitle+"]("+toIndex+")")
 	return strings.Join(parts, "\n\n") + "\n"
 }
 

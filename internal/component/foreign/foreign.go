@@ -68,10 +68,10 @@
 //   - a controller puts it into every namespace: the ServiceAccount default, and the ConfigMap kube-root-ca.crt,
 //   - its type never counts: events, leases, Endpoints and EndpointSlices.
 //
-// What the programs of the component create without an owner reference counts, such as a Secret with a generated
-// certificate. So do the claims of a StatefulSet that keeps them, as it does by default: their data would be lost. So a
-// namespace is looked at when all other objects of the component are gone that are in it. Its programs then create no
-// more, and nothing that others have in it needs them.
+// An object that the programs of the component create without an owner reference counts, such as a Secret with a
+// generated certificate. So do the claims of a StatefulSet that keeps them, as it does by default: their data would be
+// lost. So a namespace is looked at when all other objects of the component are gone that are in it. Its programs then
+// create no more, and nothing that others have in it needs them.
 //
 // No fence is possible. A check right before the DELETE is what can be had: an object that is created in between is
 // lost. The precondition of the DELETE only prevents that a namespace is deleted that was changed meanwhile.

@@ -12,8 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// What the checks of calls send and show.
-
 func containerImages(spec corev1.PodSpec) string {
 	var images []string
 	for _, container := range spec.Containers {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// What this file requires is required by the Kubernetes API reference, Pod v1 core and Container v1 core.
+// The requirements in this file are those of the Kubernetes API reference, Pod v1 core and Container v1 core.
 
 func validatePod(pod, old *corev1.Pod) field.ErrorList {
 	at := field.NewPath("spec")

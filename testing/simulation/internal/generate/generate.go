@@ -1,8 +1,8 @@
 // Package generate draws custom resources, and edits of them, from the schema of a CustomResourceDefinition. It is for
 // tests that explore what an operator does with whatever a user may write.
 //
-// What is drawn is valid: the rules that an API server has for custom resources decide, those of the Common Expression
-// Language included. The drawing is made so that few of the tries are refused.
+// A drawn resource is valid: the rules that an API server has for custom resources decide, also those of the Common
+// Expression Language. The drawing is made so that few of the tries are refused.
 package generate
 
 import (

@@ -12,7 +12,7 @@ import (
 func TestFromSeed(t *testing.T) {
 	t.Parallel()
 	options := plan.Options{Actors: []string{"operator"}, Clock: time.Minute}
-	sorts, plans := map[fault.Kind]int{}, map[string]bool{}
+	kinds, plans := map[fault.Kind]int{}, map[string]bool{}
 	var ahead, behind int
 	for seed := range uint64(200) {
 		p := plan.FromSeed(seed, options)
@@ -29,7 +29,7 @@ func TestFromSeed(t *testing.T) {
 				options.Actors)
 		}
 		for _, c := range p.Chances {
-			if sorts[c.Kind]++; c.OneIn < 8 || c.OneIn > 512 || c.Delay > 10*time.Minute {
+			if kinds[c.Kind]++; c.OneIn < 8 || c.OneIn > 512 || c.Delay > 10*time.Minute {
 				t.Errorf("the chance is %v, want one in 8 to 512 with at most 10m of delay", c)
 			}
 		}
@@ -43,8 +43,8 @@ func TestFromSeed(t *testing.T) {
 		}
 	}
 	for _, s := range plan.Kinds {
-		if sorts[s] < 70 || sorts[s] > 130 {
-			t.Errorf("%s is in %d plans of 200, want 70 to 130", s, sorts[s])
+		if kinds[s] < 70 || kinds[s] > 130 {
+			t.Errorf("%s is in %d plans of 200, want 70 to 130", s, kinds[s])
 		}
 	}
 	if len(plans) != 200 || ahead < 25 || behind < 25 {

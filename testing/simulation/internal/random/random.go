@@ -32,7 +32,7 @@ func Hash(keys ...string) uint64 {
 // how long it waits before it tries again, and that of apimachinery, from which the API server draws generated names of
 // custom resources. With the same seed, a process that does the same in the same order draws the same.
 //
-// What is drawn from math/rand/v2 and crypto/rand has no seed. Neither has the order of a map, nor the choice of a
+// A value drawn from math/rand/v2 or crypto/rand has no seed. Neither has the order of a map, nor the choice of a
 // select.
 func Seed(seed uint64) {
 	letSeed()

@@ -12,7 +12,7 @@
 //   - A watch follows the histories at the pace of its client. A slow client holds nobody up and loses nothing, unless
 //     a compaction overtakes it: then its watch ends with 410 Expired.
 //
-// What differs from the storage in etcd is allowed by [storage.Interface] or was left out on purpose:
+// The differences from the storage in etcd are allowed by [storage.Interface], or are left out on purpose:
 //
 //   - Objects that callers suggest as the current ones are ignored. To read the stored object costs less than to encode
 //     the suggestion.

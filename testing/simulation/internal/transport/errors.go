@@ -21,8 +21,8 @@ import (
 	"github.com/espalier-dev/espalier/internal/fault"
 )
 
-// What clients see of connections that are refused and broken is what they see on a network, for client-go tries again
-// after some of it.
+// The errors of connections that are refused and broken are those of a network, because client-go tries again after
+// some of them.
 var (
 	errRefused error = &net.OpError{
 		Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED),

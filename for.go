@@ -43,11 +43,6 @@ func For[Type client.Object](
 	}
 }
 
-// Steps returns a node that runs nodes in order, see [reconcilers.Sequence]. It is for a place that takes one node.
-func Steps[Type client.Object](nodes ...reconcilers.SubReconciler[Type]) reconcilers.Sequence[Type] {
-	return nodes
-}
-
 // kindName returns the name of the Go type, which is the kind by convention.
 func kindName[T client.Object]() string {
 	return gotype.Name(reflect.TypeFor[T]())
