@@ -77,7 +77,7 @@ func TestReadSettings(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Error(diff)
+				t.Errorf("the settings differ (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -138,7 +138,8 @@ func TestReadSettingsErrors(t *testing.T) {
 				t.Errorf("%s=%.80q: %q, want %q", key, tc.value, errorText(err), want)
 			}
 			if diff := cmp.Diff(generator.Settings{}, got); diff != "" {
-				t.Errorf("%s=%.80q: settings in spite of an error:\n%s", key, tc.value, diff)
+				t.Errorf("%s=%.80q: there are settings in spite of an error, want none (-want +got):\n%s", key,
+					tc.value, diff)
 			}
 		}
 	}
@@ -165,7 +166,7 @@ func TestReadSettingsRefusesUnknownKeys(t *testing.T) {
 			t.Errorf("%q, want %q", errorText(err), want)
 		}
 		if diff := cmp.Diff(generator.Settings{}, got); diff != "" {
-			t.Errorf("%s: settings in spite of an error:\n%s", key, diff)
+			t.Errorf("%s: there are settings in spite of an error, want none (-want +got):\n%s", key, diff)
 		}
 	}
 }
@@ -182,11 +183,11 @@ annotation platform.example.com/foreign-instances: must be one of block, ignore:
 annotation platform.example.com/apply-ordr: is unknown; the nearest is platform.example.com/apply-order
 annotation platform.example.com/prune-polcy: is unknown; the nearest is platform.example.com/prune-policy`
 	if errorText(first) != want {
-		t.Errorf("got %q", errorText(first))
+		t.Errorf("the error is %q, want %q", errorText(first), want)
 	}
 	for range 20 {
 		if _, err := generator.ReadSettings(prefix, annotations); errorText(err) != want {
-			t.Fatalf("the order of errors is not stable: %v", err)
+			t.Fatalf("the error is %v, want always the same, %q", err, want)
 		}
 	}
 }
@@ -194,7 +195,7 @@ annotation platform.example.com/prune-polcy: is unknown; the nearest is platform
 func TestReadSettingsWithoutPrefix(t *testing.T) {
 	got, err := generator.ReadSettings("", map[string]string{"/apply-order": "1", "espalier.dev/delete-order": "2"})
 	if diff := cmp.Diff(generator.Settings{DeleteOrder: 2}, got); err != nil || diff != "" {
-		t.Errorf("%v\n%s", err, diff)
+		t.Errorf("the error is %v, want none, and the settings differ (-want +got):\n%s", err, diff)
 	}
 }
 
@@ -222,7 +223,8 @@ func FuzzReadSettings(f *testing.F) {
 			settings, err := generator.ReadSettings(prefix, map[string]string{key: text})
 			if err != nil {
 				if !strings.HasPrefix(err.Error(), "annotation "+key+": ") || len(err.Error()) > 512 {
-					t.Errorf("%s=%q: %v", key, text, err)
+					t.Errorf("%s=%q: the error is %v, want at most 512 bytes that begin with the annotation", key, text,
+						err)
 				}
 				continue
 			}
@@ -231,11 +233,12 @@ func FuzzReadSettings(f *testing.F) {
 				t.Errorf("%s=%q: what was read is not valid: %v", key, text, err)
 			}
 			if diff := cmp.Diff(settings, again); diff != "" {
-				t.Errorf("%s=%q: what was read means something else:\n%s", key, text, diff)
+				t.Errorf("%s=%q: what was read means something else, want the same (-read +again):\n%s", key, text,
+					diff)
 			}
 			for _, pointer := range settings.IgnoreFields {
 				if !strings.HasPrefix(pointer, "/") || slices.Contains([]string{"/metadata", "/kind", "/apiVersion"}, pointer) {
-					t.Errorf("%q: field %q is accepted", text, pointer)
+					t.Errorf("%q: the field %q is accepted, want an error", text, pointer)
 				}
 			}
 		}
@@ -330,7 +333,7 @@ func TestSwitches(t *testing.T) {
 				text = err.Error()
 			}
 			if text != test.err || !reflect.DeepEqual(got, test.want) {
-				t.Errorf("got %+v, %q", got, text)
+				t.Errorf("the settings are %+v and the error %q, want %+v and %q", got, text, test.want, test.err)
 			}
 		})
 	}

@@ -92,10 +92,10 @@ func TestConfigurationOfSpec(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(defaults(tc.want), got, cmp.Transformer("fields", fields)); diff != "" {
-				t.Error(diff)
+				t.Errorf("the configuration differs (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(gardenOf(t, tc.spec), resource); diff != "" {
-				t.Errorf("the resource was changed:\n%s", diff)
+				t.Errorf("the resource was changed, want it as it was (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -135,7 +135,7 @@ updatePolicy: must be one of apply, apply-override, replace, recreate: "x"`,
 			t.Errorf("%s: %q, want %q", spec, errorText(err), want)
 		}
 		if diff := cmp.Diff(generator.Configuration{}, got, cmp.Transformer("fields", fields)); diff != "" {
-			t.Errorf("%s: a configuration in spite of an error:\n%s", spec, diff)
+			t.Errorf("%s: there is a configuration in spite of an error, want none (-want +got):\n%s", spec, diff)
 		}
 	}
 }
@@ -170,24 +170,24 @@ func TestConfigurationOfResource(t *testing.T) {
 		c.AdditionalManagedTypes = []generator.TypePattern{{Kind: "*"}}
 	})
 	if diff := cmp.Diff(want, got, cmp.Transformer("fields", fields)); diff != "" {
-		t.Error(diff)
+		t.Errorf("the configuration differs (-want +got):\n%s", diff)
 	}
 	w.groups[0], w.kubeConfig[0], w.types[0].Kind = "x", 'x', "x"
 	if diff := cmp.Diff(want, got, cmp.Transformer("fields", fields)); diff != "" {
-		t.Errorf("the configuration shares something with the resource:\n%s", diff)
+		t.Errorf("the configuration shares something with the resource, want nothing (-want +got):\n%s", diff)
 	}
 	w.user, w.types = "", nil
 	if _, err := generator.ConfigurationOf(w); errorText(err) != "impersonation: there are groups, but no user" {
-		t.Errorf("got %v", err)
+		t.Errorf("the error is %v, want one about groups without a user", err)
 	}
 	w.groups = nil
 	w.Spec.KubeConfig = &generator.KubeConfigSpec{SecretRef: generator.SecretKeyReference{Name: "far"}}
 	if _, err := generator.ConfigurationOf(w); errorText(err) != "kubeConfig: is given by the resource and by reference to a Secret; only one of them may be" {
-		t.Errorf("got %v", err)
+		t.Errorf("the error is %v, want that only one kubeconfig may be given", err)
 	}
 	w.kubeConfig = []byte{}
 	if got, err := generator.ConfigurationOf(w); err != nil || got.KubeConfig != nil || got.KubeConfigSecret == &w.Spec.KubeConfig.SecretRef {
-		t.Errorf("got %#v, %v", got, err)
+		t.Errorf("the configuration is %#v (%v), want no kubeconfig and a copy of the reference", got, err)
 	}
 }
 
@@ -224,26 +224,26 @@ func TestConfigurationOfStrangeResources(t *testing.T) {
 		got, err := generator.ConfigurationOf(resource)
 		want := defaults(func(c *generator.Configuration) { c.Namespace, c.Name = "", "" })
 		if diff := cmp.Diff(want, got, cmp.Transformer("fields", fields)); err != nil || diff != "" {
-			t.Errorf("%s: %v\n%s", name, err, diff)
+			t.Errorf("%s: the error is %v, want none, and the configuration differs (-want +got):\n%s", name, err, diff)
 		}
 	}
 	_, err := generator.ConfigurationOf(&panicking{})
 	if want := "SuspensionConfiguration panicked\ntimeout: must not be negative: -1ns"; errorText(err) != want {
-		t.Errorf("got %q", errorText(err))
+		t.Errorf("the error is %q, want %q", errorText(err), want)
 	}
 	// To overlook the spec could mean to deploy to the wrong cluster.
 	if _, err := generator.ConfigurationOf(&withPanic{}); errorText(err) != "GetSpec panicked" {
-		t.Errorf("got %v", err)
+		t.Errorf("the error is %v, want GetSpec panicked", err)
 	}
 	clusterWide := gardenOf(t, `{"serviceAccountName": "gardener"}`)
 	clusterWide.Namespace = ""
 	if _, err := generator.ConfigurationOf(clusterWide); errorText(err) != `serviceAccountName: the resource is in no namespace in which "gardener" could be` {
-		t.Errorf("got %v", err)
+		t.Errorf("the error is %v, want that the resource is in no namespace", err)
 	}
 	// Where the component is deployed to has nothing to do with where its service account is.
 	clusterWide.Spec.Namespace = "kube-system"
 	if _, err := generator.ConfigurationOf(clusterWide); err == nil {
-		t.Error("the service account is taken from the namespace that is deployed to")
+		t.Error("the service account is taken from the namespace that is deployed to, want an error")
 	}
 }
 
@@ -256,15 +256,15 @@ func TestConfigurationIsPrintedWithoutKubeConfig(t *testing.T) {
 	secret := fmt.Sprint(c.KubeConfig)
 	for _, text := range []string{fmt.Sprint(c), fmt.Sprintf("%+v", c), fmt.Sprintf("%#v", c), fmt.Sprintf("%v", &c), string(encoded)} {
 		if strings.Contains(text, "hunter2") || strings.Contains(text, strings.Trim(secret, "[]")) || strings.Contains(text, "dG9rZW4") {
-			t.Errorf("the kubeconfig is shown: %s", text)
+			t.Errorf("the kubeconfig is shown, want it hidden: %s", text)
 		}
 	}
 	if got := c.String(); got != "plots/garden in another cluster as jane" {
-		t.Errorf("got %q", got)
+		t.Errorf("the text is %q, want the component in another cluster as jane", got)
 	}
 	c.KubeConfig, c.KubeConfigSecret = nil, &generator.SecretKeyReference{Name: "far"}
 	if got := c.String(); got != "plots/garden in the cluster of Secret far as jane" {
-		t.Errorf("got %q", got)
+		t.Errorf("the text is %q, want the component in the cluster of Secret far as jane", got)
 	}
 }
 
@@ -366,33 +366,33 @@ func TestLookupReachesTheSpecItself(t *testing.T) {
 	placement, _ := generator.Lookup[generator.PlacementConfiguration](resource)
 	resource.Spec.Namespace = "after"
 	if got := placement.GetDeploymentNamespace(); got != "after" {
-		t.Errorf("a copy of the spec was looked up: %q", got)
+		t.Errorf("the namespace is %q, want that of the spec itself, after", got)
 	}
 }
 
 func TestSpecOf(t *testing.T) {
 	resource := &withField{}
 	if got, err := generator.SpecOf(resource); err != nil || got != any(&resource.Spec) {
-		t.Errorf("got %v, %v", got, err)
+		t.Errorf("the spec is %v (%v), want the field of the resource", got, err)
 	}
 	getter := &withGetter{}
 	if got, err := generator.SpecOf(getter); err != nil || got != any(&getter.other) {
-		t.Errorf("got %v, %v", got, err)
+		t.Errorf("the spec is %v (%v), want that of GetSpec", got, err)
 	}
 	for _, none := range []any{nil, 42, (*withField)(nil), &withPointer{}} {
 		if got, err := generator.SpecOf(none); err != nil || got != nil {
-			t.Errorf("%T: got %v, %v", none, got, err)
+			t.Errorf("%T: the spec is %v (%v), want neither", none, got, err)
 		}
 	}
 	if got, err := generator.SpecOf(&withPanic{}); errorText(err) != "GetSpec panicked" || got != nil {
-		t.Errorf("got %v, %v", got, err)
+		t.Errorf("the spec is %v and the error %v, want none and GetSpec panicked", got, err)
 	}
 	_, err := generator.SpecOf(&withCrash{})
 	if want := "GetSpec panicked: runtime error: invalid memory address or nil pointer dereference"; errorText(err) != want {
-		t.Errorf("got %v", err)
+		t.Errorf("the error is %v, want %s", err, want)
 	}
 	var crash interface{ RuntimeError() }
 	if !errors.As(err, &crash) {
-		t.Error("the cause is lost")
+		t.Errorf("the error %v does not have its cause, want the runtime error in it", err)
 	}
 }

@@ -39,7 +39,7 @@ func (in digestInput) digest(t *testing.T) string {
 		t.Fatal(err)
 	}
 	if !regexp.MustCompile("^[a-z2-7]{26}$").MatchString(digest) {
-		t.Errorf("not a digest: %q", digest)
+		t.Errorf("the digest is %q, want 26 characters of base32", digest)
 	}
 	return digest
 }
@@ -51,7 +51,7 @@ func TestComponentDigest(t *testing.T) {
 	want := base.digest(t)
 	// Stored digests are compared with those of a later version, so the text itself is pinned.
 	if want != "tephh4swc46czwilmeu3pye5bu" {
-		t.Errorf("the digest changed: %s", want)
+		t.Errorf("the digest is %s, want tephh4swc46czwilmeu3pye5bu as ever", want)
 	}
 	for name, in := range map[string]digestInput{
 		"again":                  base,
@@ -62,7 +62,7 @@ func TestComponentDigest(t *testing.T) {
 		"annotations of parents": {base.spec, map[string]string{prefix + "/mode": "x", prefix + "/owner-id": "y", prefix + "/digest": "z"}, prefix, base.references},
 	} {
 		if got := in.digest(t); got != want {
-			t.Errorf("%s: the digest differs", name)
+			t.Errorf("%s: the digest is %s, want %s", name, got, want)
 		}
 	}
 	for name, in := range map[string]digestInput{
@@ -78,16 +78,16 @@ func TestComponentDigest(t *testing.T) {
 		"no prefix":                   {base.spec, map[string]string{"/mode": "x"}, "", base.references},
 	} {
 		if got := in.digest(t); got == want {
-			t.Errorf("%s: the digest is the same", name)
+			t.Errorf("%s: the digest is %s, want another", name, got)
 		}
 	}
 	nothing, empty := digestInput{nil, nil, prefix, nil}, digestInput{nil, map[string]string{}, prefix, map[string]string{}}
 	if nothing.digest(t) != empty.digest(t) {
-		t.Error("nil and empty differ")
+		t.Error("the digests of nil and empty differ, want the same")
 	}
 	// Numbers that a float64 does not distinguish.
 	if (digestInput{spec: bedSpec{Count: 1<<53 + 1}}).digest(t) == (digestInput{spec: bedSpec{Count: 1 << 53}}).digest(t) {
-		t.Error("large numbers are rounded")
+		t.Error("the digests of large numbers are the same, want others")
 	}
 }
 
@@ -96,7 +96,7 @@ func TestComponentDigestErrors(t *testing.T) {
 		"function": map[string]any{"a": func() {}}, "channel": make(chan int), "not a number": math.NaN(),
 	} {
 		if digest, err := generator.ComponentDigest(spec, nil, prefix, nil); err == nil || digest != "" {
-			t.Errorf("%s: got %q, %v", name, digest, err)
+			t.Errorf("%s: the digest is %q (%v), want an error", name, digest, err)
 		}
 	}
 }
@@ -117,6 +117,6 @@ func TestALargeSpecIsOnlyWritten(t *testing.T) {
 		}
 	})
 	if allocations > 200 {
-		t.Errorf("%v allocations", allocations)
+		t.Errorf("there are %v allocations, want at most 200", allocations)
 	}
 }

@@ -92,7 +92,7 @@ func TestTransformableGenerator(t *testing.T) {
 				t.Errorf("objects %v, want %v", got, tc.want)
 			}
 			if tc.err == "broken" && !errors.Is(err, errBroken) {
-				t.Error("the error does not unwrap to its cause")
+				t.Errorf("the error is %v, want %v in it", err, errBroken)
 			}
 		})
 	}
@@ -107,13 +107,13 @@ func errorText(err error) string {
 
 func TestNilFunctionsAreErrors(t *testing.T) {
 	if _, err := generator.GeneratorFunc(nil).Generate(context.Background(), "", "", nil); err == nil {
-		t.Error("a nil generator function generates")
+		t.Error("a nil generator function generates, want an error")
 	}
 	if _, err := generator.ParameterTransformerFunc(nil).TransformParameters("", "", nil); err == nil {
-		t.Error("a nil parameter transformer function transforms")
+		t.Error("a nil parameter transformer function transforms, want an error")
 	}
 	if _, err := generator.ObjectTransformerFunc(nil).TransformObjects("", "", nil); err == nil {
-		t.Error("a nil object transformer function transforms")
+		t.Error("a nil object transformer function transforms, want an error")
 	}
 }
 
@@ -145,7 +145,7 @@ func TestParametersStayAsTheyAre(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(build(), parameters); diff != "" {
-		t.Errorf("the caller's parameters were changed:\n%s", diff)
+		t.Errorf("the caller's parameters were changed, want them as they were (-want +got):\n%s", diff)
 	}
 }
 
@@ -153,12 +153,12 @@ func TestUnstructurableMapIsNeverNil(t *testing.T) {
 	generator.UnstructurableMap(nil).ToUnstructured()["a"] = 1
 	m := generator.UnstructurableMap{"a": nil, "b": map[string]any(nil), "c": []any(nil), "d": map[string]any{"e": []any{nil, 1.5}}, "f": []map[string]any{{"g": nil}}, "h": map[string][]string{"i": nil}}
 	if diff := cmp.Diff(map[string]any(m), m.ToUnstructured()); diff != "" {
-		t.Errorf("the copy differs:\n%s", diff)
+		t.Errorf("the copy differs, want the same (-want +got):\n%s", diff)
 	}
 	// No parameters at all are none, rather than nil.
 	objects, err := generator.NewGenerator(one).Generate(context.Background(), "", "", nil)
 	if err != nil || len(objects) != 1 {
-		t.Errorf("got %v, %v", objects, err)
+		t.Errorf("the objects are %v (%v), want one", objects, err)
 	}
 }
 
@@ -197,7 +197,7 @@ func TestDeterministic(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := generator.IsDeterministic(tc.generator); got != tc.want {
-				t.Errorf("got %t", got)
+				t.Errorf("it is deterministic: %t, want %t", got, tc.want)
 			}
 		})
 	}
@@ -226,10 +226,10 @@ func TestAddToScheme(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, _, err := scheme.ObjectKinds(&corev1.ConfigMap{}); err != nil {
-		t.Error("the types of the wrapped generator were not registered")
+		t.Errorf("the types of the wrapped generator are not registered (%v), want them to be", err)
 	}
 	if err := generator.NewGenerator(nil).AddToScheme(scheme); err == nil {
-		t.Error("a generator that is not there registers its types")
+		t.Error("a generator that is not there registers its types, want an error")
 	}
 }
 
@@ -302,15 +302,15 @@ func TestContext(t *testing.T) {
 			t.Errorf("%s: got %v, %v, want %v", what, got, err, want[what])
 		}
 		if _, err := get(base); err == nil || err.Error() != what+" not found in context" {
-			t.Errorf("%s: error %v from an empty context", what, err)
+			t.Errorf("%s: the error of an empty context is %v, want that it is not found", what, err)
 		}
 		if _, err := get(generator.NewContext(base).WithClient(nil).WithDiscovery(nil).WithLocalClient(nil).
 			WithComponent(nil)); err == nil {
-			t.Errorf("%s: nil counts as known", what)
+			t.Errorf("%s: nil counts as known, want an error", what)
 		}
 	}
 	if full.Value(ctxKey{}) != "kept" {
-		t.Error("a value of the context beneath is lost")
+		t.Errorf("the value of the context beneath is %v, want kept", full.Value(ctxKey{}))
 	}
 }
 
@@ -322,14 +322,14 @@ func TestContextBranches(t *testing.T) {
 			t.Errorf("got %q, %v, want %q", got, err, want)
 		}
 		if got, err := generator.ComponentNameFromContext(ctx); err != nil || got != "trunk" {
-			t.Errorf("got %q, %v", got, err)
+			t.Errorf("the name is %q (%v), want trunk", got, err)
 		}
 	}
 	if _, err := generator.ComponentDigestFromContext(trunk); err == nil {
-		t.Error("a branch changed the trunk")
+		t.Error("a branch changed the trunk, want no digest in it")
 	}
 	// A context that is made from another one has what that has.
 	if got, err := generator.ComponentNameFromContext(generator.NewContext(left).WithComponentRevision(1)); err != nil || got != "trunk" {
-		t.Errorf("got %q, %v", got, err)
+		t.Errorf("the name is %q (%v), want trunk", got, err)
 	}
 }

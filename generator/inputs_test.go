@@ -57,7 +57,7 @@ func TestTransformableGeneratorReportsInputs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if reports := generator.ReportsInputs(tc.generator); reports != tc.reports {
-				t.Errorf("it reports: %v", reports)
+				t.Errorf("it reports inputs: %v, want %v", reports, tc.reports)
 			}
 			reporter, ok := tc.generator.(generator.InputReporter)
 			if !ok {
@@ -65,7 +65,7 @@ func TestTransformableGeneratorReportsInputs(t *testing.T) {
 			}
 			got, err := reporter.Inputs(t.Context(), "ns", "n")
 			if errorText(err) != tc.err || err == nil && got != tc.want {
-				t.Errorf("got %s, %v", got, err)
+				t.Errorf("the inputs are %s and the error %v, want %s and %q", got, err, tc.want, tc.err)
 			}
 		})
 	}

@@ -49,7 +49,7 @@ func TestMergeMaps(t *testing.T) {
 			}
 			scribble(got)
 			if diff := cmp.Diff(mapOf(t, tc.base), base) + cmp.Diff(mapOf(t, tc.over), over); diff != "" {
-				t.Errorf("the result shares something with what was merged:\n%s", diff)
+				t.Errorf("the result shares something with what was merged, want nothing (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -81,18 +81,18 @@ func FuzzMergeMaps(f *testing.F) {
 		}
 		merged := generator.MergeMaps(base, over)
 		if again := generator.MergeMaps(merged, over); !reflect.DeepEqual(again, merged) {
-			t.Errorf("merged again, it differs: %v, %v", merged, again)
+			t.Errorf("merged again, it is %v, want %v", again, merged)
 		}
 		for key, value := range over {
 			_, isMap := value.(map[string]any)
 			if got, there := merged[key]; there != (value != nil) || !isMap && there && !reflect.DeepEqual(got, value) {
-				t.Errorf("%q is %v, not %v", key, got, value)
+				t.Errorf("%q is %v, want %v", key, got, value)
 			}
 		}
 		scribble(merged)
 		var before map[string]any
 		if _ = json.Unmarshal([]byte(a), &before); !reflect.DeepEqual(before, base) {
-			t.Errorf("the base was changed to %v", base)
+			t.Errorf("the base was changed to %v, want %v", base, before)
 		}
 	})
 }
@@ -127,15 +127,15 @@ func TestDefaultsAndOverrides(t *testing.T) {
 				scribble(map[string]any(got.(generator.UnstructurableMap)))
 			}
 			if diff := cmp.Diff(mapOf(t, tc.given), map[string]any(given)); diff != "" {
-				t.Errorf("the parameters were changed:\n%s", diff)
+				t.Errorf("the parameters were changed, want them as they were (-want +got):\n%s", diff)
 			}
 			if !generator.IsDeterministic(transformer) {
-				t.Error("it is not deterministic")
+				t.Error("it is not deterministic, want it to be")
 			}
 		})
 	}
 	if got, err := generator.Defaults(nil).TransformParameters("", "", nil); err != nil || got == nil {
-		t.Errorf("without anything: %v, %v", got, err)
+		t.Errorf("without anything the parameters are %v (%v), want some that are empty", got, err)
 	}
 }
 

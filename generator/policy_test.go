@@ -53,13 +53,13 @@ func TestParsePolicies(t *testing.T) {
 			for _, text := range []string{"", "nonsense", "i-f-unowned", "if_unowned", "IFUNOWNED", "-", "default-", "never,always", "\xff"} {
 				got, err := tc.parse(text)
 				if err == nil || got != "" {
-					t.Errorf("%q became %q", text, got)
+					t.Errorf("%q became %q (%v), want an error", text, got, err)
 				} else if !strings.HasPrefix(err.Error(), "must be one of "+tc.offer+": ") {
-					t.Errorf("%q: %v", text, err)
+					t.Errorf("%q: the error is %v, want it to offer %s", text, err, tc.offer)
 				}
 			}
 			if _, err := tc.parse(strings.Repeat("ä", 100_000)); err == nil || len(err.Error()) > 300 {
-				t.Errorf("the error repeats what is too long: %v", err)
+				t.Errorf("the error is %v, want at most 300 bytes of what is too long", err)
 			}
 		})
 	}
@@ -69,17 +69,17 @@ func TestParsePolicies(t *testing.T) {
 func TestPoliciesOfTheAPIAreUnderstood(t *testing.T) {
 	for _, want := range []apis.UpdatePolicy{apis.UpdateApply, apis.UpdateApplyOverride, apis.UpdateReplace, apis.UpdateRecreate} {
 		if got, err := generator.ParseUpdatePolicy(string(want)); err != nil || got != want {
-			t.Errorf("%s: got %q, %v", want, got, err)
+			t.Errorf("the policy is %q (%v), want %s", got, err, want)
 		}
 	}
 	for _, want := range []apis.DeletePolicy{apis.DeleteDelete, apis.DeleteOrphan, apis.DeleteOrphanOnApply, apis.DeleteOrphanOnDelete} {
 		if got, err := generator.ParseDeletePolicy(string(want)); err != nil || got != want {
-			t.Errorf("%s: got %q, %v", want, got, err)
+			t.Errorf("the policy is %q (%v), want %s", got, err, want)
 		}
 	}
 	for _, want := range []apis.AdoptionPolicy{apis.AdoptNever, apis.AdoptIfUnowned, apis.AdoptAlways} {
 		if got, err := generator.ParseAdoptionPolicy(string(want)); err != nil || got != want {
-			t.Errorf("%s: got %q, %v", want, got, err)
+			t.Errorf("the policy is %q (%v), want %s", got, err, want)
 		}
 	}
 }

@@ -188,7 +188,7 @@ func TestReferencesAreFoundEverywhere(t *testing.T) {
 		}
 	}
 	if r.Spec.Own.loads != 1 || r.Spec.Own.sayings != 1 {
-		t.Errorf("a reference was called %d and %d times", r.Spec.Own.loads, r.Spec.Own.sayings)
+		t.Errorf("a reference was called %d and %d times, want once each", r.Spec.Own.loads, r.Spec.Own.sayings)
 	}
 }
 
@@ -230,7 +230,7 @@ func TestIdentitiesOfReferences(t *testing.T) {
 	} {
 		for i, changes := range tc.changes {
 			if (tc.got[i] != before[i]) != changes {
-				t.Errorf("%s: identity %d was %s and is %s", what, i, before[i], tc.got[i])
+				t.Errorf("%s: identity %d was %s and is %s, want another: %t", what, i, before[i], tc.got[i], changes)
 			}
 		}
 	}
@@ -277,14 +277,14 @@ func TestReferencesThatCannotBeLoaded(t *testing.T) {
 			_, err := source.Load(t.Context(), resourceOf(tc.spec))
 			var retriable *generator.RetriableError
 			if errorText(err) != tc.want || errors.As(err, &retriable) != tc.retriable {
-				t.Errorf("got %v, retriable %v", err, retriable)
+				t.Errorf("the error is %v, retriable: %t, want %q, %t", err, retriable != nil, tc.want, tc.retriable)
 			}
 			if tc.retriable && *retriable.RetryAfter() != 10*time.Second {
-				t.Errorf("tried again after %v", retriable.RetryAfter())
+				t.Errorf("it is tried again after %v, want 10s", *retriable.RetryAfter())
 			}
 			if tc.spec.Secret != nil {
 				if _, err := tc.spec.Secret.Value(); err == nil || !strings.HasSuffix(errorText(err), strings.TrimPrefix(strings.Split(tc.want, "\n")[0], "spec.secret: ")) {
-					t.Errorf("the reference says %v", err)
+					t.Errorf("the reference says %v, want what the load says: %s", err, tc.want)
 				}
 			}
 		})
@@ -293,7 +293,7 @@ func TestReferencesThatCannotBeLoaded(t *testing.T) {
 	clusterScoped.Namespace = ""
 	if _, err := (generator.ReferenceSource{Client: store}).Load(t.Context(), clusterScoped); errorText(err) !=
 		`spec.secret: the resource is in no namespace in which the Secret "s" could be` {
-		t.Errorf("a resource without a namespace: %v", err)
+		t.Errorf("the error without a namespace is %v, want that the resource is in none", err)
 	}
 }
 
@@ -307,7 +307,7 @@ func TestReferencesAreNotLookedForWithoutEnd(t *testing.T) {
 	loop.Children[0], loop.Children[1] = loop, loop
 	_, err := generator.ReferenceSource{Client: storeOf()}.Load(t.Context(), resourceOf(loop))
 	if err == nil || strings.Count(err.Error(), "\n") > 0 || !strings.HasSuffix(err.Error(), ": is nested too deeply, or contains itself") {
-		t.Errorf("got %v", err)
+		t.Errorf("the error is %v, want one line that ends with what is nested too deeply", err)
 	}
 }
 
@@ -362,34 +362,34 @@ func TestLoadedReferencesAreNotShown(t *testing.T) {
 	}
 	converted, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&r.Spec)
 	if err != nil || len(converted["SecretKey"].(map[string]any)) != 1 {
-		t.Errorf("it is converted to %v, %v", converted, err)
+		t.Errorf("the spec is converted to %v (%v), want the name alone", converted, err)
 	}
 	for _, shown := range []string{string(text), fmt.Sprint(converted), fmt.Sprintf("%v %+v %#v", r.Spec, r.Spec, &r.Spec), fmt.Sprintf("%v %#v", r.Spec.SecretKey, r.Spec.SecretKey)} {
 		if strings.Contains(shown, "confidential") || strings.Contains(shown, fmt.Sprint([]byte("confidential"))) {
-			t.Errorf("it is shown: %s", shown)
+			t.Errorf("the value is shown, want it hidden: %s", shown)
 		}
 	}
 	if diff := cmp.Diff(bare, r.Spec); diff != "" {
-		t.Errorf("a spec counts as another one: %s", diff)
+		t.Errorf("the spec counts as another one, want it to be the same (-bare +loaded):\n%s", diff)
 	}
 	copied := r.Spec.Secret.DeepCopy()
 	data, err := copied.Data()
 	if err != nil || string(data["value"]) != "confidential" {
-		t.Fatalf("a copy has %v, %v", data, err)
+		t.Fatalf("a copy has %v (%v), want the value confidential", data, err)
 	}
 	data["value"][0], data["other"] = 'X', nil
 	if again, _ := r.Spec.Secret.Data(); string(again["value"]) != "confidential" || len(again) != 1 {
-		t.Error("the data can be changed")
+		t.Error("the data can be changed, want them as they were")
 	}
 	if value, err := r.Spec.SecretKey.DeepCopy().Value(); err != nil || string(value) != "confidential" {
-		t.Errorf("a copy has %s, %v", value, err)
+		t.Errorf("a copy has %s (%v), want confidential", value, err)
 	}
 	content, err := generator.NewReferenced(secretOf("s", map[string]string{"value": "confidential"}))
 	if shown := fmt.Sprintf("%v %+v %#v %s", content, content, content, err); strings.Contains(shown, "confidential") {
-		t.Errorf("it is shown: %s", shown)
+		t.Errorf("the value is shown, want it hidden: %s", shown)
 	}
 	if _, err := generator.NewReferenced(&corev1.Pod{}); err == nil {
-		t.Error("a Pod has no content")
+		t.Error("a Pod has content, want an error")
 	}
 }
 
@@ -399,10 +399,10 @@ func TestSpecWithoutReferencesIsNotWalked(t *testing.T) {
 	source := generator.ReferenceSource{}
 	if n := testing.AllocsPerRun(100, func() {
 		if identities, err := source.Load(t.Context(), r); identities != nil || err != nil {
-			t.Error(identities, err)
+			t.Errorf("the identities are %v (%v), want none", identities, err)
 		}
 	}); n > 0 {
-		t.Errorf("%v allocations", n)
+		t.Errorf("there are %v allocations, want none", n)
 	}
 }
 
@@ -429,7 +429,7 @@ func TestReferencesAreFoundCheaply(t *testing.T) {
 		})
 	}
 	if few, many := count(10), count(1000); many > few {
-		t.Errorf("%v allocations, and %v for more", few, many)
+		t.Errorf("there are %v allocations for more, want at most %v", many, few)
 	}
 }
 
@@ -473,7 +473,7 @@ func TestValues(t *testing.T) {
 			t.Run(name+" in a "+kind, func(t *testing.T) {
 				got, err := values(kind, tc.text, tc.path).Values()
 				if errorText(err) != strings.ReplaceAll(tc.err, "KIND", kind) || !reflect.DeepEqual(got, tc.want) {
-					t.Errorf("got %v, %v", got, err)
+					t.Errorf("the values are %v and the error %v, want %v and %q", got, err, tc.want, tc.err)
 				}
 			})
 		}
@@ -494,7 +494,7 @@ func FuzzValues(f *testing.F) {
 			t.Fatal(err)
 		}
 		if values, err := r.Spec[0].Values(); (values == nil) == (err == nil) {
-			t.Errorf("%v, %v", values, err)
+			t.Errorf("the values are %v and the error %v, want one of them", values, err)
 		}
 	})
 }
@@ -508,7 +508,7 @@ func TestValuesAreMerged(t *testing.T) {
 		{Kind: "ConfigMap", Name: "base"}, {Kind: "Secret", Name: "over"}, {Kind: "Secret", Name: "over", Key: "password", TargetPath: "auth.password"},
 	}})
 	if _, err := generator.ValuesOf(r); errorText(err) != "spec.valuesFrom[0]: the reference is not loaded" {
-		t.Errorf("before they are loaded: %v", err)
+		t.Errorf("the error before they are loaded is %v, want that the reference is not loaded", err)
 	}
 	if _, err := (generator.ReferenceSource{Client: store}).Load(t.Context(), r); err != nil {
 		t.Fatal(err)
@@ -530,7 +530,7 @@ func TestValuesAreMerged(t *testing.T) {
 	}
 	none := generator.UnstructurableMap{"a": 1}
 	if values, err := generator.ValuesOf(&garden{}); values != nil || err != nil || !reflect.DeepEqual(generator.WithValues(values, none), none) {
-		t.Errorf("without values: %v, %v", values, err)
+		t.Errorf("the values of no reference are %v (%v), want none", values, err)
 	}
 }
 
@@ -570,6 +570,6 @@ func TestEmbeddedReferencesThatAreNotExported(t *testing.T) {
 	source := generator.ReferenceSource{Client: fake.NewFakeClient()}
 	_, err := source.Load(t.Context(), resource)
 	if err == nil || !strings.HasPrefix(err.Error(), "spec.other: ") || resource.Spec.loads != 0 {
-		t.Errorf("%d loads, %v", resource.Spec.loads, err)
+		t.Errorf("there are %d loads and the error %v, want none and one of spec.other", resource.Spec.loads, err)
 	}
 }

@@ -27,10 +27,10 @@ func TestRetriableError(t *testing.T) {
 			err := tc.wrap(generator.NewRetriableError(errBroken, tc.after))
 			var retriable *generator.RetriableError
 			if !errors.As(err, &retriable) {
-				t.Fatal("it is not found")
+				t.Fatalf("the error is %v, want a %T in it", err, retriable)
 			}
 			if !errors.Is(err, errBroken) || retriable.Error() != "broken" {
-				t.Errorf("the cause is lost: %v", err)
+				t.Errorf("the error is %v, want the cause %v", err, errBroken)
 			}
 			got := retriable.RetryAfter()
 			if (got == nil) != (tc.want == nil) || got != nil && *got != *tc.want {
@@ -46,7 +46,8 @@ func TestRetriableErrorOfNothing(t *testing.T) {
 	}
 	for _, empty := range []*generator.RetriableError{nil, {}} {
 		if empty.Error() == "" || empty.Unwrap() != nil || empty.RetryAfter() != nil {
-			t.Errorf("got %q, %v, %v", empty.Error(), empty.Unwrap(), empty.RetryAfter())
+			t.Errorf("an empty one has %q, %v and %v, want a text alone", empty.Error(), empty.Unwrap(),
+				empty.RetryAfter())
 		}
 	}
 }
@@ -58,6 +59,6 @@ func TestRetryAfterIsACopy(t *testing.T) {
 	d = time.Hour
 	*retriable.RetryAfter() = time.Hour
 	if got := *retriable.RetryAfter(); got != time.Second {
-		t.Errorf("got %s", got)
+		t.Errorf("it is tried again after %s, want 1s", got)
 	}
 }

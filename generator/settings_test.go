@@ -42,7 +42,7 @@ func referencesOf(t *testing.T) []reference {
 			return references
 		}
 	}
-	t.Fatal("there are no constants")
+	t.Fatal("there are no constants, want some")
 	return nil
 }
 
@@ -67,7 +67,7 @@ func referenceOf(t *testing.T, constant *ast.ValueSpec) reference {
 			for line := range strings.Lines(block.Text) {
 				value, ok := strings.CutPrefix(strings.TrimSpace(line), generator.SharedPrefix+"/"+name+": ")
 				if !ok {
-					t.Errorf("%s: the example is for another annotation: %s", name, line)
+					t.Errorf("the example is for another annotation, want it for %s: %s", name, line)
 				}
 				r.examples = append(r.examples, strings.Trim(value, `"`))
 			}
@@ -103,26 +103,26 @@ func TestTheReferenceOfAnnotationsIsComplete(t *testing.T) {
 		all = append(all, r.words...)
 	}
 	if !slices.Equal(names, settingNames) {
-		t.Errorf("the constants are %q, and the annotations that are read %q", names, settingNames)
+		t.Errorf("the constants are %q, want those that are read, %q", names, settingNames)
 	}
 	for _, r := range references {
 		if len(r.examples) == 0 || !r.hasDefault {
-			t.Errorf("%s has no example or no default", r.name)
+			t.Errorf("%s has %d examples, a default: %t, want both", r.name, len(r.examples), r.hasDefault)
 		}
 		if !strings.Contains(string(page), "\n## "+r.name+"\n") {
-			t.Errorf("%s is not on the page", r.name)
+			t.Errorf("%s is not on the page, want a section of it", r.name)
 		}
 		for _, value := range slices.Concat(r.words, r.examples) {
 			if !accepted(t, r.name, value) {
-				t.Errorf("%s: %q is not accepted", r.name, value)
+				t.Errorf("%s: %q is not accepted, want it to be", r.name, value)
 			}
 			if !strings.Contains(string(page), value) {
-				t.Errorf("%s: %q is not on the page", r.name, value)
+				t.Errorf("%s: %q is not on the page, want it there", r.name, value)
 			}
 		}
 		for _, value := range all {
 			if r.name != generator.AnnotationReadyWhen && !slices.Contains(r.words, value) && accepted(t, r.name, value) {
-				t.Errorf("%s: %q is accepted, and not mentioned", r.name, value)
+				t.Errorf("%s: %q is accepted and not mentioned, want both or neither", r.name, value)
 			}
 		}
 	}
@@ -138,7 +138,7 @@ func TestAWordHasThreeSpellings(t *testing.T) {
 			upper := strings.Join(parts, "")
 			for _, spelling := range []string{upper, strings.ToLower(upper[:1]) + upper[1:]} {
 				if !accepted(t, r.name, spelling) {
-					t.Errorf("%s: %q is accepted, and %q is not", r.name, value, spelling)
+					t.Errorf("%s: %q is accepted and %q is not, want both", r.name, value, spelling)
 				}
 			}
 		}

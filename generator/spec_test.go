@@ -24,11 +24,11 @@ func TestSpecsWorkWhenNil(t *testing.T) {
 				}
 				called++
 				if out := v.Method(i).Call(nil); !out[0].IsZero() {
-					t.Errorf("%T.%s returns %v", spec, name, out[0])
+					t.Errorf("%T.%s returns %v, want the zero value", spec, name, out[0])
 				}
 			}
 			if called == 0 {
-				t.Errorf("%T has no methods", spec)
+				t.Errorf("%T has no methods, want some", spec)
 			}
 		}
 	}
@@ -56,7 +56,7 @@ func TestSecretKeyReferenceValue(t *testing.T) {
 			}
 			got, err := tc.reference.ValueIn(data)
 			if string(got) != tc.want || errorText(err) != tc.err {
-				t.Errorf("got %q, %v", got, err)
+				t.Errorf("the value is %q and the error %v, want %q and %q", got, err, tc.want, tc.err)
 			}
 		})
 	}
@@ -70,6 +70,6 @@ func TestDeepCopies(t *testing.T) {
 	client, types, requeue := spec.ClientSpec.DeepCopy(), spec.TypeSpec.DeepCopy(), spec.RequeueSpec.DeepCopy()
 	client.KubeConfig.SecretRef.Name, types.AdditionalManagedTypes[0].Kind, requeue.RequeueInterval.Duration = "x", "x", 0
 	if spec.KubeConfig.SecretRef.Name != "far" || spec.AdditionalManagedTypes[0].Kind != "B" || spec.RequeueInterval.Duration == 0 {
-		t.Error("a copy of a spec shares something with it")
+		t.Error("a copy of a spec shares something with it, want nothing")
 	}
 }

@@ -55,7 +55,7 @@ func TestSubstituteTexts(t *testing.T) {
 				t.Fatal(err)
 			}
 			if text := got[0].(*corev1.ConfigMap).Data["key"]; text != tc.want {
-				t.Errorf("got %q", text)
+				t.Errorf("the text is %q, want %q", text, tc.want)
 			}
 		})
 	}
@@ -88,7 +88,7 @@ func TestSubstituteObjects(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if !generator.IsDeterministic(transformer) {
-		t.Error("it is not deterministic")
+		t.Error("it is not deterministic, want it to be")
 	}
 }
 
@@ -105,7 +105,7 @@ spec.paused: the variable A is not defined
 spec.template.args[1]: the variable B is not defined
 v1.ConfigMap c: data.z: the variable Z is not defined`
 		if errorText(err) != want {
-			t.Fatalf("got %v", err)
+			t.Fatalf("the error is %v, want %s", err, want)
 		}
 	}
 }
@@ -125,11 +125,11 @@ func FuzzSubstitute(f *testing.F) {
 			return got[0].(*unstructured.Unstructured).Object["text"].(string), nil
 		}
 		if _, err := transform(text); err != nil && !strings.HasPrefix(err.Error(), "Thing : text: ") {
-			t.Errorf("the error names no field: %v", err)
+			t.Errorf("the error is %v, want it to name the field", err)
 		}
 		// What is escaped stays as it is.
 		if got, err := transform(strings.ReplaceAll(text, "$", "$$")); err != nil || got != text {
-			t.Errorf("%q becomes %q, %v", text, got, err)
+			t.Errorf("%q becomes %q (%v), want it escaped as it is", text, got, err)
 		}
 	})
 }

@@ -38,7 +38,7 @@ func TestTypePatternMatches(t *testing.T) {
 		{generator.TypePattern{Group: "foo"}, generator.TypePattern{Group: "foo"}, false},
 	} {
 		if got := tc.pattern.Matches(schema.GroupKind(tc.kind)); got != tc.want {
-			t.Errorf("%+v matches %+v: %t", tc.pattern, tc.kind, got)
+			t.Errorf("%+v matches %+v: %t, want %t", tc.pattern, tc.kind, got, tc.want)
 		}
 	}
 }
@@ -81,19 +81,19 @@ func FuzzTypePattern(f *testing.F) {
 		err := pattern.Validate()
 		if !pattern.Matches(of) {
 			if pattern.Group == of.Group && pattern.Kind == of.Kind && err == nil && !strings.Contains(group+kind, "*") {
-				t.Errorf("%+v does not match itself", pattern)
+				t.Errorf("%+v does not match itself, want it to", pattern)
 			}
 			return
 		}
 		exists := generator.TypePattern{Group: of.Group, Kind: of.Kind}
 		if err != nil && exists.Validate() == nil && !strings.Contains(ofGroup+ofKind, "*") {
-			t.Errorf("%+v matches %+v, and is not valid: %v", pattern, of, err)
+			t.Errorf("%+v matches %+v and is not valid (%v), want it valid", pattern, of, err)
 		}
 		if group != "*" && group != of.Group && (!strings.HasPrefix(group, "*.") || !strings.HasSuffix(of.Group, group[1:])) {
-			t.Errorf("%+v matches the group of %+v", pattern, of)
+			t.Errorf("%+v matches the group of %+v, want it not to", pattern, of)
 		}
 		if kind != "*" && kind != of.Kind {
-			t.Errorf("%+v matches the kind of %+v", pattern, of)
+			t.Errorf("%+v matches the kind of %+v, want it not to", pattern, of)
 		}
 	})
 }

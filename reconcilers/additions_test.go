@@ -130,7 +130,7 @@ func TestUpdatingObjectManagerLearnsByItself(t *testing.T) {
 			t.Fatal(err)
 		}
 		if managed.Data["color"] != "BLUE" {
-			t.Errorf("returned %v", managed.Data)
+			t.Errorf("the data are %v, want the color BLUE", managed.Data)
 		}
 	}
 	calls.compare(t, []string{"create ConfigMap"})

@@ -53,7 +53,7 @@ func startAggregate[T client.Object](
 	})
 	t.Cleanup(stop)
 	if !mgr.GetCache().WaitForCacheSync(ctx) {
-		t.Fatal("the cache did not sync")
+		t.Fatal("the cache did not sync, want it to")
 	}
 	return &operator{Manager: mgr, namespace: namespace, requests: requests, stop: stop}, root
 }
@@ -322,7 +322,7 @@ func TestAggregateIsWokenByItsOwnEventsOnly(t *testing.T) {
 					return fmt.Errorf("it has seen %v", seen.get())
 				})
 				if got := added.get()[started:]; slices.Contains(got, "ours") {
-					t.Errorf("what the author's predicate ignores was added: %v", got)
+					t.Errorf("the queue was given %v, want nothing of ours, which the author's predicate ignores", got)
 				}
 				ours.Labels = nil
 				if err := c.Update(t.Context(), ours); err != nil {
@@ -342,7 +342,7 @@ func TestAggregateIsWokenByItsOwnEventsOnly(t *testing.T) {
 			followed(t, op, c, "ours", &corev1.ConfigMap{})
 			followed(t, op, c, "others", &corev1.ConfigMap{})
 			if got := added.get(); slices.Contains(got, "others") != test.others {
-				t.Errorf("the queue was given %v", got)
+				t.Errorf("the queue was given %v, want others in it: %t", got, test.others)
 			}
 		})
 	}
@@ -394,14 +394,15 @@ func TestL1AggregateWithDefaultsIsWrittenOnce(t *testing.T) {
 				}
 			}
 			if op.requests.Writes() > 0 {
-				t.Errorf("the object was written:\n%s", op.requests)
+				t.Errorf("there are %d writes, want none:\n%s", op.requests.Writes(), op.requests)
 			}
 			steadyAggregate(t, op, root)
 			if err := c.Get(t.Context(), key, deployment); err != nil {
 				t.Fatal(err)
 			}
 			if deployment.Generation != 1 || deployment.Spec.RevisionHistoryLimit == nil {
-				t.Errorf("it was changed, or the server defaulted nothing: %+v", deployment)
+				t.Errorf("the generation is %d, and the history limit defaulted: %t, want 1 and that it is",
+					deployment.Generation, deployment.Spec.RevisionHistoryLimit != nil)
 			}
 		})
 	}

@@ -118,7 +118,7 @@ func TestAggregateIsNotMadeTwice(t *testing.T) {
 	cluster.reconcile("the cache caught up")
 	cluster.reconcile("again")
 	if live := cluster.live(); live.Spec.Fields["color"] != "green" {
-		t.Errorf("it is %v", live.Spec.Fields)
+		t.Errorf("the fields are %v, want the color green", live.Spec.Fields)
 	}
 }
 
@@ -141,7 +141,7 @@ func TestAggregateThatWasNeverSeenIsMadeAgain(t *testing.T) {
 	cluster.catchUpWith()
 	cluster.reconcile("the cache caught up")
 	if live := cluster.live(); live.UID != "uid-2" {
-		t.Errorf("it is %s", live.UID)
+		t.Errorf("the UID is %s, want uid-2", live.UID)
 	}
 }
 
@@ -228,7 +228,7 @@ func TestAggregateIsUpdatedAfterAPatchOfOurs(t *testing.T) {
 	cluster.catchUpWith()
 	cluster.reconcile("the cache caught up")
 	if live := cluster.live(); live.Spec.Fields["color"] != "green" || !slices.Equal(live.Finalizers, []string{ours}) {
-		t.Errorf("it is %+v", live)
+		t.Errorf("the widget is %+v, want it green and with the finalizer %s alone", live, ours)
 	}
 }
 
@@ -247,7 +247,7 @@ func TestAggregateDoesNotChangeTheCache(t *testing.T) {
 	cluster.reconcile("again")
 	for _, seen := range cluster.seen[reflect.TypeFor[*resources.Widget]()] {
 		if color := seen.(*resources.Widget).Spec.Fields["color"]; color != "blue" {
-			t.Errorf("the cache shows %q", color)
+			t.Errorf("the cache shows %q, want \"blue\"", color)
 		}
 	}
 }
@@ -280,14 +280,14 @@ func TestAggregateKeepsItsTracksWhileItIsAbsent(t *testing.T) {
 	for range 3 {
 		cluster.reconcile("not desired")
 		if got := observers(); !slices.Equal(got, []types.NamespacedName{widgetKey}) {
-			t.Fatalf("observers are %v", got)
+			t.Fatalf("observers are %v, want %v", got, widgetKey)
 		}
 	}
 	// A halt keeps nodes from tracking what they want to.
 	halts = true
 	cluster.reconcile("halts")
 	if got := observers(); len(got) != 1 {
-		t.Errorf("after a halt observers are %v", got)
+		t.Errorf("after a halt, the observers are %v, want one", got)
 	}
 }
 
@@ -390,6 +390,6 @@ func TestAggregateForgetsChildren(t *testing.T) {
 		}
 	}
 	if n := root.RememberedWrites(); created != lives || n == 0 || n > lives/2 {
-		t.Errorf("of %d children, one is there, and %d are remembered", created, n)
+		t.Errorf("%d children were created and %d are remembered, want %d and 1 to %d", created, n, lives, lives/2)
 	}
 }

@@ -69,26 +69,26 @@ func TestAggregateReconcilerAndItsManager(t *testing.T) {
 	}
 	expect.AssertExpectations(t)
 	if manager.original != config {
-		t.Error("the original config is another")
+		t.Error("the original config is another, want that of the root")
 	}
 	if manager.config.Tracker == config.Tracker {
-		t.Error("the tracker is that of the root")
+		t.Error("the tracker is that of the root, want another")
 	}
 	given, shown := reflect.ValueOf(config), reflect.ValueOf(manager.config)
 	for i := range given.NumField() {
 		field := given.Type().Field(i)
 		if field.Name != "Tracker" && field.IsExported() && !shown.Field(i).Equal(given.Field(i)) {
-			t.Errorf("%s is another", field.Name)
+			t.Errorf("%s is another, want that of the root", field.Name)
 		}
 	}
 	if fields := manager.actual.Spec.Fields; fields != nil {
-		t.Errorf("the tree changed the actual object: %v", fields)
+		t.Errorf("the fields of the actual object are %v, want none", fields)
 	}
 	if manager.resource.Spec.Fields["color"] != "blue" || len(manager.resource.Labels) > 0 {
-		t.Errorf("the resource is not as the tree left it: %+v", manager.resource)
+		t.Errorf("the resource is %+v, want it as the tree left it: blue and without labels", manager.resource)
 	}
 	if manager.desired.Spec.Fields["color"] != "blue" || manager.desired.Labels["desired"] != "true" {
-		t.Errorf("desired is %+v", manager.desired)
+		t.Errorf("desired is %+v, want it blue and labelled", manager.desired)
 	}
 }
 
@@ -146,7 +146,7 @@ func TestAggregateReconcilerLocatesErrors(t *testing.T) {
 			_, err := test.root.Reconcile(t.Context(), widgetRequest)
 			var located *reconcilers.Error
 			if !errors.As(err, &located) || !errors.Is(err, errBoom) {
-				t.Fatalf("returned %v", err)
+				t.Fatalf("the error is %v, want a located %v", err, errBoom)
 			}
 			checkError(t, "returned,", err, test.found)
 		})

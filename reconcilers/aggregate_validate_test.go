@@ -65,7 +65,7 @@ func TestAggregateReconcilerValidate(t *testing.T) {
 		},
 	}.run(t)
 	if _, err := (&widgetAggregate{Request: widgetRequest, MergeBeforeUpdate: merge}).Reconcile(t.Context(), widgetRequest); err == nil {
-		t.Error("reconciles without a config")
+		t.Error("the root reconciles without a config, want an error")
 	} else {
 		checkError(t, "without a config", err, `AggregateReconciler "WidgetAggregateReconciler" must define Config to reconcile`)
 	}
@@ -92,7 +92,7 @@ func TestAggregateReconcilerDescribe(t *testing.T) {
    └─ ChildReconciler "ConfigMapChildReconciler" ConfigMap
 `
 	if description.String() != expected {
-		t.Errorf("described as\n%s", description)
+		t.Errorf("it is described as\n%s\nwant\n%s", description, expected)
 	}
 	verbs := func(root *widgetAggregate) map[string][]string {
 		t.Helper()
@@ -108,13 +108,13 @@ func TestAggregateReconcilerDescribe(t *testing.T) {
 	}
 	alone := &widgetAggregate{Request: widgetRequest, MergeBeforeUpdate: mergeWidget}
 	if got := fmt.Sprint(verbs(alone)); got != "map[events:[create patch] widgets:[get list watch create update delete]]" {
-		t.Errorf("the short form uses %s", got)
+		t.Errorf("the short form uses %s, want others", got)
 	}
 	alone = &widgetAggregate{Request: widgetRequest, AggregateObjectManager: &recordingManager{}}
 	if got := fmt.Sprint(verbs(alone)); got != "map[events:[create patch] widgets:[get list watch create update patch delete]]" {
-		t.Errorf("with a manager that does not say it uses %s", got)
+		t.Errorf("with a manager that does not say it uses %s, want others", got)
 	}
 	if got := fmt.Sprint(verbs(&widgetAggregate{AggregateObjectManager: (*widgetManager)(nil)})); got == "" {
-		t.Error("nothing is described")
+		t.Error("the description is empty, want the verbs")
 	}
 }

@@ -214,7 +214,7 @@ func TestAlwaysSetup(t *testing.T) {
 		calls.step("d", nothing, nil),
 	}
 	if err := node.SetupWithManager(testContext(t, expectWidget().Config()), nil, nil); err != errBoom {
-		t.Errorf("set-up returned %v", err)
+		t.Errorf("set-up returned %v, want %v", err, errBoom)
 	}
 	calls.compare(t, []string{"set up a", "set up b"})
 }

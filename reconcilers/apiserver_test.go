@@ -81,7 +81,7 @@ func startOperatorIn(t testing.TB, namespace string, options ctrl.Options, roots
 	}
 	t.Cleanup(stop)
 	if !mgr.GetCache().WaitForCacheSync(ctx) {
-		t.Fatal("the cache did not sync")
+		t.Fatal("the cache did not sync, want it to")
 	}
 	return &operator{Manager: mgr, namespace: namespace, requests: requests, stop: stop}, made
 }
@@ -277,10 +277,10 @@ func TestL1SteadyTreeMakesNoRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 	if deployment.Generation != 1 {
-		t.Errorf("the deployment was changed after its creation: generation %d", deployment.Generation)
+		t.Errorf("the generation of the deployment is %d after its creation, want 1", deployment.Generation)
 	}
 	if deployment.Spec.RevisionHistoryLimit == nil {
-		t.Error("the server defaulted nothing, so this test shows nothing")
+		t.Error("the server defaulted nothing, so this test shows nothing, want the history limit")
 	}
 }
 
@@ -303,7 +303,8 @@ func TestL1RestartConvergesWithoutChangingAnything(t *testing.T) {
 		t.Fatal(err)
 	}
 	if before.ResourceVersion != after.ResourceVersion {
-		t.Errorf("the restart changed the deployment: from version %s to %s", before.ResourceVersion, after.ResourceVersion)
+		t.Errorf("the restart changed the deployment: it has the version %s, want %s", after.ResourceVersion,
+			before.ResourceVersion)
 	}
 }
 

@@ -177,7 +177,7 @@ func TestL1ApplyingObjectManagerIsSteady(t *testing.T) {
 
 	d := manage(s, "create", m, nil, s.webDeployment(), "create", "Created")
 	if d.Spec.RevisionHistoryLimit == nil {
-		t.Error("the server defaulted nothing, so this test shows little")
+		t.Error("the server defaulted nothing, so this test shows little, want the history limit")
 	}
 	d = manage(s, "what was returned", m, d, s.webDeployment())
 	d = manage(s, "what is read", m, fresh(s, d), s.webDeployment())
@@ -187,7 +187,7 @@ func TestL1ApplyingObjectManagerIsSteady(t *testing.T) {
 	// object.
 	d = manage(s, "after a restart", m, fresh(s, d), s.webDeployment(), "patch", "patch")
 	if writers := (managedfields.Owner{Name: "widgets"}).Writers(d.ManagedFields); len(writers) > 0 || d.Generation != 1 {
-		t.Errorf("plain writes of %v are left, the generation is %d", writers, d.Generation)
+		t.Errorf("plain writes of %v are left, the generation is %d, want none and 1", writers, d.Generation)
 	}
 	d = manage(s, "after a restart, again", m, fresh(s, d), s.webDeployment())
 
@@ -201,7 +201,7 @@ func TestL1ApplyingObjectManagerIsSteady(t *testing.T) {
 	d = manage(s, "changed, after a restart", m, fresh(s, d), s.webDeployment(image("3")), "patch")
 	d = manage(s, "changed, after a restart, again", m, s.reportStatus(d), s.webDeployment(image("3")))
 	if d.Generation != 3 {
-		t.Errorf("the generation is %d, although the image was set three times", d.Generation)
+		t.Errorf("the generation is %d after the image was set three times, want 3", d.Generation)
 	}
 }
 
@@ -345,7 +345,8 @@ func TestL4ApplyingObjectManagerTouchesWhatItWasGivenOnly(t *testing.T) {
 	untouched := func(what string) {
 		t.Helper()
 		if now := fresh(s, foreign); now.ResourceVersion != foreign.ResourceVersion {
-			t.Errorf("%s: the object of another owner was touched: %v by %v", what, now.Data, now.ManagedFields)
+			t.Errorf("%s: the object of another owner is %v by %v in version %s, want the untouched version %s", what,
+				now.Data, now.ManagedFields, now.ResourceVersion, foreign.ResourceVersion)
 		}
 	}
 	blue := s.configMap(map[string]string{"color": "blue"})
@@ -375,7 +376,7 @@ func TestL4ApplyingObjectManagerTouchesWhatItWasGivenOnly(t *testing.T) {
 		t.Errorf("gone: returned %v, want a conflict", err)
 	}
 	if err := s.Get(t.Context(), client.ObjectKeyFromObject(foreign), foreign); !apierrs.IsNotFound(err) {
-		t.Errorf("an object that was gone is back: %v", err)
+		t.Errorf("the read of the object that was gone ends with %v, want it not found", err)
 	}
 	manage(s, "delete of one that is gone", m, earlier, nil, "delete")
 }
@@ -414,6 +415,6 @@ func TestApplyingObjectManagerOfDucksLeavesTheRest(t *testing.T) {
 	m := &reconcilers.ApplyingObjectManager[*duckWidget]{Type: &duckWidget{TypeMeta: kind}, FieldManager: "widgets"}
 	managed := manage(s, "ducks", m, actual, desired, "patch", "Updated")
 	if got := fmt.Sprintln(managed.Kind, managed.Annotations, managed.Spec.Fields); got != "Widget map[kept:yes] map[color:blue size:1]\n" {
-		t.Errorf("returned %s", got)
+		t.Errorf("the kind, annotations and fields are %s, want Widget map[kept:yes] map[color:blue size:1]", got)
 	}
 }

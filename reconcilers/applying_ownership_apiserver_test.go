@@ -75,7 +75,7 @@ func TestApplyingObjectManagerDoesWithoutManagedFields(t *testing.T) {
 	// Only the answer shows that the creation has to be taken over.
 	d = manage(s, "changed", m, stripped(d), s.webDeployment(image("2")), "patch", "patch", "patch", "Updated")
 	if _, ok := d.Labels["given"]; ok {
-		t.Error("what was given up is still there")
+		t.Error("the label that was given up is still there, want it gone")
 	}
 	d = manage(s, "the change as it is read", m, stripped(d), s.webDeployment(image("2")))
 	d = manage(s, "the change after a write of the status", m, stripped(s.reportStatus(d)), s.webDeployment(image("2")))
@@ -200,7 +200,7 @@ func TestApplyingObjectManagerTakesOver(t *testing.T) {
 				t.Errorf("labels are %s, want %s", got, test.labels)
 			}
 			if d.Spec.RevisionHistoryLimit == nil || d.Spec.Strategy.RollingUpdate == nil {
-				t.Errorf("defaults are gone: %v", d.Spec)
+				t.Errorf("defaults are gone, want them kept: %v", d.Spec)
 			}
 			d = manage(s, "steady", m, fresh(s, d), s.webDeployment())
 			s.must(s.Delete(context.Background(), d))
@@ -265,7 +265,8 @@ func TestApplyingObjectManagerMergesFinalizersAndPorts(t *testing.T) {
 	service = manage(s, "a finalizer of others", m, fresh(s, service), named("example.com/a", "example.com/b"))
 	service = manage(s, "one less", m, service, named("example.com/a"), "patch", "patch", "Updated")
 	if got := fmt.Sprint(service.Finalizers, service.Spec.ClusterIP != ""); got != "[example.com/a example.com/theirs] true" {
-		t.Errorf("the finalizers, and whether there is an address, are %s", got)
+		t.Errorf("the finalizers, and whether there is an address, are %s, want [example.com/a example.com/theirs] true",
+			got)
 	}
 	manage(s, "steady", m, fresh(s, service), named("example.com/a"))
 	service.Finalizers = nil
@@ -288,7 +289,7 @@ func TestApplyingObjectManagerAppliesWhatTheAuthorSays(t *testing.T) {
 	desired.OwnerReferences = []metav1.OwnerReference{controlledBy(widget.Object())}
 	c := manage(s, "create", m, nil, desired, "create", "Created")
 	if c.Immutable == nil || len(c.Data) != 1 || len(c.OwnerReferences) != 1 {
-		t.Errorf("created %v", c)
+		t.Errorf("the created object is %v, want it immutable, with one value and one owner", c)
 	}
 	c = manage(s, "steady", m, fresh(s, c), desired)
 	immutable = new(true)
@@ -312,7 +313,7 @@ func TestApplyingObjectManagerOfSecrets(t *testing.T) {
 	secret = manage(s, "steady", m, fresh(s, secret), desired("1"))
 	secret = manage(s, "change", m, secret, desired("2"), "patch", "patch", "Updated")
 	if string(secret.Data["password"]) != "2" {
-		t.Errorf("the password is %s", secret.Data["password"])
+		t.Errorf("the password is %s, want 2", secret.Data["password"])
 	}
 	secret = manage(s, "steady again", m, fresh(s, secret), desired("2"))
 	secret.Labels = map[string]string{"touched": "yes"}

@@ -424,10 +424,10 @@ func TestApplyingObjectManagerDescribe(t *testing.T) {
 	m := &configMapManager{FieldManager: "widgets", Finalizer: ours}
 	d := m.Describe()
 	if d.Kind != "ApplyingObjectManager" || d.Name != "ConfigMapApplyingObjectManager" || d.Detail != "ConfigMap" {
-		t.Errorf("described as %+v", d)
+		t.Errorf("it is described as %+v, want an ApplyingObjectManager of ConfigMap", d)
 	}
 	if got := fmt.Sprint(len(d.Uses), d.Uses[0].Verbs, d.Uses[1].Verbs); got != "2 [create patch delete] [patch]" {
-		t.Errorf("it uses %s", got)
+		t.Errorf("it uses %s, want 2 [create patch delete] [patch]", got)
 	}
 }
 
@@ -471,10 +471,10 @@ func TestL9ApplyingObjectManagerKeepsSecrets(t *testing.T) {
 	}
 	for _, leaked := range []string{"hush", "aHVzaC"} {
 		if strings.Contains(log.String(), leaked) {
-			t.Errorf("%s is in the log:\n%s", leaked, log.String())
+			t.Errorf("%s is in the log, want it withheld:\n%s", leaked, log.String())
 		}
 	}
 	if !strings.Contains(log.String(), "withheld") || !strings.Contains(log.String(), "UpdateFailed") || !strings.Contains(log.String(), "managed by others") {
-		t.Errorf("the log has nothing to hide, so this test shows little:\n%s", log.String())
+		t.Errorf("the log has nothing to hide, want the failed update and withheld values:\n%s", log.String())
 	}
 }

@@ -47,7 +47,7 @@ func TestTreeUnderACast(t *testing.T) {
 		return fmt.Errorf("the conditions are %v", w.Status.Conditions)
 	})
 	if !slices.Equal(w.Finalizers, []string{ours}) {
-		t.Errorf("the finalizers are %v", w.Finalizers)
+		t.Errorf("the finalizers are %v, want %s alone", w.Finalizers, ours)
 	}
 	child := &corev1.ConfigMap{}
 	if err := c.Get(t.Context(), key, child); err != nil {
@@ -59,7 +59,7 @@ func TestTreeUnderACast(t *testing.T) {
 	reconcileSteadily(t, op, roots[0], w)
 	for _, event := range eventsAbout(t, c, w.Namespace) {
 		if event.InvolvedObject.Kind != "Widget" {
-			t.Errorf("the event %s is about a %s", event.Reason, event.InvolvedObject.Kind)
+			t.Errorf("the event %s is about a %s, want a Widget", event.Reason, event.InvolvedObject.Kind)
 		}
 	}
 
@@ -80,7 +80,7 @@ func TestTreeUnderACast(t *testing.T) {
 		return fmt.Errorf("still there: %w", err)
 	})
 	if finalized.Load() == 0 {
-		t.Error("the tree did not clean up")
+		t.Error("the tree did not clean up, want it to")
 	}
 }
 
@@ -91,7 +91,7 @@ func eventsAbout(t *testing.T, c client.Client, namespace string) []corev1.Event
 		t.Fatal(err)
 	}
 	if len(events.Items) == 0 {
-		t.Error("there are no events")
+		t.Error("there are no events, want some")
 	}
 	return events.Items
 }

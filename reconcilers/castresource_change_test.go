@@ -189,7 +189,7 @@ func TestCastResourceAppliesChanges(t *testing.T) {
 				t.Errorf("the resource differs (-expected, +actual):\n%s", diff)
 			}
 			if resource.Status != nil && resource.Status != status {
-				t.Error("a pointer to what changed is another now")
+				t.Error("the pointer to the status is another, want that of before")
 			}
 		})
 	}
@@ -211,7 +211,7 @@ func TestCastResourceAppliesChanges(t *testing.T) {
 		t.Run("fails: "+name, func(t *testing.T) {
 			resource := newMachine()
 			if err := neverPanics(t, "the cast", func() error { return edited(t, resource, edit) }); err == nil {
-				t.Error("there is no error")
+				t.Error("the error is nil, want one")
 			}
 			if diff := cmp.Diff(newMachine(), resource, everything); diff != "" {
 				t.Errorf("the resource differs (-expected, +actual):\n%s", diff)
@@ -243,14 +243,14 @@ func TestCastResourceAppliesChangesToOtherForms(t *testing.T) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(expected, &resource.Widget); diff != "" {
-			t.Error(diff)
+			t.Errorf("the resource differs, want the change of the edit (-want +got):\n%s", diff)
 		}
 		misfit := func(content map[string]any) { content["status"] = 1 }
 		if err := edited(t, resource, misfit); err == nil {
-			t.Error("there is no error")
+			t.Error("the error is nil, want one of the misfit")
 		}
 		if diff := cmp.Diff(expected, &resource.Widget); diff != "" {
-			t.Errorf("after a failure: %s", diff)
+			t.Errorf("the resource differs after a failure, want it unchanged (-want +got):\n%s", diff)
 		}
 	})
 	t.Run("unstructured", func(t *testing.T) {
@@ -276,13 +276,13 @@ func TestCastResourceAppliesChangesToOtherForms(t *testing.T) {
 			"status":   map[string]any{"fields": map[string]any{"new": true}, "hidden": int64(1<<60 + 1)},
 		}
 		if diff := cmp.Diff(expected, resource.Object); diff != "" {
-			t.Error(diff)
+			t.Errorf("the object differs, want the change of the edit (-want +got):\n%s", diff)
 		}
 	})
 	t.Run("a value", func(t *testing.T) {
 		err := edited[client.Object](t, boxed{given.Object()}, edit)
 		if err == nil {
-			t.Error("there is no error")
+			t.Error("the error is nil, want one")
 		}
 	})
 }

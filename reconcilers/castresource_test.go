@@ -178,7 +178,7 @@ func TestCastResourceOfTheSameType(t *testing.T) {
 		Sync: func(ctx context.Context, obj client.Object) error {
 			received["interface"] = obj
 			if resourceType := reconcilers.RetrieveResourceType(ctx); reflect.TypeOf(resourceType) != reflect.TypeFor[*resources.Widget]() {
-				t.Errorf("the resource type is %T", resourceType)
+				t.Errorf("the resource type is %T, want %v", resourceType, reflect.TypeFor[*resources.Widget]())
 			}
 			return errBoom
 		},
@@ -193,18 +193,18 @@ func TestCastResourceOfTheSameType(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := toInterface.Reconcile(ctx, resource); err != errBoom {
-		t.Errorf("returned %v", err)
+		t.Errorf("the error is %v, want %v", err, errBoom)
 	}
 	if _, err := fromInterface.Reconcile(ctx, resource); err != nil {
 		t.Error(err)
 	}
 	for _, mode := range []string{"same type", "interface", "from an interface"} {
 		if received[mode] != client.Object(resource) {
-			t.Errorf("%s: not the resource itself", mode)
+			t.Errorf("%s: the node received %v, want the resource itself", mode, received[mode])
 		}
 	}
 	if path := resource.Status.Fields["seen"]; path != "WidgetCastResource/SyncReconciler" {
-		t.Errorf("the path is %q", path)
+		t.Errorf("the path is %q, want WidgetCastResource/SyncReconciler", path)
 	}
 }
 
@@ -220,7 +220,7 @@ func TestCastResourceNames(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(test.expected, reconcilers.Describe(test.node).String()); diff != "" {
-				t.Error(diff)
+				t.Errorf("the description differs (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -261,7 +261,7 @@ func TestCastResourceValidate(t *testing.T) {
 	} {
 		_, err := node.Reconcile(t.Context(), widget.Object())
 		if setUp := node.SetupWithManager(t.Context(), nil, nil); err == nil || setUp == nil || err.Error() != setUp.Error() {
-			t.Errorf("Reconcile returned %v, set-up %v", err, setUp)
+			t.Errorf("Reconcile returned %v and set-up %v, want the same error of both", err, setUp)
 		}
 	}
 	// What an interface holds is known in a request only.
@@ -300,7 +300,7 @@ func TestCastResourceSetup(t *testing.T) {
 		t.Error(err)
 	}
 	if err := root.Reconciler.SetupWithManager(testContext(t, root.Config), nil, nil); !errors.Is(err, errBoom) {
-		t.Errorf("set-up returned %v", err)
+		t.Errorf("set-up returned %v, want %v", err, errBoom)
 	}
 	calls.compare(t, []string{
 		"validation at : *v1.Deployment of kind test.espalier.dev/v1, Kind=Widget, originally *resources.Widget",
@@ -335,21 +335,22 @@ func (f *failure) Error() string { return fmt.Sprintf("failure %d", f.code) }
 func TestCastResourceThatCannotBeConverted(t *testing.T) {
 	ctx := testContext(t, expectWidget().Config())
 	never := func(context.Context, *statusView) (reconcilers.Result, error) {
-		t.Error("the nested node ran")
+		t.Error("the nested node ran, want it not to")
 		return minute, nil
 	}
 	encode := &reconcilers.CastResource[*stubborn, *statusView]{Reconciler: syncView(never).Reconciler}
 	result, err := encode.Reconcile(ctx, &stubborn{Widget: *widget.Object(), encoding: errBoom})
 	unable := `CastResource "statusViewCastResource" is unable to make a statusView of stubborn default/gadget: `
 	if !errors.Is(err, errBoom) || result != (reconcilers.Result{}) || !strings.HasPrefix(err.Error(), unable) {
-		t.Errorf("returned %v, %v", result, err)
+		t.Errorf("it returned %v and %v, want an empty result and an error of %v that begins with %q", result, err,
+			errBoom, unable)
 	}
 	decode := &reconcilers.CastResource[*resources.Widget, *stubborn]{Reconciler: &reconcilers.SyncReconciler[*stubborn]{
-		Sync: func(context.Context, *stubborn) error { t.Error("the nested node ran"); return nil },
+		Sync: func(context.Context, *stubborn) error { t.Error("the nested node ran, want it not to"); return nil },
 	}}
 	result, err = decode.Reconcile(ctx, widget.Object())
 	if !errors.Is(err, errBoom) || result != (reconcilers.Result{}) {
-		t.Errorf("returned %v, %v", result, err)
+		t.Errorf("it returned %v and %v, want an empty result and %v", result, err, errBoom)
 	}
 }
 
@@ -373,25 +374,25 @@ func TestCastResourceWithChangesThatDoNotFit(t *testing.T) {
 			result, err := node.Reconcile(ctx, resource)
 			var mismatch *json.UnmarshalTypeError
 			if !errors.As(err, &mismatch) || result != minute {
-				t.Errorf("returned %v, %v", result, err)
+				t.Errorf("it returned %v and %v, want %v and a %T", result, err, minute, mismatch)
 			}
 			if diff := cmp.Diff(given.Object(), resource); diff != "" {
-				t.Errorf("the resource changed:\n%s", diff)
+				t.Errorf("the resource changed, want it unchanged (-want +got):\n%s", diff)
 			}
 			if test.nested == nil {
 				unable := `CastResource "statusViewCastResource" is unable to carry over to Widget default/gadget what changed of the statusView: json: `
 				if !strings.HasPrefix(err.Error(), unable) {
-					t.Errorf("returned %v", err)
+					t.Errorf("the error is %v, want it to begin with %q", err, unable)
 				}
 				return
 			}
 			// Joined with a quiet error, what does not fit would be silent (invariant L6).
 			if errors.Is(err, reconcilers.ErrQuiet) || !errors.Is(err, test.nested) && !errors.Is(test.nested, reconcilers.ErrQuiet) {
-				t.Errorf("returned %v", err)
+				t.Errorf("the error is %v, want no quiet one, and %v in it unless that is quiet", err, test.nested)
 			}
 			var known *failure
 			if _, ok := test.nested.(*failure); ok && !errors.As(err, &known) {
-				t.Errorf("errors.As does not see through %v", err)
+				t.Errorf("errors.As does not see through %v, want a %T", err, known)
 			}
 		})
 	}

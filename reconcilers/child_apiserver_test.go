@@ -254,7 +254,7 @@ func TestAnUnownedChildEnqueuesItsResource(t *testing.T) {
 		return errors.New("it is not terminating")
 	})
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(w), w); err != nil || !controllerutil.ContainsFinalizer(w, ours) {
-		t.Fatalf("the widget did not wait: finalizers %v, %v", w.Finalizers, err)
+		t.Fatalf("the widget has the finalizers %v (%v), want it to wait with %s", w.Finalizers, err, ours)
 	}
 	controllerutil.RemoveFinalizer(held, theirs)
 	if err := c.Update(t.Context(), held); err != nil {

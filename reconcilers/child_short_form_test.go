@@ -212,8 +212,7 @@ func TestChildReconcilerShortFormKeepsItsConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	if node.SkipOwnerReference || node.ChildObjectManager != nil {
-		t.Errorf(
-			"validation set SkipOwnerReference to %v, ChildObjectManager to %v", node.SkipOwnerReference, node.ChildObjectManager,
-		)
+		t.Errorf("validation set SkipOwnerReference to %v and ChildObjectManager to %v, want neither set",
+			node.SkipOwnerReference, node.ChildObjectManager)
 	}
 }

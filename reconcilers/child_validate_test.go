@@ -195,7 +195,7 @@ func TestChildReconcilerLogs(t *testing.T) {
 					t.Fatal(err)
 				}
 				if !strings.HasPrefix(fields.Logger, "ConfigMapChildReconciler") {
-					t.Errorf("%s does not name the node", line)
+					t.Errorf("the logger of the line %s is %s, want the name of the node", line, fields.Logger)
 				}
 				lines = append(lines, fields.Msg)
 			}, funcr.Options{})

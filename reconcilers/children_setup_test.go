@@ -73,7 +73,7 @@ func TestSetUpHasChildrenFoundByTheIndex(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !slices.Equal(reads.indexed, []bool{true}) {
-		t.Errorf("lists by index: %v", reads.indexed)
+		t.Errorf("the lists by index are %v, want [true]", reads.indexed)
 	}
 }
 
@@ -82,16 +82,16 @@ func TestChildSetReconcilerDescribesItself(t *testing.T) {
 	node := changedSet(nil, guardedSet)(&trace{}).(*configMapSet)
 	d := node.Describe()
 	if got := d.Kind + " " + d.Name + " " + d.Detail; got != "ChildSetReconciler ConfigMapChildSetReconciler ConfigMap" {
-		t.Errorf("described as %s", got)
+		t.Errorf("it is described as %s, want ChildSetReconciler ConfigMapChildSetReconciler ConfigMap", got)
 	}
 	patches := func(access reconcilers.Access) bool {
 		return access.Object == nil && slices.Contains(access.Verbs, "patch")
 	}
 	if !slices.ContainsFunc(uses(node), patches) {
-		t.Errorf("a set with a finalizer uses %v", uses(node))
+		t.Errorf("a set with a finalizer uses %v, want patches of the resource too", uses(node))
 	}
 	if plain := changedSet(nil)(&trace{}).(*configMapSet); slices.ContainsFunc(uses(plain), patches) {
-		t.Errorf("a set without a finalizer uses %v", uses(plain))
+		t.Errorf("a set without a finalizer uses %v, want no patches of the resource", uses(plain))
 	}
 }
 
@@ -111,7 +111,7 @@ func TestShortFormsSanitizeWhatTheyLog(t *testing.T) {
 		log := funcr.New(func(_, _ string) {}, funcr.Options{Verbosity: 2})
 		ctx := logr.NewContext(testContext(t, expectWidget().Config()), log)
 		if _, err := node.Reconcile(ctx, widget.Object()); err != nil || sanitized == 0 {
-			t.Errorf("%s: sanitized %d times, returned %v", name, sanitized, err)
+			t.Errorf("%s: it sanitized %d times and returned %v, want some and no error", name, sanitized, err)
 		}
 	}
 }
@@ -125,6 +125,6 @@ func TestAChildThatIsThereAlreadyIsAConflict(t *testing.T) {
 	root := &widgetRoot{Config: expect.Config(), Reconciler: reflectingChild(&trace{})}
 	_, err := root.Reconcile(t.Context(), widgetRequest)
 	if class := reconcilers.Classify(err); class != reconcilers.ClassConflict {
-		t.Errorf("%v is classified as %s", err, class)
+		t.Errorf("%v is classified as %s, want %s", err, class, reconcilers.ClassConflict)
 	}
 }

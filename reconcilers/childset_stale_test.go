@@ -42,6 +42,6 @@ func TestStaleCacheDoesNotConfuseAChildSet(t *testing.T) {
 	}
 	slices.Sort(there)
 	if !slices.Equal(there, ids) {
-		t.Errorf("there are %v", there)
+		t.Errorf("there are the children %v, want %v", there, ids)
 	}
 }

@@ -98,11 +98,11 @@ func TestChildSetResultAggregateError(t *testing.T) {
 		}
 	}
 	if err := result(nil, taken).AggregateError(); !apierrs.IsAlreadyExists(err) || err.Error() != taken.Error() {
-		t.Errorf("one error: %v", err)
+		t.Errorf("one error gives %v, want %v", err, taken)
 	}
 	err := result(errBoom, taken, errBoom).AggregateError()
 	if !apierrs.IsAlreadyExists(err) || !errors.Is(err, errBoom) {
-		t.Errorf("several errors: %v hides its members", err)
+		t.Errorf("several errors give %v, want %v and %v in it", err, taken, errBoom)
 	}
 	if expected := `[boom, configmaps "a" already exists]`; err.Error() != expected {
 		t.Errorf("several errors read %s, expected %s", err, expected)
@@ -111,7 +111,7 @@ func TestChildSetResultAggregateError(t *testing.T) {
 
 func TestRetrieveKnownChildren(t *testing.T) {
 	if known := reconcilers.RetrieveKnownChildren[*corev1.ConfigMap](t.Context()); known != nil {
-		t.Errorf("outside a set there is %v", known)
+		t.Errorf("outside a set there is %v, want none known", known)
 	}
 	for name, given := range map[string][]client.Object{"none": {widget}, "one": {widget, givenPart("a")}} {
 		t.Run(name, func(t *testing.T) {
@@ -124,7 +124,7 @@ func TestRetrieveKnownChildren(t *testing.T) {
 					child.Data = map[string]string{"color": "green"}
 				}
 				if others := reconcilers.RetrieveKnownChildren[*corev1.Secret](ctx); others != nil {
-					t.Errorf("of another type there is %v", others)
+					t.Errorf("of another type there is %v, want none known", others)
 				}
 				if len(known) == 0 {
 					return nil, nil
@@ -136,7 +136,7 @@ func TestRetrieveKnownChildren(t *testing.T) {
 				t.Fatal(err)
 			}
 			if known == nil || len(known) != len(given)-1 {
-				t.Errorf("there is %v", known)
+				t.Errorf("the known children are %v, want %d", known, len(given)-1)
 			}
 			expect.AssertExpectations(t)
 		})

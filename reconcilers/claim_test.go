@@ -21,7 +21,7 @@ func TestClaim(t *testing.T) {
 			if taken {
 				got = append(got, reconcilers.RetrievePath(ctx)+" after "+claimant)
 			} else if claimant != "" {
-				t.Errorf("%s is not taken by %s", name, claimant)
+				t.Errorf("%s is not taken, and the claimant is %q, want none", name, claimant)
 			}
 			return nil
 		}, Sync: func(context.Context, *resources.Widget) error { return nil }}
@@ -38,6 +38,6 @@ func TestClaim(t *testing.T) {
 		t.Errorf("taken: %q, want %q", got, want)
 	}
 	if claimant, taken := reconcilers.Claim(t.Context(), color("red")); taken {
-		t.Errorf("outside of a root, %q has it", claimant)
+		t.Errorf("outside of a root, %q has it, want it free", claimant)
 	}
 }

@@ -133,7 +133,7 @@ func TestCombinatorsNameTheirNodes(t *testing.T) {
 			t.Errorf("%s the paths differ (-expected, +actual):\n%s", when, diff)
 		}
 		if !slices.Equal(names, paths) {
-			t.Errorf("%s loggers are called %v, at the paths %v", when, names, paths)
+			t.Errorf("%s the loggers are called %v, want them to be called as the paths %v", when, names, paths)
 		}
 		names, paths = nil, nil
 	}
@@ -153,7 +153,7 @@ func TestCombinatorsNameTheirNodes(t *testing.T) {
 		}
 	})
 	if diff := cmp.Diff(setup, described); diff != "" {
-		t.Errorf("the described paths are not those of set-up:\n%s", diff)
+		t.Errorf("the described paths differ, want those of set-up (-set-up +described):\n%s", diff)
 	}
 
 	if _, err := tree.Reconcile(ctx, widget.Object()); err != nil {
@@ -216,7 +216,7 @@ func TestCombinatorsAreValidatedAtSetup(t *testing.T) {
 			ctx := validation.WithRecursive(testContext(t, expectWidget().Config()))
 			root := &widgetRoot{Reconciler: node, Config: expectWidget().Config()}
 			if err := root.Validate(ctx); err == nil || !strings.HasSuffix(err.Error(), missing) {
-				t.Errorf("Validate returned %v", err)
+				t.Errorf("Validate returned %v, want an error that ends with %q", err, missing)
 			}
 		})
 	}
@@ -264,18 +264,18 @@ func TestL7MisconfiguredCombinators(t *testing.T) {
 				"Reconcile":        func() error { _, err := node.Reconcile(ctx, widget.Object()); return err },
 			} {
 				if err := neverPanics(t, verb, run); err == nil || !strings.Contains(err.Error(), test.names) {
-					t.Errorf("%s returned %v, which does not name %s", verb, err, test.names)
+					t.Errorf("%s returned %v, want an error that names %s", verb, err, test.names)
 				}
 			}
 			if test.node.Describe().String() == "" {
-				t.Error("Describe says nothing")
+				t.Error("the description is empty, want the node in it")
 			}
 		})
 	}
 	for _, nothing := range []any{widgetAlways(nil), (*widgetAlways)(nil), (*widgetTryCatch)(nil), (*widgetAdvice)(nil),
 		(*widgetOverrideSetup)(nil), (*widgetWhile)(nil), (*widgetForEachString)(nil), (*widgetWithConfig)(nil)} {
 		if reconcilers.Describe(nothing).String() == "" {
-			t.Errorf("nothing is said about a nil %T", nothing)
+			t.Errorf("the description of a nil %T is empty, want some", nothing)
 		}
 	}
 }

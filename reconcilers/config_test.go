@@ -23,7 +23,7 @@ import (
 
 func TestConfigIsEmpty(t *testing.T) {
 	if !(reconcilers.Config{}).IsEmpty() {
-		t.Error("the zero value is not empty")
+		t.Error("the zero value is not empty, want it to be")
 	}
 	for name, config := range map[string]reconcilers.Config{
 		"made by the harness": expectWidget().Config(),
@@ -35,7 +35,7 @@ func TestConfigIsEmpty(t *testing.T) {
 	}
 	a, b := expectWidget().Config(), expectWidget().Config()
 	if same := a; same != a || a == b {
-		t.Error("configs do not compare")
+		t.Error("a config is not equal to itself, or is to another, want it equal to itself alone")
 	}
 }
 
@@ -222,14 +222,14 @@ func TestConfigMethodsKeepTheRest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := test.changed
 			if (c.Client != config.Client) != test.client {
-				t.Error("the client is wrong")
+				t.Errorf("the client is another: %t, want %t", c.Client != config.Client, test.client)
 			}
 			if (c.Tracker != config.Tracker) != test.tracker {
-				t.Error("the tracker is wrong")
+				t.Errorf("the tracker is another: %t, want %t", c.Tracker != config.Tracker, test.tracker)
 			}
 			if c.APIReader != config.APIReader || c.Recorder != config.Recorder || c.EventRecorder != config.EventRecorder ||
 				c.Discovery != config.Discovery {
-				t.Error("something else was lost")
+				t.Error("something else was lost, want the rest of the config as it was")
 			}
 		})
 	}
@@ -271,7 +271,7 @@ func TestRetrieveConfig(t *testing.T) {
 	current, original := expectWidget().Config(), expectWidget().Config()
 	ctx := reconcilers.StashOriginalConfig(reconcilers.StashConfig(t.Context(), current), original)
 	if reconcilers.RetrieveConfigOrDie(ctx) != current || reconcilers.RetrieveOriginalConfigOrDie(ctx) != original {
-		t.Error("the configs were mixed up")
+		t.Error("the configs were mixed up, want the current and the original one")
 	}
 }
 

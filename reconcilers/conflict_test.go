@@ -31,7 +31,7 @@ func TestApplyConflictError(t *testing.T) {
 		t.Errorf("returned %v, want %s", err, want)
 	}
 	if !apierrs.IsConflict(err) || !errors.Is(err, answer) {
-		t.Error("it does not unwrap to the answer")
+		t.Errorf("the error %v does not unwrap to the answer, want a conflict and %v", err, answer)
 	}
 	resource := schema.GroupResource{Resource: "configmaps"}
 	for name, other := range map[string]error{
@@ -41,7 +41,7 @@ func TestApplyConflictError(t *testing.T) {
 		"without detail": &apierrs.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonConflict}},
 	} {
 		if got := reconcilers.NewApplyConflictError("", other); got != nil {
-			t.Errorf("%s: returned %v", name, got)
+			t.Errorf("%s: returned %v, want nil", name, got)
 		}
 	}
 }

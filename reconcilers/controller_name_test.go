@@ -52,7 +52,7 @@ func TestControllerName(t *testing.T) {
 	expected := `ResourceReconciler "third" must define another ControllerName, which tells two controllers for one kind apart: ` +
 		`controller with name ` + run + `a already exists.`
 	if err == nil || !strings.HasPrefix(err.Error(), expected) {
-		t.Errorf("the third: %v", err)
+		t.Errorf("the error of the third is %v, want it to begin with %q", err, expected)
 	}
 	// Who names the controller in Setup has the last word, as ever.
 	err = setUp(&widgetRoot{
@@ -71,7 +71,7 @@ func TestControllerThatCannotBeBuilt(t *testing.T) {
 	root := &reconcilers.ResourceReconciler[*statusless]{Reconciler: reconcilers.Sequence[*statusless]{}, Config: expectWidget().Config()}
 	err := root.SetupWithManager(t.Context(), idleManager(t))
 	if err == nil || !strings.HasPrefix(err.Error(), `ResourceReconciler "statuslessResourceReconciler" is unable to build its controller: `) {
-		t.Errorf("set-up returned %v", err)
+		t.Errorf("set-up returned %v, want an error of the controller of statuslessResourceReconciler", err)
 	}
 }
 
@@ -97,6 +97,6 @@ func TestAggregateControllers(t *testing.T) {
 	}
 	err := setUp("plain")
 	if err == nil || !strings.HasPrefix(err.Error(), `AggregateReconciler "WidgetAggregateReconciler" must define another ControllerName`) {
-		t.Errorf("the second of a name: %v", err)
+		t.Errorf("the error of the second of a name is %v, want one that asks for another ControllerName", err)
 	}
 }

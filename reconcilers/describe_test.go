@@ -103,7 +103,7 @@ func TestL7DescribeOfWhatIsNotThere(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := reconcilers.Describe(node)
 			if d.String() == "" {
-				t.Error("nothing is said")
+				t.Error("the description is empty, want some text")
 			}
 			if _, err := d.PolicyRules(widgetScheme, nil); err != nil {
 				t.Logf("no rules: %v", err)

@@ -67,10 +67,10 @@ func TestDurable(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := reconcilers.IsDurable(test.err); got != test.durable {
-				t.Errorf("durable is %v", got)
+				t.Errorf("durable is %v of %v, want %v", got, test.err, test.durable)
 			}
 			if got := reconcilers.IsOnlyHalt(test.err); got != test.onlyHalt {
-				t.Errorf("only a halt is %v", got)
+				t.Errorf("only a halt is %v of %v, want %v", got, test.err, test.onlyHalt)
 			}
 		})
 	}
@@ -131,16 +131,16 @@ func TestDurableInRandomJoins(t *testing.T) {
 		e := makeUp(random, 5)
 		durable := e.durable > 0 && e.quiet == 0 && e.halts == 0
 		if got := reconcilers.IsDurable(e.err); got != durable {
-			t.Fatalf("durable is %v of %+v", got, e)
+			t.Fatalf("durable is %v of %+v, want %v", got, e, durable)
 		}
 		onlyHalt := e.halts > 0 && e.plain == 0 && e.quiet == 0 && e.durable == 0
 		if got := reconcilers.IsOnlyHalt(e.err); got != onlyHalt {
-			t.Fatalf("only a halt is %v of %+v", got, e)
+			t.Fatalf("only a halt is %v of %+v, want %v", got, e, onlyHalt)
 		}
 		counts[durable]++
 	}
 	if counts[true] < 1000 || counts[false] < 1000 {
-		t.Errorf("the errors are one-sided, so this test shows little: %v", counts)
+		t.Errorf("the errors are one-sided, want 1000 of each: %v", counts)
 	}
 }
 
@@ -214,7 +214,7 @@ func TestNoDelayIsReturnedBesideAnError(t *testing.T) {
 				}},
 				AfterReconcile: func(_ context.Context, _ reconcilers.Request, result reconcilers.Result, err error) (reconcilers.Result, error) {
 					if result.RequeueAfter != minute.RequeueAfter {
-						t.Errorf("AfterReconcile gets %+v", result)
+						t.Errorf("AfterReconcile gets %+v, want a requeue after %v", result, minute.RequeueAfter)
 					}
 					return result, err
 				},
@@ -222,10 +222,11 @@ func TestNoDelayIsReturnedBesideAnError(t *testing.T) {
 			}
 			result, got := root.Reconcile(t.Context(), widgetRequest)
 			if !errors.Is(got, err) || result != (reconcilers.Result{Priority: &priority}) {
-				t.Errorf("returned %+v, %v", result, got)
+				t.Errorf("it returned %+v and %v, want the priority %d alone and %v", result, got, priority, err)
 			}
 			if terminal := reconcile.TerminalError(nil); errors.Is(got, terminal) != errors.Is(err, terminal) {
-				t.Errorf("returned %v, which is terminal: %v", got, errors.Is(got, terminal))
+				t.Errorf("the error %v is terminal: %t, want %t", got, errors.Is(got, terminal),
+					errors.Is(err, terminal))
 			}
 		})
 	}

@@ -102,7 +102,7 @@ func TestEmbedInAHandWrittenReconciler(t *testing.T) {
 		return nil
 	})
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(child), child); !apierrs.IsNotFound(err) {
-		t.Errorf("the child is left: %v", err)
+		t.Errorf("the read of the child ends with %v, want it not found", err)
 	}
 	eventually(t, "something is remembered", func(context.Context) error {
 		if n := r.nodes.Remembered(); n != 0 {

@@ -23,29 +23,29 @@ func TestEmbedGivesNodesWhatARootGives(t *testing.T) {
 	nodes := reconcilers.Embed(config, widgetNode(&widgetSync{Name: "Look", Sync: func(ctx context.Context, w *resources.Widget) error {
 		ran++
 		if got, err := reconcilers.RetrieveConfig(ctx); err != nil || got.Client != config.Client {
-			t.Errorf("the config is %v, %v", got, err)
+			t.Errorf("the config has the client %v (%v), want the one given", got.Client, err)
 		}
 		if got, err := reconcilers.RetrieveOriginalConfig(ctx); err != nil || got.Client != config.Client {
-			t.Errorf("the original config is %v, %v", got, err)
+			t.Errorf("the original config has the client %v (%v), want the one given", got.Client, err)
 		}
 		if got := reconcilers.RetrieveRequest(ctx); got != widgetRequest {
-			t.Errorf("the request is %v", got)
+			t.Errorf("the request is %v, want %v", got, widgetRequest)
 		}
 		if _, ok := reconcilers.RetrieveResourceType(ctx).(*resources.Widget); !ok {
-			t.Errorf("the type is %T", reconcilers.RetrieveResourceType(ctx))
+			t.Errorf("the type is %T, want *resources.Widget", reconcilers.RetrieveResourceType(ctx))
 		}
 		if _, ok := reconcilers.RetrieveOriginalResourceType(ctx).(*resources.Widget); !ok {
-			t.Errorf("the original type is %T", reconcilers.RetrieveOriginalResourceType(ctx))
+			t.Errorf("the original type is %T, want *resources.Widget", reconcilers.RetrieveOriginalResourceType(ctx))
 		}
 		if got := rtime.RetrieveNow(ctx); got != rtime.RetrieveNow(ctx) || time.Since(got) > time.Minute {
-			t.Errorf("the time is %v", got)
+			t.Errorf("the time is %v, want one and the same, of the last minute", got)
 		}
 		if got := reconcilers.RetrievePath(ctx); got != "Embedded/Look" {
-			t.Errorf("the path is %s", got)
+			t.Errorf("the path is %s, want Embedded/Look", got)
 		}
 		*kept.Of(ctx, w, func() *int { return new(int) })++
 		if got := *kept.Of(ctx, w, func() *int { return new(int) }); got != ran {
-			t.Errorf("%d requests are remembered of %d", got, ran)
+			t.Errorf("%d requests are remembered, want %d", got, ran)
 		}
 		if ran > 1 {
 			// Only the round of this request counts.
@@ -55,19 +55,19 @@ func TestEmbedGivesNodesWhatARootGives(t *testing.T) {
 	}}))
 	for i := range 2 {
 		if result, err := nodes.Reconcile(t.Context(), widget.Object()); err != nil || result != (reconcilers.Result{}) {
-			t.Errorf("returned %+v, %v", result, err)
+			t.Errorf("it returned %+v and %v, want neither", result, err)
 		}
 		observers, err := config.Tracker.GetObservers(givenConfigMap.Object())
 		if err != nil || len(observers) != 1-i {
-			t.Errorf("after request %d, observed by %v, %v", i, observers, err)
+			t.Errorf("after request %d, the object is observed by %v (%v), want %d", i, observers, err, 1-i)
 		}
 	}
 	if nodes.Remembered() != 1 || ran != 2 {
-		t.Errorf("%d resources are remembered", nodes.Remembered())
+		t.Errorf("%d resources are remembered after %d requests, want 1 after 2", nodes.Remembered(), ran)
 	}
 	nodes.Forget(widgetRequest)
 	if nodes.Remembered() != 0 {
-		t.Errorf("%d resources are remembered", nodes.Remembered())
+		t.Errorf("%d resources are remembered, want none", nodes.Remembered())
 	}
 }
 
@@ -87,10 +87,11 @@ func TestEmbedReturnsWhatARootReturns(t *testing.T) {
 			nodes := reconcilers.Embed(expectWidget().Config(), (&trace{}).step("Look", test.result, test.err))
 			result, err := nodes.Reconcile(t.Context(), widget.Object())
 			if result != test.expected || (err == nil) != (test.text == "") {
-				t.Fatalf("returned %+v, %v", result, err)
+				t.Fatalf("it returned %+v and %v, want %+v and an error with %q, if any", result, err, test.expected,
+					test.text)
 			}
 			if err != nil && (!errors.Is(err, errBoom) || !strings.Contains(err.Error(), test.text)) {
-				t.Errorf("returned %v", err)
+				t.Errorf("the error is %v, want %v with %q", err, errBoom, test.text)
 			}
 		})
 	}
@@ -110,7 +111,7 @@ func TestEmbedRefusesWhatItCannotRun(t *testing.T) {
 		}
 	}
 	if _, err := reconcilers.Embed(config, node).Reconcile(t.Context(), nil); err == nil {
-		t.Error("a nil resource is reconciled")
+		t.Error("a nil resource is reconciled, want an error")
 	}
 }
 
@@ -125,12 +126,12 @@ func TestThePageOnEmbeddingShowsTheExample(t *testing.T) {
 	}
 	blocks := strings.Split(string(page), "```go\n")[1:]
 	if len(blocks) == 0 {
-		t.Error("no code is shown")
+		t.Error("no code is shown, want some")
 	}
 	for _, block := range blocks {
 		code, _, _ := strings.Cut(block, "```")
 		if !strings.Contains(string(example), code) {
-			t.Errorf("the example has no such code:\n%s", code)
+			t.Errorf("the example does not have this code, want it there:\n%s", code)
 		}
 	}
 }

@@ -116,7 +116,7 @@ func TestEnqueueTrackedErrors(t *testing.T) {
 			q := &queue{}
 			handler.Create(t.Context(), event.CreateEvent{Object: configMap.Object()}, q)
 			if added := q.take(); len(added) != 0 {
-				t.Errorf("added %v", added)
+				t.Errorf("%v was added, want nothing", added)
 			}
 			if log := strings.Join(lines, "\n"); (log == "") != (test.logs == "") || !strings.Contains(log, test.logs) {
 				t.Errorf("logged %q, expected %q", log, test.logs)
@@ -131,14 +131,14 @@ func TestEnqueueTrackedWithoutATracker(t *testing.T) {
 	q := &queue{}
 	reconcilers.EnqueueTracked(testContext(t, config)).Create(t.Context(), event.CreateEvent{Object: configMap.Object()}, q)
 	if added := q.take(); len(added) != 0 {
-		t.Errorf("added %v", added)
+		t.Errorf("%v was added, want nothing", added)
 	}
 }
 
 func TestEnqueueTrackedNeedsAConfig(t *testing.T) {
 	defer func() {
 		if recover() == nil {
-			t.Error("there is no config, and no panic")
+			t.Error("there is no panic without a config, want one")
 		}
 	}()
 	reconcilers.EnqueueTracked(t.Context())

@@ -54,7 +54,8 @@ func TestErrorConditionOnAnAPIServer(t *testing.T) {
 	time.Sleep(time.Second)
 	says("False", "WidgetResourceReconciler/Registration: attempt ")
 	if widget.ResourceVersion != version || attempts.Load() > 15 {
-		t.Errorf("after %d attempts the resource has version %s, no longer %s", attempts.Load(), widget.ResourceVersion, version)
+		t.Errorf("after %d attempts the resource has version %s, want at most 15 and %s", attempts.Load(),
+			widget.ResourceVersion, version)
 	}
 
 	base := widget.DeepCopy()
@@ -64,6 +65,6 @@ func TestErrorConditionOnAnAPIServer(t *testing.T) {
 	}
 	says("True", "")
 	if condition := widget.Status.GetCondition(widgetReconciled); !apis.ConditionIsTrue(condition) || condition.Message != "" {
-		t.Errorf("the condition is %v", condition)
+		t.Errorf("the condition is %v, want it true and without a message", condition)
 	}
 }

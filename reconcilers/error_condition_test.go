@@ -74,7 +74,7 @@ func TestErrorCondition(t *testing.T) {
 	}
 	condition, _ = reconcilers.ErrorConditionOf(errors.New(strings.Repeat("ä", 40_000)), nil)
 	if n := len(condition.Message); n > 1024 || n < 1000 || !utf8.ValidString(condition.Message) {
-		t.Errorf("a long message has %d bytes: %q", n, condition.Message)
+		t.Errorf("a long message has %d bytes, want 1000 to 1024 of valid UTF-8: %q", n, condition.Message)
 	}
 }
 
@@ -163,7 +163,7 @@ func conditionOf(t *testing.T, c client.Client, conditionType string) metav1.Con
 	}
 	condition := found.Status.GetCondition(conditionType)
 	if condition == nil {
-		t.Fatalf("there is no condition %s", conditionType)
+		t.Fatalf("there is no condition %s, want one", conditionType)
 	}
 	return *condition
 }
@@ -189,18 +189,18 @@ func TestErrorConditionWithAnUnstableText(t *testing.T) {
 	}
 	try := func(after time.Duration) {
 		if _, err := root.Reconcile(rtime.StashNow(t.Context(), requestTime.Add(after)), widgetRequest); err == nil {
-			t.Error("no error")
+			t.Error("the error is nil, want one")
 		}
 	}
 	for range 100 {
 		try(time.Second)
 	}
 	if writes != 1 {
-		t.Errorf("the status was written %d times in a second", writes)
+		t.Errorf("the status was written %d times in a second, want once", writes)
 	}
 	try(2 * time.Minute)
 	if message := conditionOf(t, root.Config, widgetReconciled).Message; !strings.HasSuffix(message, "attempt 101") {
-		t.Errorf("after two minutes the condition says %q", message)
+		t.Errorf("after two minutes the condition says %q, want attempt 101", message)
 	}
 }
 
@@ -238,7 +238,7 @@ func checkErrorConditionType[T client.Object](t *testing.T, sample T, valid bool
 	}
 	err := root.Validate(validation.WithRecursive(t.Context()))
 	if valid != (err == nil) || err != nil && !strings.Contains(err.Error(), "must have a status with Conditions") {
-		t.Errorf("%T: %v", sample, err)
+		t.Errorf("the error for %T is %v, want none: %t, or one about its status", sample, err, valid)
 	}
 }
 
@@ -258,7 +258,7 @@ func TestErrorConditionUnstructured(t *testing.T) {
 	for _, failing = range []error{errBoom, nil} {
 		_, _ = root.Reconcile(t.Context(), widgetRequest)
 		if condition := conditionOf(t, root.Config, widgetReconciled); (condition.Status == metav1.ConditionTrue) != (failing == nil) {
-			t.Errorf("with the error %v the condition is %v", failing, condition)
+			t.Errorf("with the error %v the condition is %v, want it true: %t", failing, condition, failing == nil)
 		}
 	}
 }

@@ -40,10 +40,10 @@ func TestSentinels(t *testing.T) {
 	} {
 		checkError(t, "sentinel", test.err, test.text)
 		if is := errors.Is(test.err, reconcilers.ErrQuiet); is != test.quiet {
-			t.Errorf("%q is quiet: %v", test.text, is)
+			t.Errorf("%q is quiet: %t, want %t", test.text, is, test.quiet)
 		}
 		if is := errors.Is(test.err, reconcilers.ErrHaltSubReconcilers); is != test.halt {
-			t.Errorf("%q halts: %v", test.text, is)
+			t.Errorf("%q halts: %t, want %t", test.text, is, test.halt)
 		}
 	}
 }

@@ -55,7 +55,7 @@ func TestSkipFinalizerEvents(t *testing.T) {
 			mustReconcile(t, root, widgetRequest)
 			mustReconcile(t, root, widgetRequest)
 			if err := config.Get(t.Context(), widgetKey, &resources.Widget{}); client.IgnoreNotFound(err) != nil || err == nil {
-				t.Errorf("the Widget is still there: %v", err)
+				t.Errorf("the read of the Widget ends with %v, want it not found", err)
 			}
 			checkFinalizerEvents(t, heard.heard, skip, 4)
 		})
@@ -95,10 +95,10 @@ func TestSkipFinalizerEventsRecordsFailures(t *testing.T) {
 		Config:              config,
 	}
 	if _, err := root.Reconcile(t.Context(), widgetRequest); !errors.Is(err, errBoom) {
-		t.Errorf("returned %v", err)
+		t.Errorf("the error is %v, want %v", err, errBoom)
 	}
 	if !slices.ContainsFunc(heard.heard, func(event string) bool { return strings.Contains(event, "FinalizerPatchFailed") }) {
-		t.Errorf("recorded %q", heard.heard)
+		t.Errorf("the events are %q, want one of FinalizerPatchFailed", heard.heard)
 	}
 }
 

@@ -67,21 +67,21 @@ func TestFlappingChildIsWrittenWithDelays(t *testing.T) {
 				q, recorder := flappingQueue(manager(), data)
 				q.run(t, 8*time.Second)
 				if n := q.writes(); n < 4 || n > 7 {
-					t.Errorf("%d writes in eight seconds, at %v", n, q.at)
+					t.Errorf("there are %d writes in eight seconds, want 4 to 7: %v", n, q.at)
 				}
 				before := q.writes()
 				q.run(t, 10*time.Minute)
 				if n := q.writes() - before; n < 2 || n > 10 {
-					t.Errorf("%d writes in the next ten minutes", n)
+					t.Errorf("there are %d writes in the next ten minutes, want 2 to 10", n)
 				}
 				if n := q.count("update Widget/status"); n != 2 {
-					t.Errorf("the status was written %d times, at %v", n, q.at)
+					t.Errorf("the status was written %d times, want 2, at %v", n, q.at)
 				}
 				condition := q.widget(t).Status.GetCondition(resources.WidgetChildReady)
 				want := "what is desired of ConfigMap default/gadget-child keeps changing although the resource stays the same: " +
 					"it differs in .data.at; it is written with delays, and must not depend on time, chance or the order of a map"
 				if condition.Message != want {
-					t.Errorf("the condition says %q", condition.Message)
+					t.Errorf("the condition says %q, want %q", condition.Message, want)
 				}
 				flapping := 0
 				for range len(recorder.Events) {
@@ -90,7 +90,7 @@ func TestFlappingChildIsWrittenWithDelays(t *testing.T) {
 					}
 				}
 				if flapping != 1 {
-					t.Errorf("%d events say that it is flapping", flapping)
+					t.Errorf("%d events say that it is flapping, want 1", flapping)
 				}
 			})
 		}
@@ -129,12 +129,12 @@ func TestFlappingEnds(t *testing.T) {
 				q.run(t, time.Second)
 			}
 			if took := q.now.Sub(start); took > 3*time.Minute || name != "by itself" && took > 2*time.Second {
-				t.Errorf("ready after %v", took)
+				t.Errorf("%s: the child is ready after %v, want at most 3m, and 2s if not by itself", name, took)
 			}
 			requests := len(q.at)
 			q.run(t, time.Hour)
 			if len(q.at) > requests+1 {
-				t.Errorf("%d requests when all is as desired", len(q.at)-requests)
+				t.Errorf("there are %d requests when all is as desired, want at most 1", len(q.at)-requests)
 			}
 		})
 	}
@@ -207,10 +207,10 @@ func TestChangesWithAReasonAreWrittenAtOnce(t *testing.T) {
 				q.run(t, time.Second)
 				child := &corev1.ConfigMap{}
 				if err := q.client.Get(t.Context(), types.NamespacedName{Namespace: "default", Name: "gadget-child"}, child); err != nil || child.Data["color"] != color {
-					t.Fatalf("change %d: the child is %v, %v", i, child.Data, err)
+					t.Fatalf("change %d: the child is %v, %v, want %s", i, child.Data, err, color)
 				}
 				if condition := q.widget(t).Status.GetCondition(resources.WidgetChildReady); condition.Status != metav1.ConditionTrue {
-					t.Fatalf("change %d: the condition is %v", i, condition)
+					t.Fatalf("change %d: the condition is %v, want it true", i, condition)
 				}
 			}
 		})
@@ -242,6 +242,6 @@ func TestValuesOfAFlappingSecretAreNotSaid(t *testing.T) {
 	}
 	message := q.widget(t).Status.GetCondition(resources.WidgetChildReady).Message
 	if !strings.Contains(message, "it differs in .data[tls.key];") || strings.Contains(message, "hidden") {
-		t.Errorf("the condition says %q", message)
+		t.Errorf("the condition says %q, want that it differs in tls.key, and no value", message)
 	}
 }

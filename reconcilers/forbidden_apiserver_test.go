@@ -58,10 +58,11 @@ func TestForbiddenChildIsCreatedWhenTheQuotaIsRaised(t *testing.T) {
 	time.Sleep(2 * time.Second)
 	// With delays from 5 ms on that double, 2.6 s are 9 attempts, and the events of the resource make some more.
 	if n := op.requests.Counts()[controlplane.Request{Verb: "create", Path: "/api/v1/namespaces/" + op.namespace + "/configmaps"}]; n < 6 || n > 13 {
-		t.Errorf("%d attempts in two seconds:\n%s", n, op.requests)
+		t.Errorf("there are %d attempts in two seconds, want 6 to 13:\n%s", n, op.requests)
 	}
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(w), w); err != nil || w.ResourceVersion != refused {
-		t.Errorf("the status changes while the child is refused: %v, %v", err, w.Status)
+		t.Errorf("the version is %s (%v), want %s while the child is refused: %v", w.ResourceVersion, err, refused,
+			w.Status)
 	}
 
 	limitConfigMaps(t, c, quota, "9")

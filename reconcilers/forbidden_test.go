@@ -46,28 +46,28 @@ func TestForbiddenChildIsTriedAgainWithBackoff(t *testing.T) {
 	q.run(t, time.Hour)
 	// From 5 ms on the delays double, up to 1,000 s.
 	if n := q.count("create ConfigMap"); n < 18 || n > 24 {
-		t.Errorf("tried %d times in an hour, at %v", n, q.at)
+		t.Errorf("there are %d attempts in an hour, want 18 to 24, at %v", n, q.at)
 	}
 	if n := q.count("update Widget/status"); n != 1 {
-		t.Errorf("the status was written %d times", n)
+		t.Errorf("the status was written %d times, want once", n)
 	}
 	delays := make([]time.Duration, 0, len(q.at))
 	for i := 1; i < len(q.at); i++ {
 		delays = append(delays, q.at[i]-q.at[i-1])
 	}
 	if !slices.IsSorted(delays) {
-		t.Errorf("the delays do not grow: %v", delays)
+		t.Errorf("the delays are %v, want them to grow", delays)
 	}
 
 	refused = false
 	q.run(t, 1000*time.Second)
 	if n := q.count("update Widget/status"); n != 2 {
-		t.Errorf("the status was written %d times, once for the child", n)
+		t.Errorf("the status was written %d times, want twice, once for the child", n)
 	}
 	requests := len(q.at)
 	q.run(t, time.Hour)
 	if len(q.at) != requests {
-		t.Errorf("%d requests when there is nothing to be tried", len(q.at)-requests)
+		t.Errorf("there are %d requests when there is nothing to be tried, want none", len(q.at)-requests)
 	}
 }
 

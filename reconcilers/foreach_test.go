@@ -163,7 +163,7 @@ func TestForEachRestoresTheCursor(t *testing.T) {
 		failing := widgetSequence{here, calls.step("fails", reconcilers.Result{}, errBoom)}
 		node := &widgetForEachString{Items: itemsOf("a"), Reconciler: widgetAlways{inner(failing), here}}
 		if err := reconcile(node); err != errBoom {
-			t.Errorf("returned %v", err)
+			t.Errorf("the error is %v, want %v", err, errBoom)
 		}
 		if err := reconcile(here); err != nil {
 			t.Error(err)
@@ -280,10 +280,10 @@ func TestCursorsOfDifferentTypes(t *testing.T) {
 	} {
 		const prefix = "reconciler.io/runtime:cursor:"
 		if !strings.HasPrefix(pair.key, prefix) || pair.key == prefix {
-			t.Errorf("the key of %s is %q", name, pair.key)
+			t.Errorf("the key of %s is %q, want it to begin with %q and go on", name, pair.key, prefix)
 		}
 		if other, ok := seen[pair.key]; ok {
-			t.Errorf("%s and %s have the same key, %q", name, other, pair.key)
+			t.Errorf("%s and %s have the same key, %q, want one for each", name, other, pair.key)
 		}
 		seen[pair.key] = name
 		ctx := testContext(t, expectWidget().Config())
@@ -297,7 +297,7 @@ func TestCursorsOfDifferentTypes(t *testing.T) {
 		"reconciler.io/runtime:cursor:k8s.io/api/core/v1.ConfigMap": "corev1.ConfigMap",
 	} {
 		if seen[expected] != name {
-			t.Errorf("%q is not the key of %s", expected, name)
+			t.Errorf("%q is the key of %q, want it to be that of %q", expected, seen[expected], name)
 		}
 	}
 }

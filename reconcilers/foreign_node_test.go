@@ -69,7 +69,7 @@ func TestSetupMakesNoRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := requests.Total() - before; n != 0 {
-		t.Errorf("the set-up made %d requests", n)
+		t.Errorf("there are %d requests of the set-up, want none", n)
 	}
 }
 

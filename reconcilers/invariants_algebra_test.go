@@ -119,7 +119,8 @@ func TestAlgebra(t *testing.T) {
 				f := &forest{Rand: rand.New(rand.NewPCG(seed, 0)), calls: &trace{}}
 				left, right := invariant(f)
 				if l, r := f.outcome(left), f.outcome(right); l != r {
-					t.Fatalf("seed %d:\n%s\nis not\n%s\n%s\n%s", seed, l, r, reconcilers.Describe(left), reconcilers.Describe(right))
+					t.Fatalf("seed %d: the outcome is\n%s\nwant that of the other way\n%s\n%s\n%s", seed, l, r,
+						reconcilers.Describe(left), reconcilers.Describe(right))
 				}
 			}
 		})

@@ -211,7 +211,8 @@ func TestAlgebraOfCombinators(t *testing.T) {
 				f := &forest{Rand: rand.New(rand.NewPCG(seed, 0)), calls: &trace{}}
 				left, right := invariant(f)
 				if l, r := f.outcome(inRequest{ctx, left}), f.outcome(inRequest{ctx, right}); l != r {
-					t.Fatalf("seed %d:\n%s\nis not\n%s\n%s\n%s", seed, l, r, reconcilers.Describe(left), reconcilers.Describe(right))
+					t.Fatalf("seed %d: the outcome is\n%s\nwant that of the other way\n%s\n%s\n%s", seed, l, r,
+						reconcilers.Describe(left), reconcilers.Describe(right))
 				}
 			}
 		})
@@ -241,7 +242,7 @@ func TestLoopsAreSequences(t *testing.T) {
 				expected = actual
 			}
 			if actual != expected {
-				t.Fatalf("seed %d: %T\n%s\nis not\n%s", seed, way, actual, expected)
+				t.Fatalf("seed %d: %T gives\n%s\nwant\n%s", seed, way, actual, expected)
 			}
 		}
 	}
@@ -274,12 +275,12 @@ func TestAlwaysIsAllOfItsNodes(t *testing.T) {
 			}
 			for _, mark := range []error{errBoom, reconcilers.ErrQuiet, reconcilers.ErrHaltSubReconcilers} {
 				if errors.Is(member, mark) && !errors.Is(err, mark) {
-					t.Fatalf("seed %d: %q is lost, there is only %v", seed, mark, err)
+					t.Fatalf("seed %d: the error is %v, want %q in it", seed, err, mark)
 				}
 			}
 		}
 		if loud && errors.Is(err, reconcilers.ErrQuiet) || (err == nil) != (errors.Join(errs...) == nil) {
-			t.Fatalf("seed %d: %v came of %v", seed, err, errs)
+			t.Fatalf("seed %d: the error is %v, want a loud one if one of %v is, and none if none is", seed, err, errs)
 		}
 	}
 }
@@ -331,7 +332,7 @@ func TestL3NestedFinalizers(t *testing.T) {
 			t.Errorf("seed %d: the finalizers are %v, expected %v", seed, beingDeleted.Finalizers, theirs)
 		}
 		if t.Failed() {
-			t.Fatalf("seed %d:\n%s", seed, reconcilers.Describe(node))
+			t.Fatalf("seed %d fails, want it not to, with\n%s", seed, reconcilers.Describe(node))
 		}
 	}
 }

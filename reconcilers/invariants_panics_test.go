@@ -29,7 +29,7 @@ func neverPanics(t *testing.T, what string, run func() error) error {
 	t.Helper()
 	defer func() {
 		if p := recover(); p != nil {
-			t.Errorf("%s panicked: %v\n%s", what, p, debug.Stack())
+			t.Errorf("%s panicked with %v, want it never to\n%s", what, p, debug.Stack())
 		}
 	}()
 	return run()
@@ -112,7 +112,7 @@ func TestL7MisconfiguredNodes(t *testing.T) {
 			named := func(verb string, err error) {
 				t.Helper()
 				if err == nil || !strings.Contains(err.Error(), test.names) {
-					t.Errorf("%s returned %v, which does not name %s", verb, err, test.names)
+					t.Errorf("%s returned %v, want an error that names %s", verb, err, test.names)
 				}
 			}
 			named("Validate", neverPanics(t, "Validate", func() error { return test.node.Validate(validation.WithRecursive(ctx)) }))
@@ -126,7 +126,7 @@ func TestL7MisconfiguredNodes(t *testing.T) {
 				named("Reconcile", err)
 			}
 			if test.node.Describe().String() == "" {
-				t.Error("Describe says nothing")
+				t.Error("the description is empty, want the node in it")
 			}
 		})
 	}
@@ -159,7 +159,7 @@ func TestL7MisconfiguredNodes(t *testing.T) {
 				return err
 			})
 			if err == nil || !strings.Contains(err.Error(), test.names) {
-				t.Errorf("Reconcile returned %v, which does not say %s", err, test.names)
+				t.Errorf("Reconcile returned %v, want an error that says %s", err, test.names)
 			}
 		})
 	}
@@ -179,7 +179,7 @@ func TestL7NodesOutsideOfATree(t *testing.T) {
 					return err
 				})
 				if err == nil || !strings.Contains(err.Error(), "config must exist on the context") {
-					t.Errorf("returned %v", err)
+					t.Errorf("the error is %v, want one of the config that must exist on the context", err)
 				}
 			}
 		})
@@ -189,7 +189,7 @@ func TestL7NodesOutsideOfATree(t *testing.T) {
 		return err
 	})
 	if err == nil {
-		t.Error("a manager without a config managed")
+		t.Error("a manager without a config has no error, want one")
 	}
 }
 
@@ -215,7 +215,7 @@ func TestL7WhatCannotBeCompared(t *testing.T) {
 			return err
 		})
 		if !errors.As(err, &incomparable{}) {
-			t.Errorf("returned %v", err)
+			t.Errorf("the error is %v, want an %T", err, incomparable{})
 		}
 	})
 	t.Run("client", func(t *testing.T) {
@@ -326,7 +326,7 @@ func reconcileMalformed(t *testing.T, text string) {
 			return err
 		})
 		if err != nil && err.Error() == "" {
-			t.Errorf("%s: an error that says nothing", text)
+			t.Errorf("%s: the error says nothing, want a text", text)
 		}
 	}
 }
@@ -471,10 +471,10 @@ func TestL7ContentOfOtherTypes(t *testing.T) {
 	t.Run("that cannot be sent", func(t *testing.T) {
 		calls, err := run(t, make(chan int))
 		if err == nil || !strings.Contains(err.Error(), "Widget default/gadget cannot be sent") {
-			t.Errorf("returned %v", err)
+			t.Errorf("the error is %v, want that Widget default/gadget cannot be sent", err)
 		}
 		if len(calls) != 0 {
-			t.Errorf("called %v", calls)
+			t.Errorf("the calls are %v, want none", calls)
 		}
 	})
 }

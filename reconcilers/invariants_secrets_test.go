@@ -101,7 +101,7 @@ func secretStory[T client.Object, L client.ObjectList](t *testing.T, secret func
 	for _, value = range []string{secretOld, secretValue, ""} {
 		failing = true
 		if err := heard.reconcile(t, root); err == nil {
-			t.Error("a failure went by")
+			t.Error("the error is nil, want that of the failure")
 		}
 		condition := conditionOf(t, config, widgetReconciled)
 		heard.heard = append(heard.heard, "condition "+condition.Message)
@@ -157,12 +157,12 @@ func TestL9SecretsAreNotTold(t *testing.T) {
 			"event Created", "event Updated", "event Deleted", "error ",
 		} {
 			if !slices.ContainsFunc(told, func(line string) bool { return strings.Contains(line, words) }) {
-				t.Errorf("%q was not told, so this test shows nothing", words)
+				t.Errorf("the lines do not have %q, want one that does", words)
 			}
 		}
 		for _, line := range told {
 			if leaks(line) {
-				t.Errorf("a secret was told: %s", line)
+				t.Errorf("a secret was told, want it hidden: %s", line)
 			}
 		}
 	}
@@ -210,11 +210,11 @@ func TestSanitize(t *testing.T) {
 		t.Fatal(err)
 	}
 	if desired.Data["color"] != "blue" {
-		t.Error("Sanitize changed the object")
+		t.Errorf("Sanitize changed the color to %s, want blue", desired.Data["color"])
 	}
 	told := strings.Join(heard.heard, "\n")
 	if !strings.Contains(told, "painted over") || strings.Contains(told, "blue") {
-		t.Errorf("told %s", told)
+		t.Errorf("the log is %s, want the sanitized object and not its color blue", told)
 	}
 }
 
@@ -223,7 +223,7 @@ func TestNothingIsPreparedForASilentLogger(t *testing.T) {
 	manager := &configMaps{
 		MergeBeforeUpdate: mergeConfigMap,
 		Sanitize: func(*corev1.ConfigMap) any {
-			t.Error("an object was prepared for logging")
+			t.Error("an object was prepared for logging, want none to be")
 			return nil
 		},
 	}

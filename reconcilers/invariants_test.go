@@ -176,7 +176,7 @@ func TestL6NothingThatATreeReturnsIsLost(t *testing.T) {
 		}
 		result, err := root.Reconcile(t.Context(), widgetRequest)
 		for _, wrong := range c.check(result, err) {
-			t.Errorf("%s:\n\t%s: returned %+v, %v", c, wrong, result, err)
+			t.Errorf("%s:\n\t%s: it returned %+v and %v, want this invariant to hold", c, wrong, result, err)
 		}
 	}
 }
@@ -190,10 +190,11 @@ func TestL6ErrorsLocateTheirNode(t *testing.T) {
 	_, err := root.Reconcile(t.Context(), widgetRequest)
 	var located *reconcilers.Error
 	if !errors.As(err, &located) {
-		t.Fatalf("returned %T", err)
+		t.Fatalf("the error is of type %T, want a %T", err, located)
 	}
 	if !errors.Is(err, errBoom) || located.Path != "WidgetResourceReconciler/0/0/mine" || located.Class != reconcilers.ClassRetry {
-		t.Errorf("returned %+v", located)
+		t.Errorf("the error is %+v, want %v at WidgetResourceReconciler/0/0/mine of class %s", located, errBoom,
+			reconcilers.ClassRetry)
 	}
 }
 
@@ -251,11 +252,11 @@ func testL3(t *testing.T, way func(*trace) widgetNode, failing int) {
 		switch action.GetVerb() {
 		case "create":
 			if !exists(w) || !slices.Contains(w.Finalizers, ours) {
-				t.Error("state is made, and there is no finalizer")
+				t.Error("state is made without a finalizer, want it to be there before")
 			}
 		case "patch":
 			if exists(w) && w.DeletionTimestamp != nil && exists(&corev1.ConfigMap{}) {
-				t.Error("the finalizer goes, and there is state")
+				t.Error("the finalizer goes while there is state, want it to go after")
 			}
 		case "delete":
 		default:
@@ -278,7 +279,7 @@ func testL3(t *testing.T, way func(*trace) widgetNode, failing int) {
 	change := func(obj client.Object, do func() error) {
 		t.Helper()
 		if !exists(obj) {
-			t.Fatalf("there is no %T", obj)
+			t.Fatalf("there is no %T, want one", obj)
 		}
 		if err := do(); err != nil {
 			t.Fatal(err)
@@ -302,7 +303,7 @@ func testL3(t *testing.T, way func(*trace) widgetNode, failing int) {
 	})
 	reconcile()
 	if exists(w) || exists(child) {
-		t.Error("something stays")
+		t.Errorf("the widget exists: %t, the child: %t, want both gone", exists(w), exists(child))
 	}
 }
 
@@ -318,7 +319,7 @@ func TestL3NoStateWithoutAFinalizer(t *testing.T) {
 			}
 			root := &widgetRoot{SkipStatusUpdate: true, Reconciler: way(&trace{}), Config: expect.Config()}
 			if _, err := root.Reconcile(t.Context(), widgetRequest); !errors.Is(err, errBoom) {
-				t.Errorf("returned %v", err)
+				t.Errorf("the error is %v, want %v", err, errBoom)
 			}
 			calls.compare(t, []string{"patch Widget"})
 		})
@@ -381,11 +382,11 @@ func TestL8SameInputSameRequests(t *testing.T) {
 	first := story()
 	for range 5 {
 		if diff := cmp.Diff(first, story()); diff != "" {
-			t.Fatalf("the second time is another (-first, +second):\n%s", diff)
+			t.Fatalf("the second time is another, want the same (-first +second):\n%s", diff)
 		}
 	}
 	if len(first) < 40 {
-		t.Errorf("only %d calls were made, so this test shows little", len(first))
+		t.Errorf("there are %d calls, want at least 40", len(first))
 	}
 }
 
@@ -431,11 +432,11 @@ func TestL10TimeIsReadFromTheRequest(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !slices.Equal(seen, []time.Time{now, now}) {
-			t.Errorf("at %v the nodes saw %v", now, seen)
+			t.Errorf("the nodes saw %v, want %v twice", seen, now)
 		}
 		// The conditions are as they were, so the second request moves none.
 		if times := transitions(); !slices.Equal(times, []time.Time{requestTime, requestTime}) {
-			t.Errorf("at %v the conditions changed at %v", now, times)
+			t.Errorf("at %v the conditions changed at %v, want %v", now, times, requestTime)
 		}
 	}
 	broken = true
@@ -451,6 +452,6 @@ func TestL10TimeIsReadFromTheRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	if seen[0] != seen[1] || seen[0].Before(before) || seen[0].After(time.Now()) {
-		t.Errorf("without a pinned time the nodes saw %v", seen)
+		t.Errorf("without a pinned time the nodes saw %v, want one time from %v on", seen, before)
 	}
 }

@@ -188,11 +188,11 @@ func TestTwoNodesDoNotWriteOneChildForEver(t *testing.T) {
 	case err := <-failed:
 		for _, node := range []string{"WidgetResourceReconciler/0/a", "WidgetResourceReconciler/1/b"} {
 			if !strings.Contains(err.Error(), node) {
-				t.Errorf("%v does not name %s", err, node)
+				t.Errorf("the error is %v, want it to name %s", err, node)
 			}
 		}
 	case <-time.After(10 * time.Second):
-		t.Fatalf("no error in 10 seconds, but %d writes", op.requests.Writes())
+		t.Fatalf("there is no error in 10 seconds, but %d writes, want an error", op.requests.Writes())
 	}
 	time.Sleep(2 * time.Second)
 	child := &corev1.ConfigMap{}
@@ -200,10 +200,10 @@ func TestTwoNodesDoNotWriteOneChildForEver(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := op.requests.Writes(); n > 10 {
-		t.Errorf("%d writes in two seconds:\n%s", n, op.requests)
+		t.Errorf("there are %d writes in two seconds, want at most 10:\n%s", n, op.requests)
 	}
 	if child.Data["node"] != "a" {
-		t.Errorf("the child has %v", child.Data)
+		t.Errorf("the child has %v, want the node a", child.Data)
 	}
 }
 
@@ -259,7 +259,7 @@ func TestLabelledChildrenOfOneTypeLiveTogether(t *testing.T) {
 	op, roots := startOperatorIn(t, namespace, ctrl.Options{}, treeOf(widgetSequence{a, b}))
 	expect("widget-one aa", "widget-two bb")
 	if uids["widget-one"] != unlabelled {
-		t.Error("the child was made anew")
+		t.Errorf("the child has the UID %s, want that of before, %s", uids["widget-one"], unlabelled)
 	}
 	reconcileSteadily(t, op, roots[0], w)
 }

@@ -159,7 +159,7 @@ func TestLogsNoReturnedErrors(t *testing.T) {
 	} {
 		for range 2 {
 			if lines := l.request(t); len(lines) > 0 {
-				t.Errorf("%s: logged %q", name, lines)
+				t.Errorf("%s: the log has %q, want no line", name, lines)
 			}
 		}
 	}
@@ -223,7 +223,7 @@ func TestLogsAReflectedErrorOutsideOfARoot(t *testing.T) {
 		}
 	}
 	if n := strings.Count(strings.Join(heard.heard, "\n"), "the child is not as desired"); n != 2 {
-		t.Errorf("%d lines are logged: %q", n, heard.heard)
+		t.Errorf("%d lines are logged, want 2: %q", n, heard.heard)
 	}
 }
 
@@ -240,7 +240,8 @@ func TestLogsDifferencesAsDetails(t *testing.T) {
 			}
 		}
 		if found := strings.Contains(log.String(), "four"); found != expected {
-			t.Errorf("at verbosity %d the log has the difference: %t\n%s", verbosity, found, log.String())
+			t.Errorf("at verbosity %d the log has the difference: %t, want %t\n%s", verbosity, found, expected,
+				log.String())
 		}
 	}
 }

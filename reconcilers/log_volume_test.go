@@ -54,7 +54,7 @@ func TestLogVolume(t *testing.T) {
 			t.Logf("%d bytes in %d lines", len(log.String()), strings.Count(log.String(), "\n"))
 			t.Logf("most often:\n%s", mostOften(log.String()))
 			if n := len(log.String()); n > limit {
-				t.Errorf("%d bytes were logged, which is more than %d", n, limit)
+				t.Errorf("%d bytes were logged, want at most %d", n, limit)
 			}
 		})
 	}
@@ -177,7 +177,7 @@ func (o *logged) request(t *testing.T, name types.NamespacedName) {
 	select {
 	case <-o.done:
 	case <-time.After(time.Minute):
-		t.Fatal("no request ends")
+		t.Fatal("no request ends in a minute, want one to")
 	}
 }
 

@@ -48,16 +48,16 @@ func TestResourceReconcilerForgets(t *testing.T) {
 	reconcileAll()
 	tracked := config.Tracker.(tracker.Sizer)
 	if root.Remembered() != owners || root.RememberedWrites() < 3*owners || root.RememberedCounters() != owners || tracked.Size().Watchers != owners {
-		t.Errorf("%d resources, %d children, %d counters and %v are remembered, so this test shows nothing",
-			root.Remembered(), root.RememberedWrites(), root.RememberedCounters(), tracked.Size())
+		t.Errorf("%d resources, %d children, %d counters and %v are remembered, want those of %d resources",
+			root.Remembered(), root.RememberedWrites(), root.RememberedCounters(), tracked.Size(), owners)
 	}
 	clear(all.widgets)
 	reconcileAll()
 	if n := root.Remembered(); n != 0 {
-		t.Errorf("%d resources are remembered, and none is there", n)
+		t.Errorf("%d resources are remembered, want none, for none is there", n)
 	}
 	if size := tracked.Size(); size != (tracker.Size{}) {
-		t.Errorf("the tracker remembers %+v", size)
+		t.Errorf("the tracker remembers %+v, want nothing", size)
 	}
 }
 
@@ -142,9 +142,9 @@ func TestResourceReconcilerForgetsChildren(t *testing.T) {
 		}
 	}
 	if created != lives {
-		t.Fatalf("%d children were created", created)
+		t.Fatalf("%d children were created, want %d", created, lives)
 	}
 	if n := root.RememberedWrites(); n == 0 || n > lives/5 {
-		t.Errorf("of %d children, one is there, and %d are remembered", lives, n)
+		t.Errorf("of %d children one is there, and %d are remembered, want 1 to %d", lives, n, lives/5)
 	}
 }

@@ -61,7 +61,7 @@ func TestPatchThatDoesNotFit(t *testing.T) {
 	rebase := givenConfigMap.With(func(c *corev1.ConfigMap) { c.Data = nil })
 	actual := rebase.Object()
 	if err := patch.Apply(actual); err == nil {
-		t.Error("a patch was applied that removes what is not there")
+		t.Error("a patch was applied that removes what is not there, want an error")
 	}
 	if diff := cmp.Diff(rebase.Object(), actual); diff != "" {
 		t.Errorf("the object was changed by a patch that does not fit (-expected, +actual):\n%s", diff)
@@ -79,7 +79,7 @@ func TestPatchLeavesNothingOfTheOldObject(t *testing.T) {
 		t.Fatal(err)
 	}
 	if actual.Data != nil || actual.OwnerReferences != nil {
-		t.Errorf("left over: %v", actual)
+		t.Errorf("the patch left %v, want neither data nor owners", actual)
 	}
 }
 
@@ -91,16 +91,16 @@ func (unmarshallable) MarshalJSON() ([]byte, error) { return nil, errBoom }
 func TestPatchOfWhatIsNoJSON(t *testing.T) {
 	bad := &unmarshallable{}
 	if _, err := reconcilers.NewPatch(bad, givenConfigMap.Object()); !errors.Is(err, errBoom) {
-		t.Errorf("returned %v", err)
+		t.Errorf("the error is %v, want %v", err, errBoom)
 	}
 	if _, err := reconcilers.NewPatch(givenConfigMap.Object(), bad); !errors.Is(err, errBoom) {
-		t.Errorf("returned %v", err)
+		t.Errorf("the error is %v, want %v", err, errBoom)
 	}
 	patch, err := reconcilers.NewPatch(givenConfigMap.Object(), givenConfigMap.Object())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := patch.Apply(bad); !errors.Is(err, errBoom) {
-		t.Errorf("returned %v", err)
+		t.Errorf("the error is %v, want %v", err, errBoom)
 	}
 }

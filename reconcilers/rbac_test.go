@@ -81,7 +81,7 @@ func TestPolicyRulesOfUnknownKinds(t *testing.T) {
 	}}
 	_, err := reconcilers.Describe(tree).PolicyRules(widgetScheme, nil)
 	if err == nil || !strings.Contains(err.Error(), "mine") || !strings.Contains(err.Error(), "statusless") {
-		t.Errorf("the error is %v", err)
+		t.Errorf("the error is %v, want one that names mine and statusless", err)
 	}
 }
 

@@ -54,7 +54,7 @@ func TestImmutableJobIsRecreated(t *testing.T) {
 				return isReady(ctx, c, w)
 			})
 			if job.UID == first {
-				t.Error("the Job has its old UID")
+				t.Errorf("the Job has its old UID %s, want another", job.UID)
 			}
 			reconcileSteadily(t, op, roots[0], w)
 
@@ -64,7 +64,7 @@ func TestImmutableJobIsRecreated(t *testing.T) {
 			})
 			invalid := &batchv1.Job{}
 			if err := c.Get(t.Context(), key, invalid); err != nil || invalid.UID != job.UID || invalid.DeletionTimestamp != nil {
-				t.Errorf("the Job was touched: %v, %v", err, invalid.ObjectMeta)
+				t.Errorf("the Job is %v (%v), want it as it was, with the UID %s", invalid.ObjectMeta, err, job.UID)
 			}
 		})
 	}

@@ -87,11 +87,11 @@ func TestChildIsRecreatedOnlyIfThatIsProven(t *testing.T) {
 			if test.want != "" {
 				calls.compare(t, strings.Split(test.want, ", "))
 			} else if slices.Contains(calls.calls, "delete") {
-				t.Errorf("deleted: %v", calls.calls)
+				t.Errorf("the calls are %v, want no delete", calls.calls)
 			}
 			recreated := strings.Contains(test.want, "delete")
 			if recreated != (last == nil) || !recreated && !errors.Is(last, test.update) {
-				t.Errorf("reflected %v at last", last)
+				t.Errorf("the last error is %v, want %v, or none once it is made anew", last, test.update)
 			}
 		})
 	}
@@ -143,10 +143,10 @@ func TestRecreationEnds(t *testing.T) {
 			q.run(t, time.Hour)
 		}
 		if n := q.count("delete ConfigMap"); n != i+1 {
-			t.Errorf("%s: deleted %d times: %v", next, n, q.calls.calls)
+			t.Errorf("%s: the object was deleted %d times, want %d: %v", next, n, i+1, q.calls.calls)
 		}
 	}
 	if !apierrs.IsInvalid(last) || !strings.HasSuffix(last.Error(), "(it was deleted and created again for this change before)") {
-		t.Errorf("reflected %v at last", last)
+		t.Errorf("the last error is %v, want it invalid, and that it was made anew before", last)
 	}
 }

@@ -138,7 +138,7 @@ func TestImmutableJobIsRefusedOnce(t *testing.T) {
 			}
 			for _, event := range events.Items {
 				if event.Reason == "UpdateFailed" && event.Count > 1 {
-					t.Errorf("%d events: %s", event.Count, event.Message)
+					t.Errorf("the event was recorded %d times, want once: %s", event.Count, event.Message)
 				}
 			}
 		})
@@ -162,6 +162,6 @@ func TestInvalidChildIsRefusedOnce(t *testing.T) {
 	reconcileAgain(t, c, w, requests, 10)
 	create := controlplane.Request{Verb: "create", Path: "/apis/batch/v1/namespaces/" + w.Namespace + "/jobs"}
 	if n := op.requests.Counts()[create]; n != 1 {
-		t.Errorf("sent %d times:\n%s", n, op.requests)
+		t.Errorf("the Job was sent %d times, want once:\n%s", n, op.requests)
 	}
 }

@@ -67,7 +67,8 @@ func TestRefusedWriteIsNotSentAgain(t *testing.T) {
 						now = now.Add(time.Second)
 						result, err := root.Reconcile(rtime.StashNow(t.Context(), now), widgetRequest)
 						if err != nil || result != nothing || !apierrs.IsInvalid(reflected) {
-							t.Errorf("%s: returned %+v and %v, reflected %v", what, result, err, reflected)
+							t.Errorf("%s: it returned %+v, %v and reflected %v, want %+v, nil and an invalid object",
+								what, result, err, reflected, nothing)
 						}
 					}
 					if refused != sent {

@@ -34,7 +34,7 @@ func TestStaleCacheCausesNoDeleteOfTheLiveChild(t *testing.T) {
 	cluster.catchUp(t)
 	cluster.reconcile("the cache caught up")
 	if children := cluster.children(); len(children) != 1 || children[0].Name != configMap.Object().Name {
-		t.Errorf("there is %v", children)
+		t.Errorf("the children are %v, want %s alone", children, configMap.Object().Name)
 	}
 }
 
@@ -78,7 +78,7 @@ func TestAChildThatTheStatusSharesIsStillComparedWithTheCluster(t *testing.T) {
 	ready = true
 	cluster.reconcile("desired otherwise", "update ConfigMap")
 	if data := cluster.children()[0].Data; data["ready"] != "true" {
-		t.Errorf("the child has %v", data)
+		t.Errorf("the data of the child are %v, want it ready", data)
 	}
 }
 
@@ -122,7 +122,7 @@ func TestL3FinalizerStaysForAChildThatTheCacheDoesNotShow(t *testing.T) {
 				t.Fatal(err)
 			}
 			if n := len(cluster.children()); n != 0 {
-				t.Errorf("%d children are left behind, after %v", n, cluster.calls.calls)
+				t.Errorf("%d children are left behind, want none, after %v", n, cluster.calls.calls)
 			}
 		})
 	}
@@ -150,11 +150,11 @@ func TestChildrenHaveTheirKind(t *testing.T) {
 	cluster.reconcile("again")
 	for _, kind := range kinds {
 		if kind != "v1 ConfigMap" {
-			t.Errorf("a child says that it is a %q", kind)
+			t.Errorf("a child says that it is a %q, want a \"v1 ConfigMap\"", kind)
 		}
 	}
 	if len(kinds) == 0 {
-		t.Error("no child was reflected")
+		t.Error("no child was reflected, want some")
 	}
 }
 

@@ -87,7 +87,7 @@ func (f combination[T, TL, CT, CL]) isReconciledByAnOperator(t *testing.T) {
 	do(c.Create(t.Context(), gadget))
 	becomes("blue", "blue ")
 	if !metav1.IsControlledBy(child, gadget) {
-		t.Errorf("the child is owned by %v", child.OwnerReferences)
+		t.Errorf("the child is owned by %v, want the gadget", child.OwnerReferences)
 	}
 	reconcileSteadily(t, op, root, gadget)
 

@@ -202,19 +202,21 @@ func TestResourceReconcilerContext(t *testing.T) {
 			t.Errorf("%s: the request is %v, want %v", where, reconcilers.RetrieveRequest(ctx), widgetRequest)
 		}
 		if current := reconcilers.RetrieveConfigOrDie(ctx); current.Client != config.Client || current.Recorder != config.Recorder {
-			t.Errorf("%s: another config", where)
+			t.Errorf("%s: the config is another, want that of the root", where)
 		}
 		if reconcilers.RetrieveOriginalConfigOrDie(ctx) != reconcilers.RetrieveConfigOrDie(ctx) {
-			t.Errorf("%s: two configs", where)
+			t.Errorf("%s: the original config is another, want the one there is", where)
 		}
 		if _, ok := reconcilers.RetrieveResourceType(ctx).(*resources.Widget); !ok {
-			t.Errorf("%s: the resource type is %T", where, reconcilers.RetrieveResourceType(ctx))
+			t.Errorf("%s: the resource type is %T, want *resources.Widget", where,
+				reconcilers.RetrieveResourceType(ctx))
 		}
 		if _, ok := reconcilers.RetrieveOriginalResourceType(ctx).(*resources.Widget); !ok {
-			t.Errorf("%s: the original resource type is %T", where, reconcilers.RetrieveOriginalResourceType(ctx))
+			t.Errorf("%s: the original resource type is %T, want *resources.Widget", where,
+				reconcilers.RetrieveOriginalResourceType(ctx))
 		}
 		if reconcilers.HasValue(ctx, "key") {
-			t.Errorf("%s: a stash of before", where)
+			t.Errorf("%s: there is the stash of before, want a new one", where)
 		}
 	}
 	root := &widgetRoot{
@@ -226,7 +228,7 @@ func TestResourceReconcilerContext(t *testing.T) {
 		Reconciler: &widgetSync{Sync: func(ctx context.Context, _ *resources.Widget) error {
 			check(ctx, "tree")
 			if !rtime.RetrieveNow(ctx).Equal(rtime.RetrieveNow(first)) {
-				t.Error("the time of the request moved")
+				t.Errorf("the time of the request is %v, want %v", rtime.RetrieveNow(ctx), rtime.RetrieveNow(first))
 			}
 			reconcilers.StashValue(ctx, "key", "value")
 			return nil
@@ -241,6 +243,6 @@ func TestResourceReconcilerContext(t *testing.T) {
 		}
 	}
 	if reconcilers.RetrieveValue(outer, "key") != "outer" {
-		t.Error("the stash outside of the request was changed")
+		t.Errorf("the stash outside of the request has %v, want outer", reconcilers.RetrieveValue(outer, "key"))
 	}
 }

@@ -344,7 +344,7 @@ func TestResourceReconcilerLeavesAloneWhatNothingHolds(t *testing.T) {
 	root := &widgetRoot{Reconciler: (&trace{}).step("tree", minute, errBoom), Config: config}
 	result, err := root.Reconcile(t.Context(), widgetRequest)
 	if result != (reconcilers.Result{}) || err != nil {
-		t.Errorf("returned %v, %v", result, err)
+		t.Errorf("it returned %v and %v, want neither", result, err)
 	}
 	c.AssertExpectations(t)
 }

@@ -68,7 +68,7 @@ func TestReverseOnDeletionIsAList(t *testing.T) {
 	step := &widgetSync{Name: "step", Sync: func(context.Context, *resources.Widget) error { return nil }}
 	const want = "ReverseOnDeletion\n├─ SyncReconciler \"step\"\n└─ Sequence\n"
 	if got := reconcilers.Describe(widgetReverse{step, widgetSequence{}}).String(); got != want {
-		t.Errorf("described as %s", got)
+		t.Errorf("it is described as %s, want %s", got, want)
 	}
 	const names = "ReverseOnDeletion must have a valid ReverseOnDeletion[1]: must not be nil"
 	missing := widgetReverse{step, nil}
@@ -78,7 +78,7 @@ func TestReverseOnDeletionIsAList(t *testing.T) {
 		"reconcile": func() error { _, err := missing.Reconcile(t.Context(), terminatingWidget.Object()); return err }(),
 	} {
 		if err == nil || err.Error() != names {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("the error of %s is %v, want %s", what, err, names)
 		}
 	}
 }

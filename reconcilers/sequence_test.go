@@ -117,7 +117,7 @@ func TestSequenceSetup(t *testing.T) {
 		calls.step("d", reconcilers.Result{}, nil),
 	}
 	if err := node.SetupWithManager(testContext(t, expectWidget().Config()), nil, nil); err != errBoom {
-		t.Errorf("set-up returned %v", err)
+		t.Errorf("set-up returned %v, want %v", err, errBoom)
 	}
 	calls.compare(t, []string{"set up a", "set up b"})
 }
@@ -179,6 +179,6 @@ func TestSequenceReportsThePath(t *testing.T) {
 		}
 	})
 	if !slices.Equal(paths, described) {
-		t.Errorf("the description has other paths: %v, those of the request are %v", described, paths)
+		t.Errorf("the description has the paths %v, want those of the request, %v", described, paths)
 	}
 }

@@ -57,7 +57,7 @@ func TestStatusDiff(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !strings.Contains(diff, tc.want) || strings.Contains(diff, tc.without) {
-				t.Errorf("the log should have %s and not %s, it has\n%s", tc.want, tc.without, diff)
+				t.Errorf("the log has\n%s\nwant %s in it and not %s", diff, tc.want, tc.without)
 			}
 		})
 	}
@@ -83,7 +83,7 @@ func TestIgnoreAllUnexported(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := cmp.Equal(tc.a, tc.b, reconcilers.IgnoreAllUnexported); got != tc.want {
-				t.Errorf("equal: %t, not %t", got, tc.want)
+				t.Errorf("equal is %t, want %t", got, tc.want)
 			}
 		})
 	}

@@ -131,7 +131,7 @@ func TestPatchStatusAlone(t *testing.T) {
 			}
 			result, err := root.Reconcile(t.Context(), widgetRequest)
 			if (err != nil) != test.fails || result != test.result {
-				t.Errorf("returned %+v, %v", result, err)
+				t.Errorf("it returned %+v and %v, want %+v, and an error: %t", result, err, test.result, test.fails)
 			}
 			expect.AssertClientStatusPatchExpectations(t)
 			expect.AssertRecorderExpectations(t)
@@ -168,20 +168,20 @@ func TestPatchStatusAloneIsRefusedForAnotherVersion(t *testing.T) {
 	for attempt, expected := range []string{`{}`, `{"fields":{"tree":"ran"}}`} {
 		result, err := root.Reconcile(t.Context(), request)
 		if err != nil || result != (reconcilers.Result{}) {
-			t.Errorf("attempt %d returned %+v, %v", attempt, result, err)
+			t.Errorf("attempt %d returned %+v and %v, want neither", attempt, result, err)
 		}
 		if err := c.Get(t.Context(), request.NamespacedName, w); err != nil {
 			t.Fatal(err)
 		}
 		if status, err := json.Marshal(w.Status); err != nil || string(status) != expected {
-			t.Errorf("after attempt %d the status is %s, %v", attempt, status, err)
+			t.Errorf("after attempt %d the status is %s (%v), want %s", attempt, status, err, expected)
 		}
 	}
 	if len(w.Labels) != 0 || fmt.Sprint(w.Spec.Fields) != "map[changed:meanwhile]" {
-		t.Errorf("the patch changed more than the status: %v, %v", w.Labels, w.Spec.Fields)
+		t.Errorf("the labels are %v and the fields %v, want none and those changed meanwhile", w.Labels, w.Spec.Fields)
 	}
 	if event := <-recorder.Events; event != corev1.EventTypeNormal+" StatusPatched Patched status" || len(recorder.Events) > 0 {
-		t.Errorf("recorded %q and %d more", event, len(recorder.Events))
+		t.Errorf("the events are %q and %d more, want that of the patched status alone", event, len(recorder.Events))
 	}
 }
 
@@ -229,7 +229,7 @@ func TestAStatusWriteThatChangesNothingKeepsTheResult(t *testing.T) {
 			config.Client = unchanging{config.Client, test.versionless}
 			root := &widgetRoot{Config: config, Reconciler: writing(minute, nil)}
 			if result, err := root.Reconcile(t.Context(), widgetRequest); err != nil || result != test.expected {
-				t.Errorf("returned %+v, %v", result, err)
+				t.Errorf("it returned %+v and %v, want %+v and no error", result, err, test.expected)
 			}
 		})
 	}

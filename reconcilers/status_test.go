@@ -119,7 +119,7 @@ func TestConditionsOfASummaryNeedNoInitializer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(lines) > 0 {
-		t.Errorf("logged\n\t%s", strings.Join(lines, "\n\t"))
+		t.Errorf("the log has\n\t%s\nwant no line", strings.Join(lines, "\n\t"))
 	}
 }
 
@@ -190,7 +190,7 @@ func (c statusCase[T]) run(t *testing.T, name string) {
 			Config:     expect.Config(),
 		}
 		if _, err := root.Reconcile(t.Context(), widgetRequest); (err != nil) != c.fails {
-			t.Fatalf("returned %v", err)
+			t.Fatalf("the error is %v, want one: %t", err, c.fails)
 		}
 		expect.AssertExpectations(t)
 	})
@@ -212,7 +212,7 @@ func TestStatusShapes(t *testing.T) {
 		given: &shaped[*initializedStatus]{},
 		tree: func(_ context.Context, r *shaped[*initializedStatus]) error {
 			if r.Status != nil {
-				t.Error("the status was made up")
+				t.Errorf("the status is %v, want nil", r.Status)
 			}
 			return nil
 		},
@@ -221,7 +221,7 @@ func TestStatusShapes(t *testing.T) {
 		given: &shaped[*initializedStatus]{Status: &initializedStatus{}},
 		tree: func(_ context.Context, r *shaped[*initializedStatus]) error {
 			if r.Status.Initialized != "yes" {
-				t.Error("the conditions are not initialised")
+				t.Error("the conditions are not initialised, want them to be")
 			}
 			return nil
 		},
@@ -380,7 +380,7 @@ func TestStatusOfDucks(t *testing.T) {
 				Config:     expect.Config(),
 			}
 			if _, err := root.Reconcile(t.Context(), widgetRequest); (err != nil) != test.fails {
-				t.Errorf("returned %v", err)
+				t.Errorf("the error is %v, want one: %t", err, test.fails)
 			}
 			expect.AssertRecorderExpectations(t)
 		})

@@ -246,7 +246,7 @@ func TestSuspensionKeepsWhatTheAuthorDesires(t *testing.T) {
 			GivenObjects: []client.Object{givenConfigMap.With(coloured("gray"))},
 			Verify: func(t *testing.T, _ reconcilers.Result, _ error) {
 				if color := shared.Data["color"]; color != "blue" {
-					t.Errorf("the object of the author is %s", color)
+					t.Errorf("the object of the author is %s, want blue", color)
 				}
 			},
 		},

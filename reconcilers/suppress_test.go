@@ -40,7 +40,7 @@ func suppressed(expected error) rtesting.VerifyFunc {
 		t.Helper()
 		returnsBoth(expected, minute)(t, result, err)
 		if !errors.Is(err, reconcilers.ErrQuiet) || !errors.Is(err, reconcilers.ErrSkipStatusUpdate) {
-			t.Errorf("%v is seen", err)
+			t.Errorf("the error is %v, want it quiet and without a status update", err)
 		}
 	}
 }
@@ -49,7 +49,7 @@ func shown(expected error) rtesting.VerifyFunc {
 	return func(t *testing.T, result reconcilers.Result, err error) {
 		t.Helper()
 		if err != expected || result != minute {
-			t.Errorf("returned %v, %v", result, err)
+			t.Errorf("it returned %v and %v, want %v and %v", result, err, minute, expected)
 		}
 	}
 }
@@ -122,7 +122,7 @@ func TestSuppressTransientErrorsCountsNoFurtherThanItCan(t *testing.T) {
 	for i := range 600 {
 		_, err := node.Reconcile(ctx, widget.Object())
 		if quiet := errors.Is(err, reconcilers.ErrQuiet); quiet != (i < 254) {
-			t.Fatalf("error %d: suppressed %v", i+1, quiet)
+			t.Fatalf("error %d is suppressed: %t, want %t", i+1, quiet, i < 254)
 		}
 	}
 }
@@ -156,15 +156,15 @@ func TestSuppressTransientErrorsSetup(t *testing.T) {
 		},
 	}
 	if err := node.SetupWithManager(t.Context(), nil, nil); err != errBoom {
-		t.Errorf("returned %v", err)
+		t.Errorf("the error is %v, want %v", err, errBoom)
 	}
 	calls.compare(t, []string{"set up nested", "set up SuppressTransientErrors"})
 	if err := (&widgetSuppress{}).SetupWithManager(t.Context(), nil, nil); err == nil {
-		t.Error("an invalid node was set up")
+		t.Error("an invalid node was set up, want an error")
 	}
 	expected := "SuppressTransientErrors \"SuppressTransientErrors\" up to 2\n└─ step\n"
 	if described := reconcilers.Describe(node).String(); described != expected {
-		t.Errorf("described as\n%s", described)
+		t.Errorf("it is described as\n%s\nwant\n%s", described, expected)
 	}
 }
 
@@ -179,7 +179,7 @@ func TestSuppressTransientErrorsByItself(t *testing.T) {
 			return err
 		})
 		if !errors.Is(err, errBoom) || errors.Is(err, reconcilers.ErrQuiet) != (i < 2) {
-			t.Errorf("request %d returned %v", i+1, err)
+			t.Errorf("request %d returned %v, want %v, quiet: %t", i+1, err, errBoom, i < 2)
 		}
 	}
 }
@@ -232,7 +232,7 @@ func TestSuppressTransientErrorsPurges(t *testing.T) {
 		ctx := reconcilers.StashConfig(contextWithLogger(t, l), config)
 		_, err := node.Reconcile(rtime.StashNow(ctx, requestTime.Add(elapsed)), resource)
 		if !errors.Is(err, errBoom) {
-			t.Errorf("returned %v", err)
+			t.Errorf("the error is %v, want %v", err, errBoom)
 		}
 		return errors.Is(err, reconcilers.ErrQuiet)
 	}
@@ -244,30 +244,30 @@ func TestSuppressTransientErrorsPurges(t *testing.T) {
 
 	cached.err = errors.New("no list")
 	if at(24*time.Hour, gone.Object()) {
-		t.Error("the counter went although the list failed")
+		t.Error("the counter went although the list failed, want it to stay")
 	}
 	cached.err = nil
 	heard := strings.Join(l.heard, "\n")
 	for _, line := range []string{"purging stale resource counters", "purge failed to list resources"} {
 		if strings.Count(heard, line) != 1 {
-			t.Errorf("%q was not logged once:\n%s", line, heard)
+			t.Errorf("%q was logged %d times, want once:\n%s", line, strings.Count(heard, line), heard)
 		}
 	}
 	// The next request tries again, and drops the counter of what is gone.
 	if at(25*time.Hour, widget.Object()) {
-		t.Error("the counter of a resource that exists went")
+		t.Error("the counter of a resource that exists went, want it to stay")
 	}
 	if heard := strings.Join(l.heard, "\n"); !strings.Contains(heard, `"purging counter" "id"="gone"`) || strings.Contains(heard, `"id"="gadget-uid"`) {
-		t.Errorf("logged:\n%s", heard)
+		t.Errorf("the log is\n%s\nwant the counter of gone in it and not that of gadget-uid", heard)
 	}
 	at(49*time.Hour-time.Nanosecond, widget.Object())
 	list := "list *resources.WidgetList  by the client, copies false"
 	calls.compare(t, []string{list, list})
 	if !at(48*time.Hour, gone.Object()) {
-		t.Error("the counter of a resource that is gone stayed")
+		t.Error("the counter of a resource that is gone stayed, want it to go")
 	}
 	if at(49*time.Hour, widget.Object()) {
-		t.Error("the counter of a resource that exists went")
+		t.Error("the counter of a resource that exists went, want it to stay")
 	}
 	calls.compare(t, []string{list, list, list})
 }
@@ -303,7 +303,7 @@ func TestSuppressTransientErrorsListsMetadata(t *testing.T) {
 			config, _ := purging(calls)
 			for i := range 3 {
 				if err := reconcile(day(t, config, i)); errors.Is(err, reconcilers.ErrQuiet) != (i < 2) {
-					t.Errorf("request %d returned %v", i+1, err)
+					t.Errorf("request %d returned %v, want it quiet: %t", i+1, err, i < 2)
 				}
 			}
 			list := "list *v1.PartialObjectMetadataList WidgetList by the reader, copies false"
@@ -322,7 +322,7 @@ func TestSuppressTransientErrorsBelowARoot(t *testing.T) {
 		result, err := root.Reconcile(ctx, widgetRequest)
 		//lint:ignore SA1019 deprecated, not gone
 		if suppressed := err == nil && result.Requeue; suppressed != (i < 2) {
-			t.Errorf("request %d returned %v, %v", i+1, result, err)
+			t.Errorf("request %d returned %v and %v, want it suppressed: %t", i+1, result, err, i < 2)
 		}
 	}
 	calls.compare(t, []string{})
@@ -330,7 +330,7 @@ func TestSuppressTransientErrorsBelowARoot(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := root.Reconcile(t.Context(), widgetRequest); err != nil || root.Remembered() != 0 {
-		t.Errorf("%d resources are remembered, error %v", root.Remembered(), err)
+		t.Errorf("%d resources are remembered and the error is %v, want neither", root.Remembered(), err)
 	}
 }
 
@@ -344,7 +344,7 @@ func TestSuppressTransientErrorsAtOnce(t *testing.T) {
 		return rtime.StashNow(ctx, requestTime.Add(time.Duration(i)*24*time.Hour))
 	}
 	if _, err := node.Reconcile(at(0), widget.Object()); !errors.Is(err, errBoom) {
-		t.Fatalf("returned %v", err)
+		t.Fatalf("the error is %v, want %v", err, errBoom)
 	}
 	const workers, requests = 16, 50
 	var listing atomic.Int32
@@ -369,7 +369,7 @@ func TestSuppressTransientErrorsAtOnce(t *testing.T) {
 			for i := range requests {
 				_, err := node.Reconcile(at(i+1), resource)
 				if !errors.Is(err, errBoom) || errors.Is(err, reconcilers.ErrQuiet) != (i < 2) {
-					t.Errorf("worker %d, request %d returned %v", worker, i+1, err)
+					t.Errorf("worker %d: request %d returned %v, want %v, quiet: %t", worker, i+1, err, errBoom, i < 2)
 				}
 			}
 			if remaining.Add(-1) == 0 {
@@ -379,6 +379,6 @@ func TestSuppressTransientErrorsAtOnce(t *testing.T) {
 	}
 	group.Wait()
 	if atOnce.Load() {
-		t.Error("two lists were made at once")
+		t.Error("two lists were made at once, want one after the other")
 	}
 }

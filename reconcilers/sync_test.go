@@ -171,7 +171,7 @@ func TestSyncReconcilerSetup(t *testing.T) {
 	checkError(t, "Setup", node.SetupWithManager(ctx, nil, nil), "boom")
 	node.Sync = nil
 	if err := node.SetupWithManager(ctx, nil, nil); err == nil {
-		t.Error("invalid, yet set up")
+		t.Error("an invalid node was set up, want an error")
 	}
 	calls.compare(t, []string{"set up"})
 }
@@ -195,11 +195,11 @@ func TestSyncReconcilerLogsNoErrors(t *testing.T) {
 			}
 			for _, w := range []*resources.Widget{widget.Object(), terminatingWidget.Object()} {
 				if _, returned := node.Reconcile(ctx, w); !errors.Is(returned, err) {
-					t.Errorf("returned %v", returned)
+					t.Errorf("the error is %v, want %v", returned, err)
 				}
 			}
 			if len(heard.heard) > 0 {
-				t.Errorf("logged %q", heard.heard)
+				t.Errorf("the log has %q, want no line", heard.heard)
 			}
 		})
 	}

@@ -136,7 +136,7 @@ func TestTryCatchLetsPanicsPass(t *testing.T) {
 	}
 	defer func() {
 		if p := recover(); p != errBoom {
-			t.Errorf("recovered %v", p)
+			t.Errorf("it recovered %v, want %v", p, errBoom)
 		}
 		calls.compare(t, []string{})
 	}()

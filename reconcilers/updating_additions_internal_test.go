@@ -21,9 +21,9 @@ func TestAdditionsAreForWhatIsDesired(t *testing.T) {
 		t.Fatal(err)
 	}
 	if none, err := manager.additions(t.Context(), desired, desired); none != nil || err != nil {
-		t.Errorf("the additions of nothing are %v, %v", none, err)
+		t.Errorf("the additions of nothing are %v (%v), want none", none, err)
 	}
 	if err := additions.Apply(desired); err != nil || desired.Data["added"] != "true" {
-		t.Errorf("applied to %v, %v", desired.Data, err)
+		t.Errorf("the data are %v (%v), want what was added", desired.Data, err)
 	}
 }

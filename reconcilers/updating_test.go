@@ -467,7 +467,7 @@ func TestUpdatingObjectManagerOfDucks(t *testing.T) {
 	}
 	managed, err := manager.Manage(testContext(t, expect.Config()), widget.Object(), actual, desired)
 	if err != nil || managed.Spec.Fields["color"] != "blue" {
-		t.Errorf("returned %v, %v", managed, err)
+		t.Errorf("it returned %v and %v, want the color blue and no error", managed, err)
 	}
 	expect.AssertExpectations(t)
 }

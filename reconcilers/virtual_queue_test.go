@@ -60,7 +60,8 @@ func (q *virtualQueue) run(t *testing.T, while time.Duration) {
 		q.now = q.next
 		q.at = append(q.at, q.now.Sub(requestTime))
 		if len(q.at) > 10_000 {
-			t.Fatalf("there is no end of requests, the last at %v", q.at[len(q.at)-10:])
+			t.Fatalf("there are %d requests and no end, want at most 10,000, the last at %v", len(q.at),
+				q.at[len(q.at)-10:])
 		}
 		before := q.versions(t)
 		result, err := q.root.Reconcile(rtime.StashNow(t.Context(), q.now), widgetRequest)

@@ -41,7 +41,7 @@ func TestAChildSetTracksItsLastChildrenBeforeTheyGo(t *testing.T) {
 	config = expect.Config()
 	root := &widgetRoot{Config: config, Reconciler: changedSet(nil, guardedSet)(&trace{})}
 	if _, err := root.Reconcile(t.Context(), widgetRequest); err != nil || woken != 1 {
-		t.Errorf("the child is deleted while %d resources hear of it, and %v is returned", woken, err)
+		t.Errorf("the child is deleted while %d resources hear of it (%v), want 1 and no error", woken, err)
 	}
 }
 
@@ -54,7 +54,7 @@ func TestAChildSetComesBackForAChildThatIsGoneMeanwhile(t *testing.T) {
 	node := changedSet(nil, guardedSet)(&trace{})
 	result, err := node.Reconcile(testContext(t, expect.Config()), widget.With(terminating(ours)).Object())
 	if err != nil || result != requeue {
-		t.Errorf("returned %+v, %v", result, err)
+		t.Errorf("it returned %+v and %v, want %+v and no error", result, err, requeue)
 	}
 }
 
@@ -72,10 +72,10 @@ func TestL6ASuppressedErrorDoesNotWaitForADelay(t *testing.T) {
 	for attempt := range 3 {
 		result, err := root.Reconcile(rtime.StashNow(t.Context(), requestTime), widgetRequest)
 		if attempt < 2 && (err != nil || result != requeue) {
-			t.Errorf("attempt %d returned %+v, %v", attempt, result, err)
+			t.Errorf("attempt %d returned %+v and %v, want %+v and no error", attempt, result, err, requeue)
 		}
 		if attempt == 2 && !errors.Is(err, errBoom) {
-			t.Errorf("the last attempt returned %v", err)
+			t.Errorf("the last attempt returned %v, want %v", err, errBoom)
 		}
 	}
 }
@@ -107,7 +107,7 @@ func TestL4AppliesOnlyWhatIsMadeFromScratch(t *testing.T) {
 	ctx := testContext(t, expectWidget().Config())
 	copied := givenConfigMap.With(func(c *corev1.ConfigMap) { c.ResourceVersion = "999" }).Object()
 	if _, err := manager.Manage(ctx, widget.Object(), givenConfigMap.Object(), copied); err == nil || !strings.Contains(err.Error(), "made from scratch") {
-		t.Errorf("applying a copy returned %v", err)
+		t.Errorf("applying a copy returned %v, want that it must be made from scratch", err)
 	}
 	root := &reconcilers.AggregateReconciler[*corev1.ConfigMap]{Name: "all", Request: widgetRequest, AggregateObjectManager: manager}
 	checkError(t, "without DesiredResource", root.Validate(ctx),
@@ -132,7 +132,7 @@ func TestL7AWebhookTakesAnErrorThatIsNil(t *testing.T) {
 		Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: []byte(`{"metadata":{"name":"gadget"}}`)},
 	}})
 	if response.Allowed || response.Result.Message != "the tree returned a *field.Error that is nil" {
-		t.Errorf("answered %+v", response)
+		t.Errorf("the answer is %+v, want a denial that names the nil *field.Error", response)
 	}
 }
 

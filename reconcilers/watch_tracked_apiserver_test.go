@@ -238,7 +238,7 @@ func TestATrackedTypeIsWatchedOnce(t *testing.T) {
 				})
 			}
 			if n := counting.count("first"); n != 1 {
-				t.Errorf("the tracker is asked %d times for one event", n)
+				t.Errorf("the tracker is asked %d times for one event, want once", n)
 			}
 		})
 	}
@@ -262,7 +262,7 @@ func TestL1TrackingCostsNoRequestOnceTheTypeIsWatched(t *testing.T) {
 		}
 	}
 	if n := op.requests.Total() + op.requests.Watches(); n != 0 {
-		t.Errorf("made requests:\n%s", op.requests)
+		t.Errorf("there are requests, want none:\n%s", op.requests)
 	}
 }
 
@@ -290,7 +290,7 @@ func TestUsesWithWatchAddsTheWatch(t *testing.T) {
 	})
 	for request := range op.requests.Counts() {
 		if request.Path == "/api/v1/namespaces/"+op.namespace+"/secrets" || request.Path == "/api/v1/namespaces/"+op.namespace+"/pods" {
-			t.Errorf("there is a request: %s", request)
+			t.Errorf("there is the request %s, want none of Secrets and Pods", request)
 		}
 	}
 	c := live(t)

@@ -49,7 +49,7 @@ func TestTrackingWithoutAControllerIsSaid(t *testing.T) {
 			}
 		}
 		if said != test.said {
-			t.Errorf("%s: said %d times in %s", test.name, said, fmt.Sprint(logged))
+			t.Errorf("%s: it was said %d times, want %d, in %s", test.name, said, test.said, fmt.Sprint(logged))
 		}
 	}
 }

@@ -65,7 +65,7 @@ func TestATypeIsWatchedOnce(t *testing.T) {
 		})
 	}
 	if n := counting.count("first"); n != 1 {
-		t.Errorf("the tracker is asked %d times for one event", n)
+		t.Errorf("the tracker is asked %d times for one event, want once", n)
 	}
 }
 

@@ -139,7 +139,8 @@ func TestAdmissionWebhookAdapterErrors(t *testing.T) {
 				t.Errorf("logged %t, expected %t:\n%s", logged, test.logged, heard)
 			}
 			if test.logged && !test.nowhere && !strings.Contains(heard, `"error"="gaugeAdmissionWebhookAdapter/Node: `) {
-				t.Errorf("the log does not say where the error came up:\n%s", heard)
+				t.Errorf("the log does not say where the error came up, want gaugeAdmissionWebhookAdapter/Node:\n%s",
+					heard)
 			}
 		})
 	}
@@ -171,10 +172,10 @@ func TestAdmissionWebhookAdapterKeepsTheResult(t *testing.T) {
 func TestResultsOutsideOfAWebhook(t *testing.T) {
 	reconcilers.Warn(t.Context(), "this is not heard")
 	if old, err := reconcilers.RetrieveOldResource[*gauge](t.Context()); old != nil || err != nil {
-		t.Errorf("there is an old resource: %v, %v", old, err)
+		t.Errorf("the old resource is %v (%v), want none", old, err)
 	}
 	if reconcilers.IsDryRun(t.Context()) {
-		t.Error("it is a dry run")
+		t.Error("it is a dry run, want none")
 	}
 	invalid := reconcilers.InvalidFields(t.Context(), &gauge{}, field.ErrorList{badUnit})
 	for name, test := range map[string]struct {
@@ -187,11 +188,11 @@ func TestResultsOutsideOfAWebhook(t *testing.T) {
 	} {
 		var status *apierrs.StatusError
 		if !test.is(test.err) || !errors.As(test.err, &status) || reconcilers.Classify(test.err) != test.class {
-			t.Errorf("%s: %#v is not what API servers return", name, test.err)
+			t.Errorf("%s: the error is %#v, want a StatusError of class %s", name, test.err, test.class)
 		}
 		node := &gaugeSync{Sync: func(context.Context, *gauge) error { return test.err }}
 		if _, err := node.Reconcile(testContext(t, expectWidget().Config()), &gauge{}); err != test.err {
-			t.Errorf("%s: returned %v", name, err)
+			t.Errorf("%s: the error is %v, want %v", name, err, test.err)
 		}
 	}
 }
@@ -345,10 +346,10 @@ func TestL9WebhooksDoNotLogSecrets(t *testing.T) {
 				Object: runtime.RawExtension{Raw: []byte(secret)},
 			}})
 			if len(actual.Patches) != 2 || actual.Patches[1].Value != secretValue {
-				t.Errorf("the patch is not complete: %v", actual.Patches)
+				t.Errorf("the patches are %v, want 2, the second with the value", actual.Patches)
 			}
 			if leaks(heard) || !strings.Contains(heard, `"path"="/stringData/a" "value"="(withheld)"`) {
-				t.Errorf("logged %s", heard)
+				t.Errorf("the log is %s, want the value withheld", heard)
 			}
 		})
 	}
@@ -358,7 +359,7 @@ func TestL9WebhooksDoNotLogSecrets(t *testing.T) {
 	}), gaugeRequest(admissionv1.Create))
 	if !strings.Contains(heard, `"msg"="mutating resource"`) ||
 		!strings.Contains(heard, `"patch"=[{"op"="add" "path"="/unit" "value"="km"}]`) {
-		t.Errorf("logged %s", heard)
+		t.Errorf("the log is %s, want the patch of the unit", heard)
 	}
 }
 

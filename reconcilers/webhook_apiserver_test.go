@@ -190,7 +190,7 @@ func TestWebhookAnswersReachTheClient(t *testing.T) {
 	const noColor = "spec.fields[color]: Required value: it has to be visible"
 	checkError(t, "creating it", err, denied(`Widget.test.espalier.dev "gadget" is invalid: `+noColor))
 	if !apierrs.IsInvalid(err) {
-		t.Errorf("it is not invalid: %v", err)
+		t.Errorf("the error is %v, want it invalid", err)
 	}
 	widget.Spec.Fields["color"] = "grey"
 	if err := c.Create(t.Context(), widget); err != nil {
@@ -200,7 +200,7 @@ func TestWebhookAnswersReachTheClient(t *testing.T) {
 	err = c.Update(t.Context(), widget)
 	var status apierrs.APIStatus
 	if !errors.As(err, &status) || !apierrs.IsInvalid(err) {
-		t.Fatalf("the update was answered with %v", err)
+		t.Fatalf("the update was answered with %v, want it invalid", err)
 	}
 	expected := &metav1.StatusDetails{Group: "test.espalier.dev", Kind: "Widget", Name: "gadget", Causes: []metav1.StatusCause{
 		{Type: metav1.CauseTypeFieldValueRequired, Field: "spec.fields[color]", Message: "Required value: it has to be visible"},
@@ -215,7 +215,7 @@ func TestWebhookAnswersReachTheClient(t *testing.T) {
 	err = c.Delete(t.Context(), widget)
 	checkError(t, "deleting it", err, denied("gadget stays"))
 	if !apierrs.IsForbidden(err) {
-		t.Errorf("it is not forbidden: %v", err)
+		t.Errorf("the error is %v, want it forbidden", err)
 	}
 }
 
@@ -255,7 +255,7 @@ func TestWebhookDryRunWritesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := made(); !apierrs.IsNotFound(err) {
-		t.Errorf("a dry run has left something: %v", err)
+		t.Errorf("the read after a dry run ends with %v, want it not found", err)
 	}
 	if err := c.Create(t.Context(), newWidget(namespace, "gadget", nil)); err != nil {
 		t.Fatal(err)

@@ -43,7 +43,7 @@ func TestAdmissionWebhookAdapterContext(t *testing.T) {
 			"defaults of the object": g.Unit == "m",
 		} {
 			if !same {
-				t.Errorf("the node does not have the %s", what)
+				t.Errorf("the %s is another, want the node to have that of the request", what)
 			}
 		}
 		return errBoom
@@ -57,7 +57,7 @@ func TestAdmissionWebhookAdapterContext(t *testing.T) {
 	reconcilers.StashValue(outside, "outside", 1)
 	webhook.Handle(webhook.WithContextFunc(outside, call), req)
 	if !ran {
-		t.Error("the tree did not run")
+		t.Error("the tree did not run, want it to")
 	}
 }
 
@@ -84,7 +84,7 @@ func TestAdmissionWebhookAdapterContextFunc(t *testing.T) {
 		t.Fatal(err)
 	}
 	if webhook.Handler != ctrladmission.Handler(hook) {
-		t.Error("the handler is another one")
+		t.Errorf("the handler is %v, want the adapter itself", webhook.Handler)
 	}
 	ctx := webhook.WithContextFunc(logr.NewContext(t.Context(), logger), &http.Request{URL: &url.URL{Path: "/gauges"}})
 	logr.FromContextOrDiscard(ctx).Info("hello")
@@ -94,7 +94,7 @@ func TestAdmissionWebhookAdapterContextFunc(t *testing.T) {
 	}
 	reconcilers.StashValue(ctx, "key", 1)
 	if reconcilers.RetrieveConfigOrDie(ctx) != config || reconcilers.RetrieveOriginalConfigOrDie(ctx) != config {
-		t.Error("the context does not have the config")
+		t.Error("the context does not have the config, want it there")
 	}
 	// What was put on the context in between is still there.
 	hook.BeforeHandle = func(ctx context.Context, _ ctrladmission.Request, resp *ctrladmission.Response) context.Context {
@@ -102,7 +102,7 @@ func TestAdmissionWebhookAdapterContextFunc(t *testing.T) {
 		return ctx
 	}
 	if resp := webhook.Handle(ctx, gaugeRequest(admissionv1.Create)); len(resp.Warnings) != 1 || resp.Warnings[0] != "1" {
-		t.Errorf("answered %v", resp)
+		t.Errorf("the answer is %v, want the warning 1 alone", resp)
 	}
 	// Neither of these is a request that a server makes.
 	for _, call := range []*http.Request{nil, {}} {
@@ -129,6 +129,6 @@ func TestAdmissionWebhookAdaptersShareAWebhook(t *testing.T) {
 	webhook.Handler = ctrladmission.MultiValidatingHandler(hooks["one"], hooks["two"])
 	ctx := webhook.WithContextFunc(t.Context(), &http.Request{URL: &url.URL{Path: "/"}})
 	if resp := webhook.Handle(ctx, gaugeRequest(admissionv1.Create)); !resp.Allowed {
-		t.Errorf("answered %v", resp.Result)
+		t.Errorf("the answer is %v, want it allowed", resp.Result)
 	}
 }

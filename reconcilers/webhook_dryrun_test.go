@@ -59,7 +59,7 @@ func TestAdmissionWebhookAdapterDryRun(t *testing.T) {
 			}
 			hook := gaugeTree(func(ctx context.Context, _ *gauge) error {
 				if reconcilers.IsDryRun(ctx) != isDry {
-					t.Errorf("IsDryRun is %t", !isDry)
+					t.Errorf("IsDryRun is %t, want %t", !isDry, isDry)
 				}
 				inner := reconcilers.StashConfig(ctx, config)
 				inner = reconcilers.StashOriginalConfig(inner, config)
@@ -74,7 +74,7 @@ func TestAdmissionWebhookAdapterDryRun(t *testing.T) {
 				// What is dry already stays as it is.
 				first := reconcilers.RetrieveConfigOrDie(ctx)
 				if again := reconcilers.RetrieveConfigOrDie(reconcilers.StashConfig(ctx, first)); again != first {
-					t.Error("the config changes when it is put on the context again")
+					t.Error("the config changes when it is put on the context again, want the same")
 				}
 				return nil
 			})
@@ -88,7 +88,7 @@ func TestAdmissionWebhookAdapterDryRun(t *testing.T) {
 			ctx := webhook.WithContextFunc(t.Context(), nil)
 			ctx = reconcilers.StashAdditionalConfigs(ctx, map[string]reconcilers.Config{"x": config})
 			if resp := webhook.Handle(ctx, req); !resp.Allowed {
-				t.Errorf("answered %v", resp.Result)
+				t.Errorf("the answer is %v, want it allowed", resp.Result)
 			}
 			expected, expectedEvents := dryRuns{real: 6}, []int{18, 6}
 			if isDry {
@@ -107,7 +107,7 @@ func TestAdmissionWebhookAdapterDryRun(t *testing.T) {
 func TestAdmissionWebhookAdapterDryRunWithoutAConfig(t *testing.T) {
 	hook := gaugeTree(func(ctx context.Context, _ *gauge) error {
 		if config := reconcilers.RetrieveConfigOrDie(ctx); !config.IsEmpty() {
-			t.Errorf("the config is %v", config)
+			t.Errorf("the config is %v, want an empty one", config)
 		}
 		return nil
 	})

@@ -400,7 +400,7 @@ func TestAdmissionWebhookAdapterLeavesPanicsToTheWebhook(t *testing.T) {
 	}
 	resp := webhook.Handle(t.Context(), gaugeRequest(admissionv1.Create))
 	if resp.Allowed || resp.Result == nil || resp.Result.Message != "panic: ouch [recovered]" {
-		t.Errorf("answered %v", resp)
+		t.Errorf("the answer is %v, want a denial that names the panic", resp)
 	}
 }
 
@@ -433,13 +433,13 @@ func TestAdmissionWebhookAdapterBuild(t *testing.T) {
 	func() {
 		defer func() {
 			if recover() == nil {
-				t.Error("Build did not panic")
+				t.Error("Build did not panic, want it to")
 			}
 		}()
 		invalid.Build()
 	}()
 	if webhook := gaugeTree(func(context.Context, *gauge) error { return nil }).Build(); webhook.Handler == nil {
-		t.Error("Build returned no webhook")
+		t.Error("Build returned no webhook, want one with a handler")
 	}
 }
 
@@ -461,7 +461,7 @@ func TestAdmissionWebhookAdapterDescribe(t *testing.T) {
 	}
 	for _, rule := range rules {
 		if rule.Resources[0] == "widgets" {
-			t.Errorf("the webhook itself needs no access to what it is asked about: %v", rule)
+			t.Errorf("there is the rule %v, want none of what the webhook itself is asked about", rule)
 		}
 	}
 }

@@ -145,7 +145,7 @@ func TestWhileEndsWithItsContext(t *testing.T) {
 	}
 	_, err := node.Reconcile(ctx, widget.Object())
 	if !errors.Is(err, context.Canceled) {
-		t.Errorf("returned %v", err)
+		t.Errorf("the error is %v, want %v", err, context.Canceled)
 	}
 	checkError(t, "of an interrupted loop", err, `While "While" was interrupted: context canceled`)
 	calls.compare(t, []string{"0", "1", "2"})

@@ -133,7 +133,7 @@ func TestWithConfigOfAUserWhoMayNotList(t *testing.T) {
 					return nil
 				})
 				if took := time.Since(started); took > 10*time.Second {
-					t.Errorf("the home cluster was reconciled after %s", took)
+					t.Errorf("the home cluster was reconciled after %s, want at most 10s", took)
 				}
 			}
 			grant(t, c, user, "")
@@ -186,14 +186,14 @@ func TestWithConfigOfAUserOfOneNamespace(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !other.GetCache().WaitForCacheSync(t.Context()) {
-		t.Fatal("the cache does not start")
+		t.Fatal("the cache does not start, want it to")
 	}
 	foreign := reconcilers.NewConfig(op, nil, 0).WithSyncTimeout(time.Second).WithCluster(other)
 	for range 2 {
 		err := foreign.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "settings"}, &corev1.ConfigMap{})
 		if !apierrs.IsForbidden(err) || !strings.Contains(err.Error(), "limit the cache to the namespaces") ||
 			!strings.Contains(err.Error(), "at the cluster scope") {
-			t.Errorf("returned %v", err)
+			t.Errorf("the error is %v, want it forbidden at the cluster scope, with the advice to limit the cache", err)
 		}
 	}
 }

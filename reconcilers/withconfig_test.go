@@ -235,6 +235,6 @@ func TestWithConfigLeavesTheStatusToTheRoot(t *testing.T) {
 		t.Fatal(err)
 	}
 	if statuses != 1 {
-		t.Errorf("the status is written %d times where the resource is", statuses)
+		t.Errorf("the status is written %d times where the resource is, want once", statuses)
 	}
 }

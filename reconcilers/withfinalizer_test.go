@@ -374,6 +374,6 @@ func TestAddFinalizerTakesOverTheGeneration(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := reconcilers.AddFinalizer(testContext(t, config), w, ours); err != nil || w.Generation != 2 {
-		t.Errorf("the generation is %d, returned %v", w.Generation, err)
+		t.Errorf("the generation is %d, returned %v, want 2 and no error", w.Generation, err)
 	}
 }

@@ -76,10 +76,10 @@ func TestDiscover(t *testing.T) {
 	}}
 	first := discover(t, s, 0)
 	if len(first.Resources) != 2 || first.Resources[0].GroupVersion != "apps/v1" || first.Resources[1].APIResources[0].Name != "configmaps" {
-		t.Errorf("not sorted: %v", first.Resources)
+		t.Errorf("the resources are %v, want them sorted: apps/v1 and then v1, with configmaps first", first.Resources)
 	}
 	if first.Version.GitVersion != "v1.34.0" || first.Identity() == "" {
-		t.Errorf("got %v, %q", first.Version, first.Identity())
+		t.Errorf("the version is %v and the identity %q, want v1.34.0 and some", first.Version, first.Identity())
 	}
 
 	// Another order is the same, another client asks for itself.
@@ -87,7 +87,7 @@ func TestDiscover(t *testing.T) {
 		kinds("apps/v1", "deployments/status", "deployments"), kinds("v1", "configmaps", "pods"),
 	}}
 	if got := discover(t, other, 0).Identity(); got != first.Identity() || other.requests != 1 {
-		t.Errorf("got %q after %d requests", got, other.requests)
+		t.Errorf("the identity is %q after %d requests, want %q after 1", got, other.requests, first.Identity())
 	}
 
 	s.resources = append(s.resources, kinds("example.com/v1", "things"))
@@ -98,14 +98,15 @@ func TestDiscover(t *testing.T) {
 	}{{time.Minute, 1, false}, {10*time.Minute - 1, 1, false}, {10 * time.Minute, 2, true}, {11 * time.Minute, 2, true}, {time.Hour, 3, true}} {
 		got := discover(t, s, step.after)
 		if s.requests != step.requests || (got.Identity() != first.Identity()) != step.changed {
-			t.Errorf("after %s: %d requests, changed: %t", step.after, s.requests, got.Identity() != first.Identity())
+			t.Errorf("after %s there are %d requests, and the identity changed: %t, want %d and %t", step.after,
+				s.requests, got.Identity() != first.Identity(), step.requests, step.changed)
 		}
 	}
 
 	before := discover(t, s, time.Hour)
 	s.version = "v1.35.0"
 	if got := discover(t, s, 2*time.Hour); got.Identity() == before.Identity() {
-		t.Error("another version has the same identity")
+		t.Error("another version has the same identity, want another")
 	}
 }
 
@@ -117,25 +118,25 @@ func TestDiscoverWithoutAnAnswerOfAGroup(t *testing.T) {
 		{Group: "metrics.k8s.io", Version: "v1beta1"}: errors.New("down"),
 	}
 	if got := discover(t, s, 15*time.Minute); got.Identity() != before.Identity() {
-		t.Errorf("what did not answer is not as before: %v", got.Resources)
+		t.Errorf("the resources are %v, want what did not answer as before", got.Resources)
 	}
 	s.failed[custom] = errors.New("down")
 	got := discover(t, s, 16*time.Minute)
 	if len(got.Resources) != 3 || got.Resources[0].GroupVersion != custom.String() || len(got.Resources[0].APIResources) != 0 {
-		t.Errorf("got %v", got.Resources)
+		t.Errorf("the resources are %v, want 3 groups, the first %s and empty", got.Resources, custom)
 	}
 	if s.requests != 3 {
-		t.Errorf("%d requests", s.requests)
+		t.Errorf("there are %d requests, want 3", s.requests)
 	}
 }
 
 func TestDiscoverErrors(t *testing.T) {
 	if _, err := gotemplate.Discover(context.Background()); err == nil {
-		t.Error("no error without a client")
+		t.Error("the error without a client is nil, want one")
 	}
 	s := &server{err: errors.New("unreachable")}
 	if _, err := gotemplate.Discover(discovering(s, 0)); !errors.Is(err, s.err) {
-		t.Errorf("got %v", err)
+		t.Errorf("the error is %v, want %v", err, s.err)
 	}
 	s.err = nil
 	if _, err := gotemplate.Discover(discovering(s, 0)); err != nil {
@@ -155,7 +156,7 @@ func TestDiscoverInParallel(t *testing.T) {
 	}
 	wait.Wait()
 	if s.requests != 1 {
-		t.Errorf("%d requests", s.requests)
+		t.Errorf("there are %d requests, want 1", s.requests)
 	}
 }
 
@@ -164,6 +165,6 @@ func TestDiscoverWithoutRights(t *testing.T) {
 	forbidden := apierrors.NewGenericServerResponse(403, "get", schema.GroupResource{}, "", "unknown", 0, true)
 	_, err := gotemplate.Discover(discovering(&server{err: forbidden}, 0))
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "the permission to impersonate this user is missing") {
-		t.Errorf("got %v", err)
+		t.Errorf("the error is %v, want it forbidden, and the missing permission named", err)
 	}
 }

@@ -18,6 +18,6 @@ func TestDocumentedCode(t *testing.T) {
 	}
 	output, err := set.Execute(ctx, "config.yaml", data, nil)
 	if err != nil || output != "size: 3" {
-		t.Errorf("got %q, %v", output, err)
+		t.Errorf("the output is %q (%v), want size: 3", output, err)
 	}
 }

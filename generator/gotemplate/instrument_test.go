@@ -187,7 +187,7 @@ func compare(t *testing.T, left, right, text string) {
 	got, gotErr := guarded(left, right, text, instrumentData())
 	switch {
 	case errors.Is(gotErr, ErrLimit) && !errors.Is(wantErr, ErrLimit):
-		t.Errorf("%q: %v", text, gotErr)
+		t.Errorf("%q: the error is %v, want a limit only where the plain template has one: %v", text, gotErr, wantErr)
 	case (wantErr == nil) != (gotErr == nil):
 		t.Errorf("%q: want error %v, got %v", text, wantErr, gotErr)
 	case wantErr != nil:
@@ -225,7 +225,7 @@ func FuzzInstrument(f *testing.F) {
 		select {
 		case <-done:
 		case <-time.After(20 * time.Second):
-			t.Fatalf("%q does not end", text)
+			t.Fatalf("%q does not end, want an end within 20 s", text)
 		}
 	})
 }

@@ -144,19 +144,19 @@ func TestAttacks(t *testing.T) {
 			}
 			_, err = set.Execute(context.Background(), "attack.yaml", attackData(), nil)
 			if err == nil {
-				t.Fatal("it succeeds")
+				t.Fatal("the attack succeeds, want an error")
 			}
 			if !errors.Is(err, ErrLimit) && !errors.Is(err, errContainsItself) && !strings.Contains(err.Error(), "max expression depth") {
-				t.Errorf("another error: %.300v", err)
+				t.Errorf("the error is %.300v, want one of a limit", err)
 			}
 			if len(err.Error()) > 4096 {
-				t.Errorf("the error has %d bytes", len(err.Error()))
+				t.Errorf("the error has %d bytes, want at most 4096", len(err.Error()))
 			}
 			if took := time.Since(start); took > time.Minute {
-				t.Errorf("it took %s", took)
+				t.Errorf("the attack took %s, want at most 1m", took)
 			}
 			if mib := peak() >> 20; mib > 400 {
-				t.Errorf("it needed %d MiB", mib)
+				t.Errorf("the attack needed %d MiB, want at most 400", mib)
 			}
 		})
 	}

@@ -98,7 +98,7 @@ func TestLookup(t *testing.T) {
 				t.Errorf("want %q, got %q, %v", tc.want, got, err)
 			}
 			if err != nil && (strings.Contains(err.Error(), password) || strings.Contains(err.Error(), "aHVudGVyMi")) {
-				t.Errorf("the error shows the secret: %v", err)
+				t.Errorf("the error shows the secret, want it hidden: %v", err)
 			}
 		})
 	}
@@ -108,14 +108,14 @@ func TestMustLookupIsTriedAgain(t *testing.T) {
 	_, err := execute(t, newClusters().context(), `{{ mustLookup "v1" "Secret" "shop" "none" }}`)
 	var retriable *generator.RetriableError
 	if !errors.As(err, &retriable) {
-		t.Errorf("got %v", err)
+		t.Errorf("the error is %v, want a %T", err, retriable)
 	}
 }
 
 func TestLookupWithoutClient(t *testing.T) {
 	for _, text := range []string{`{{ lookup "v1" "Secret" "a" "b" }}`, `{{ localLookupList "v1" "Secret" "a" "b" }}`} {
 		if _, err := execute(t, context.Background(), text); err == nil || !strings.Contains(err.Error(), "client not found in context") {
-			t.Errorf("got %v", err)
+			t.Errorf("the error is %v, want that the client is not found in the context", err)
 		}
 	}
 }
@@ -133,7 +133,7 @@ func TestLookupErrorsAreErrors(t *testing.T) {
 	ctx := generator.NewContext(context.Background()).WithClient(failing)
 	for _, text := range []string{`{{ lookup "v1" "Secret" "a" "b" }}`, `{{ lookup "v1" "Secret" "a" "" }}`, `{{ mustLookup "v1" "Secret" "a" "b" }}`} {
 		if _, err := execute(t, ctx, text); !errors.Is(err, forbidden) {
-			t.Errorf("%s: got %v", text, err)
+			t.Errorf("%s: the error is %v, want %v", text, err, forbidden)
 		}
 	}
 }
@@ -175,10 +175,10 @@ func TestIdentityOfLookups(t *testing.T) {
 		c.requests = 0
 		got, err := lookups.Identity(ctx)
 		if err != nil || c.requests != 4 {
-			t.Fatalf("%d requests, %v", c.requests, err)
+			t.Fatalf("there are %d requests (%v), want 4", c.requests, err)
 		}
 		if strings.Contains(got, password) {
-			t.Errorf("it shows the secret: %s", got)
+			t.Errorf("the identity shows the secret, want it hidden: %s", got)
 		}
 		return got
 	}
@@ -214,7 +214,7 @@ func TestIdentityOfLookups(t *testing.T) {
 		tc.do()
 		after := identity()
 		if changed := after != before; changed != tc.changes {
-			t.Errorf("%s: changed is %t", tc.name, changed)
+			t.Errorf("%s: the identity changed: %t, want %t", tc.name, changed, tc.changes)
 		}
 		before = after
 	}
@@ -225,14 +225,14 @@ func TestIdentityWithoutLookups(t *testing.T) {
 	none.Add(gotemplate.Lookup{})
 	want, err := (&gotemplate.Lookups{}).Identity(context.Background())
 	if err != nil || want == "" {
-		t.Fatal(want, err)
+		t.Fatalf("the identity of no lookups is %q (%v), want some", want, err)
 	}
 	if got, err := none.Identity(context.Background()); err != nil || got != want {
-		t.Errorf("got %q, %v", got, err)
+		t.Errorf("the identity of nil is %q (%v), want %q", got, err, want)
 	}
 	none = &gotemplate.Lookups{}
 	none.Add(gotemplate.Lookup{APIVersion: "v1", Kind: "Secret", Name: "a"})
 	if _, err := none.Identity(context.Background()); err == nil {
-		t.Error("no error without a client")
+		t.Error("the error without a client is nil, want one")
 	}
 }

@@ -47,7 +47,7 @@ func TestSet(t *testing.T) {
 		}
 	}
 	if _, err := (&gotemplate.Set{}).Execute(ctx, "", nil, nil); err == nil {
-		t.Error("no error of an empty set")
+		t.Error("the error of an empty set is nil, want one")
 	}
 }
 
@@ -63,10 +63,10 @@ func TestSetDelimiters(t *testing.T) {
 	}
 	for _, delimiter := range []string{"a", "-", "(", "|", ".", `"`, "$", " ", "{{ ", "/*", "é"} {
 		if _, err := gotemplate.Parse(nil, gotemplate.Options{LeftDelimiter: delimiter}); err == nil {
-			t.Errorf("%q is a left delimiter", delimiter)
+			t.Errorf("%q is a left delimiter, want an error", delimiter)
 		}
 		if _, err := gotemplate.Parse(nil, gotemplate.Options{RightDelimiter: delimiter}); err == nil {
-			t.Errorf("%q is a right delimiter", delimiter)
+			t.Errorf("%q is a right delimiter, want an error", delimiter)
 		}
 	}
 }
@@ -90,7 +90,7 @@ func TestParseErrors(t *testing.T) {
 // A template cannot call the guard through tpl either.
 func TestGuardIsReserved(t *testing.T) {
 	if _, err := execute(t, context.Background(), `{{ tpl "{{ espalierGuardRound }}" . }}`); err == nil || !strings.Contains(err.Error(), "the text is not a template") {
-		t.Errorf("got %v", err)
+		t.Errorf("the error is %v, want that the text is not a template", err)
 	}
 }
 
@@ -126,7 +126,7 @@ func TestExecuteEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
 	if _, err := set.Execute(ctx, "a", nil, nil); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, gotemplate.ErrLimit) {
-		t.Errorf("got %v", err)
+		t.Errorf("the error is %v, want the deadline and no limit", err)
 	}
 }
 
@@ -142,7 +142,7 @@ func TestSetIsSafeForConcurrentUse(t *testing.T) {
 		wait.Go(func() {
 			got, err := set.Execute(context.Background(), "a", map[string]any{"n": n}, nil)
 			if err != nil || !strings.HasSuffix(got, fmt.Sprint("19;19", n)) {
-				t.Errorf("got %q, %v", got, err)
+				t.Errorf("the output is %q (%v), want it to end with 19;19%d", got, err, n)
 			}
 		})
 	}
@@ -157,6 +157,6 @@ func TestErrorsAreShort(t *testing.T) {
 	}
 	_, err = set.Execute(context.Background(), "a", 500, nil)
 	if err == nil || len(err.Error()) > 2100 || !strings.HasSuffix(err.Error(), "the reason") {
-		t.Errorf("got %v", err)
+		t.Errorf("the error is %v, want at most 2100 bytes that end with the reason", err)
 	}
 }

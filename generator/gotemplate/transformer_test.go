@@ -51,7 +51,7 @@ func TestParameterTransformer(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !generator.IsDeterministic(transformer) {
-				t.Error("it is not deterministic")
+				t.Error("it is not deterministic, want it to be")
 			}
 			before := map[string]any{}
 			given, isMap := tc.parameters.(generator.UnstructurableMap)
@@ -133,10 +133,10 @@ func TestNewParameterTransformerErrors(t *testing.T) {
 			}
 			transformer, err := gotemplate.NewParameterTransformer(folder, path, gotemplate.Options{})
 			if (err == nil) != ok {
-				t.Errorf("%s, %s: got %v", name, path, err)
+				t.Errorf("%s, %s: the error is %v, want none: %t", name, path, err, ok)
 			}
 			if err != nil && strings.Contains(err.Error(), "outside: true") {
-				t.Errorf("%s, %s: the error shows the content: %v", name, path, err)
+				t.Errorf("%s, %s: the error shows the content, want it hidden: %v", name, path, err)
 			}
 			if err == nil {
 				if _, err := transformer.TransformParameters("a", "b", nil); err != nil {
@@ -150,7 +150,7 @@ func TestNewParameterTransformerErrors(t *testing.T) {
 func TestZeroParameterTransformer(t *testing.T) {
 	for _, transformer := range []*gotemplate.ParameterTransformer{nil, {}} {
 		if _, err := transformer.TransformParameters("a", "b", nil); err == nil {
-			t.Error("no error")
+			t.Error("the error is nil, want one")
 		}
 	}
 }
@@ -178,7 +178,7 @@ func FuzzParameterTransformer(f *testing.F) {
 		}
 		made, err := transformer.TransformParameters("a", "b", generator.UnstructurableMap{"a": value, "m": map[string]any{}})
 		if err == nil && made == nil {
-			t.Error("neither parameters nor an error")
+			t.Error("there are neither parameters nor an error, want one of them")
 		}
 	})
 }

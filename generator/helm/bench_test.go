@@ -149,13 +149,13 @@ func BenchmarkRender(b *testing.B) {
 	byEspalier := func() {
 		objects, err := made.Generate(ctx, "north", "shop", parameters)
 		if err != nil || len(objects) != 100 {
-			b.Fatal(len(objects), err)
+			b.Fatalf("there are %d objects (%v), want 100", len(objects), err)
 		}
 	}
 	bySDK := func() {
 		objects, err := renderBySDK(chart, parameters.ToUnstructured())
 		if err != nil || len(objects) != 100 {
-			b.Fatal(len(objects), err)
+			b.Fatalf("there are %d objects (%v), want 100", len(objects), err)
 		}
 	}
 	b.Run("both", func(b *testing.B) {

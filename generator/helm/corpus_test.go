@@ -192,7 +192,7 @@ func parseAll(t testing.TB, text string) []map[string]any {
 	for document := range strings.SplitSeq("\n"+strings.ReplaceAll(text, "\r\n", "\n"), "\n---") {
 		var content map[string]any
 		if err := yaml.Unmarshal([]byte(document), &content); err != nil {
-			t.Fatalf("%v in\n%s", err, document)
+			t.Fatalf("the error is %v, want none in\n%s", err, document)
 		}
 		if content != nil {
 			all = append(all, content)
@@ -299,7 +299,7 @@ func TestSameAsHelm(t *testing.T) {
 					}
 					if refusedByClusters[name+"/"+testCase] {
 						if err == nil || wantErr != nil {
-							t.Errorf("%v:\nerror of Helm: %v\nour error: %v", what, wantErr, err)
+							t.Errorf("%v: want our error alone:\nerror of Helm: %v\nour error: %v", what, wantErr, err)
 						}
 						continue
 					}
@@ -321,19 +321,19 @@ func checkSame(t *testing.T, what corpusCase, want, got rendering, wantErr, err 
 	isRefused := refused[what.chart+"/"+what.name] || refused[what.chart]
 	switch {
 	case err == nil && wantErr == nil && isRefused:
-		t.Errorf("%v: nobody refuses it", what)
+		t.Errorf("%v: nobody refuses it, want it refused", what)
 	case (err == nil) != (wantErr == nil):
-		t.Errorf("%v:\nerror of Helm: %v\nour error: %v", what, wantErr, err)
+		t.Errorf("%v: want both errors or none:\nerror of Helm: %v\nour error: %v", what, wantErr, err)
 	case err != nil:
 		if !isRefused {
-			t.Errorf("%v: both refuse it:\nerror of Helm: %v\nour error: %v", what, wantErr, err)
+			t.Errorf("%v: both refuse it, want it accepted:\nerror of Helm: %v\nour error: %v", what, wantErr, err)
 		}
 	default:
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%v (-Helm +ours):\n%s", what, diff)
+			t.Errorf("%v: the result differs, want that of Helm (-Helm +ours):\n%s", what, diff)
 		}
 		if len(want.Definitions)+len(want.Hooks)+len(want.Manifests) == 0 {
-			t.Errorf("%v: there are no objects", what)
+			t.Errorf("%v: there are no objects, want some", what)
 		}
 	}
 }
@@ -350,7 +350,7 @@ func TestCorpusIsComplete(t *testing.T) {
 	}
 	for _, name := range helmFunctions(t) {
 		if !functions[name] {
-			t.Errorf("no template calls %s", name)
+			t.Errorf("no template calls %s, want one that does", name)
 		}
 	}
 	for _, name := range []string{
@@ -361,7 +361,7 @@ func TestCorpusIsComplete(t *testing.T) {
 		"Files.Get", "Files.GetBytes", "Files.Glob", "Files.Lines", "AsConfig", "AsSecrets",
 	} {
 		if !fields[name] {
-			t.Errorf("no template uses .%s", name)
+			t.Errorf("no template uses .%s, want one that does", name)
 		}
 	}
 }
@@ -395,7 +395,7 @@ func helmFunctions(t *testing.T) []string {
 		return true
 	})
 	if len(all) < count+10 {
-		t.Fatalf("the SDK seems to add only %d functions", len(all)-count)
+		t.Fatalf("the SDK seems to add %d functions, want at least 10", len(all)-count)
 	}
 	// Helm removes these.
 	delete(all, "env")

@@ -43,7 +43,7 @@ func TestDefinitions(t *testing.T) {
 				got = append(got, object.GetAnnotations())
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Error(diff)
+				t.Errorf("the annotations differ (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -84,7 +84,7 @@ func TestDefinitionsComeBeforeHooks(t *testing.T) {
 		"own": "7 ", "prefixed": "8 ", "kept": "-202 Orphan", "old": "-202 ", "item": "-202 ", "hook": "-201 ",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
+		t.Errorf("the annotations differ (-want +got):\n%s", diff)
 	}
 }
 
@@ -120,7 +120,7 @@ func TestDefinitionsThatExistAreOnlyRead(t *testing.T) {
 	cluster := newCluster()
 	objects := generate(t, made, cluster, "{}")
 	if diff := cmp.Diff(onceAndOrphan, objects[0].GetAnnotations()); diff != "" {
-		t.Error(diff)
+		t.Errorf("the annotations differ (-want +got):\n%s", diff)
 	}
 	before := inputs(t, made, cluster)
 	if err := cluster.client.Create(t.Context(), objects[0]); err != nil {
@@ -131,7 +131,7 @@ func TestDefinitionsThatExistAreOnlyRead(t *testing.T) {
 		t.Error("want other inputs when the definition exists")
 	}
 	if diff := cmp.Diff(readOnly, generate(t, made, cluster, "{}")[0].GetAnnotations()); diff != "" {
-		t.Error(diff)
+		t.Errorf("the annotations differ (-want +got):\n%s", diff)
 	}
 	settled := inputs(t, made, cluster)
 	if err := cluster.client.Delete(t.Context(), objects[0]); err != nil {

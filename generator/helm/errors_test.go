@@ -73,7 +73,7 @@ func TestErrorsAreThoseOfHelm(t *testing.T) {
 			}
 			got := strings.TrimPrefix(strings.TrimPrefix(err.Error(), `unable to load chart "": `), "chart demo: ")
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Error(diff)
+				t.Errorf("the error differs (-want +got):\n%s", diff)
 			}
 		})
 	}

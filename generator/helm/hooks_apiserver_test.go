@@ -79,29 +79,29 @@ func TestHooksOnAPIServer(t *testing.T) {
 	w.deploy("")
 	w.ready()
 	if uid := w.uidOf("batch/v1 Job purged"); uid != "" {
-		t.Error("a hook that succeeded is still there")
+		t.Errorf("the hook that succeeded is there with the UID %s, want it gone", uid)
 	}
 	if uid := w.uidOf("batch/v1 Job upgrade"); uid != "" {
-		t.Error("a hook of an upgrade runs in an installation")
+		t.Errorf("the hook of an upgrade runs in an installation with the UID %s, want none", uid)
 	}
 	before, after := w.uidOf("batch/v1 Job before"), w.uidOf("batch/v1 Job after")
 	if before == "" || after == "" {
-		t.Fatalf("hooks are missing: %q, %q", before, after)
+		t.Fatalf("the UIDs of the hooks are %q and %q, want both there", before, after)
 	}
 	last := types.UID("")
 	for _, value := range []string{"second", "third"} {
 		w.change("value: " + value)
 		w.ready()
 		if w.uidOf("batch/v1 Job before") != before || w.uidOf("batch/v1 Job purged") != "" {
-			t.Errorf("%s: a hook of the installation has run again", value)
+			t.Errorf("%s: a hook of the installation has run again, want those of before", value)
 		}
 		uid := w.uidOf("batch/v1 Job upgrade")
 		if uid == "" || uid == last {
-			t.Errorf("%s: the hook of upgrades has not run", value)
+			t.Errorf("%s: the UID of the hook of upgrades is %q, want another than %q", value, uid, last)
 		}
 		last = uid
 		if again := w.uidOf("batch/v1 Job after"); again == after {
-			t.Errorf("%s: the last hook has not run", value)
+			t.Errorf("%s: the last hook has the UID %s, want another", value, again)
 		} else {
 			after = again
 		}
@@ -116,7 +116,7 @@ func TestHookThatFails(t *testing.T) {
 	w.deploy("fails: before")
 	w.says("Job " + w.namespace + "/before")
 	if uid := w.uidOf("v1 ConfigMap plain"); uid != "" {
-		t.Error("the roll-out goes on")
+		t.Errorf("the roll-out made the ConfigMap %s, want none after the failed hook", uid)
 	}
 	failed, err := w.read(t.Context(), "batch/v1 Job before")
 	if err != nil {
@@ -138,7 +138,7 @@ func TestHookThatFails(t *testing.T) {
 	}
 	w.ready()
 	if uid := w.uidOf("batch/v1 Job before"); uid != "" {
-		t.Error("the hook of the installation runs again")
+		t.Errorf("the hook of the installation runs again with the UID %s, want none", uid)
 	}
 	w.change("fails: upgrade")
 	w.says("Job " + w.namespace + "/upgrade")

@@ -128,11 +128,11 @@ func TestTranslateHooks(t *testing.T) {
 				release{prefix: testPrefix, install: install}, &test.options)
 			switch {
 			case err != nil:
-				t.Errorf("%s, install %v: %v", name, install, err)
+				t.Errorf("%s, install %v: the error is %v, want none", name, install, err)
 			case want == nil && len(got) > 0:
-				t.Errorf("%s, install %v: it is not left out", name, install)
+				t.Errorf("%s, install %v: the result is %v, want the hook left out", name, install, got)
 			case want != nil && len(got) != 1:
-				t.Errorf("%s, install %v: it is left out", name, install)
+				t.Errorf("%s, install %v: there are %d objects, want 1", name, install, len(got))
 			case want != nil:
 				if diff := cmp.Diff(want, added(got[0], before)); diff != "" {
 					t.Errorf("%s, install %v (-want +got):\n%s", name, install, diff)
@@ -168,7 +168,7 @@ func TestTranslatePolicies(t *testing.T) {
 		before := test.object.DeepCopy()
 		got, err := translate([]*unstructured.Unstructured{test.object}, release{prefix: testPrefix}, &test.options)
 		if err != nil || len(got) != 1 {
-			t.Errorf("%s: %v, %v", name, got, err)
+			t.Errorf("%s: the objects are %v (%v), want one", name, got, err)
 			continue
 		}
 		if diff := cmp.Diff(test.want, added(got[0], before)); diff != "" {
@@ -246,7 +246,7 @@ func TestTranslateCreatesAnnotations(t *testing.T) {
 		got, err := translate([]*unstructured.Unstructured{{Object: content}}, release{prefix: testPrefix},
 			&Options{TakeOver: true})
 		if err != nil || len(got) != 1 || got[0].GetAnnotations()[testPrefix+"/adoption-policy"] != "always" {
-			t.Errorf("%v: %v, %v", content, got, err)
+			t.Errorf("%v: the objects are %v (%v), want one that is always adopted", content, got, err)
 		}
 	}
 }
@@ -265,23 +265,23 @@ func TestTranslateLists(t *testing.T) {
 			item(), item("helm.sh/hook", "test"), item("helm.sh/hook-weight", "2"), "no object"),
 	}, release{prefix: testPrefix}, &Options{TakeOver: true})
 	if err != nil || len(got) != 1 {
-		t.Fatal(got, err)
+		t.Fatalf("the objects are %v (%v), want one", got, err)
 	}
 	items := got[0].Object["items"].([]any)
 	if len(items) != 3 || items[2] != "no object" {
-		t.Fatalf("the list has %v", items)
+		t.Fatalf("the list has %v, want 3 items and the last as it was", items)
 	}
 	for i, order := range []string{"102", "103"} {
 		annotations := (&unstructured.Unstructured{Object: items[i].(map[string]any)}).GetAnnotations()
 		if annotations[testPrefix+"/apply-order"] != order || annotations[testPrefix+"/adoption-policy"] != "always" {
-			t.Errorf("item %d has %v", i, annotations)
+			t.Errorf("item %d has %v, want the order %s and to be always adopted", i, annotations, order)
 		}
 	}
 	_, err = translate([]*unstructured.Unstructured{list(nil, item(), item("helm.sh/hook", "x"))},
 		release{prefix: testPrefix}, &Options{})
 	const want = `List: items[1]: Job db/migrate: annotation helm.sh/hook: "x" is not a kind of hook`
 	if err == nil || err.Error() != want {
-		t.Errorf("got %v", err)
+		t.Errorf("the error is %v, want %s", err, want)
 	}
 }
 
@@ -302,7 +302,7 @@ func TestDropHooksAreChecked(t *testing.T) {
 	const want = `option DropHooks[1]: "pre-remove" is not a kind of hook; kinds are pre-install, post-install, ` +
 		`pre-upgrade, post-upgrade, pre-delete, post-delete, pre-rollback, post-rollback, test, test-success`
 	if err := checkDropHooks(&Options{DropHooks: []string{"pre-delete", "pre-remove"}}); err == nil || err.Error() != want {
-		t.Errorf("got %v", err)
+		t.Errorf("the error is %v, want %s", err, want)
 	}
 	if err := checkDropHooks(&Options{DropHooks: []string{"test", "post-rollback"}}); err != nil {
 		t.Error(err)
@@ -330,7 +330,7 @@ func FuzzTranslate(f *testing.F) {
 			release{prefix: testPrefix, install: bits&64 != 0}, &options)
 		if err != nil {
 			if !strings.HasPrefix(err.Error(), "Job db/migrate: annotation ") {
-				t.Errorf("the error does not name the object and the annotation: %v", err)
+				t.Errorf("the error is %v, want it to name the object and the annotation", err)
 			}
 			return
 		}
@@ -340,7 +340,7 @@ func FuzzTranslate(f *testing.F) {
 			}
 			for key, text := range before.GetAnnotations() {
 				if object.GetAnnotations()[key] != text {
-					t.Errorf("annotation %s is changed", key)
+					t.Errorf("annotation %s is %q, want %q", key, object.GetAnnotations()[key], text)
 				}
 			}
 		}

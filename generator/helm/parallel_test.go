@@ -62,7 +62,7 @@ func TestRenderingsShareAChartThatStaysAsItIs(t *testing.T) {
 					}
 				}
 				if diff := cmp.Diff([]any{name, name, `{"a":1,"b":[1,2],"c":"` + name + `"}`}, names); diff != "" {
-					t.Error(diff)
+					t.Errorf("the names differ (-want +got):\n%s", diff)
 				}
 				inputs(t, generator, cluster)
 				for _, object := range objects {
@@ -76,6 +76,6 @@ func TestRenderingsShareAChartThatStaysAsItIs(t *testing.T) {
 		t.Errorf("want the chart to stay as it is: %s", diff)
 	}
 	if diff := cmp.Diff(want, rendered(t, generate(t, generator, newCluster(), "name: first"))); diff != "" {
-		t.Error(diff)
+		t.Errorf("the objects differ (-want +got):\n%s", diff)
 	}
 }

@@ -41,7 +41,7 @@ func TestValues(t *testing.T) {
 			}, helm.Options{})
 			got := dataOf(t, generate(t, generator, newCluster(), row.parameters))["got"]
 			if diff := cmp.Diff(row.want, got); diff != "" {
-				t.Error(diff)
+				t.Errorf("the value differs (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -69,7 +69,7 @@ func TestBuiltins(t *testing.T) {
 		"has": "true true true false", "file": "first", "dns": "",
 	}
 	if diff := cmp.Diff(want, dataOf(t, generate(t, generator, cluster, "{}"))); diff != "" {
-		t.Error(diff)
+		t.Errorf("the data differ (-want +got):\n%s", diff)
 	}
 	cluster.revision = 3
 	if got := dataOf(t, generate(t, generator, cluster, "{}"))["history"]; got != "3 false true" {
@@ -136,7 +136,7 @@ func TestSubcharts(t *testing.T) {
 					got = append(got, object.GetName()+" "+text(data["x"])+" "+text(data["g"]))
 				}
 				if diff := cmp.Diff(row.want, got); diff != "" {
-					t.Error(diff)
+					t.Errorf("the objects differ (-want +got):\n%s", diff)
 				}
 			}
 		})
@@ -194,7 +194,7 @@ func TestOrderOfInstallation(t *testing.T) {
 		got = append(got, object.GetName())
 	}
 	if diff := cmp.Diff([]string{"ns", "c", "d", "s2", "s1", "s0", "a", "z"}, got); diff != "" {
-		t.Error(diff)
+		t.Errorf("the order differs (-want +got):\n%s", diff)
 	}
 }
 
@@ -204,6 +204,6 @@ func TestNumbersStayIntegers(t *testing.T) {
 		"spec: {big: 12345678901, small: 0.5}\n"}, helm.Options{})
 	want := "apiVersion: v1\nkind: X\nmetadata:\n  name: x\nspec:\n  big: 12345678901\n  small: 0.5\n"
 	if diff := cmp.Diff(want, rendered(t, generate(t, generator, newCluster(), "{}"))); diff != "" {
-		t.Error(diff)
+		t.Errorf("the objects differ (-want +got):\n%s", diff)
 	}
 }

@@ -108,7 +108,7 @@ func TestErrorsOfRenderingHaveNoValues(t *testing.T) {
 			}
 			for range 5 {
 				if diff := cmp.Diff(first.Error(), fails(t, row.chart, cluster, row.parameters).Error()); diff != "" {
-					t.Error(diff)
+					t.Errorf("the error differs from the first, want the same (-first +now):\n%s", diff)
 				}
 			}
 		})
@@ -189,7 +189,7 @@ func TestLookup(t *testing.T) {
 	t.Parallel()
 	generator, cluster := load(t, lookingUp, helm.Options{}), newCluster()
 	if diff := cmp.Diff(map[string]any{"got": "null", "all": nil}, dataOf(t, generate(t, generator, cluster, "{}"))); diff != "" {
-		t.Error(diff)
+		t.Errorf("the data differ (-want +got):\n%s", diff)
 	}
 	without := inputs(t, generator, cluster)
 	if without != inputs(t, generator, cluster) {
@@ -203,7 +203,7 @@ func TestLookup(t *testing.T) {
 	}
 	want := map[string]any{"got": `{"a":"MQ=="}`, "all": "key"}
 	if diff := cmp.Diff(want, dataOf(t, generate(t, generator, cluster, "{}"))); diff != "" {
-		t.Error(diff)
+		t.Errorf("the data differ (-want +got):\n%s", diff)
 	}
 	with := inputs(t, generator, cluster)
 	if err := cluster.client.Update(t.Context(), newSecret("2")); err != nil {

@@ -230,7 +230,7 @@ func (w *takeOverWorld) eventually(what string, check func(ctx context.Context) 
 			return last == nil, nil
 		})
 	if err != nil {
-		w.Fatalf("%s: %v: %v", what, err, last)
+		w.Fatalf("%s: it ends with %v and the last error %v, want neither", what, err, last)
 	}
 }
 
@@ -300,7 +300,7 @@ func TestTakeOver(t *testing.T) {
 			w.deploy("")
 			w.ready()
 			if changed := recreated(installed, w.uids()); len(changed) > 0 {
-				t.Errorf("taking over has recreated %q", changed)
+				t.Errorf("taking over has recreated %q, want nothing recreated", changed)
 			}
 			w.upgrade(installed)
 			w.delete()
@@ -332,7 +332,7 @@ func (w *takeOverWorld) upgrade(installed map[string]types.UID) {
 		w.Fatal(err)
 	}
 	if data := config.Object["data"].(map[string]any); len(data) != 1 || data["color"] != "blue" {
-		w.Errorf("the ConfigMap has %v", data)
+		w.Errorf("the ConfigMap has %v, want the color blue alone", data)
 	}
 	deployment, err := w.read(w.Context(), "apps/v1 Deployment shop")
 	if err != nil {
@@ -340,10 +340,10 @@ func (w *takeOverWorld) upgrade(installed map[string]types.UID) {
 	}
 	containers, _, _ := unstructured.NestedSlice(deployment.Object, "spec", "template", "spec", "containers")
 	if len(containers) != 1 || containers[0].(map[string]any)["image"] != "example.com/web:2" {
-		w.Errorf("the Deployment has %v", containers)
+		w.Errorf("the Deployment has %v, want one container of example.com/web:2", containers)
 	}
 	if changed := recreated(installed, w.uids()); !slices.Equal(changed, []string{"batch/v1 Job shop-after"}) {
-		w.Errorf("the upgrade has recreated %q", changed)
+		w.Errorf("the upgrade has recreated %q, want the Job shop-after alone", changed)
 	}
 }
 
@@ -363,7 +363,7 @@ func (w *takeOverWorld) delete() {
 	for _, what := range releaseObjects {
 		_, err := w.read(w.Context(), what)
 		if kept := what == "v1 ConfigMap shop-kept"; kept && err != nil || !kept && !apierrors.IsNotFound(err) {
-			w.Errorf("%s: kept %v: %v", what, kept, err)
+			w.Errorf("%s: the read ends with %v, want it kept: %v", what, err, kept)
 		}
 	}
 }
@@ -383,7 +383,7 @@ func TestReleaseIsRefused(t *testing.T) {
 		}
 		for _, condition := range w.assembly.Status.Conditions {
 			if condition.Status == metav1.ConditionTrue || w.assembly.Status.State == apis.ComponentReady {
-				w.Fatalf("it is ready: %v", w.assembly.Status)
+				w.Fatalf("the status is %v, want it not ready", w.assembly.Status)
 			}
 		}
 		said := fmt.Sprint(w.assembly.Status.Conditions, w.assembly.Status.Inventory)
@@ -393,7 +393,7 @@ func TestReleaseIsRefused(t *testing.T) {
 		return nil
 	})
 	if now := w.versions(); !maps.Equal(installed, now) {
-		t.Errorf("objects have changed from\n%v to\n%v", installed, now)
+		t.Errorf("the versions of the objects are\n%v\nwant those of before\n%v", now, installed)
 	}
 }
 

@@ -117,7 +117,7 @@ func TestOnAnAPIServer(t *testing.T) {
 	expect := func(want string) {
 		t.Helper()
 		if got := fmt.Sprint(deployed()); got != want {
-			t.Errorf("there are %s, not %s", got, want)
+			t.Errorf("there are %s, want %s", got, want)
 		}
 	}
 	ready("it is not deployed")

@@ -41,7 +41,7 @@ func BenchmarkBuild(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				if n, err := build(); err != nil || n != 100 {
-					b.Fatalf("there are %d objects: %v", n, err)
+					b.Fatalf("there are %d objects (%v), want 100", n, err)
 				}
 			}
 		})

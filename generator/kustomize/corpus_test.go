@@ -51,7 +51,7 @@ func corpus(t testing.TB) []example {
 		examples = append(examples, e)
 	}
 	if len(examples) < 20 {
-		t.Fatalf("the corpus has %d kustomizations", len(examples))
+		t.Fatalf("the corpus has %d kustomizations, want at least 20", len(examples))
 	}
 	return examples
 }
@@ -106,7 +106,7 @@ func TestCorpus(t *testing.T) {
 		t.Run(e.name, func(t *testing.T) {
 			want := byKrusty(t, filepath.Join("testdata/corpus", e.app))
 			if len(want) == 0 {
-				t.Fatal("kustomize builds nothing")
+				t.Fatal("kustomize builds nothing, want some objects")
 			}
 			options := kustomize.Options{Bases: e.bases}
 			embedded, err := kustomize.NewGenerator(os.DirFS("testdata/corpus"), e.app, options)
@@ -123,7 +123,7 @@ func TestCorpus(t *testing.T) {
 					t.Fatal(err)
 				}
 				if diff := cmp.Diff(want, contentsOf(got)); diff != "" {
-					t.Errorf("it differs from what kustomize builds (-kustomize +ours):\n%s", diff)
+					t.Errorf("the objects differ, want what kustomize builds (-kustomize +ours):\n%s", diff)
 				}
 				for _, object := range got {
 					object.SetName("changed by the caller")

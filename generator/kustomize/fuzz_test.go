@@ -18,7 +18,7 @@ import (
 type noNetwork struct{ t *testing.T }
 
 func (n noNetwork) RoundTrip(request *http.Request) (*http.Response, error) {
-	n.t.Errorf("there is a request to %s", request.URL)
+	n.t.Errorf("there is a request to %s, want none", request.URL)
 	return nil, http.ErrNotSupported
 }
 
@@ -43,10 +43,10 @@ func FuzzKustomization(f *testing.F) {
 		err := tryBuild(map[string]string{"app/kustomization.yaml": kustomization, "app/x.yaml": resource,
 			"app/deployment.yaml": deployment, "app/base/kustomization.yaml": "resources: [y.yaml]", "app/base/y.yaml": configMapNamed("y")})
 		if err != nil && !strings.Contains(err.Error(), "app") {
-			t.Errorf("the error does not name the folder: %v", err)
+			t.Errorf("the error is %v, want it to name the folder", err)
 		}
 		if name := called(); name != "" {
-			t.Errorf("%s was called", name)
+			t.Errorf("%s was called, want nothing called", name)
 		}
 	})
 }
@@ -67,7 +67,7 @@ func FuzzPatch(f *testing.F) {
 		transformer := &kustomize.ObjectTransformer{Patches: []kustomize.Patch{p}}
 		_, err := transformer.TransformObjects("", "", parse(t, deployment, secret, widget))
 		if err != nil && !strings.HasPrefix(err.Error(), "patches[0]: ") {
-			t.Errorf("the error does not name the patch: %v", err)
+			t.Errorf("the error is %v, want it to name the patch", err)
 		}
 	})
 }

@@ -57,7 +57,7 @@ func TestFolders(t *testing.T) {
 			}
 			got, err := generate(generator)
 			if err != nil || namesOf(got) != test.want {
-				t.Errorf("it is %q, not %q: %v", namesOf(got), test.want, err)
+				t.Errorf("the objects are %q (%v), want %q", namesOf(got), err, test.want)
 			}
 		})
 	}
@@ -100,7 +100,7 @@ func TestErrors(t *testing.T) {
 				_, err = generate(generator)
 			}
 			if err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("the error is %v, without %q", err, test.want)
+				t.Errorf("the error is %v, want it to contain %q", err, test.want)
 			}
 		})
 	}
@@ -118,7 +118,7 @@ func TestDecrypt(t *testing.T) {
 	})
 	must(t, err)
 	if got, err := generate(generator); err != nil || namesOf(got) != "ConfigMap plain" {
-		t.Errorf("it is %q: %v", namesOf(got), err)
+		t.Errorf("the objects are %q (%v), want ConfigMap plain", namesOf(got), err)
 	}
 }
 
@@ -126,10 +126,10 @@ func TestDecrypt(t *testing.T) {
 func TestNotMade(t *testing.T) {
 	for _, generator := range []*kustomize.Generator{nil, {}} {
 		if _, err := generate(generator); err == nil {
-			t.Error("there is no error")
+			t.Error("the error is nil, want one")
 		}
 		if inputs, err := generator.Inputs(t.Context(), "", ""); inputs != "" || err != nil {
-			t.Errorf("the inputs are %q: %v", inputs, err)
+			t.Errorf("the inputs are %q (%v), want none", inputs, err)
 		}
 	}
 }
@@ -141,10 +141,10 @@ func TestContextThatIsDone(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := generator.Generate(ctx, "", "", nil); !errors.Is(err, context.Canceled) {
-		t.Errorf("the error is %v", err)
+		t.Errorf("the error is %v, want %v", err, context.Canceled)
 	}
 	if got, err := generate(generator); err != nil || len(got) != 1 {
-		t.Errorf("afterwards it is %q: %v", namesOf(got), err)
+		t.Errorf("afterwards the objects are %q (%v), want one", namesOf(got), err)
 	}
 }
 
@@ -156,7 +156,7 @@ func TestInParallel(t *testing.T) {
 		want[e.name] = byKrusty(t, filepath.Join("testdata/corpus", e.app))
 	}
 	if cmp.Equal(want["openapi"], want["openapi-none"]) {
-		t.Fatal("the schema makes no difference")
+		t.Fatal("the schema makes no difference, want one")
 	}
 	reference.Lock()
 	defer reference.Unlock()
@@ -175,7 +175,8 @@ func TestInParallel(t *testing.T) {
 				}
 				got, err := generate(generator)
 				if diff := cmp.Diff(want[e.name], contentsOf(got)); err != nil || diff != "" {
-					t.Errorf("%s: %v\n%s", e.name, err, diff)
+					t.Errorf("%s: the error is %v, want none, and the objects differ (-want +got):\n%s", e.name, err,
+						diff)
 				}
 				transformer := &kustomize.ObjectTransformer{Labels: map[string]string{"i": fmt.Sprint(i)}}
 				if _, err := transformer.TransformObjects("", "", got); err != nil {
@@ -205,7 +206,7 @@ func TestPanicOfKustomize(t *testing.T) {
 			"app/kustomization.yaml": "openapi: {path: schema.json}\nresources: [d.yaml]\npatches: [{path: d.yaml}]", "app/schema.json": schema, "app/d.yaml": deployment,
 		})
 		if err == nil || !strings.Contains(err.Error(), "folder app: kustomize panicked: ") {
-			t.Errorf("%s: the error is %v", name, err)
+			t.Errorf("%s: the error is %v, want that kustomize panicked for folder app", name, err)
 		}
 	}
 	if err := tryBuild(map[string]string{"app/kustomization.yaml": "resources: [d.yaml]\npatches: [{path: d.yaml}]", "app/d.yaml": deployment}); err != nil {

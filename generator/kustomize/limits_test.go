@@ -59,7 +59,7 @@ func TestL8SameInputSameObjects(t *testing.T) {
 		if got := contentsOf(objects); want == nil {
 			want = got
 		} else if diff := cmp.Diff(want, got); diff != "" {
-			t.Fatal(diff)
+			t.Fatalf("the objects differ (-want +got):\n%s", diff)
 		}
 	}
 }

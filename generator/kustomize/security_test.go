@@ -129,15 +129,15 @@ func TestAttacks(t *testing.T) {
 			}
 			err := tryBuild(contents)
 			if err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("the error is %v, without %q", err, test.want)
+				t.Errorf("the error is %v, want it to contain %q", err, test.want)
 			}
 		})
 	}
 	if requests.Load() > 0 {
-		t.Errorf("there were %d requests", requests.Load())
+		t.Errorf("there were %d requests, want none", requests.Load())
 	}
 	if name := called(); name != "" {
-		t.Errorf("%s was called", name)
+		t.Errorf("%s was called, want nothing called", name)
 	}
 }
 
@@ -180,7 +180,7 @@ func TestKrustyWouldCallGit(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := krustyError(dir); err == nil || called() != "git" {
-		t.Errorf("the error is %v, and git was not called", err)
+		t.Errorf("the error is %v and %q was called, want an error and git", err, called())
 	}
 }
 
@@ -221,7 +221,7 @@ func TestSymbolicLinks(t *testing.T) {
 					want = strings.TrimPrefix(want, "app/")
 				}
 				if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), want) {
-					t.Errorf("%s: the error is %v", what, err)
+					t.Errorf("%s: the error is %v, want %q in it, or none if that is empty", what, err, want)
 				}
 			}
 		})
@@ -234,11 +234,11 @@ func TestSymbolicLinkToTheFolder(t *testing.T) {
 	must(t, os.Symlink("/etc", dir+"/app"))
 	if _, err := kustomize.NewGenerator(os.DirFS(dir), "app", kustomize.Options{}); err == nil ||
 		!strings.Contains(err.Error(), "app: it is a symbolic link") {
-		t.Errorf("the error is %v", err)
+		t.Errorf("the error is %v, want that it is a symbolic link", err)
 	}
 	for _, path := range []string{"../x", "..", "a/../../b", "missing"} {
 		if _, err := kustomize.NewGenerator(os.DirFS(dir), path, kustomize.Options{}); err == nil {
-			t.Errorf("%s is no error", path)
+			t.Errorf("the error of %s is nil, want one", path)
 		}
 	}
 }
@@ -267,10 +267,10 @@ func TestSecretsInErrors(t *testing.T) {
 				"app/env": "1x=hunter2\nhunter2\xff=1\n", "app/malformed.yaml": secret + " x: : hunter2\n\t- a",
 			})
 			if err == nil {
-				t.Fatal("there is no error")
+				t.Fatal("the error is nil, want one")
 			}
 			if text := err.Error(); strings.Contains(text, "hunter2") || strings.Contains(text, "aHVudGVyMg") || !strings.Contains(text, test.want) {
-				t.Errorf("the error is %v", err)
+				t.Errorf("the error is %v, want %q in it and no secret", err, test.want)
 			}
 		})
 	}

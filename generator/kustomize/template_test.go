@@ -62,7 +62,7 @@ func valueOf(ctx context.Context, t testing.TB, contents map[string]string, opti
 			return object["data"].(map[string]any)["value"].(string), nil
 		}
 	}
-	t.Fatalf("the objects are %s", namesOf(objects))
+	t.Fatalf("the objects are %s, want the one that is made", namesOf(objects))
 	return "", nil
 }
 
@@ -99,7 +99,7 @@ func TestTemplates(t *testing.T) {
 				"app/helpers.tpl": `{{ define "greet" }}hello {{ .size }}{{ end }}`, "shared/x.txt": "shared",
 			}, kustomize.Options{Bases: []string{"../shared"}})
 			if err != nil || got != test.want {
-				t.Errorf("it is %q, not %q: %v", got, test.want, err)
+				t.Errorf("the value is %q (%v), want %q", got, err, test.want)
 			}
 		})
 	}
@@ -126,7 +126,7 @@ func TestTemplateOptions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got, err := valueOf(contextOf(t), t, test.files, test.options)
 			if err != nil || got != test.want {
-				t.Errorf("it is %q, not %q: %v", got, test.want, err)
+				t.Errorf("the value is %q (%v), want %q", got, err, test.want)
 			}
 		})
 	}
@@ -158,7 +158,7 @@ func TestTemplateErrors(t *testing.T) {
 				"app/made.yaml":          test.template, "outside": "hunter2",
 			}, kustomize.Options{Limits: limits})
 			if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "hunter2") {
-				t.Errorf("the error is %v, without %q", err, test.want)
+				t.Errorf("the error is %v, want %q in it and no secret", err, test.want)
 			}
 		})
 	}
@@ -186,12 +186,12 @@ func TestInputs(t *testing.T) {
 
 	t.Run("plain", func(t *testing.T) {
 		if got := inputs(t, make(t, "a"), context.Background()); got != "" {
-			t.Errorf("it is %q", got)
+			t.Errorf("the inputs are %q, want none", got)
 		}
 	})
 	t.Run("values only", func(t *testing.T) {
 		if got := inputs(t, make(t, "'{{ .a }}'"), context.Background()); got != "" {
-			t.Errorf("it is %q", got)
+			t.Errorf("the inputs are %q, want none", got)
 		}
 	})
 	t.Run("lookup", func(t *testing.T) {
@@ -199,18 +199,19 @@ func TestInputs(t *testing.T) {
 		g := make(t, `'{{ lookup "v1" "Secret" "target" "access" | toJson | len }}'`)
 		unknown := inputs(t, g, ctx)
 		if again := inputs(t, g, ctx); again == unknown {
-			t.Error("before the first build, the identity stays the same")
+			t.Errorf("the identity stays %q before the first build, want another", again)
 		}
 		build(t, g, ctx)
 		first := inputs(t, g, ctx)
 		if again := inputs(t, g, ctx); again != first || first == unknown {
-			t.Errorf("it is %q and then %q", first, again)
+			t.Errorf("the identity is %q and then %q, want it the same and another than before, %q", first, again,
+				unknown)
 		}
 		c, err := generator.ClientFromContext(ctx)
 		must(t, err)
 		must(t, c.Update(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "target", Name: "access"}, Data: map[string][]byte{"a": []byte("hunter2")}}))
 		if again := inputs(t, g, ctx); again == first {
-			t.Error("the Secret has changed, the identity has not")
+			t.Errorf("the identity is %q after a change of the Secret, want another", again)
 		}
 	})
 	t.Run("version", func(t *testing.T) {
@@ -220,7 +221,7 @@ func TestInputs(t *testing.T) {
 		newer.FakedServerVersion.Minor = "37"
 		second := inputs(t, g, contextOf(t).WithDiscovery(newer))
 		if first == "" || first == second {
-			t.Errorf("it is %q and then %q", first, second)
+			t.Errorf("the identity is %q and then %q, want some and then another", first, second)
 		}
 	})
 	t.Run("component", func(t *testing.T) {
@@ -228,7 +229,7 @@ func TestInputs(t *testing.T) {
 		first := inputs(t, g, contextOf(t))
 		second := inputs(t, g, contextOf(t).WithComponent(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"size": "small"}}}))
 		if first == "" || first == second {
-			t.Errorf("it is %q and then %q", first, second)
+			t.Errorf("the identity is %q and then %q, want some and then another", first, second)
 		}
 	})
 }
@@ -241,6 +242,6 @@ func TestParametersStay(t *testing.T) {
 	_, err = g.Generate(contextOf(t), "", "", parameters)
 	must(t, err)
 	if diff := cmp.Diff(generator.UnstructurableMap{"a": map[string]any{"b": int64(1)}}, parameters); diff != "" {
-		t.Error(diff)
+		t.Errorf("the parameters were changed, want them as they were (-want +got):\n%s", diff)
 	}
 }

@@ -173,12 +173,12 @@ func TestTransformTypedObjects(t *testing.T) {
 	transformer := &kustomize.ObjectTransformer{Labels: map[string]string{"a": "b"}}
 	_, err := transformer.TransformObjects("", "", []client.Object{object})
 	if err == nil || err.Error() != "object 0 (*v1.ConfigMap typed) has no apiVersion, kind or name" {
-		t.Errorf("the error is %v", err)
+		t.Errorf("the error is %v, want one about apiVersion, kind or name", err)
 	}
 	object.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}
 	got, err := transformer.TransformObjects("", "", []client.Object{object})
 	if err != nil || len(got) != 1 || got[0].GetLabels()["a"] != "b" || len(object.Labels) > 0 {
-		t.Errorf("the result is %v: %v", got, err)
+		t.Errorf("the objects are %v (%v), want a copy with the label a=b", got, err)
 	}
 }
 
@@ -207,7 +207,7 @@ func TestTransformErrors(t *testing.T) {
 			transformer := &kustomize.ObjectTransformer{Patches: []kustomize.Patch{ok, test.patch}}
 			_, err := transformer.TransformObjects("", "", parse(t, deployment, secret))
 			if err == nil || !strings.HasPrefix(err.Error(), test.want) || strings.Contains(err.Error(), "hunter2") {
-				t.Errorf("the error is %v, not %s", err, test.want)
+				t.Errorf("the error is %v, want it to begin with %s and show no secret", err, test.want)
 			}
 		})
 	}
@@ -228,7 +228,7 @@ func TestTransformErrors(t *testing.T) {
 			transformer := &kustomize.ObjectTransformer{Labels: map[string]string{"a": "b"}}
 			_, err := transformer.TransformObjects("", "", test.objects)
 			if err == nil || err.Error() != test.want {
-				t.Errorf("the error is %v, not %s", err, test.want)
+				t.Errorf("the error is %v, want %s", err, test.want)
 			}
 		})
 	}
@@ -241,6 +241,6 @@ func TestTransformerAsAField(t *testing.T) {
 	must(t, json.Unmarshal([]byte(text), transformer))
 	again, err := json.Marshal(transformer.DeepCopy())
 	if err != nil || string(again) != text || !transformer.Deterministic() {
-		t.Errorf("it is %s: %v", again, err)
+		t.Errorf("the text is %s (%v), want the deterministic %s", again, err, text)
 	}
 }

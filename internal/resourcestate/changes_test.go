@@ -54,10 +54,10 @@ func TestFlapping(t *testing.T) {
 				t.Errorf("flaps: %t, in %q, want %t", known.Flaps, known.Field, test.flaps)
 			}
 			if known.Flaps && known.previous != nil {
-				t.Error("a copy is kept although the field is known")
+				t.Error("a copy is kept although the field is known, want none")
 			}
 			if dropped := known.dropPrevious(now.Add(changeWindow)); dropped.previous != nil {
-				t.Error("a copy is kept for ever")
+				t.Error("a copy is kept for ever, want it dropped")
 			}
 		})
 	}
@@ -73,10 +73,11 @@ func TestDelaysOfFlapping(t *testing.T) {
 		if next := change(i+1, 1, 1); known.Flaps {
 			got = append(got, known.NextWrite().Sub(now))
 			if !known.Holds(next, known.NextWrite().Add(-1)) || known.Holds(next, known.NextWrite()) {
-				t.Errorf("change %d is not held until %v", i, known.NextWrite())
+				t.Errorf("change %d is not held until %v, want it held until then and no longer", i, known.NextWrite())
 			}
 			if quiet := known.QuietUntil().Sub(now); quiet < flapQuietTime || quiet < got[len(got)-1] {
-				t.Errorf("after change %d it is quiet after %v", i, quiet)
+				t.Errorf("after change %d it is quiet after %v, want at least %v and the delay of its write", i, quiet,
+					flapQuietTime)
 			}
 		}
 		now = known.NextWrite()

@@ -26,7 +26,7 @@ func TestDesired(t *testing.T) {
 	}
 	repeated := hash()
 	if !repeated.Known {
-		t.Fatal("the hash is not known")
+		t.Fatal("the hash is not known, want it to be")
 	}
 	for name, change := range map[string]func(*corev1.ConfigMap){
 		"version":        func(c *corev1.ConfigMap) { c.ResourceVersion = "8" },
@@ -35,7 +35,7 @@ func TestDesired(t *testing.T) {
 		"managed fields": func(c *corev1.ConfigMap) { c.ManagedFields = nil },
 	} {
 		if hash(change) != repeated {
-			t.Errorf("the %s, which the server sets, changes the hash", name)
+			t.Errorf("the %s, which the server sets, changes the hash, want the same", name)
 		}
 	}
 	for name, change := range map[string]func(*corev1.ConfigMap){
@@ -46,24 +46,24 @@ func TestDesired(t *testing.T) {
 		"annotations, being none": func(c *corev1.ConfigMap) { c.Annotations = map[string]string{"a": "1"} },
 	} {
 		if hash(change) == repeated {
-			t.Errorf("%s does not change the hash", name)
+			t.Errorf("%s does not change the hash, want another", name)
 		}
 	}
 	if DesiredFor(plain, actual) != DesiredOf(plain) {
-		t.Error("an object that was not made from a copy has another hash")
+		t.Error("an object that was not made from a copy has another hash, want the same")
 	}
 	bare := actual.DeepCopy()
 	bare.Labels = nil
 	if DesiredFor(bare, bare) != DesiredFor(bare, actual) {
-		t.Error("an object without labels has another hash when others add labels")
+		t.Error("an object without labels has another hash when others add labels, want the same")
 	}
 	recreated := actual.DeepCopy()
 	recreated.UID = "c-uid"
 	if DesiredFor(recreated, recreated) != repeated {
-		t.Error("an object that was created anew has another hash")
+		t.Error("an object that was created anew has another hash, want the same")
 	}
 	if hash := DesiredOf(func() {}); hash.Known {
-		t.Error("a function has a hash")
+		t.Error("a function has a hash, want none")
 	}
 }
 
@@ -75,7 +75,7 @@ func TestLastWrites(t *testing.T) {
 	writes := &LastWrites{Limit: 2}
 	writes.Record(object("a", "7"), blue, nil)
 	if last := writes.Get("a", blue); !last.Agreed(object("a", "7")) || last.Agreed(object("a", "8")) {
-		t.Errorf("the last write is %+v", last)
+		t.Errorf("the last write is %+v, want it agreed to at version 7 alone", last)
 	}
 	for name, last := range map[string]LastWrite{
 		"something else is desired":    writes.Get("a", red),
@@ -84,26 +84,26 @@ func TestLastWrites(t *testing.T) {
 		"nothing, without any version": {},
 	} {
 		if last.Agreed(object("a", "7")) || last.Agreed(object("a", "")) {
-			t.Errorf("%s: agreed", name)
+			t.Errorf("%s: the last write is agreed to, want it not to be", name)
 		}
 	}
 	if a, b := object("a", ""), object("a", ""); SameVersion(a, b) || !SameVersion(object("a", "7"), object("a", "7")) {
-		t.Error("versions are compared wrongly")
+		t.Error("versions are compared wrongly, want 7 the same as 7, and none the same as none not")
 	}
 
 	writes.Record(object("", "7"), blue, nil)
 	writes.Record(object("b", "7"), unknown, nil)
 	if len(writes.byUID) != 1 {
-		t.Errorf("recorded %v", writes.byUID)
+		t.Errorf("the writes recorded are %v, want 1", writes.byUID)
 	}
 	writes.Record(object("b", "7"), blue, nil)
 	writes.Record(object("c", "7"), blue, nil)
 	if _, ok := writes.byUID["c"]; !ok || len(writes.byUID) != 1 {
-		t.Errorf("the limit of two is exceeded, or the last is not there: %v", writes.byUID)
+		t.Errorf("the writes recorded are %v, want the last, of c, alone", writes.byUID)
 	}
 	writes.Forget("c")
 	if len(writes.byUID) != 0 {
-		t.Error("a write is not forgotten")
+		t.Errorf("%d writes are not forgotten, want none left", len(writes.byUID))
 	}
 }
 
@@ -114,17 +114,17 @@ func TestLastWritesThatAreNotUsedAreEvicted(t *testing.T) {
 	for range 2 {
 		for request := range maxIdleRequests + 1 {
 			if writes.Evict(time.Time{}) {
-				t.Fatalf("evicted after %d requests", request)
+				t.Fatalf("evicted after %d requests, want it kept for %d", request, maxIdleRequests+1)
 			}
 		}
 		writes.Get("a", blue)
 	}
 	for range maxIdleRequests {
 		if writes.Evict(time.Time{}) {
-			t.Fatal("evicted although it was used")
+			t.Fatal("evicted although it was used, want it kept")
 		}
 	}
 	if writes.Evict(time.Time{}); !writes.Evict(time.Time{}) {
-		t.Error("not evicted")
+		t.Error("not evicted after more idle requests, want it to be")
 	}
 }

@@ -26,10 +26,10 @@ func TestLines(t *testing.T) {
 	}
 	table := fmt.Sprintf("| `bare` | %d |\n| `controller` | %d |\n", bare, short)
 	if !strings.Contains(string(readme), table) {
-		t.Errorf("README.md has other numbers than\n%s", table)
+		t.Errorf("README.md has other numbers, want\n%s", table)
 	}
 	if share > maxShare {
-		t.Errorf("controller has %d lines, bare %d: that is more than %.0f %%", short, bare, 100*maxShare)
+		t.Errorf("controller has %d lines and bare %d, want at most %.0f %%", short, bare, 100*maxShare)
 	}
 }
 
@@ -53,7 +53,7 @@ func linesOf(t *testing.T, folder string) int {
 		total += linesIn(t, name, source)
 	}
 	if total == 0 {
-		t.Fatalf("there is no code in %s", folder)
+		t.Fatalf("there is no code in %s, want some", folder)
 	}
 	return total
 }

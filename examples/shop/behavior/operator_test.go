@@ -259,7 +259,7 @@ func (o *operator) gone(obj client.Object, name string) {
 func (o *operator) absent(obj client.Object, name string) {
 	o.t.Helper()
 	if err := o.Get(o.t.Context(), o.key(name), obj); !apierrors.IsNotFound(err) {
-		o.t.Errorf("there is a %T %s, or there may be: %v", obj, name, err)
+		o.t.Errorf("the read of the %T %s ends with %v, want it not found", obj, name, err)
 	}
 }
 

@@ -69,7 +69,8 @@ func (o *operator) untouched(objects map[string]client.Object) {
 		if err := o.Get(o.t.Context(), client.ObjectKeyFromObject(before), after); err != nil {
 			o.t.Errorf("the %s: %v", name, err)
 		} else if after.GetResourceVersion() != before.GetResourceVersion() {
-			o.t.Errorf("the %s was written: %v", name, after.GetManagedFields())
+			o.t.Errorf("the %s has the version %s, want %s, for it was written: %v", name, after.GetResourceVersion(),
+				before.GetResourceVersion(), after.GetManagedFields())
 		}
 	}
 }
@@ -102,7 +103,7 @@ func TestWhatIsNotTheShopsIsLeftAlone(t *testing.T) {
 		o.rollOut("web")
 		o.expect("web", ready())
 		if !metav1.IsControlledBy(get(o, &appsv1.Deployment{}, "web"), shop) {
-			t.Error("the Deployment is not the shop's")
+			t.Error("the Deployment is not the shop's, want it to be")
 		}
 	})
 }
@@ -116,7 +117,7 @@ func TestHostOfAnotherShop(t *testing.T) {
 			isFalse(v1.Registered, o.namespace+"/web"), isFalse(v1.Ready, o.namespace+"/web"), isTrue(v1.DeploymentReady),
 		))
 		if reason := copied.Status.GetCondition(v1.Registered).Reason; reason != "HostTaken" {
-			t.Errorf("the reason is %s", reason)
+			t.Errorf("the reason is %s, want HostTaken", reason)
 		}
 
 		// Nothing tells the operator, it asks again.
@@ -124,7 +125,7 @@ func TestHostOfAnotherShop(t *testing.T) {
 		o.gone(&v1.Shop{}, "web")
 		o.expect("copy", ready())
 		if host := o.hosts.HostOf(o.namespace + "/copy"); host != "web.example.com" {
-			t.Errorf("the host %q is registered", host)
+			t.Errorf("the host %q is registered, want web.example.com", host)
 		}
 	})
 }
@@ -139,7 +140,7 @@ func TestDeletion(t *testing.T) {
 		o.hosts.Fail(nil)
 		o.gone(&v1.Shop{}, "web")
 		if host := o.hosts.HostOf(o.namespace + "/web"); host != "" {
-			t.Errorf("the host %q is registered still", host)
+			t.Errorf("the host %q is registered still, want none", host)
 		}
 	})
 }
@@ -153,7 +154,7 @@ func TestDeletionWithoutSettings(t *testing.T) {
 		o.do(o.Delete(t.Context(), &v1.Shop{ObjectMeta: o.meta("web")}))
 		o.gone(&v1.Shop{}, "web")
 		if host := o.hosts.HostOf(o.namespace + "/web"); host != "" {
-			t.Errorf("the host %q is registered still", host)
+			t.Errorf("the host %q is registered still, want none", host)
 		}
 	})
 }

@@ -35,44 +35,47 @@ func TestEverythingIsMade(t *testing.T) {
 
 		for kind, child := range o.children("web") {
 			if !metav1.IsControlledBy(child, shop) {
-				t.Errorf("the garbage collector would leave the %s behind: %v", kind, child.GetOwnerReferences())
+				t.Errorf("the %s has the owners %v, want the shop, or the garbage collector would leave it", kind,
+					child.GetOwnerReferences())
 			}
 			if child.GetLabels()["app.kubernetes.io/instance"] != "web" {
-				t.Errorf("the %s has the labels %v", kind, child.GetLabels())
+				t.Errorf("the %s has the labels %v, want the instance web", kind, child.GetLabels())
 			}
 		}
 		deployment := get(o, &appsv1.Deployment{}, "web")
 		container := deployment.Spec.Template.Spec.Containers[0]
 		if container.Image != "shop:1" || container.EnvFrom[0].ConfigMapRef.Name != "settings" {
-			t.Errorf("the container is %+v", container)
+			t.Errorf("the container is %+v, want the image shop:1 and the settings", container)
 		}
 		if *deployment.Spec.Replicas != 2 {
-			t.Errorf("there are %d replicas", *deployment.Spec.Replicas)
+			t.Errorf("there are %d replicas, want 2", *deployment.Spec.Replicas)
 		}
 		service := get(o, &corev1.Service{}, "web")
 		selector := client.MatchingLabels(service.Spec.Selector)
 		for key, value := range selector {
 			if deployment.Spec.Template.Labels[key] != value {
-				t.Errorf("the Service selects %v, the pods have %v", selector, deployment.Spec.Template.Labels)
+				t.Errorf("the Service selects %v and the pods have %v, want these selected", selector,
+					deployment.Spec.Template.Labels)
 			}
 		}
 		if port := service.Spec.Ports[0]; port.Port != 80 || port.TargetPort.IntVal != container.Ports[0].ContainerPort {
-			t.Errorf("the port of the Service is %v, that of the pods %v", port, container.Ports)
+			t.Errorf("the port of the Service is %v and that of the pods %v, want 80 and the same target", port,
+				container.Ports)
 		}
 		rule := get(o, &networkingv1.Ingress{}, "web").Spec.Rules[0]
 		if rule.Host != "web.example.com" || rule.HTTP.Paths[0].Backend.Service.Name != "web" {
-			t.Errorf("the rule of the Ingress is %v", rule)
+			t.Errorf("the rule of the Ingress is %v, want web.example.com and the Service web", rule)
 		}
 		cronJob := get(o, &batchv1.CronJob{}, "web-mail")
 		worker := cronJob.Spec.JobTemplate.Spec.Template.Spec.Containers[0]
 		if cronJob.Spec.Schedule != "*/5 * * * *" || worker.Image != "shop:1" || !slices.Equal(worker.Args, []string{"mail"}) {
-			t.Errorf("the worker is %v", cronJob.Spec)
+			t.Errorf("the worker is %v, want shop:1 mail every 5 minutes", cronJob.Spec)
 		}
 		if worker.EnvFrom[0].ConfigMapRef.Name != "settings" {
-			t.Errorf("the worker has the environment %v", worker.EnvFrom)
+			t.Errorf("the worker has the environment %v, want the settings", worker.EnvFrom)
 		}
 		if host := o.hosts.HostOf(o.namespace + "/web"); host != "web.example.com" {
-			t.Errorf("the host %q is registered", host)
+			t.Errorf("the host %q is registered, want web.example.com", host)
 		}
 		for _, child := range []string{`Deployment "web"`, `Service "web"`, `Ingress "web"`, `CronJob "web-mail"`} {
 			o.event(shop, "Created", child)
@@ -87,7 +90,7 @@ func TestTheLeastIsMade(t *testing.T) {
 		o.expect("web", ready())
 		o.absent(&networkingv1.Ingress{}, "web")
 		if env := get(o, &appsv1.Deployment{}, "web").Spec.Template.Spec.Containers[0].EnvFrom; len(env) > 0 {
-			t.Errorf("the environment is from %v", env)
+			t.Errorf("the environment is from %v, want nothing", env)
 		}
 	})
 }
@@ -137,7 +140,7 @@ func TestSettings(t *testing.T) {
 		o.absent(&appsv1.Deployment{}, "web")
 		o.absent(&batchv1.CronJob{}, "web-mail")
 		if o.hosts.HostOf(o.namespace+"/web") != "" {
-			t.Error("the host is registered")
+			t.Error("the host is registered, want it not to be")
 		}
 
 		// The ConfigMap wakes the shop.
@@ -185,17 +188,17 @@ func TestChangesOfTheSpec(t *testing.T) {
 		o.expect("web", ready())
 		if cronJob := get(o, &batchv1.CronJob{}, "web-mail"); cronJob.Spec.Schedule != "0 * * * *" ||
 			len(cronJob.Spec.JobTemplate.Spec.Template.Spec.Containers[0].Args) > 0 {
-			t.Errorf("the worker is %v", cronJob.Spec)
+			t.Errorf("the worker is %v, want it to run every hour without arguments", cronJob.Spec)
 		}
 		get(o, &batchv1.CronJob{}, "web-prices")
 		o.gone(&batchv1.CronJob{}, "web-report")
 		o.event(shop, "Updated", `Deployment "web"`)
 		o.event(shop, "Deleted", `CronJob "web-report"`)
 		if rule := get(o, &networkingv1.Ingress{}, "web").Spec.Rules[0]; rule.Host != "other.example.com" {
-			t.Errorf("the rule of the Ingress is %v", rule)
+			t.Errorf("the rule of the Ingress is %v, want other.example.com", rule)
 		}
 		if host := o.hosts.HostOf(o.namespace + "/web"); host != "other.example.com" {
-			t.Errorf("the host %q is registered", host)
+			t.Errorf("the host %q is registered, want other.example.com", host)
 		}
 
 		change(o, shop, func(shop *v1.Shop) { shop.Spec.Host, shop.Spec.Workers = "", nil })
@@ -204,7 +207,7 @@ func TestChangesOfTheSpec(t *testing.T) {
 		o.gone(&batchv1.CronJob{}, "web-prices")
 		o.expect("web", ready())
 		if host := o.hosts.HostOf(o.namespace + "/web"); host != "" {
-			t.Errorf("the host %q is registered still", host)
+			t.Errorf("the host %q is registered still, want none", host)
 		}
 	})
 }
@@ -268,10 +271,11 @@ func TestAdditionsOfOthersStay(t *testing.T) {
 		o.expect("web", ready())
 		deployment := get(o, &appsv1.Deployment{}, "web")
 		if deployment.Labels["team"] != "a" || len(deployment.Spec.Template.Spec.Containers) != 2 {
-			t.Errorf("the Deployment is %v with labels %v", deployment.Spec, deployment.Labels)
+			t.Errorf("the Deployment is %v with the labels %v, want 2 containers and the team a", deployment.Spec,
+				deployment.Labels)
 		}
 		if cronJob := get(o, &batchv1.CronJob{}, "web-mail"); !*cronJob.Spec.Suspend {
-			t.Error("the worker is not suspended any more")
+			t.Error("the worker is not suspended any more, want it to be")
 		}
 	})
 }
@@ -289,7 +293,7 @@ func TestNothingIsWrittenWhileNothingChanges(t *testing.T) {
 		})
 		o.waitUntilIdle()
 		if o.requests.Writes() > 0 {
-			t.Errorf("the operator has written\n%s", o.requests)
+			t.Errorf("there are writes of the operator, want none:\n%s", o.requests)
 		}
 
 		// One that starts finds all as it should be. The first start after an object was created does not count: an
@@ -300,10 +304,10 @@ func TestNothingIsWrittenWhileNothingChanges(t *testing.T) {
 			o.waitUntilIdle()
 		}
 		if o.requests.Writes() > 0 {
-			t.Errorf("the operator has written after its start\n%s", o.requests)
+			t.Errorf("there are writes of the operator after its start, want none:\n%s", o.requests)
 		}
 		if events := o.events(shop); slices.ContainsFunc(events, func(e string) bool { return strings.HasPrefix(e, "Updated") }) {
-			t.Errorf("the user hears of updates though nothing has changed: %q", events)
+			t.Errorf("the events are %q, want none of updates since nothing has changed", events)
 		}
 	})
 }

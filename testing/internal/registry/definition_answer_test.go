@@ -85,12 +85,12 @@ func compareRecorded(t *testing.T, table string, got answers) {
 	}
 	for row := range want {
 		if _, ok := got[row]; !ok {
-			t.Errorf("row %q is recorded, and not in the table", row)
+			t.Errorf("row %q is recorded and not in the table, want both", row)
 		}
 	}
 	for row, calls := range decoded(t, got) {
 		if diff := gocmp.Diff(want[row], calls); diff != "" {
-			t.Errorf("row %q (-recorded +got):\n%s", row, diff)
+			t.Errorf("row %q differs, want what is recorded (-recorded +got):\n%s", row, diff)
 		}
 	}
 }

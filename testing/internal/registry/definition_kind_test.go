@@ -22,7 +22,7 @@ func definitionStrategy(t testing.TB) registry.Strategy {
 	kind := apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition")
 	definitions, ok := registry.BuiltIn(kind)
 	if !ok || definitions.Resource != "customresourcedefinitions" || definitions.Scope != registry.Cluster {
-		t.Fatalf("got %v, %v", definitions, ok)
+		t.Fatalf("the definitions are %v, found: %v, want customresourcedefinitions of the cluster", definitions, ok)
 	}
 	return definitions.Versions[0].Strategy
 }
@@ -121,7 +121,7 @@ func TestDefinitionUpdates(t *testing.T) {
 			got[row] = []answer{definitionAcceptance(t, next)}
 		}
 		if diff := gocmp.Diff(before, live); diff != "" {
-			t.Fatalf("row %q: the old definition has changed (-before +after):\n%s", row, diff)
+			t.Fatalf("row %q: the old definition has changed, want it as it was (-before +after):\n%s", row, diff)
 		}
 	}
 	compareRecorded(t, "updates", got)

@@ -54,7 +54,7 @@ func TestFieldsOfCustomResourcesOnServer(t *testing.T) {
 		}
 		managed := obj.GetManagedFields()
 		if len(managed) != 1 || managed[0].Operation != metav1.ManagedFieldsOperationUpdate {
-			t.Fatalf("managed fields of %s: %v", row, managed)
+			t.Fatalf("the managed fields of %s are %v, want 1 entry of an update", row, managed)
 		}
 		got[row] = []answer{{Object: decodeFields(t, managed[0].FieldsV1.GetRawBytes())}}
 	}

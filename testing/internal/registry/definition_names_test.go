@@ -64,11 +64,12 @@ func TestAcceptNames(t *testing.T) {
 			}
 			isAccepted := test.want == accepted
 			if registry.Established(definition) != isAccepted || registry.NamesRefused(definition) == isAccepted {
-				t.Errorf("%s in %s: what is reported is not what the conditions say", test.names, test.group)
+				t.Errorf("%s in %s: what is reported is not what the conditions say, want it accepted: %t", test.names,
+					test.group, isAccepted)
 			}
 			registry.AcceptNames(definition, nil, metav1.Unix(2, 0))
 			if !registry.Established(definition) || registry.NamesRefused(definition) {
-				t.Errorf("%s in %s: free names are refused", test.names, test.group)
+				t.Errorf("%s in %s: free names are refused, want them accepted", test.names, test.group)
 			}
 		}
 	}
@@ -112,15 +113,15 @@ func TestCheckFields(t *testing.T) {
 		sent := runtime.DeepCopyJSON(test.content)
 		err := test.strategy.CheckFields(test.content)
 		if diff := gocmp.Diff(sent, test.content); diff != "" {
-			t.Errorf("it has changed:\n%s", diff)
+			t.Errorf("the content has changed, want it as it was (-want +got):\n%s", diff)
 		}
 		if (err != nil) != (len(test.unknown) > 0) {
-			t.Errorf("%v: got the error %v", test.content, err)
+			t.Errorf("%v: the error is %v, want one for the unknown fields %q", test.content, err, test.unknown)
 			continue
 		}
 		for _, field := range test.unknown {
 			if !strings.Contains(err.Error(), "unknown field "+field) {
-				t.Errorf("the error %v does not name %s", err, field)
+				t.Errorf("the error is %v, want it to name %s", err, field)
 			}
 		}
 	}

@@ -118,10 +118,11 @@ func onServer(
 	case "status":
 		err = c.Status().Update(t.Context(), next)
 	default:
-		t.Fatalf("unknown verb %q", call.verb)
+		t.Fatalf("the verb is %q, want create, update or status", call.verb)
 	}
 	if refused := err != nil; refused != call.refused {
-		t.Errorf("row %q, call %d: the table says refused=%v, the server answers: %v", row, i, call.refused, err)
+		t.Errorf("row %q, call %d: the server answers %v, want it refused, as the table says: %v", row, i, err,
+			call.refused)
 	}
 	if err == nil {
 		obj.Object = next.DeepCopy().Object
@@ -160,7 +161,7 @@ func (m *inMemory) answer(t *testing.T, call call) answer {
 	m.PrepareForUpdate(obj, m.stored, subresource)
 	errs := m.ValidateUpdate(obj, m.stored, subresource)
 	if diff := gocmp.Diff(before, m.stored); diff != "" {
-		t.Errorf("the old object has changed (-before +after):\n%s", diff)
+		t.Errorf("the old object has changed, want it as it was (-before +after):\n%s", diff)
 	}
 	if len(errs) > 0 {
 		return refusal(errs)

@@ -26,7 +26,8 @@ func TestFromDefinitionServedVersions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if defined.Resource != "widgets" || defined.Kind.Kind != "Widget" || defined.Scope != registry.Namespaced {
-		t.Errorf("got %v %q with scope %v", defined.Kind, defined.Resource, defined.Scope)
+		t.Errorf("the kind is %v with the resource %q and the scope %v, want the namespaced widgets", defined.Kind,
+			defined.Resource, defined.Scope)
 	}
 	got := map[string]bool{}
 	var order []string
@@ -50,14 +51,14 @@ func TestFromDefinitionCompilesOnce(t *testing.T) {
 	again := definition.DeepCopy()
 	again.Labels = map[string]string{"a": "b"}
 	if strategyOf(t, again) != strategy {
-		t.Error("the same spec was compiled twice")
+		t.Error("the same spec was compiled twice, want once")
 	}
 	addProperty(root(again), "more", `{type: string}`)
 	if strategyOf(t, again) == strategy {
-		t.Error("a changed spec was not compiled")
+		t.Error("a changed spec was not compiled, want it to be")
 	}
 	if strategyOf(t, definition) != strategy {
-		t.Error("the first spec was compiled twice")
+		t.Error("the first spec was compiled twice, want once")
 	}
 }
 
@@ -68,7 +69,7 @@ func TestFromDefinitionWithoutServedVersion(t *testing.T) {
 	crd.Spec.Versions[0].Served = false
 	defined, err := registry.FromDefinition(crd)
 	if err != nil || len(defined.Versions) > 0 {
-		t.Errorf("got %v, %v", defined.Versions, err)
+		t.Errorf("the versions are %v (%v), want none", defined.Versions, err)
 	}
 }
 

@@ -72,7 +72,7 @@ func TestOrderOfErrors(t *testing.T) {
 		errs := s.Validate(obj)
 		byField := func(a, b *field.Error) int { return slices.Compare([]byte(a.Field), []byte(b.Field)) }
 		if len(errs) < len(data) || !slices.IsSortedFunc(errs, byField) {
-			t.Errorf("errors of %T: %v", obj, errs)
+			t.Errorf("the errors of %T are %v, want at least %d, sorted by field", obj, errs, len(data))
 		}
 	}
 }
@@ -102,6 +102,7 @@ func TestManyNodePorts(t *testing.T) {
 		got[port.NodePort]++
 	}
 	if got[0] != 2 || got[30100] != 1 || len(got) != available+1 {
-		t.Errorf("%d ports have none, %d have the given one, there are %d different ones", got[0], got[30100], len(got))
+		t.Errorf("%d ports have none, %d have the given one, there are %d different ones, want 2, 1 and %d", got[0],
+			got[30100], len(got), available+1)
 	}
 }

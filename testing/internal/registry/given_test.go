@@ -58,13 +58,13 @@ func TestGivenIncomplete(t *testing.T) {
 				t.Errorf("got the errors %v, want %v", got, test.errors)
 			}
 			if completed := obj.Spec.RevisionHistoryLimit != nil; completed != test.completed {
-				t.Errorf("completed: %t", completed)
+				t.Errorf("the object was completed: %t, want %t", completed, test.completed)
 			}
 			if obj.Generation != test.generation {
-				t.Errorf("got the generation %d", obj.Generation)
+				t.Errorf("the generation is %d, want %d", obj.Generation, test.generation)
 			}
 			if !equality.Semantic.DeepEqual(old, given) {
-				t.Error("the old object changed")
+				t.Error("the old object changed, want it as it was")
 			}
 		})
 	}
@@ -95,7 +95,7 @@ func TestAnyObject(t *testing.T) {
 				s.ValidateUpdate(obj, old, subresource)
 			}
 			if !equality.Semantic.DeepEqual(before, old) {
-				t.Errorf("%T: the old object changed", old)
+				t.Errorf("%T: the old object changed, want it as it was", old)
 			}
 		}
 	}
@@ -126,10 +126,11 @@ func TestGivenWithoutDefaults(t *testing.T) {
 			obj := merged(t, old, []byte(test.change))
 			s.PrepareForUpdate(obj, old, "")
 			if errs := s.ValidateUpdate(obj, old, ""); len(errs) > 0 {
-				t.Error(errs.ToAggregate())
+				t.Errorf("the errors are %v, want none", errs.ToAggregate())
 			}
 			if len(obj.GetLabels())+len(obj.GetAnnotations()) > 0 {
-				t.Errorf("got the labels %v and the annotations %v", obj.GetLabels(), obj.GetAnnotations())
+				t.Errorf("the labels are %v and the annotations %v, want neither", obj.GetLabels(),
+					obj.GetAnnotations())
 			}
 		})
 	}

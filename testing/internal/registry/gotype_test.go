@@ -83,26 +83,26 @@ func TestFromGoType(t *testing.T) {
 	t.Parallel()
 	kind, ok := registry.FromGoType(appKind, appScheme())
 	if !ok {
-		t.Fatal("the kind is not found")
+		t.Fatal("the kind is not found, want it to be")
 	}
 	if kind.Kind != appKind.GroupKind() || kind.Resource != "apps" || kind.Scope != registry.AnyScope {
-		t.Errorf("got %+v", kind)
+		t.Errorf("the kind is %+v, want %s with the resource apps and any scope", kind, appKind.GroupKind())
 	}
 	var versions []string
 	for _, v := range kind.Versions {
 		versions = append(versions, v.Name)
 	}
 	if len(versions) != 2 || versions[0] != "v1" || versions[1] != "v1beta1" {
-		t.Errorf("got the versions %v", versions)
+		t.Errorf("the versions are %v, want [v1 v1beta1]", versions)
 	}
 	if _, ok := kind.Versions[0].New().(*App); !ok {
-		t.Errorf("New returns a %T", kind.Versions[0].New())
+		t.Errorf("New returns a %T, want an *App", kind.Versions[0].New())
 	}
 	if _, ok := registry.FromGoType(appKind.GroupVersion().WithKind("Other"), appScheme()); ok {
-		t.Error("a kind that the scheme lacks is found")
+		t.Error("a kind that the scheme lacks is found, want it not to be")
 	}
 	if _, ok := registry.FromGoType(appKind.GroupVersion().WithKind("PodExecOptions"), appScheme()); ok {
-		t.Error("a kind without metadata is found")
+		t.Error("a kind without metadata is found, want it not to be")
 	}
 }
 
@@ -114,10 +114,11 @@ func TestFromResource(t *testing.T) {
 		})
 		if kind.Kind != appKind.GroupKind() || kind.Resource != "applications" ||
 			(kind.Scope == registry.Namespaced) != namespaced || (kind.Scope == registry.Cluster) == namespaced {
-			t.Errorf("got %+v", kind)
+			t.Errorf("the kind is %+v, want %s with the resource applications, namespaced: %t", kind,
+				appKind.GroupKind(), namespaced)
 		}
 		if got := kind.Versions[0].New().GetObjectKind().GroupVersionKind(); got != appKind {
-			t.Errorf("New returns a %s", got)
+			t.Errorf("New returns a %s, want a %s", got, appKind)
 		}
 	}
 }
@@ -174,7 +175,7 @@ func TestUnknownContents(t *testing.T) {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}
 			if a.ResourceVersion != "7" {
-				t.Errorf("the resource version became %q", a.ResourceVersion)
+				t.Errorf("the resource version became %q, want 7", a.ResourceVersion)
 			}
 		}
 		t.Run(test.name, func(t *testing.T) {

@@ -32,7 +32,8 @@ func traitsOnStrategy(t *testing.T, obj client.Object) registrytest.Traits {
 	s.PrepareForCreate(obj)
 	got.Generation = obj.GetGeneration() == 1
 	if got.Generation == found.WithoutGeneration {
-		t.Errorf("%s: the type and its strategy do not agree on the generation", registrytest.Name(obj))
+		t.Errorf("%s: the object has a generation: %t, want the opposite of WithoutGeneration, %t",
+			registrytest.Name(obj), got.Generation, found.WithoutGeneration)
 	}
 	obj.SetResourceVersion("1")
 	status := obj.DeepCopyObject().(client.Object)
@@ -41,7 +42,7 @@ func traitsOnStrategy(t *testing.T, obj client.Object) registrytest.Traits {
 		field.Set(changed)
 		s.PrepareForUpdate(changed, obj, "")
 		if !field.Is(changed) {
-			t.Errorf("%s: the %s are not updated", registrytest.Name(obj), field.Name)
+			t.Errorf("%s: the %s are not updated, want them to be", registrytest.Name(obj), field.Name)
 		}
 		if changed.GetGeneration() != obj.GetGeneration() {
 			got.Raised = append(got.Raised, field.Name)
@@ -81,14 +82,14 @@ func TestKindsOnServer(t *testing.T) {
 	for kind, traits := range served {
 		found, ok := registry.BuiltIn(kind)
 		if !ok {
-			t.Errorf("%s is not built in", kind)
+			t.Errorf("%s is not built in, want it to be", kind)
 			continue
 		}
 		if found.Resource != traits.Resource || (found.Scope == registry.Namespaced) != traits.Namespaced {
 			t.Errorf("%s: got %s with the scope %d, want %+v", kind, found.Resource, found.Scope, traits)
 		}
 		if traits.UnconditionalUpdate && !sampled[kind] {
-			t.Errorf("%s has no sample", kind)
+			t.Errorf("%s has no sample, want one", kind)
 		}
 	}
 }

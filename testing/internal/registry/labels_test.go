@@ -59,7 +59,7 @@ func TestLabelsAndNames(t *testing.T) {
 			want = metav1validation.ValidateLabels(labels, field.NewPath("spec", "template", "labels"))
 			compareErrors(t, within(errs, "spec.template.labels"), want, labels)
 			if mismatch := len(within(errs, "spec.template.metadata.labels")) > 0; mismatch {
-				t.Errorf("the labels %q do not select themselves", labels)
+				t.Errorf("the labels %q do not select themselves, want them to", labels)
 			}
 		}
 		if name == "" {

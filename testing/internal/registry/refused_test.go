@@ -21,7 +21,7 @@ func TestRefused(t *testing.T) {
 			t.Parallel()
 			want, ok := wants[request.Title()]
 			if !ok {
-				t.Fatal("no outcome is recorded; run the tests with -update")
+				t.Fatal("no outcome is recorded, want one; run the tests with -update")
 			}
 			if want.Object != "" {
 				want.Object = withoutAdmission(t, want.Object)
@@ -48,7 +48,7 @@ func onStrategy(t *testing.T, request registrytest.Request) registrytest.Outcome
 		obj = merged(t, obj, fmt.Appendf(nil, `{"status":%s}`, request.Status))
 		s.PrepareForUpdate(obj, old, "status")
 		if errs := s.ValidateUpdate(obj, old, "status"); len(errs) > 0 {
-			t.Fatal(errs.ToAggregate())
+			t.Fatalf("the errors are %v, want none", errs.ToAggregate())
 		}
 	}
 	old := obj

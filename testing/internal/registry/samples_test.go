@@ -38,14 +38,14 @@ func builtIn(t testing.TB, obj client.Object) (registry.Type, registry.Strategy)
 	kind := obj.GetObjectKind().GroupVersionKind()
 	found, ok := registry.BuiltIn(kind)
 	if !ok {
-		t.Fatalf("%s is not built in", kind)
+		t.Fatalf("%s is not built in, want it to be", kind)
 	}
 	for _, v := range found.Versions {
 		if v.Name == kind.Version {
 			return found, v.Strategy
 		}
 	}
-	t.Fatalf("%s is not served", kind)
+	t.Fatalf("%s is not served, want it to be", kind)
 	return registry.Type{}, nil
 }
 
@@ -84,7 +84,7 @@ func TestCompleted(t *testing.T) {
 			obj.SetUID(sampleUID)
 			s.PrepareForCreate(obj)
 			if errs := s.Validate(obj); len(errs) > 0 {
-				t.Errorf("refused: %v", errs.ToAggregate())
+				t.Errorf("the object is refused with %v, want it accepted", errs.ToAggregate())
 			}
 			got := withoutAdmission(t, registrytest.Masked(t, obj, registrytest.Namespace))
 			if want := withoutAdmission(t, wants[name]); got != want {
@@ -118,7 +118,7 @@ func TestManagedOnServer(t *testing.T) {
 func compare[T any](t *testing.T, recorded, got map[string]T) {
 	t.Helper()
 	if diff := cmp.Diff(recorded, got); diff != "" {
-		t.Errorf("the recorded answers are not current, run again with -update (-recorded, +real):\n%s", diff)
+		t.Errorf("the answers differ, want those recorded, run again with -update (-recorded +real):\n%s", diff)
 	}
 }
 

@@ -22,7 +22,7 @@ func logged(t *testing.T) (replay.Program, *[]string) {
 	})
 	program.Begin = func(ctx context.Context) (func(), error) {
 		if now := rtime.RetrieveNow(ctx); !now.Equal(begin) {
-			t.Errorf("it begins at %s", now)
+			t.Errorf("the run begins at %s, want %s", now, begin)
 		}
 		note("begin")
 		return func() { note("end") }, nil
@@ -42,7 +42,7 @@ func TestARunHasABeginAndAnEnd(t *testing.T) {
 	run(t, program, fault.Fault{Kind: fault.DiesAfter, Path: "create ConfigMap ns/one"})
 	want := []string{"reset", "begin", "start", "end", "reset", "begin", "start", "start", "end"}
 	if !slices.Equal(*log, want) {
-		t.Errorf("got %v", *log)
+		t.Errorf("the log is %v, want %v", *log, want)
 	}
 }
 
@@ -52,9 +52,9 @@ func TestARunThatDoesNotBeginHasNoEnd(t *testing.T) {
 	refused := errors.New("refused")
 	program.Begin = func(context.Context) (func(), error) { return nil, refused }
 	if _, err := replay.Explore(t.Context(), program, replay.Options{}); !errors.Is(err, refused) {
-		t.Errorf("got %v", err)
+		t.Errorf("the error is %v, want %v", err, refused)
 	}
 	if want := []string{"reset"}; !slices.Equal(*log, want) {
-		t.Errorf("got %v", *log)
+		t.Errorf("the log is %v, want %v", *log, want)
 	}
 }

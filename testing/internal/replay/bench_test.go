@@ -45,7 +45,7 @@ func benchmark(b *testing.B, program replay.Program) {
 	for b.Loop() {
 		report := explore(b, program, replay.Options{})
 		if len(report.Findings) > 0 {
-			b.Fatal(told(report.Findings[0]))
+			b.Fatalf("there are findings, want none:\n%s", told(report.Findings[0]))
 		}
 		replays = report.Replays
 	}

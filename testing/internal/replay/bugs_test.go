@@ -43,10 +43,10 @@ func TestEachBugIsFoundAndItsRemedyIsNot(t *testing.T) {
 			}
 			again, err := replay.Run(t.Context(), program(b.wrong), found.Faults, replay.Options{})
 			if err != nil || again == nil || told(*again) != told(found) {
-				t.Errorf("alone it is %v, %v", again, err)
+				t.Errorf("alone the finding is %v (%v), want\n%s", again, err, told(found))
 			}
 			for _, f := range explore(t, program(b.right), replay.Options{Pairs: true}).Findings {
-				t.Errorf("nothing is wrong here, but got\n%s", told(f))
+				t.Errorf("there is a finding, want none since nothing is wrong:\n%s", told(f))
 			}
 		})
 	}
@@ -87,7 +87,7 @@ func TestAnEndlessRequestIsToldInShort(t *testing.T) {
 			struck := fault.Fault{Kind: fault.LosesAnswer, Path: "create ConfigMap ns/one"}
 			found, err := replay.Run(t.Context(), program, []fault.Fault{struck}, replay.Options{})
 			if err != nil || found == nil || found.Story != tc.story {
-				t.Errorf("got %v, %v", found, err)
+				t.Errorf("the finding is %v (%v), want the story\n%s", found, err, tc.story)
 			}
 		})
 	}

@@ -365,7 +365,7 @@ func TestEndsAreComparedByWhatMatters(t *testing.T) {
 				ignored[object+": "+path] = true
 				return true
 			}); got != nil || len(ignored) != len(tc.want) {
-				t.Errorf("got %q, and ignored %v", got, ignored)
+				t.Errorf("the differences are %q and the ignored ones %v, want none and %d", got, ignored, len(tc.want))
 			}
 		})
 	}
@@ -442,7 +442,7 @@ func TestWhatIsOutsideOfTheClustersIsCompared(t *testing.T) {
 		}
 		ignore := func(object, path string) bool { return object == name && path == "order" }
 		if report := explore(t, program, replay.Options{Ignore: ignore}); len(report.Findings) > 0 {
-			t.Errorf("got %s", told(report.Findings[0]))
+			t.Errorf("there are findings, want none:\n%s", told(report.Findings[0]))
 		}
 	}
 }
@@ -458,7 +458,7 @@ func TestAnExternalThatChangesKeepsARunGoing(t *testing.T) {
 	}, service.external())
 	report := explore(t, program, replay.Options{})
 	if len(report.Findings) > 0 || service.calls["steps"] != 3 {
-		t.Errorf("got %v, with %v", report.Findings, service.calls)
+		t.Errorf("the findings are %v and the calls %v, want none and 3 of steps", report.Findings, service.calls)
 	}
 }
 
@@ -488,6 +488,6 @@ func TestObjectsWithoutAGoTypeAreCompared(t *testing.T) {
 	// What the code sees after the step was compared before.
 	program.Steps = []replay.Step{{Name: "wait", Do: func(context.Context, *replay.World) error { return nil }}}
 	if report := explore(t, program, replay.Options{}); len(report.Findings) > 0 {
-		t.Error(told(report.Findings[0]))
+		t.Errorf("there are findings, want none:\n%s", told(report.Findings[0]))
 	}
 }

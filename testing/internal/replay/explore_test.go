@@ -35,7 +35,7 @@ func faultsOf(t *testing.T, program replay.Program) []string {
 		return true
 	}})
 	if report.Replays != 0 {
-		t.Errorf("all were skipped, but there were %d replays", report.Replays)
+		t.Errorf("there were %d replays, want none since all were skipped", report.Replays)
 	}
 	return all
 }
@@ -155,7 +155,7 @@ func TestFaultsThatDoNotBothHappenAreNoReplay(t *testing.T) {
 	both := explore(t, program, replay.Options{Pairs: true})
 	// Of the fifteen pairs four are at one call, and after two first faults nothing is stale at the second read.
 	if alone.Replays != 6 || both.Replays != 6+15-4-2 {
-		t.Errorf("got %d and %d replays", alone.Replays, both.Replays)
+		t.Errorf("there are %d and %d replays, want 6 and %d", alone.Replays, both.Replays, 6+15-4-2)
 	}
 }
 
@@ -211,7 +211,7 @@ func TestAProgramThatIsNotTheSameTwiceIsNotReplayed(t *testing.T) {
 			program := programOf(given(t, widget()), tc.code)
 			report, err := replay.Explore(t.Context(), program, replay.Options{})
 			if err != nil || report.NotReplayed != tc.reason || report.Replays != 0 || len(report.Findings) > 0 {
-				t.Errorf("got %+v, %v", report, err)
+				t.Errorf("the report is %+v (%v), want nothing replayed since %s", report, err, tc.reason)
 			}
 		})
 	}
@@ -224,10 +224,10 @@ func TestCodeThatDoesNotStartEndsTheExploration(t *testing.T) {
 	program.Start = func(context.Context, *replay.World) (replay.Instance, error) { return nil, refused }
 	_, err := replay.Explore(t.Context(), program, replay.Options{})
 	if !errors.Is(err, refused) || err.Error() != "start the code: no" {
-		t.Errorf("got %v", err)
+		t.Errorf("the error is %v, want start the code: no", err)
 	}
 	if _, err := replay.Run(t.Context(), program, nil, replay.Options{}); !errors.Is(err, refused) {
-		t.Errorf("got %v", err)
+		t.Errorf("the error is %v, want %v", err, refused)
 	}
 }
 
@@ -264,7 +264,8 @@ func TestADoneContextEndsTheExploration(t *testing.T) {
 	}
 	report, err := replay.Explore(ctx, program, replay.Options{})
 	if !errors.Is(err, context.Canceled) || report.Replays < 1 || starts != 5 {
-		t.Errorf("got %+v, %v after %d starts", report, err, starts)
+		t.Errorf("the report is %+v (%v) after %d starts, want a replay or more and %v after 5", report, err, starts,
+			context.Canceled)
 	}
 }
 
@@ -307,7 +308,7 @@ func TestTwoFaultsFindWhatOneDoesNot(t *testing.T) {
 	})
 	alone := explore(t, program, replay.Options{})
 	if len(alone.Findings) > 0 {
-		t.Errorf("one fault finds\n%s", told(alone.Findings[0]))
+		t.Errorf("one fault finds something, want nothing:\n%s", told(alone.Findings[0]))
 	}
 	both := explore(t, program, replay.Options{Pairs: true})
 	want := `[Fails("get ConfigMap ns/one") Fails("create ConfigMap ns/one")]
@@ -340,7 +341,7 @@ func TestShrinkKeepsWhatAFindingNeeds(t *testing.T) {
 	finding := shortest(t, explore(t, program, replay.Options{}))
 	left, smaller := replay.Shrink(t.Context(), objs, build, finding, replay.Options{})
 	if len(left) != 2 || left[0] != objs[0] || left[1] != objs[4] {
-		t.Errorf("got %v", left)
+		t.Errorf("the objects left are %v, want %v", left, []client.Object{objs[0], objs[4]})
 	}
 	if told(smaller) != told(finding) {
 		t.Errorf("got\n%s\nwant\n%s", told(smaller), told(finding))
@@ -369,7 +370,7 @@ func TestShrinkStaysWithTheFinding(t *testing.T) {
 	finding := shortest(t, explore(t, program, replay.Options{}))
 	left, smaller := replay.Shrink(t.Context(), objs, build, finding, replay.Options{})
 	if len(left) != 2 || left[1] != objs[1] || told(smaller) != told(finding) {
-		t.Errorf("got %v with\n%s", left, told(smaller))
+		t.Errorf("the objects left are %v, want 2, with the same finding, not\n%s", left, told(smaller))
 	}
 }
 
@@ -389,7 +390,7 @@ func TestShrinkLeavesOutWhatIsNeededByWhatIsLeftOut(t *testing.T) {
 	finding := shortest(t, explore(t, program, replay.Options{}))
 	left, _ := replay.Shrink(t.Context(), objs, build, finding, replay.Options{})
 	if want := []client.Object{objs[1], objs[3]}; !slices.Equal(left, want) {
-		t.Errorf("got %v", left)
+		t.Errorf("the objects left are %v, want %v", left, want)
 	}
 }
 
@@ -407,7 +408,7 @@ func TestADelayPassesAtOnce(t *testing.T) {
 	}
 	report := explore(t, program, replay.Options{})
 	if report.Replays < 3 || len(report.Findings) > 0 {
-		t.Errorf("got %+v", report)
+		t.Errorf("the report is %+v, want at least 3 replays and no finding", report)
 	}
 }
 
@@ -426,7 +427,8 @@ func TestACacheThatHasShownAChangeIsNotStale(t *testing.T) {
 		stale := fault.Fault{Kind: fault.Stale, Path: "get ConfigMap ns/one", Nth: occurrence}
 		finding, err := replay.Run(t.Context(), program, []fault.Fault{stale}, replay.Options{})
 		if finding != nil || (err == nil) != happens || err != nil && !strings.Contains(err.Error(), "did not happen") {
-			t.Errorf("%s: got %v, %v", stale, finding, err)
+			t.Errorf("%s: the finding is %v and the error %v, want none, and that it happens: %t", stale, finding, err,
+				happens)
 		}
 	}
 }
@@ -450,6 +452,6 @@ func TestNoFaultHappensInTheRequestAfterRest(t *testing.T) {
 	}
 	finding, err := replay.Run(t.Context(), program, faults, replay.Options{})
 	if finding != nil || err == nil || !strings.HasPrefix(err.Error(), faults[1].String()+" did not happen") {
-		t.Errorf("got %v, %v", finding, err)
+		t.Errorf("the finding is %v and the error %v, want none, and that %s did not happen", finding, err, faults[1])
 	}
 }

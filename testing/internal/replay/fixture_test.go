@@ -155,7 +155,7 @@ func explore(t testing.TB, program replay.Program, options replay.Options) repla
 		t.Fatal(err)
 	}
 	if report.NotReplayed != "" {
-		t.Fatal(report.NotReplayed)
+		t.Fatalf("the program is not replayed, want it to be: %s", report.NotReplayed)
 	}
 	return report
 }
@@ -164,7 +164,7 @@ func explore(t testing.TB, program replay.Program, options replay.Options) repla
 func shortest(t testing.TB, report replay.Report) replay.Finding {
 	t.Helper()
 	if len(report.Findings) == 0 {
-		t.Fatalf("nothing was found in %d replays", report.Replays)
+		t.Fatalf("nothing was found in %d replays, want a finding", report.Replays)
 	}
 	best := report.Findings[0]
 	for _, f := range report.Findings[1:] {

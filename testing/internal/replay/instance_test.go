@@ -57,7 +57,7 @@ func TestAStartThatPanicsAfterADeathIsADeath(t *testing.T) {
 	starts = counted(&program)
 	run(t, program, fault.Fault{Kind: fault.DiesAfter, Path: "create ConfigMap ns/one"})
 	if *starts != 4 {
-		t.Errorf("got %d starts", *starts)
+		t.Errorf("there are %d starts, want 4", *starts)
 	}
 }
 
@@ -109,7 +109,7 @@ func TestCodeThatDoesNotReturnIsTold(t *testing.T) {
 		_, err := replay.Explore(ctx, program, replay.Options{})
 		want := `after DiesAfter("create ConfigMap ns/one"): the code does not return: context deadline exceeded`
 		if err == nil || err.Error() != want {
-			t.Errorf("got %v", err)
+			t.Errorf("the error is %v, want %s", err, want)
 		}
 	})
 }
@@ -126,7 +126,8 @@ func TestCodeThatReturnsWhenTheContextIsDone(t *testing.T) {
 		defer cancel()
 		_, err := replay.Explore(ctx, program, replay.Options{})
 		if !errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "return") {
-			t.Errorf("got %v", err)
+			t.Errorf("the error is %v, want %v, and nothing of the code that does not return", err,
+				context.DeadlineExceeded)
 		}
 	})
 }
@@ -138,7 +139,7 @@ func TestWhatIsOutsideIsLookedAtOnceTheDeadAreQuiet(t *testing.T) {
 		busy := false
 		look := func() {
 			if busy {
-				t.Error("a call goes on")
+				t.Error("a call goes on, want none")
 			}
 		}
 		var starts *int

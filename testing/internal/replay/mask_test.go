@@ -133,9 +133,9 @@ func TestWhatIsWrittenWithoutAChangeIsNotForeign(t *testing.T) {
 	struck := fault.Fault{Kind: fault.Conflicts, Path: "update ConfigMap ns/one"}
 	overwritten := replay.Options{Ignore: func(_, path string) bool { return path == "overwritten" }}
 	if f, err := replay.Run(t.Context(), program, []fault.Fault{struck}, overwritten); err != nil || f != nil {
-		t.Errorf("got %v, %v", f, err)
+		t.Errorf("the finding is %v (%v), want none", f, err)
 	}
 	if f, err := replay.Run(t.Context(), program, []fault.Fault{struck}, replay.Options{}); err != nil || f == nil {
-		t.Errorf("what somebody else wrote is lost, got %v, %v", f, err)
+		t.Errorf("the finding is %v (%v), want one since what somebody else wrote is lost", f, err)
 	}
 }

@@ -51,12 +51,12 @@ func TestWhatFollowsARequest(t *testing.T) {
 			var delay time.Duration
 			for i, o := range tc.outcomes {
 				if rest {
-					t.Fatalf("it is at rest after %d requests", i)
+					t.Fatalf("the code is at rest after %d requests, want it to go on", i)
 				}
 				rest, delay = r.After(o)
 			}
 			if rest != tc.rest || delay != tc.delay {
-				t.Errorf("got %t, %s", rest, delay)
+				t.Errorf("the code is at rest: %t, after %s, want %t, after %s", rest, delay, tc.rest, tc.delay)
 			}
 		})
 	}

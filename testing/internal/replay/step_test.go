@@ -46,7 +46,7 @@ func TestTheCodeRunsToRestAfterEachStep(t *testing.T) {
 	t.Parallel()
 	program := programOf(given(t, widget()), dropsItsChild)
 	if report := explore(t, program, replay.Options{}); len(report.Findings) > 0 {
-		t.Errorf("without a step: %s", told(report.Findings[0]))
+		t.Errorf("there is a finding without a step, want none:\n%s", told(report.Findings[0]))
 	}
 	program.Steps = []replay.Step{paint("blue"), paint("red")}
 	want := `[DiesAfter("create ConfigMap ns/one")]
@@ -69,7 +69,7 @@ func TestTheEndOfEachStepIsCompared(t *testing.T) {
 	program.Steps = []replay.Step{red, tidy}
 	found := shortest(t, explore(t, program, replay.Options{}))
 	if strings.Contains(found.Story, tidy.Name) || found.Differences[0] != "left over: ConfigMap ns/one" {
-		t.Errorf("got %s", told(found))
+		t.Errorf("the finding is %s\nwant no step %s, and ConfigMap ns/one left over", told(found), tidy.Name)
 	}
 }
 
@@ -92,7 +92,7 @@ func TestAStepIsNotTheCode(t *testing.T) {
 			program.Steps = []replay.Step{{Name: "break", Do: tc.do}}
 			if _, err := replay.Explore(t.Context(), program, replay.Options{}); !errors.Is(err, tc.want) ||
 				!strings.HasPrefix(err.Error(), "break: ") {
-				t.Errorf("got %v", err)
+				t.Errorf("the error is %v, want %v of the step break", err, tc.want)
 			}
 		})
 	}
@@ -109,7 +109,7 @@ func TestAStepIsNotTheCode(t *testing.T) {
 		options := replay.Options{Ignore: func(object, _ string) bool { return object == "ConfigMap ns/one" }}
 		found := shortest(t, explore(t, program, options))
 		if !strings.HasPrefix(found.Differences[0], "look: it is there") {
-			t.Errorf("got %s", told(found))
+			t.Errorf("the finding is %s\nwant that the step look finds it there", told(found))
 		}
 	})
 }
@@ -138,7 +138,7 @@ func TestTheInvariantHoldsAfterEachCall(t *testing.T) {
 	}
 	program := programOf(given(t, widget(), configMap("one")), replaces)
 	if report := explore(t, program, replay.Options{}); len(report.Findings) > 0 {
-		t.Errorf("without an invariant: %s", told(report.Findings[0]))
+		t.Errorf("there is a finding without an invariant, want none:\n%s", told(report.Findings[0]))
 	}
 	program.Invariant = deletesByUID
 	want := `[Fails("get ConfigMap ns/one")]
@@ -158,7 +158,7 @@ func TestAnInvariantThatIsBrokenAnywayIsToldOnce(t *testing.T) {
 	report, err := replay.Explore(t.Context(), program, replay.Options{})
 	want := "without a fault too: delete ConfigMap ns/one: without its UID"
 	if err != nil || report.NotReplayed != want || report.Replays > 0 {
-		t.Errorf("got %+v, %v", report, err)
+		t.Errorf("the report is %+v (%v), want nothing replayed since %s", report, err, want)
 	}
 }
 
@@ -184,6 +184,6 @@ func TestTheInvariantHoldsAfterGarbageCollection(t *testing.T) {
 	report, err := replay.Explore(t.Context(), program, replay.Options{})
 	want := `without a fault too: garbage collection: the dependent is gone, by ""`
 	if err != nil || report.NotReplayed != want {
-		t.Errorf("got %+v, %v", report, err)
+		t.Errorf("the report is %+v (%v), want nothing replayed since %s", report, err, want)
 	}
 }

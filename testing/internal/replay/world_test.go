@@ -33,7 +33,7 @@ func run(t *testing.T, program replay.Program, faults ...fault.Fault) {
 		t.Fatal(err)
 	}
 	if found != nil {
-		t.Error(told(*found))
+		t.Errorf("there is a finding, want none:\n%s", told(*found))
 	}
 }
 
@@ -51,7 +51,8 @@ func TestADeadInstanceDoesNothing(t *testing.T) {
 			}
 			left = append(left, p)
 			if !errors.Is(err, context.Canceled) || ctx.Err() == nil {
-				t.Errorf("got %v, with a context that says %v", err, ctx.Err())
+				t.Errorf("the error is %v with a context that says %v, want %v of both", err, ctx.Err(),
+					context.Canceled)
 			}
 			for _, err := range []error{
 				p.Create(context.Background(), configMap("two")), p.Delete(context.Background(), widget()),
@@ -61,21 +62,21 @@ func TestADeadInstanceDoesNothing(t *testing.T) {
 				p.world.Do(context.Background(), "POST /", func() error { panic("it is dead") }),
 			} {
 				if !errors.Is(err, context.Canceled) {
-					t.Errorf("a dead client answers %v", err)
+					t.Errorf("a dead client answers %v, want %v", err, context.Canceled)
 				}
 			}
 			if found, err := exists(context.Background(), p.user, "one"); found != made || err != nil {
-				t.Errorf("%s: it is there: %t, %v", kind, found, err)
+				t.Errorf("%s: the object is there: %t (%v), want %t", kind, found, err, made)
 			}
 			return nil
 		})
 		run(t, program, fault.Fault{Kind: kind, Path: "create ConfigMap ns/one"})
 		if len(left) != 1 {
-			t.Fatalf("%d instances died", len(left))
+			t.Fatalf("%d instances died, want 1", len(left))
 		}
 		// The other clients of the run are dead by now, too.
 		if err := left[0].Create(context.Background(), configMap("two")); !errors.Is(err, context.Canceled) {
-			t.Errorf("got %v", err)
+			t.Errorf("the error is %v, want %v", err, context.Canceled)
 		}
 	}
 }
@@ -100,17 +101,17 @@ func TestCallsFailAsThoseOfARealClient(t *testing.T) {
 				}
 				failures++
 				if !tc.is(err) {
-					t.Errorf("got %v", err)
+					t.Errorf("the error is %v, want that of the fault %s", err, kind)
 				}
 				if found, err := exists(ctx, p, "one"); found != tc.made || err != nil {
-					t.Errorf("it is there: %t, %v", found, err)
+					t.Errorf("the object is there: %t (%v), want %t", found, err, tc.made)
 				}
 				return err
 			})
 			found, err := replay.Run(t.Context(), program,
 				[]fault.Fault{{Kind: kind, Path: "create ConfigMap ns/one"}}, replay.Options{})
 			if err != nil || found != nil || failures != 1 {
-				t.Errorf("got %v, %v after %d failures", found, err, failures)
+				t.Errorf("the finding is %v (%v) after %d failures, want none after 1", found, err, failures)
 			}
 		})
 	}
@@ -129,14 +130,15 @@ func TestAConflictIsARealWrite(t *testing.T) {
 			conflicts++
 			now, err := p.widget(ctx)
 			if err != nil || len(now.Annotations) != 1 || now.ResourceVersion == w.ResourceVersion {
-				t.Errorf("got %v, %v", now, err)
+				t.Errorf("the widget is %v (%v), want one annotation and another version than %s", now, err,
+					w.ResourceVersion)
 			}
 		}
 		return err
 	})
 	run(t, program, fault.Fault{Kind: fault.Conflicts, Path: "update Widget/status ns/a"})
 	if conflicts != 1 {
-		t.Errorf("got %d conflicts", conflicts)
+		t.Errorf("there are %d conflicts, want 1", conflicts)
 	}
 }
 
@@ -232,7 +234,7 @@ func TestTimeIsThatOfTheBubble(t *testing.T) {
 		}
 		run(t, program)
 		if want := began.Add(time.Minute + time.Second); !created.Equal(want) {
-			t.Errorf("created at %s, not %s", created, want)
+			t.Errorf("the object was created at %s, want %s", created, want)
 		}
 	})
 }
@@ -252,7 +254,7 @@ func TestADelayEndsWhenSomethingChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(times) < 4 || !times[1].Equal(begin) || !times[2].Equal(begin.Add(time.Hour)) {
-		t.Errorf("got %v", times)
+		t.Errorf("the times are %v, want the second %v and the third an hour later", times, begin)
 	}
 }
 
@@ -283,14 +285,14 @@ func TestADoneContextMakesNoCall(t *testing.T) {
 		done, cancel := context.WithCancel(ctx)
 		cancel()
 		if err := p.world.Do(done, "POST /", func() error { panic("it is done") }); !errors.Is(err, context.Canceled) {
-			t.Errorf("got %v", err)
+			t.Errorf("the error is %v, want %v", err, context.Canceled)
 		}
 		if err := p.Create(done, configMap("one")); !errors.Is(err, context.Canceled) {
-			t.Errorf("got %v", err)
+			t.Errorf("the error is %v, want %v", err, context.Canceled)
 		}
 		found, err := exists(ctx, p, "one")
 		if found {
-			t.Error("it was created")
+			t.Error("the object was created, want it not to be")
 		}
 		return err
 	})
@@ -314,7 +316,7 @@ func TestCallsMayOutliveTheirRequest(t *testing.T) {
 		ignore := func(_, path string) bool { return path == "rest" }
 		found, err := replay.Run(t.Context(), program, []fault.Fault{struck}, replay.Options{Ignore: ignore})
 		if found != nil || err != nil {
-			t.Errorf("got %v, %v", found, err)
+			t.Errorf("the finding is %v (%v), want none", found, err)
 		}
 	}
 	left.Wait()
@@ -362,10 +364,11 @@ func TestWhenARunIsAtRest(t *testing.T) {
 				runs = 1
 			}
 			if requests != runs*tc.requests {
-				t.Errorf("got %d requests in %d runs, %s", requests, runs, report.NotReplayed)
+				t.Errorf("there are %d requests in %d runs, want %d of each: %s", requests, runs, tc.requests,
+					report.NotReplayed)
 			}
 			if (tc.requests == 20) != (report.NotReplayed != "") {
-				t.Errorf("got %q", report.NotReplayed)
+				t.Errorf("it is not replayed since %q, want a reason: %t", report.NotReplayed, tc.requests == 20)
 			}
 		})
 	}
@@ -391,11 +394,11 @@ func TestBranchesMayRunAtOnce(t *testing.T) {
 	})
 	report := explore(t, program, replay.Options{})
 	if report.Replays < 5*4 || len(report.Findings) > 0 {
-		t.Errorf("got %+v", report)
+		t.Errorf("the report is %+v, want at least %d replays and no finding", report, 5*4)
 	}
 	goleak.VerifyNone(t, before)
 	wrong.Range(func(err, _ any) bool {
-		t.Errorf("a call of a dead instance answers %v", err)
+		t.Errorf("a call of a dead instance answers %v, want %v", err, context.Canceled)
 		return true
 	})
 }

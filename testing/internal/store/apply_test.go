@@ -41,26 +41,26 @@ func TestApply(t *testing.T) {
 	first := config("a", "1", "b", "1")
 	must(t, c.Apply(ctx, first))
 	if first.UID == nil || *first.ResourceVersion != "1000" {
-		t.Errorf("answered %+v", first)
+		t.Errorf("the answer is %+v, want a UID and the version 1000", first)
 	}
 	must(t, c.Apply(ctx, config("a", "1", "b", "1")))
 	if s.Revision() != 1000 {
-		t.Error("the same was written again")
+		t.Errorf("the store is at revision %d, want 1000, since the same was applied again", s.Revision())
 	}
 	reason(t, c.Apply(ctx, config("a", "2"), other), metav1.StatusReasonConflict, `conflict with "one": .data.a`)
 	must(t, c.Apply(ctx, config("c", "2"), other))
 	must(t, c.Apply(ctx, config("a", "3"), other, client.ForceOwnership, client.DryRunAll))
 	if got := read(t, c, configMap("one")); got.Data["a"] != "1" || s.Revision() != 1001 {
-		t.Errorf("got %v", got.Data)
+		t.Errorf("the data are %v at revision %d, want 1 for a at 1001", got.Data, s.Revision())
 	}
 	must(t, c.Apply(ctx, config("a", "3", "c", "2"), other, client.ForceOwnership))
 	must(t, c.Apply(ctx, config("x", "1")))
 	got := read(t, c, configMap("one"))
 	if len(got.Data) != 3 || got.Data["a"] != "3" || got.Data["c"] != "2" || got.Data["x"] != "1" {
-		t.Errorf("got %v", got.Data)
+		t.Errorf("the data are %v, want a:3 c:2 x:1", got.Data)
 	}
 	if len(got.ManagedFields) != 2 {
-		t.Errorf("got the managed fields %v", got.ManagedFields)
+		t.Errorf("the managed fields are %v, want 2 entries", got.ManagedFields)
 	}
 }
 
@@ -76,10 +76,10 @@ func TestApplyAsAPatch(t *testing.T) {
 		reason(t, c.Patch(t.Context(), obj, patch), metav1.StatusReasonInvalid, "is required for apply patch")
 		must(t, c.Patch(t.Context(), obj, patch, client.FieldOwner("one")))
 		if obj.GetUID() == "" || obj.GetObjectKind().GroupVersionKind() != gvk {
-			t.Errorf("answered %v", obj)
+			t.Errorf("the answer is %v, want a UID and the kind %s", obj, gvk)
 		}
 		if got := read(t, c, obj).GetManagedFields(); len(got) != 1 || got[0].Operation != "Apply" {
-			t.Errorf("%T: got the managed fields %v", obj, got)
+			t.Errorf("the managed fields of %T are %v, want 1 entry of an apply", obj, got)
 		}
 	}
 }
@@ -90,7 +90,7 @@ func TestApplyAfterAnUpdate(t *testing.T) {
 	cm := configMap("one")
 	must(t, c.Create(t.Context(), cm, client.FieldOwner("creator")))
 	if cm.ManagedFields != nil {
-		t.Error("managed fields are shown before an apply")
+		t.Errorf("the managed fields before an apply are %v, want none", cm.ManagedFields)
 	}
 	cm.Data["u"] = "1"
 	must(t, c.Update(t.Context(), cm, client.FieldOwner("updater")))
@@ -105,7 +105,7 @@ func TestApplyAfterAnUpdate(t *testing.T) {
 		managers = append(managers, entry.Manager)
 	}
 	if len(managers) != 3 {
-		t.Errorf("got the managers %v", managers)
+		t.Errorf("the managers are %v, want 3", managers)
 	}
 }
 
@@ -117,10 +117,10 @@ func TestManagedFieldsOption(t *testing.T) {
 	cm := configMap("one")
 	must(t, c.Create(t.Context(), cm))
 	if len(cm.ManagedFields) != 1 || cm.ManagedFields[0].Manager != "espalier.test" {
-		t.Errorf("got %v", cm.ManagedFields)
+		t.Errorf("the managed fields are %v, want 1 entry, of espalier.test", cm.ManagedFields)
 	}
 	if got := read(t, c, cm).ManagedFields; len(got) != 1 {
-		t.Errorf("got %v", got)
+		t.Errorf("the managed fields that are read are %v, want 1 entry", got)
 	}
 }
 
@@ -138,14 +138,14 @@ func TestGivenManagedFields(t *testing.T) {
 	s := newStore(t, given)
 	c := s.Client(store.ClientOptions{})
 	if got := read(t, c, given).ManagedFields; len(got) != 2 || got[0].Manager != "other" {
-		t.Errorf("got %v", got)
+		t.Errorf("the managed fields are %v, want 2 entries, the first of other", got)
 	}
 	err := c.Apply(t.Context(), config("k", "new"), client.FieldOwner("one"))
 	reason(t, err, metav1.StatusReasonConflict, "- .data.k\nconflicts with \"other\":\n- .data.k")
 	before := s.Revision()
 	must(t, c.Apply(t.Context(), config("k", "v"), client.FieldOwner("other")))
 	if got := s.Revision(); got != before {
-		t.Errorf("an apply that changes nothing brought the store from revision %d to %d", before, got)
+		t.Errorf("an apply that changes nothing brought the store to revision %d, want %d", got, before)
 	}
 	given.Name, given.ManagedFields[1].FieldsType = "invalid", "FieldsV2"
 	if err := s.Give(given); err == nil || !strings.Contains(err.Error(), "FieldsV2") {
@@ -240,13 +240,13 @@ func TestApplyOfStatus(t *testing.T) {
 	status.Object["status"] = map[string]any{"ready": true}
 	must(t, c.Apply(t.Context(), applied(t, status.DeepCopy()), owner))
 	if _, ok := read(t, c, widget("one")).Object["status"]; ok {
-		t.Error("an apply of the object set the status")
+		t.Error("an apply of the object set the status, want it left alone")
 	}
 	delete(status.Object, "spec")
 	must(t, c.Status().Apply(t.Context(), applied(t, status), owner))
 	got := read(t, c, widget("one"))
 	if ready, _, _ := unstructured.NestedBool(got.Object, "status", "ready"); !ready || got.GetGeneration() != 1 {
-		t.Errorf("got %v", got)
+		t.Errorf("the object is %v, want it ready and of generation 1", got)
 	}
 	status.SetName("none")
 	reason(t, c.Status().Apply(t.Context(), applied(t, status), owner), metav1.StatusReasonNotFound, "")
@@ -271,7 +271,7 @@ func TestApplyRemovesTheLastFinalizer(t *testing.T) {
 	must(t, c.Delete(t.Context(), configMap("one")))
 	must(t, c.Apply(t.Context(), config("k", "v"), owner))
 	if exists(t, c, configMap("one")) {
-		t.Error("it is there")
+		t.Error("the object is there after an apply without its finalizer, want it gone")
 	}
 }
 
@@ -284,7 +284,7 @@ func TestApplyOfInvalidObjects(t *testing.T) {
 	reason(t, c.Apply(t.Context(), lost, owner), metav1.StatusReasonNotFound, "none")
 	noMatch(t, c.Apply(t.Context(), applied(t, widget("one")), owner))
 	if exists(t, c, configMap("No")) {
-		t.Error("an invalid object was created")
+		t.Error("an invalid object was created, want none")
 	}
 }
 
@@ -313,7 +313,8 @@ func TestApplyOfNothingBesideReads(t *testing.T) {
 		delete(nothing.Object, "spec")
 		must(t, c.Apply(t.Context(), applied(t, nothing), client.FieldOwner("one")))
 		if s.Revision() != revision || len(nothing.GetManagedFields()) == 0 {
-			t.Fatalf("answered %v at revision %d", nothing, s.Revision())
+			t.Fatalf("the answer is %v at revision %d, want managed fields and revision %d", nothing, s.Revision(),
+				revision)
 		}
 	}
 	must(t, errors.Join(<-reads, <-reads))

@@ -100,18 +100,19 @@ func TestIntercept(t *testing.T) {
 		c := s.Client(store.ClientOptions{Intercept: test.intercept})
 		cm := configMap("one")
 		if err := c.Create(t.Context(), cm); !errors.Is(err, test.err) {
-			t.Errorf("%s: got the error %v", test.name, err)
+			t.Errorf("%s: the error is %v, want %v", test.name, err, test.err)
 		}
 		if made := exists(t, s.Client(store.ClientOptions{}), cm); made != test.made {
-			t.Errorf("%s: made %t", test.name, made)
+			t.Errorf("%s: the object was made: %t, want %t", test.name, made, test.made)
 		}
 		if answered := cm.UID != ""; answered != (test.err == nil) {
-			t.Errorf("%s: answered %t", test.name, answered)
+			t.Errorf("%s: the object was answered: %t, want %t", test.name, answered, test.err == nil)
 		}
 		a := &App{}
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(app("given")), a); !errors.Is(err, test.err) ||
 			(a.Name != "") != (test.err == nil) {
-			t.Errorf("%s: got %+v, %v", test.name, a, err)
+			t.Errorf("%s: the answer is %+v and the error %v, want the error %v, or else the object", test.name, a, err,
+				test.err)
 		}
 	}
 }
@@ -137,7 +138,7 @@ func TestInterceptWithoutError(t *testing.T) {
 		},
 	} {
 		if err := call(); err == nil || !strings.Contains(err.Error(), "not made") {
-			t.Errorf("%s: got the error %v", name, err)
+			t.Errorf("%s: the error is %v, want that the call is not made", name, err)
 		}
 	}
 }
@@ -148,9 +149,9 @@ func TestCallsAfterTheContextEnded(t *testing.T) {
 	cancel()
 	c := newClient(t)
 	if err := c.Create(ctx, configMap("one")); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
+		t.Errorf("the error is %v, want %v", err, context.Canceled)
 	}
 	if exists(t, c, configMap("one")) {
-		t.Error("it was created")
+		t.Error("the object was created, want it not to be")
 	}
 }

@@ -21,13 +21,13 @@ func TestCreateGivesIdentity(t *testing.T) {
 		obj.SetDeletionTimestamp(&metav1.Time{Time: now})
 		must(t, c.Create(t.Context(), obj))
 		if uid := obj.GetUID(); uid == "" || uid == "mine" {
-			t.Errorf("%T has the UID %q", obj, uid)
+			t.Errorf("%T has the UID %q, want one of the store", obj, uid)
 		}
 		if version := obj.GetResourceVersion(); before != 999 || version != "1000" {
-			t.Errorf("%T has the version %q after revision %d", obj, version, before)
+			t.Errorf("%T has the version %q after revision %d, want 1000 after 999", obj, version, before)
 		}
 		if !obj.GetCreationTimestamp().Time.Equal(now) || obj.GetDeletionTimestamp() != nil {
-			t.Errorf("got %v", obj)
+			t.Errorf("the object is %v, want it created at %v and not to be deleted", obj, now)
 		}
 		stored := read(t, c, obj)
 		if stored.GetUID() != obj.GetUID() || stored.GetResourceVersion() != "1000" {
@@ -77,7 +77,8 @@ func TestCreateRefuses(t *testing.T) {
 				test.change(objs[0])
 				reason(t, s.Client(store.ClientOptions{}).Create(t.Context(), objs[0]), test.reason, test.text)
 				if s.Revision() != revision {
-					t.Errorf("%T was written", objs[0])
+					t.Errorf("the write of %T brought the store to revision %d, want %d", objs[0], s.Revision(),
+						revision)
 				}
 			}
 		})
@@ -90,7 +91,7 @@ func TestCreateInATerminatingNamespaceHasACause(t *testing.T) {
 	must(t, c.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}))
 	err := c.Create(t.Context(), configMap("one"))
 	if !hasCause(err, corev1.NamespaceTerminatingCause) {
-		t.Errorf("got %v", err)
+		t.Errorf("the error is %v, want the cause %s", err, corev1.NamespaceTerminatingCause)
 	}
 }
 
@@ -114,10 +115,10 @@ func TestCreateDryRun(t *testing.T) {
 	cm := configMap("one")
 	must(t, c.Create(t.Context(), cm, client.DryRunAll))
 	if cm.UID == "" || cm.CreationTimestamp.IsZero() || cm.ResourceVersion != "" {
-		t.Errorf("answered %+v", cm)
+		t.Errorf("the answer is %+v, want a UID, a creation time and no version", cm)
 	}
 	if exists(t, c, cm) || s.Revision() != 999 {
-		t.Error("it was written")
+		t.Errorf("a dry run brought the store to revision %d, want 999 and no object", s.Revision())
 	}
 	reason(t, c.Create(t.Context(), configMap("No"), client.DryRunAll), metav1.StatusReasonInvalid, "metadata.name")
 }
@@ -136,7 +137,7 @@ func TestIdentityIsTheSameInEachRun(t *testing.T) {
 		}
 	}
 	if runs[0][0] == runs[0][1] || runs[0][0] != runs[1][0] || runs[0][1] != runs[1][1] {
-		t.Errorf("got the UIDs %v", runs)
+		t.Errorf("the UIDs are %v, want two, and the same in both runs", runs)
 	}
 }
 
@@ -146,7 +147,7 @@ func TestScopeOfKinds(t *testing.T) {
 	node := &corev1.Node{ObjectMeta: metadata("one")}
 	must(t, c.Create(t.Context(), node))
 	if node.Namespace != "" {
-		t.Errorf("the node is in namespace %q", node.Namespace)
+		t.Errorf("the node is in namespace %q, want none", node.Namespace)
 	}
 	must(t, c.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "one"}, node))
 	cm := configMap("one")
@@ -167,7 +168,7 @@ func TestTimesHaveSeconds(t *testing.T) {
 		LastTransitionTime: metav1.NewTime(now.Add(time.Millisecond))}}
 	must(t, c.Status().Update(t.Context(), pod))
 	if got := pod.Status.Conditions[0].LastTransitionTime; !got.Time.Equal(now) {
-		t.Errorf("got %s", got.Format(time.RFC3339Nano))
+		t.Errorf("the time is %s, want %s", got.Format(time.RFC3339Nano), now.Format(time.RFC3339Nano))
 	}
 }
 
@@ -179,6 +180,6 @@ func TestContentOfOtherTypes(t *testing.T) {
 	w.Object["spec"] = map[string]any{"size": 3}
 	must(t, c.Create(t.Context(), w))
 	if got := w.Object["spec"].(map[string]any)["size"]; got != int64(3) {
-		t.Errorf("got %T %v", got, got)
+		t.Errorf("the size is %T %v, want int64 3", got, got)
 	}
 }

@@ -63,7 +63,7 @@ func TestDefinition(t *testing.T) {
 	must(t, c.Create(t.Context(), one))
 	must(t, c.Create(t.Context(), two))
 	if color, _, _ := unstructured.NestedString(one.Object, "spec", "color"); color != "blue" {
-		t.Errorf("answered %v", one.Object)
+		t.Errorf("the answer is %v, want the color blue", one.Object)
 	}
 	invalid := widget("three")
 	invalid.Object["spec"] = map[string]any{"size": int64(-1)}
@@ -74,14 +74,15 @@ func TestDefinition(t *testing.T) {
 		"create not allowed while custom resource definition is terminating")
 	s.CollectGarbage()
 	if exists(t, c, one) || !exists(t, c, two) || !exists(t, c, definitionObject(t)) {
-		t.Error("what exists is wrong")
+		t.Errorf("there are one: %t, two: %t, the definition: %t, want the last two", exists(t, c, one),
+			exists(t, c, two), exists(t, c, definitionObject(t)))
 	}
 	released := read(t, c, two)
 	released.SetFinalizers(nil)
 	must(t, c.Update(t.Context(), released))
 	s.CollectGarbage()
 	if exists(t, c, definitionObject(t)) {
-		t.Error("the definition is there without objects")
+		t.Error("the definition is there without objects, want it gone")
 	}
 	noMatch(t, c.Get(t.Context(), client.ObjectKeyFromObject(one), one))
 	must(t, c.Create(t.Context(), definitionObject(t)))
@@ -99,13 +100,13 @@ func TestDefinitionOfAGoType(t *testing.T) {
 	a := app("one")
 	must(t, c.Create(t.Context(), a))
 	if a.Spec.Size != 1 || a.UID == "" {
-		t.Errorf("answered %+v", a)
+		t.Errorf("the answer is %+v, want the size 1 and a UID", a)
 	}
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(appVersion.WithKind("App"))
 	must(t, c.Get(t.Context(), client.ObjectKeyFromObject(a), u))
 	if color, _, _ := unstructured.NestedString(u.Object, "spec", "color"); color != "blue" {
-		t.Errorf("stored %v", u.Object)
+		t.Errorf("the stored object is %v, want the color blue", u.Object)
 	}
 	d.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(d)
@@ -122,12 +123,12 @@ func TestOtherServedVersion(t *testing.T) {
 	beta.SetAPIVersion("example.com/v1beta1")
 	got := read(t, c, beta)
 	if got.GetAPIVersion() != "example.com/v1beta1" {
-		t.Errorf("got %v", got)
+		t.Errorf("the object is %v, want the version example.com/v1beta1", got)
 	}
 	got.SetLabels(map[string]string{"a": "b"})
 	must(t, c.Update(t.Context(), got))
 	if got := read(t, c, widget("one")); got.GetAPIVersion() != "example.com/v1" || got.GetLabels()["a"] != "b" {
-		t.Errorf("got %v", got)
+		t.Errorf("the object is %v, want the version example.com/v1 and the label a=b", got)
 	}
 	beta.SetAPIVersion("example.com/v2")
 	noMatch(t, c.Get(t.Context(), client.ObjectKeyFromObject(beta), beta))
@@ -153,7 +154,8 @@ func TestRESTMapper(t *testing.T) {
 			must(t, err)
 			if mapping.Resource.Resource != test.resource || mapping.Scope.Name() != test.scope ||
 				mapping.GroupVersionKind != test.kind {
-				t.Errorf("%s: got %+v", test.kind, mapping)
+				t.Errorf("%s: the mapping is %+v, want the resource %s and the scope %s", test.kind, mapping,
+					test.resource, test.scope)
 			}
 		}
 		got, err := mapper.KindFor(test.kind.GroupVersion().WithResource(test.resource))
@@ -174,7 +176,7 @@ func TestRESTMapper(t *testing.T) {
 		"v1 configmaps", "v1 nodes/status", "example.com/v1beta1 widgets", "example.com/v1 apps",
 	} {
 		if !found[want] {
-			t.Errorf("%s is not discovered", want)
+			t.Errorf("%s is not discovered, want it to be", want)
 		}
 	}
 }
@@ -192,7 +194,7 @@ func TestScopeOfAGoType(t *testing.T) {
 		got, err := c.IsObjectNamespaced(&App{})
 		must(t, err)
 		if got != test.want {
-			t.Errorf("with %s: namespaced is %t", test.given.GetName(), got)
+			t.Errorf("with %s: namespaced is %t, want %t", test.given.GetName(), got, test.want)
 		}
 	}
 }
@@ -250,19 +252,22 @@ func TestSecondDefinitionOfAKind(t *testing.T) {
 		second.Name, second.Spec.Names.Plural, second.Spec.Names.Singular = "others.example.com", "others", "other"
 		must(t, c.Create(t.Context(), second.DeepCopy()))
 		if got := conditions(t, c, second.Name); got != "NamesAccepted=False Established=False" {
-			t.Errorf("given %t: the second definition has the conditions %s", given, got)
+			t.Errorf("given %t: the second definition has the conditions %s, want NamesAccepted=False Established=False",
+				given, got)
 		}
 		must(t, c.Delete(t.Context(), second.DeepCopy()))
 		s.CollectGarbage()
 		if exists(t, c, second) || !exists(t, c, widget("one")) {
-			t.Errorf("given %t: the objects of the first definition are gone with the second", given)
+			t.Errorf("given %t: there are the second: %t, an object of the first: %t, want the object alone", given,
+				exists(t, c, second), exists(t, c, widget("one")))
 		}
 		must(t, c.Create(t.Context(), second.DeepCopy()))
 		must(t, c.Delete(t.Context(), widgets()))
 		for s.CollectGarbage() {
 		}
 		if got := conditions(t, c, second.Name); got != "NamesAccepted=True Established=True" {
-			t.Errorf("given %t: with free names the second definition has the conditions %s", given, got)
+			t.Errorf("given %t: with free names, the second definition has the conditions %s, want both true", given,
+				got)
 		}
 		must(t, c.Create(t.Context(), widget("two")))
 	}
@@ -299,14 +304,14 @@ func TestChangedDefinition(t *testing.T) {
 		}
 	})
 	if got := spec(); got != "map[shape:round size:1]" {
-		t.Errorf("with the other schema it is read as %s", got)
+		t.Errorf("with the other schema it is read as %s, want map[shape:round size:1]", got)
 	}
 	schema(func(spec map[string]apiextensionsv1.JSONSchemaProps) { spec["color"] = color })
 	if got := spec(); got != "map[color:blue shape:round size:1]" {
-		t.Errorf("what is stored is read as %s", got)
+		t.Errorf("what is stored is read as %s, want map[color:blue shape:round size:1]", got)
 	}
 	if got := read(t, c, widget("one")).GetResourceVersion(); got != before {
-		t.Errorf("it has the version %s, it had %s", got, before)
+		t.Errorf("the version is %s, want %s as before", got, before)
 	}
 	for _, written := range []bool{true, false} {
 		before := s.Revision()

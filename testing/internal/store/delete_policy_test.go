@@ -44,13 +44,13 @@ func TestPropagationPolicy(t *testing.T) {
 		c := newClient(t, test.obj)
 		must(t, c.Delete(t.Context(), test.obj, test.options...))
 		if exists(t, c, test.obj) == test.removed {
-			t.Errorf("%s: removed is not %t", test.name, test.removed)
+			t.Errorf("%s: the object is gone: %t, want %t", test.name, !exists(t, c, test.obj), test.removed)
 		}
 		if test.removed {
 			continue
 		}
 		if got := read(t, c, test.obj); !slices.Equal(got.GetFinalizers(), test.want) {
-			t.Errorf("%s: got %v", test.name, got.GetFinalizers())
+			t.Errorf("%s: the finalizers are %v, want %v", test.name, got.GetFinalizers(), test.want)
 		}
 	}
 }
@@ -98,7 +98,7 @@ func TestGracePeriods(t *testing.T) {
 			}
 		}
 		if exists(t, c, pod) == (test.left < 0) {
-			t.Errorf("%s: exists is wrong", test.name)
+			t.Errorf("%s: the pod is there: %t, want %t", test.name, exists(t, c, pod), test.left >= 0)
 		}
 		if test.left < 0 {
 			continue
@@ -106,7 +106,8 @@ func TestGracePeriods(t *testing.T) {
 		got := read(t, c, pod)
 		if end := now.Add(time.Duration(test.left) * time.Second); *got.DeletionGracePeriodSeconds != test.left ||
 			!got.DeletionTimestamp.Time.Equal(end) {
-			t.Errorf("%s: got %v until %v", test.name, *got.DeletionGracePeriodSeconds, got.DeletionTimestamp)
+			t.Errorf("%s: there are %v s until %v, want %v until %v", test.name, *got.DeletionGracePeriodSeconds,
+				got.DeletionTimestamp, test.left, end)
 		}
 	}
 }

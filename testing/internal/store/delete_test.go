@@ -41,7 +41,7 @@ func TestDelete(t *testing.T) {
 			c := newClient(t, widgets(), given)
 			reason(t, c.Delete(t.Context(), given, test.options...), test.reason, test.text)
 			if exists(t, c, given) != (test.reason != "") {
-				t.Errorf("%s: exists is wrong", test.name)
+				t.Errorf("%s: the object is there: %t, want %t", test.name, exists(t, c, given), test.reason != "")
 			}
 		}
 	}
@@ -56,7 +56,7 @@ func TestDeleteDryRun(t *testing.T) {
 	must(t, c.Delete(t.Context(), configMap("two"), client.DryRunAll))
 	must(t, c.DeleteAllOf(t.Context(), configMap(""), client.InNamespace("ns"), client.DryRunAll))
 	if s.Revision() != 999 || read(t, c, configMap("two")).DeletionTimestamp != nil {
-		t.Error("it was deleted")
+		t.Errorf("the store is at revision %d, want 999 and nothing deleted", s.Revision())
 	}
 }
 
@@ -73,12 +73,13 @@ func TestFinalizers(t *testing.T) {
 		}
 		if !deleted.GetDeletionTimestamp().Time.Equal(now) || *deleted.GetDeletionGracePeriodSeconds() != 0 ||
 			deleted.GetGeneration() != generation {
-			t.Errorf("got %v", deleted)
+			t.Errorf("the object is %v, want it deleted at %v, without delay and with generation %d", deleted, now,
+				generation)
 		}
 		revision := s.Revision()
 		must(t, c.Delete(t.Context(), obj))
 		if s.Revision() != revision {
-			t.Error("a second delete was written")
+			t.Errorf("a second delete brought the store to revision %d, want %d", s.Revision(), revision)
 		}
 
 		changed := deleted.DeepCopyObject().(client.Object)
@@ -92,13 +93,13 @@ func TestFinalizers(t *testing.T) {
 		label(changed)
 		must(t, c.Update(t.Context(), changed))
 		if changed.GetDeletionTimestamp() == nil {
-			t.Error("an update removed the time of the deletion")
+			t.Error("an update removed the time of the deletion, want it kept")
 		}
 
 		changed.SetFinalizers(nil)
 		must(t, c.Update(t.Context(), changed))
 		if exists(t, c, obj) {
-			t.Errorf("%T is there without a finalizer", obj)
+			t.Errorf("%T is there without a finalizer, want it gone", obj)
 		}
 	}
 }
@@ -127,17 +128,18 @@ func TestPropagation(t *testing.T) {
 		c := newClient(t, configMap("one"))
 		must(t, c.Delete(t.Context(), configMap("one"), client.PropagationPolicy(test.policy)))
 		if exists(t, c, configMap("one")) != (test.want != nil) {
-			t.Errorf("%s: exists is wrong", test.policy)
+			t.Errorf("%s: the object is there: %t, want %t", test.policy, exists(t, c, configMap("one")),
+				test.want != nil)
 		}
 		if test.want == nil {
 			continue
 		}
 		if got := read(t, c, configMap("one")); !slices.Equal(got.Finalizers, test.want) {
-			t.Errorf("%s: got the finalizers %v", test.policy, got.Finalizers)
+			t.Errorf("%s: the finalizers are %v, want %v", test.policy, got.Finalizers, test.want)
 		}
 		must(t, c.Delete(t.Context(), configMap("one"), client.PropagationPolicy(metav1.DeletePropagationBackground)))
 		if exists(t, c, configMap("one")) {
-			t.Errorf("%s: it is there after a deletion in the background", test.policy)
+			t.Errorf("%s: the object is there after a deletion in the background, want it gone", test.policy)
 		}
 	}
 }
@@ -160,19 +162,19 @@ func TestGracePeriod(t *testing.T) {
 		pod := &corev1.Pod{ObjectMeta: metadata("one")}
 		must(t, c.Delete(t.Context(), pod))
 		if exists(t, c, pod) != test.stays {
-			t.Errorf("%s: exists is wrong", test.name)
+			t.Errorf("%s: the pod is there: %t, want %t", test.name, exists(t, c, pod), test.stays)
 		}
 		if !test.stays {
 			continue
 		}
 		got := read(t, c, pod)
 		if *got.DeletionGracePeriodSeconds != 30 || got.DeletionTimestamp.Sub(now) != 30*time.Second {
-			t.Errorf("%s: got %v", test.name, got.ObjectMeta)
+			t.Errorf("%s: the metadata are %v, want a deletion in 30 s", test.name, got.ObjectMeta)
 		}
 		must(t, c.Delete(t.Context(), pod, client.GracePeriodSeconds(40)))
 		must(t, c.Delete(t.Context(), pod, client.GracePeriodSeconds(0)))
 		if exists(t, c, pod) {
-			t.Errorf("%s: it is there without a grace period", test.name)
+			t.Errorf("%s: the pod is there without a grace period, want it gone", test.name)
 		}
 	}
 }

@@ -58,15 +58,15 @@ func (w world) want(names ...string) {
 	}
 	for _, name := range names {
 		if !left[name] {
-			w.Errorf("%s is gone", name)
+			w.Errorf("%s is gone, want it there", name)
 		}
 		delete(left, name)
 	}
 	if len(left) > 0 {
-		w.Errorf("%v are left", left)
+		w.Errorf("%v are left, want them gone", left)
 	}
 	if w.store.CollectGarbage() {
-		w.Error("there is more garbage")
+		w.Error("there is more garbage, want none")
 	}
 }
 
@@ -129,7 +129,7 @@ func TestGarbage(t *testing.T) {
 			w.delete("owner", background)
 			w.want("other", "child")
 			if got := read(w, w.c, configMap("child")).OwnerReferences; len(got) != 1 || got[0].Name != "other" {
-				w.Errorf("got the owners %v", got)
+				w.Errorf("the owners are %v, want other alone", got)
 			}
 			w.delete("other", background)
 			w.want()
@@ -163,7 +163,7 @@ func TestGarbage(t *testing.T) {
 			w.delete("owner", orphan)
 			w.want("child")
 			if got := read(w, w.c, configMap("child")).OwnerReferences; got != nil {
-				w.Errorf("got the owners %v", got)
+				w.Errorf("the owners are %v, want none", got)
 			}
 		},
 		"orphan of an owner with a finalizer": func(w world) {
@@ -239,12 +239,12 @@ func TestGarbageIsCollectedByTheControlPlane(t *testing.T) {
 	w.create("child", nil, "owner")
 	revision := w.store.Revision()
 	if !w.store.CollectGarbage() {
-		t.Error("nothing changed")
+		t.Error("nothing changed, want the child collected")
 	}
 	changes := w.store.Changes(revision)
 	if len(changes) != 1 || changes[0].Manager != "" || changes[0].After != nil ||
 		changes[0].Key.String() != "ConfigMap ns/child" {
-		t.Errorf("got %+v", changes)
+		t.Errorf("the changes are %+v, want the deletion of ConfigMap ns/child by no manager", changes)
 	}
 }
 

@@ -39,7 +39,7 @@ func TestObjectsOfTheCallerAreCopied(t *testing.T) {
 		got := read(t, s.Client(store.ClientOptions{}), configMap("one")).ManagedFields
 		if len(got) == 0 || got[0].Manager != entry.Manager || !got[0].Time.Equal(entry.Time) ||
 			got[0].FieldsV1.GetRawString() != entry.FieldsV1.GetRawString() {
-			t.Errorf("%s: got the managed fields %v", name, got)
+			t.Errorf("%s: the managed fields are %v, want those of %s as they were given", name, got, entry.Manager)
 		}
 	}
 }

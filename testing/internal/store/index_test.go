@@ -48,7 +48,7 @@ func TestIndexes(t *testing.T) {
 			got = append(got, item.Name)
 		}
 		if !slices.Equal(got, test.want) {
-			t.Errorf("%s: got %v", test.selector, got)
+			t.Errorf("%s: the list has %v, want %v", test.selector, got, test.want)
 		}
 	}
 }
@@ -72,7 +72,7 @@ func TestIndexesGetCopies(t *testing.T) {
 		list.SetGroupVersionKind(kind)
 		must(t, c.List(t.Context(), list, client.MatchingFields{"color": "blue"}))
 		if len(list.Items) != 1 || list.Items[0].Object["spec"] == nil {
-			t.Fatalf("got %v", list.Items)
+			t.Fatalf("the list has %v, want one object with its spec", list.Items)
 		}
 	}
 }

@@ -91,17 +91,17 @@ func TestPages(t *testing.T) {
 	must(t, c.List(t.Context(), first, client.InNamespace("ns"), client.Limit(2)))
 	if len(first.Items) != 2 || first.Continue == "" || *first.RemainingItemCount != 3 ||
 		first.ResourceVersion != "999" {
-		t.Fatalf("got %+v", first)
+		t.Fatalf("the first page is %+v, want 2 items of revision 999 and 3 to come", first)
 	}
 	must(t, c.Delete(t.Context(), configMap("c3")))
 	must(t, c.List(t.Context(), second, client.InNamespace("ns"), client.Limit(9), client.Continue(first.Continue)))
 	if len(second.Items) != 3 || second.Items[1].Name != "c3" || second.Continue != "" ||
 		second.ResourceVersion != "999" {
-		t.Errorf("got %+v", second)
+		t.Errorf("the second page is %+v, want the last 3 items of revision 999, with c3", second)
 	}
 	must(t, c.List(t.Context(), second))
 	if len(second.Items) != 4 || second.ResourceVersion != "1000" {
-		t.Errorf("got %+v", second)
+		t.Errorf("the list is %+v, want 4 items of revision 1000", second)
 	}
 	err := c.List(t.Context(), first, client.Continue("?"))
 	reason(t, err, metav1.StatusReasonBadRequest, "continue key is not valid")
@@ -109,7 +109,7 @@ func TestPages(t *testing.T) {
 		ResourceVersion: "999", ResourceVersionMatch: metav1.ResourceVersionMatchExact,
 	}}
 	if got := names(t, c, exact); len(got) != 5 {
-		t.Errorf("at the first revision there were %v", got)
+		t.Errorf("at the first revision there were %v, want 5 objects", got)
 	}
 }
 
@@ -130,7 +130,7 @@ func TestForms(t *testing.T) {
 				obj.GetObjectKind().SetGroupVersionKind(gvk)
 				must(t, c.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "one"}, obj))
 				if obj.GetObjectKind().GroupVersionKind() != gvk || obj.GetUID() == "" {
-					t.Errorf("got %v", obj)
+					t.Errorf("the object is %v, want a UID and the kind %s", obj, gvk)
 				}
 			}
 			list, partials := &unstructured.UnstructuredList{}, &metav1.PartialObjectMetadataList{}
@@ -138,17 +138,18 @@ func TestForms(t *testing.T) {
 				l.GetObjectKind().SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
 				must(t, c.List(t.Context(), l))
 				if got := onlyName(t, l); got != "one" || l.GetObjectKind().GroupVersionKind().Kind != gvk.Kind+"List" {
-					t.Errorf("got %v", l)
+					t.Errorf("the list is %v, want the object one and the kind %sList", l, gvk.Kind)
 				}
 			}
 			if list.Items[0].GroupVersionKind() != gvk || partials.Items[0].GroupVersionKind() != gvk {
-				t.Errorf("got items of the kinds %v and %v", list.Items[0], partials.Items[0])
+				t.Errorf("the items are %v and %v, want the kind %s", list.Items[0], partials.Items[0], gvk)
 			}
 		}
 		cm := read(t, c, configMap("one"))
 		if want := (schema.GroupVersionKind{}); !cached && cm.GroupVersionKind() != want ||
 			cached && cm.GroupVersionKind() != mapKind {
-			t.Errorf("cached %t: got the kind %s", cached, cm.GroupVersionKind())
+			t.Errorf("cached %t: the kind is %s, want none, and %s of the cache", cached, cm.GroupVersionKind(),
+				mapKind)
 		}
 	}
 }
@@ -161,12 +162,12 @@ func TestAnswersHaveTheKindThatTheyHad(t *testing.T) {
 	cm.SetGroupVersionKind(kind)
 	must(t, c.Create(t.Context(), cm))
 	if got := cm.GroupVersionKind(); !got.Empty() {
-		t.Errorf("create: got %s", got)
+		t.Errorf("create: the kind is %s, want none", got)
 	}
 	cm.SetGroupVersionKind(kind)
 	must(t, c.Update(t.Context(), cm))
 	if got := cm.GroupVersionKind(); got != kind {
-		t.Errorf("update: got %s", got)
+		t.Errorf("update: the kind is %s, want %s", got, kind)
 	}
 }
 
@@ -177,12 +178,12 @@ func TestReadsReplaceWhatWasThere(t *testing.T) {
 	cm.Data, cm.Labels = map[string]string{"other": "x"}, map[string]string{"other": "x"}
 	must(t, c.Get(t.Context(), client.ObjectKeyFromObject(cm), cm))
 	if len(cm.Labels) > 0 || len(cm.Data) != 1 {
-		t.Errorf("got %+v", cm)
+		t.Errorf("the object is %+v, want no label and one value", cm)
 	}
 	list := &corev1.ConfigMapList{Items: []corev1.ConfigMap{*cm, *cm}}
 	must(t, c.List(t.Context(), list, client.InNamespace("none")))
 	if list.Items == nil || len(list.Items) != 0 {
-		t.Errorf("got %+v", list.Items)
+		t.Errorf("the items are %+v, want none, and not nil", list.Items)
 	}
 }
 
@@ -199,12 +200,12 @@ func TestAnswersAreCopies(t *testing.T) {
 	must(t, c.List(t.Context(), list))
 	list.Items[0].Data["k"] = "changed"
 	if got := read(t, c, cm); got.Data["k"] != "v" {
-		t.Errorf("got %v", got.Data)
+		t.Errorf("the data are %v, want k:v", got.Data)
 	}
 	w := read(t, c, widget("one"))
 	must(t, unstructured.SetNestedField(w.Object, int64(7), "spec", "size"))
 	if size, _, _ := unstructured.NestedInt64(read(t, c, w).Object, "spec", "size"); size != 1 {
-		t.Errorf("got the size %d", size)
+		t.Errorf("the size is %d, want 1", size)
 	}
 }
 
@@ -219,6 +220,6 @@ func onlyName(t *testing.T, list client.ObjectList) string {
 	case 1:
 		return items[0].(client.Object).GetName()
 	}
-	t.Errorf("got %d items", len(items))
+	t.Errorf("there are %d items, want at most 1", len(items))
 	return ""
 }

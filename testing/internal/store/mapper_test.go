@@ -20,13 +20,13 @@ func TestMapperPrefers(t *testing.T) {
 		got, err := mapper.KindFor(schema.GroupVersionResource{Resource: resource})
 		must(t, err)
 		if got != want {
-			t.Errorf("%s: got %s", resource, got)
+			t.Errorf("%s: the kind is %s, want %s", resource, got, want)
 		}
 	}
 	if singular, err := mapper.ResourceSingularizer("widgets"); err != nil || singular != "gizmo" {
-		t.Errorf("got %q, %v", singular, err)
+		t.Errorf("the singular is %q (%v), want gizmo", singular, err)
 	}
 	if kinds, err := mapper.KindsFor(schema.GroupVersionResource{Resource: "widgets"}); err != nil || len(kinds) != 2 {
-		t.Errorf("got %v, %v", kinds, err)
+		t.Errorf("the kinds are %v (%v), want 2", kinds, err)
 	}
 }

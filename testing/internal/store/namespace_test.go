@@ -24,7 +24,7 @@ func TestNamespacesOfTheControlPlane(t *testing.T) {
 	for _, ns := range list.Items {
 		got = append(got, ns.Name)
 		if ns.Status.Phase != corev1.NamespaceActive || ns.UID == "" {
-			t.Errorf("got %+v", ns)
+			t.Errorf("the namespace is %+v, want it active and with a UID", ns)
 		}
 	}
 	if want := []string{"default", "kube-node-lease", "kube-public", "kube-system"}; !slices.Equal(got, want) {
@@ -60,24 +60,24 @@ func TestNamespaceDeletion(t *testing.T) {
 		must(t, c.Delete(t.Context(), namespace(name)))
 		ns := read(t, c, namespace(name))
 		if ns.DeletionTimestamp == nil || ns.Status.Phase != corev1.NamespaceTerminating {
-			t.Errorf("got %+v", ns)
+			t.Errorf("the namespace is %+v, want it terminating", ns)
 		}
 		revision := s.Revision()
 		must(t, c.Delete(t.Context(), namespace(name)))
 		if s.Revision() != revision {
-			t.Error("a second delete was written")
+			t.Errorf("a second delete brought the store to revision %d, want %d", s.Revision(), revision)
 		}
 	}
 	if !exists(t, c, configMap("one")) {
-		t.Error("an object is gone at once")
+		t.Error("an object is gone at once, want it there until the garbage is collected")
 	}
 	s.CollectGarbage()
 	if exists(t, c, configMap("one")) || read(t, c, configMap("two")).DeletionTimestamp == nil {
-		t.Error("the namespace was not emptied")
+		t.Error("the namespace was not emptied, want one gone and two to be deleted")
 	}
 	for name, want := range map[string]bool{"ns": true, "held": true, "empty": false} {
 		if exists(t, c, namespace(name)) != want {
-			t.Errorf("%s: exists is wrong", name)
+			t.Errorf("%s: the namespace is there: %t, want %t", name, exists(t, c, namespace(name)), want)
 		}
 	}
 	two := read(t, c, configMap("two"))
@@ -88,7 +88,7 @@ func TestNamespaceDeletion(t *testing.T) {
 	must(t, c.Update(t.Context(), ns))
 	s.CollectGarbage()
 	if exists(t, c, namespace("ns")) || exists(t, c, namespace("held")) {
-		t.Error("a namespace is there without contents and finalizers")
+		t.Error("a namespace is there without contents and finalizers, want it gone")
 	}
 	must(t, c.Create(t.Context(), namespace("ns")))
 	must(t, c.Create(t.Context(), configMap("one")))
@@ -101,6 +101,6 @@ func TestGivenNamespaces(t *testing.T) {
 	elsewhere.Namespace = "made"
 	c := newClient(t, elsewhere)
 	if got := read(t, c, namespace("made")); got.Status.Phase != corev1.NamespaceActive {
-		t.Errorf("got %+v", got)
+		t.Errorf("the namespace is %+v, want it active", got)
 	}
 }

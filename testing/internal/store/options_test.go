@@ -35,7 +35,7 @@ func TestOptionsAreValidated(t *testing.T) {
 		"delete all of": c.DeleteAllOf(ctx, app(""), client.InNamespace("ns"), policy),
 	} {
 		if err == nil || !strings.Contains(err.Error(), "Options.meta.k8s.io") {
-			t.Errorf("%s: got the error %v", name, err)
+			t.Errorf("%s: the error is %v, want one of the kind of the options", name, err)
 		}
 	}
 }
@@ -71,7 +71,7 @@ func TestStrictGoType(t *testing.T) {
 	a := app("one")
 	must(t, c.Create(t.Context(), a))
 	if a.Spec.Size != 0 {
-		t.Errorf("answered %+v", a.Spec)
+		t.Errorf("the answer is %+v, want no size", a.Spec)
 	}
 	a.Status.Ready = true
 	must(t, c.Status().Update(t.Context(), a, strict))
@@ -95,7 +95,7 @@ func TestScaleIsOwnedAsASubresource(t *testing.T) {
 			return
 		}
 	}
-	t.Errorf("got the managed fields %v", read(t, c, d).ManagedFields)
+	t.Errorf("the managed fields are %v, want an entry of autoscaler for the scale", read(t, c, d).ManagedFields)
 }
 
 // TestPatchOfManagedFields hands the fields of a manager to another, as package csaupgrade of client-go does.
@@ -108,7 +108,7 @@ func TestPatchOfManagedFields(t *testing.T) {
 		patch := `[{"op":"replace","path":"/metadata/managedFields/0/manager","value":"after"}]`
 		must(t, c.Patch(t.Context(), obj, client.RawPatch(types.JSONPatchType, []byte(patch))))
 		if got := read(t, c, obj).GetManagedFields(); len(got) != 1 || got[0].Manager != "after" {
-			t.Errorf("%T: got the managed fields %v", obj, got)
+			t.Errorf("the managed fields of %T are %v, want 1 entry, of after", obj, got)
 		}
 	}
 }
@@ -127,7 +127,7 @@ func TestStrategicMergePatchErrors(t *testing.T) {
 	} {
 		err := c.Patch(t.Context(), d, client.RawPatch(types.StrategicMergePatchType, []byte(test.patch)))
 		if got := apierrors.ReasonForError(err); got != test.reason {
-			t.Errorf("%s: got %v with the reason %q", test.patch, err, got)
+			t.Errorf("%s: the error is %v with the reason %q, want %q", test.patch, err, got, test.reason)
 		}
 	}
 }
@@ -202,14 +202,14 @@ func TestGiveIsAllOrNothing(t *testing.T) {
 	unknown := &unstructured.Unstructured{}
 	unknown.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Unknown"})
 	if err := s.Give(widgets(), given, unknown); err == nil {
-		t.Fatal("no error")
+		t.Fatal("the error is nil, want one of the unknown kind")
 	}
 	c := s.Client(store.ClientOptions{})
 	if s.Revision() != revision || exists(t, c, given) {
-		t.Error("something was given")
+		t.Errorf("the store is at revision %d, want %d and nothing given", s.Revision(), revision)
 	}
 	if err := c.Create(t.Context(), widget("one")); err == nil {
-		t.Error("the definition was given")
+		t.Error("the widget was created, want an error since its definition was not given")
 	}
 	give(t, s, widgets(), given)
 }
@@ -222,6 +222,6 @@ func TestApplyOfYAML(t *testing.T) {
 	apply := client.RawPatch(types.ApplyYAMLPatchType, []byte(patch))
 	must(t, c.Patch(t.Context(), cm, apply, client.FieldOwner("one")))
 	if cm.Data["k"] != "z" {
-		t.Errorf("answered %v", cm.Data)
+		t.Errorf("the data are %v, want k:z", cm.Data)
 	}
 }

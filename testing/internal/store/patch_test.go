@@ -47,10 +47,10 @@ func TestPatch(t *testing.T) {
 				err := c.Patch(t.Context(), obj, client.RawPatch(test.kind, []byte(test.patch)))
 				reason(t, err, test.reason, test.text)
 				if written := s.Revision() > 999; written != test.written {
-					t.Errorf("%T: written %t", obj, written)
+					t.Errorf("%T was written: %t, want %t", obj, written, test.written)
 				}
 				if test.written && (obj.GetLabels()["a"] != "b" || obj.GetResourceVersion() != "1000") {
-					t.Errorf("%T: answered %v", obj, obj)
+					t.Errorf("the answer for %T is %v, want the label a=b and the version 1000", obj, obj)
 				}
 			}
 		})
@@ -68,7 +68,7 @@ func TestStrategicMergePatch(t *testing.T) {
 		[]byte(`{"spec":{"containers":[{"name":"b","image":"two"}]}}`))
 	must(t, c.Patch(t.Context(), pod, patch))
 	if got := pod.Spec.Containers; len(got) != 2 || got[0].Image != "one" || got[1].Image != "two" {
-		t.Errorf("got %+v", got)
+		t.Errorf("the containers are %+v, want the images one and two", got)
 	}
 	for _, obj := range []client.Object{app("one"), widget("one")} {
 		err := c.Patch(t.Context(), obj, client.RawPatch(types.StrategicMergePatchType, []byte(`{}`)))
@@ -83,11 +83,11 @@ func TestPatchOfStatus(t *testing.T) {
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"size":7},"status":{"ready":true}}`))
 	must(t, c.Status().Patch(t.Context(), a, patch))
 	if !a.Status.Ready || a.Spec.Size != 1 || a.Generation != 1 {
-		t.Errorf("status: answered %+v", a)
+		t.Errorf("a patch of the status gives %+v, want it ready, with the size and the generation 1", a)
 	}
 	must(t, c.Patch(t.Context(), a, client.RawPatch(types.MergePatchType, []byte(`{"status":{"ready":false}}`))))
 	if !a.Status.Ready {
-		t.Error("a patch of the object changed the status")
+		t.Error("a patch of the object changed the status, want it ready")
 	}
 	reason(t, c.Status().Patch(t.Context(), configMap("one"), patch), metav1.StatusReasonNotFound, "could not find")
 }
@@ -107,6 +107,6 @@ func TestPatchDryRun(t *testing.T) {
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"data":{"k":"new"}}`))
 	must(t, c.Patch(t.Context(), cm, patch, client.DryRunAll))
 	if cm.Data["k"] != "new" || read(t, c, cm).Data["k"] != "v" || s.Revision() != 999 {
-		t.Errorf("answered %+v", cm)
+		t.Errorf("the answer is %+v, want k:new there and v in the store, at revision 999", cm)
 	}
 }

@@ -36,10 +36,10 @@ func TestFork(t *testing.T) {
 	must(t, c.Update(t.Context(), one))
 
 	if got := names(t, forked); !slices.Equal(got, []string{"three", "two"}) {
-		t.Errorf("the fork has %v", got)
+		t.Errorf("the fork has %v, want [three two]", got)
 	}
 	if got := names(t, c); !slices.Equal(got, []string{"four", "one", "three", "two"}) {
-		t.Errorf("the store has %v", got)
+		t.Errorf("the store has %v, want [four one three two]", got)
 	}
 	noMatch(t, c.Create(t.Context(), widget("one")))
 	must(t, forked.Create(t.Context(), widget("one")))
@@ -69,18 +69,18 @@ func TestChanges(t *testing.T) {
 	must(t, c.Delete(t.Context(), cm))
 	changes := s.Changes(999)
 	if len(changes) != 3 || s.Revision() != 1002 || len(s.Changes(1001)) != 1 || len(s.Changes(1002)) != 0 {
-		t.Fatalf("got %+v", changes)
+		t.Fatalf("the changes are %+v at revision %d, want 3 at 1002", changes, s.Revision())
 	}
 	for i, change := range changes {
 		if change.Revision != int64(1000+i) || change.Manager != []string{"me", "other", "me"}[i] ||
 			(change.Before == nil) != (i == 0) || (change.After == nil) != (i == 2) {
-			t.Errorf("got %+v", change)
+			t.Errorf("the change is %+v, want number %d of a create, an update and a delete", change, i)
 		}
 	}
 	before, after := changes[1].Before.(*corev1.ConfigMap), changes[1].After.(*corev1.ConfigMap)
 	if before.Data["k"] != "v" || after.Data["k"] != "new" || after.ResourceVersion != "1001" ||
 		changes[2].Before != after {
-		t.Errorf("got %+v", changes[1])
+		t.Errorf("the change is %+v, want k:v before, k:new and the version 1001 after", changes[1])
 	}
 }
 
@@ -94,26 +94,28 @@ func TestGive(t *testing.T) {
 	gotOwner, gotChild := read(t, c, owner), read(t, c, child)
 	if gotOwner.UID != "1-2-3" || gotOwner.ResourceVersion != "999" || gotOwner.Generation != 1 ||
 		!gotOwner.CreationTimestamp.Time.Equal(now) {
-		t.Errorf("got %+v", gotOwner)
+		t.Errorf("the owner is %+v, want the UID 1-2-3, the version 999 and the generation 1, created at %v", gotOwner,
+			now)
 	}
 	if gotChild.UID == "" || gotChild.Generation != 0 || gotChild.OwnerReferences[0].UID != "1-2-3" {
-		t.Errorf("got %+v", gotChild)
+		t.Errorf("the child is %+v, want a UID, the generation 0 and the owner 1-2-3", gotChild)
 	}
 	if child.UID != "" || child.OwnerReferences[0].UID != "" {
-		t.Error("what was given was changed")
+		t.Error("what was given was changed, want it as it was")
 	}
 	versions := map[string]bool{}
 	for _, obj := range s.Objects() {
 		versions[obj.GetResourceVersion()] = true
 	}
 	if len(versions) != len(s.Objects()) || s.Revision() != 999 {
-		t.Errorf("%d objects have %d versions at revision %d", len(s.Objects()), len(versions), s.Revision())
+		t.Errorf("%d objects have %d versions at revision %d, want one each, at 999", len(s.Objects()), len(versions),
+			s.Revision())
 	}
 	for _, wrong := range []client.Object{
 		configMap("child"), configMap(""), widget("one"), withVersion("x"), withVersion("-1"),
 	} {
 		if err := s.Give(wrong); err == nil {
-			t.Errorf("%v was given", wrong)
+			t.Errorf("%v was given, want an error", wrong)
 		}
 	}
 }
@@ -132,7 +134,7 @@ func TestGiveMany(t *testing.T) {
 		versions[obj.GetResourceVersion()] = true
 	}
 	if len(versions) != len(s.Objects()) {
-		t.Errorf("%d objects have %d versions", len(s.Objects()), len(versions))
+		t.Errorf("%d objects have %d versions, want one each", len(s.Objects()), len(versions))
 	}
 	must(t, c.Update(t.Context(), read(t, c, configMap("given-1099"))))
 }
@@ -151,10 +153,10 @@ func TestGiveLater(t *testing.T) {
 	must(t, live.Create(t.Context(), configMap("created")))
 	give(t, s, configMap("given"), withVersion("5000"))
 	if got := names(t, cached); !slices.Equal(got, []string{"given", "version"}) {
-		t.Errorf("got %v", got)
+		t.Errorf("the cache has %v, want [given version]", got)
 	}
 	if len(s.Changes(0)) != 1 || s.Revision() != 5000 {
-		t.Errorf("got %v at revision %d", s.Changes(0), s.Revision())
+		t.Errorf("the changes are %v at revision %d, want 1 at 5000", s.Changes(0), s.Revision())
 	}
 }
 
@@ -181,7 +183,7 @@ func TestSetNow(t *testing.T) {
 	cm := configMap("one")
 	must(t, s.Client(store.ClientOptions{}).Create(t.Context(), cm))
 	if !cm.CreationTimestamp.Time.Equal(now.Add(time.Hour)) {
-		t.Errorf("got %s", cm.CreationTimestamp)
+		t.Errorf("the object was created at %s, want %s", cm.CreationTimestamp, now.Add(time.Hour))
 	}
 }
 
@@ -200,7 +202,7 @@ func TestConcurrentUse(t *testing.T) {
 		}
 	})
 	if got := names(t, s.Client(store.ClientOptions{})); len(got) != 6 {
-		t.Errorf("got %v", got)
+		t.Errorf("the objects are %v, want 6", got)
 	}
 }
 
@@ -274,7 +276,7 @@ func TestRecordsNeverChange(t *testing.T) {
 	}
 	for _, k := range all {
 		if diff := cmp.Diff(k.before, k.object); diff != "" {
-			t.Errorf("%T %s was changed (-before, +after):\n%s", k.object, k.object.GetName(), diff)
+			t.Errorf("%T %s was changed, want it as it was (-before +after):\n%s", k.object, k.object.GetName(), diff)
 		}
 	}
 }

@@ -33,13 +33,14 @@ func TestScale(t *testing.T) {
 		scale := &autoscalingv1.Scale{}
 		must(t, c.SubResource("scale").Get(t.Context(), obj, scale))
 		if scale.Spec.Replicas != 1 || scale.Name != "one" || scale.UID != obj.GetUID() {
-			t.Errorf("got %+v", scale)
+			t.Errorf("the scale is %+v, want 1 replica and the UID %s", scale, obj.GetUID())
 		}
 		scale.Spec.Replicas = 3
 		must(t, c.SubResource("scale").Update(t.Context(), obj, client.WithSubResourceBody(scale)))
 		if got := read(t, c, obj); replicas(t, got) != 3 || got.GetGeneration() != 2 ||
 			scale.ResourceVersion != got.GetResourceVersion() {
-			t.Errorf("answered %+v, stored %v", scale, got)
+			t.Errorf("the answer is %+v and %v is stored, want 3 replicas, the generation 2 and the same version",
+				scale, got)
 		}
 		scale.ResourceVersion = "1"
 		reason(t, c.SubResource("scale").Update(t.Context(), obj, client.WithSubResourceBody(scale)),
@@ -50,7 +51,7 @@ func TestScale(t *testing.T) {
 		patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":5}}`))
 		must(t, c.SubResource("scale").Patch(t.Context(), obj, patch, client.WithSubResourceBody(scale)))
 		if scale.Spec.Replicas != 5 || replicas(t, read(t, c, obj)) != 5 {
-			t.Errorf("answered %+v", scale)
+			t.Errorf("the answer is %+v, want 5 replicas, also in the store", scale)
 		}
 	}
 	err := c.SubResource("scale").Get(t.Context(), app("one"), &autoscalingv1.Scale{})
@@ -79,7 +80,7 @@ func TestSelectorOfAScale(t *testing.T) {
 	must(t, c.SubResource("scale").Get(t.Context(), d, u))
 	if selector, _, _ := unstructured.NestedString(u.Object, "status", "selector"); selector != "app=one" ||
 		u.GetAPIVersion() != "autoscaling/v1" {
-		t.Errorf("got %v", u.Object)
+		t.Errorf("the scale is %v, want the selector app=one in autoscaling/v1", u.Object)
 	}
 }
 
@@ -91,7 +92,7 @@ func TestStatusIsRead(t *testing.T) {
 	got := &App{}
 	must(t, c.SubResource("status").Get(t.Context(), app("one"), got))
 	if !got.Status.Ready {
-		t.Errorf("got %+v", got)
+		t.Errorf("the object is %+v, want it ready", got)
 	}
 }
 
@@ -104,7 +105,7 @@ func TestTokens(t *testing.T) {
 	}
 	must(t, c.SubResource("token").Create(t.Context(), account, request))
 	if request.Status.Token == "" || request.Status.ExpirationTimestamp.Sub(now).Seconds() != 600 {
-		t.Errorf("got %+v", request.Status)
+		t.Errorf("the status is %+v, want a token for 600 s", request.Status)
 	}
 	account.Name = "none"
 	reason(t, c.SubResource("token").Create(t.Context(), account, request), metav1.StatusReasonNotFound, "")
@@ -123,7 +124,7 @@ func TestVerbsOfSubresources(t *testing.T) {
 		"patch of an eviction":  c.SubResource("eviction").Patch(t.Context(), pod, merge),
 	} {
 		if !apierrors.IsMethodNotSupported(err) {
-			t.Errorf("%s: got %v", name, err)
+			t.Errorf("%s: the error is %v, want the method not supported", name, err)
 		}
 	}
 }

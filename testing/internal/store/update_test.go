@@ -60,11 +60,12 @@ func TestUpdate(t *testing.T) {
 			test.change(changed)
 			reason(t, c.Update(t.Context(), changed), test.reason, test.text)
 			if written := s.Revision() > revision; written != test.written {
-				t.Errorf("%s of %T: written %t", test.name, obj, written)
+				t.Errorf("%s of %T was written: %t, want %t", test.name, obj, written, test.written)
 			}
 			if test.reason == "" && (changed.GetUID() != live.GetUID() || changed.GetGeneration() != 1 &&
 				!test.builtIn || changed.GetCreationTimestamp() != live.GetCreationTimestamp()) {
-				t.Errorf("%s of %T: answered %v", test.name, obj, changed)
+				t.Errorf("%s of %T gives %v, want the UID, the creation time and the generation kept", test.name, obj,
+					changed)
 			}
 		}
 	}
@@ -91,7 +92,7 @@ func TestUpdateOfNothing(t *testing.T) {
 	lease := &coordinationv1.Lease{ObjectMeta: metadata("one")}
 	must(t, c.Update(t.Context(), lease))
 	if lease.UID == "" {
-		t.Error("the lease was not created")
+		t.Error("the lease was not created, want it to be")
 	}
 }
 
@@ -104,24 +105,24 @@ func TestGenerationAndStatus(t *testing.T) {
 	a.Spec.Size, a.Status.Ready = 2, true
 	must(t, c.Update(t.Context(), a))
 	if a.Generation != 2 || a.Status.Ready {
-		t.Errorf("update: answered %+v", a)
+		t.Errorf("an update gives %+v, want the generation 2 and it not ready", a)
 	}
 	a.Spec.Size, a.Status.Ready, a.Labels = 3, true, map[string]string{"a": "b"}
 	must(t, c.Status().Update(t.Context(), a))
 	if a.Generation != 2 || !a.Status.Ready || a.Spec.Size != 2 || a.Labels != nil {
-		t.Errorf("status update: answered %+v", a)
+		t.Errorf("an update of the status gives %+v, want it ready, and the rest as it was", a)
 	}
 	revision := s.Revision()
 	must(t, c.Status().Update(t.Context(), a))
 	if s.Revision() != revision {
-		t.Error("the same status was written again")
+		t.Errorf("the same status brought the store to revision %d, want %d", s.Revision(), revision)
 	}
 
 	w := read(t, c, widget("one"))
 	w.Object["status"] = map[string]any{"ready": true}
 	must(t, c.Status().Update(t.Context(), w))
 	if ready, _, _ := unstructured.NestedBool(w.Object, "status", "ready"); !ready || w.GetGeneration() != 1 {
-		t.Errorf("status update: answered %v", w)
+		t.Errorf("an update of the status gives %v, want it ready, with the generation 1", w)
 	}
 }
 
@@ -141,7 +142,7 @@ func TestUpdateDryRun(t *testing.T) {
 	a.Spec.Size = 5
 	must(t, c.Update(t.Context(), a, client.DryRunAll))
 	if a.Generation != 2 || a.ResourceVersion != version || s.Revision() != 999 || read(t, c, a).Spec.Size != 1 {
-		t.Errorf("answered %+v", a)
+		t.Errorf("the answer is %+v, want the generation 2, the version %s and nothing written", a, version)
 	}
 }
 
@@ -157,7 +158,7 @@ func TestUpdateWithMetadataOnly(t *testing.T) {
 	partial.Labels = map[string]string{"a": "b"}
 	must(t, c.Patch(t.Context(), partial, client.MergeFrom(before)))
 	if got := read(t, c, configMap("one")); got.Labels["a"] != "b" || got.Data["k"] != "v" || partial.UID == "" {
-		t.Errorf("stored %+v, answered %+v", got, partial)
+		t.Errorf("%+v is stored and %+v answered, want the label a=b, k:v and a UID", got, partial)
 	}
 	must(t, c.Delete(t.Context(), partial))
 }

@@ -24,7 +24,7 @@ func TestHoldAt(t *testing.T) {
 	t.Parallel()
 	s, live, cached, view := newCache(t, configMap("given"), configMap("updated"), configMap("deleted"))
 	if !view.HoldAt(mapKind, s.Revision()) {
-		t.Error("it says that it does not hold")
+		t.Error("HoldAt says that it does not hold, want that it does")
 	}
 	updated := read(t, live, configMap("updated"))
 	updated.Data["k"] = "new"
@@ -42,17 +42,18 @@ func TestHoldAt(t *testing.T) {
 	}
 	stale := read(t, cached, configMap("updated"))
 	if stale.Data["k"] != "v" {
-		t.Errorf("got %v", stale.Data)
+		t.Errorf("the data are %v, want k:v", stale.Data)
 	}
 	reason(t, cached.Update(t.Context(), stale), "Conflict", "the object has been modified")
 	if exists(t, cached, configMap("created")) || !exists(t, cached, app("other-kind")) {
-		t.Error("what exists is wrong")
+		t.Errorf("the cache has the created one: %t, that of another kind: %t, want the other alone",
+			exists(t, cached, configMap("created")), exists(t, cached, app("other-kind")))
 	}
 	if !view.CatchUp() || view.CatchUp() {
-		t.Error("CatchUp reports the wrong")
+		t.Error("CatchUp reports something else, want true and then false")
 	}
 	if got := names(t, cached); !slices.Equal(got, []string{"created", "given", "updated"}) {
-		t.Errorf("got %v", got)
+		t.Errorf("the cache has %v, want [created given updated]", got)
 	}
 }
 
@@ -62,16 +63,16 @@ func TestCachesNeverGoBack(t *testing.T) {
 	revision := s.Revision()
 	must(t, live.Create(t.Context(), configMap("one")))
 	if got := names(t, cached); len(got) != 1 {
-		t.Errorf("got %v", got)
+		t.Errorf("the cache has %v, want one object", got)
 	}
 	if view.HoldAt(mapKind, revision) {
-		t.Error("it says that it went back")
+		t.Error("HoldAt says that it went back, want that it did not")
 	}
 	if got := names(t, cached); len(got) != 1 {
-		t.Errorf("it went back to %v", got)
+		t.Errorf("the cache went back to %v, want one object", got)
 	}
 	if view.CatchUp() {
-		t.Error("something was held")
+		t.Error("CatchUp says that something was held, want nothing")
 	}
 }
 
@@ -80,14 +81,15 @@ func TestHide(t *testing.T) {
 	_, live, cached, view := newCache(t, configMap("one"), configMap("two"))
 	view.Hide(store.Key{Kind: mapKind, Namespace: "ns", Name: "one"})
 	if exists(t, cached, configMap("one")) || !exists(t, live, configMap("one")) {
-		t.Error("what exists is wrong")
+		t.Errorf("the object is in the cache: %t, live: %t, want it live alone", exists(t, cached, configMap("one")),
+			exists(t, live, configMap("one")))
 	}
 	if got := names(t, cached); !slices.Equal(got, []string{"two"}) {
-		t.Errorf("got %v", got)
+		t.Errorf("the cache has %v, want [two]", got)
 	}
 	reason(t, cached.Create(t.Context(), configMap("one")), "AlreadyExists", "")
 	if !view.CatchUp() || !exists(t, cached, configMap("one")) {
-		t.Error("it is hidden")
+		t.Error("the object is hidden after CatchUp, want it shown")
 	}
 }
 
@@ -101,24 +103,24 @@ func TestHideWhatWasShown(t *testing.T) {
 	} {
 		_, live, cached, view := newCache(t, configMap("one"), configMap("hidden"), app("other-kind"))
 		if !view.Hide(key("hidden")) || !read(cached) {
-			t.Fatalf("%s: the kind is not shown as it should be", name)
+			t.Fatalf("%s: the kind is not shown as it should be, want hidden hidden and one there", name)
 		}
 		if view.Hide(key("one"), key("hidden")) || !read(cached) {
-			t.Errorf("%s: it went back", name)
+			t.Errorf("%s: the cache went back, want what was read to stay", name)
 		}
 		if exists(t, cached, configMap("hidden")) {
-			t.Errorf("%s: what was hidden is shown before CatchUp", name)
+			t.Errorf("%s: what was hidden is shown before CatchUp, want it hidden", name)
 		}
 		other := store.Key{Kind: appVersion.WithKind("App").GroupKind(), Namespace: "ns", Name: "other-kind"}
 		if !view.Hide(key("hidden"), other) || exists(t, cached, app("other-kind")) {
-			t.Errorf("%s: what was not shown is not hidden", name)
+			t.Errorf("%s: what was not shown is not hidden, want it hidden", name)
 		}
 		must(t, live.Delete(t.Context(), configMap("one")))
 		if !view.CatchUp() || exists(t, cached, configMap("one")) || !exists(t, cached, configMap("hidden")) {
-			t.Errorf("%s: it did not catch up", name)
+			t.Errorf("%s: the cache did not catch up, want one gone and hidden there", name)
 		}
 		if view.Hide(key("hidden")) || !exists(t, cached, configMap("hidden")) {
-			t.Errorf("%s: it went back after CatchUp", name)
+			t.Errorf("%s: the cache went back after CatchUp, want hidden there", name)
 		}
 	}
 }

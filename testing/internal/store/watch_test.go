@@ -27,12 +27,12 @@ func receive(t *testing.T, w watch.Interface, n int) []string {
 		select {
 		case event, ok := <-w.ResultChan():
 			if !ok {
-				t.Fatalf("the watch ended after %v", events)
+				t.Fatalf("the watch ended after %v, want %d events", events, n)
 			}
 			obj := event.Object.(client.Object)
 			events = append(events, fmt.Sprint(event.Type, " ", obj.GetName(), " ", obj.GetResourceVersion()))
 		case <-t.Context().Done():
-			t.Fatalf("got %v only", events)
+			t.Fatalf("the events are %v, want %d", events, n)
 		}
 	}
 	return events
@@ -119,7 +119,7 @@ func TestWatchForms(t *testing.T) {
 		event := <-w.ResultChan()
 		w.Stop()
 		if got := event.Object.GetObjectKind().GroupVersionKind(); got != appVersion.WithKind("Widget") {
-			t.Errorf("got %s", got)
+			t.Errorf("the kind is %s, want %s", got, appVersion.WithKind("Widget"))
 		}
 	}
 }
@@ -167,7 +167,8 @@ func TestWatchOfAnObjectThatIsNoLongerSelected(t *testing.T) {
 	event := <-w.ResultChan()
 	got := event.Object.(client.Object)
 	if event.Type != watch.Deleted || len(got.GetLabels()) > 0 || got.GetResourceVersion() != cm.ResourceVersion {
-		t.Errorf("got %s %v", event.Type, got)
+		t.Errorf("the event is %s %v, want the deletion at version %s, without labels", event.Type, got,
+			cm.ResourceVersion)
 	}
 }
 

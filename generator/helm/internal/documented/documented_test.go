@@ -41,10 +41,10 @@ func TestDocumentedCode(t *testing.T) {
 	documented.Check(t, "documented_test.go", "../../../../docs/helm.md", "../../README.md")
 	options := component.Options[*Shop]{ReclaimFrom: []string{"kubectl", "helm"}}
 	if len(options.ReclaimFrom) != 2 {
-		t.Error("the options do not compile")
+		t.Errorf("the options reclaim from %q, want 2 managers", options.ReclaimFrom)
 	}
 	root, err := NewShop(reconcilers.Config{})
 	if err != nil || root == nil {
-		t.Errorf("there is no root: %v", err)
+		t.Errorf("the root is %v (%v), want one", root, err)
 	}
 }

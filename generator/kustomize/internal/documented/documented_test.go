@@ -54,7 +54,7 @@ func TestDocumentedCode(t *testing.T) {
 	documented.Check(t, "documented_test.go", "../../../../docs/kustomize.md", "../../README.md")
 	root, err := NewApp(reconcilers.Config{})
 	if err != nil || root == nil {
-		t.Errorf("there is no root: %v", err)
+		t.Errorf("the root is %v (%v), want one", root, err)
 	}
 	if _, err := production(overlays); err != nil {
 		t.Error(err)
@@ -72,6 +72,6 @@ func TestDocumentedCode(t *testing.T) {
 	})
 	objects, err := transformed.Generate(t.Context(), "north", "app", generator.UnstructurableMap{})
 	if err != nil || len(objects) != 2 {
-		t.Errorf("there are %d objects: %v", len(objects), err)
+		t.Errorf("there are %d objects (%v), want 2", len(objects), err)
 	}
 }

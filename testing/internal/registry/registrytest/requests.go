@@ -67,7 +67,7 @@ func Merge(t testing.TB, doc, patch []byte) []byte {
 	t.Helper()
 	merged, err := jsonpatch.MergePatch(doc, patch)
 	if err != nil {
-		t.Fatalf("%v: %s and %s", err, doc, patch)
+		t.Fatalf("the merge ends with %v, want no error: %s and %s", err, doc, patch)
 	}
 	return merged
 }
@@ -141,7 +141,7 @@ func (r *Request) causes(t testing.TB, err error) []string {
 	case err == nil:
 		return nil
 	case !errors.As(err, &status) || status.ErrStatus.Details == nil || !apierrs.IsInvalid(err):
-		t.Errorf("%s: %v", r.Title(), err)
+		t.Errorf("%s: the error is %v, want an invalid object with details", r.Title(), err)
 		return nil
 	}
 	var list []string

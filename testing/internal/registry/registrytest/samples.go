@@ -76,7 +76,7 @@ func Decode(t testing.TB, doc []byte) client.Object {
 	t.Helper()
 	obj, _, err := decoder.Decode(doc, nil, nil)
 	if err != nil {
-		t.Fatalf("%v:\n%s", err, doc)
+		t.Fatalf("the object is not decoded (%v), want it to be:\n%s", err, doc)
 	}
 	return obj.(client.Object)
 }
@@ -125,7 +125,7 @@ func create(
 	for _, obj := range Samples(t, namespace) {
 		kind, name := obj.GetObjectKind().GroupVersionKind(), Name(obj)
 		if _, ok := answers[name]; ok {
-			t.Errorf("%s: there are two samples", name)
+			t.Errorf("%s: there are two samples, want one", name)
 		}
 		if err := c.Create(t.Context(), obj, client.DryRunAll, client.FieldOwner("creator")); err != nil {
 			t.Errorf("%s: %v", name, err)

@@ -59,7 +59,7 @@ func TestFaultsByCount(t *testing.T) {
 				want = fault.At(row.call, row.fault.Kind, 0)
 			}
 			if got := p.Decide(row.call).Fault; got != want {
-				t.Errorf("the fault is %v, not %v", got, want)
+				t.Errorf("the fault is %v, want %v", got, want)
 			}
 		})
 	}
@@ -72,14 +72,14 @@ func TestFirstFaultCounts(t *testing.T) {
 		Faults:  []fault.Fault{{Kind: fault.DiesBefore, Verb: fault.Update}, {Kind: fault.Fails}, {Kind: fault.LosesAnswer}},
 	}
 	if got := p.Decide(call(fault.Create, one, 1)).Fault.Kind; got != fault.Fails {
-		t.Errorf("the first call meets %q", got)
+		t.Errorf("the first call meets %q, want %q", got, fault.Fails)
 	}
 	if got := p.Decide(call(fault.Create, one, 2)).Fault.Kind; got != fault.Refuses {
-		t.Errorf("the second call meets %q", got)
+		t.Errorf("the second call meets %q, want %q", got, fault.Refuses)
 	}
 	missed := p.Missed([]fault.Fault{fault.At(call(fault.Create, one, 1), fault.Fails, 0)})
 	if want := []fault.Fault{p.Faults[0], p.Faults[2]}; !slices.Equal(missed, want) {
-		t.Errorf("missed were %v, not %v", missed, want)
+		t.Errorf("missed were %v, want %v", missed, want)
 	}
 }
 
@@ -93,7 +93,7 @@ func TestValidate(t *testing.T) {
 		`there is no kind "Melts`: {Chances: []plan.Chance{{Kind: "Melts"}}},
 	} {
 		if err := p.Validate(); err == nil || !strings.Contains(err.Error(), name) {
-			t.Errorf("the error is %v, not %s", err, name)
+			t.Errorf("the error is %v, want it to contain %s", err, name)
 		}
 	}
 }
@@ -120,22 +120,22 @@ func TestLatency(t *testing.T) {
 		d := p.Decide(c)
 		if c.Verb == fault.Discover {
 			if d != (plan.Decision{}) {
-				t.Fatalf("%v is %v", c, d)
+				t.Fatalf("the decision for %v is %v, want none", c, d)
 			}
 			continue
 		}
 		if c.Actor != "operator" {
 			if without := (plan.Plan{Seed: 1}).Decide(c); d != without || max(d.There, d.Back, d.Lag) > time.Millisecond {
-				t.Fatalf("%v is %v, and without latency %v", c, d, without)
+				t.Fatalf("the decision for %v is %v, want %v as without latency, of at most 1ms", c, d, without)
 			}
 			continue
 		}
 		if (d.Lag > 0) != (c.Verb == fault.Watch) {
-			t.Errorf("the events of %v take %v", c, d.Lag)
+			t.Errorf("the events of %v take %v, want that of watches alone", c, d.Lag)
 		}
 		for _, l := range []time.Duration{d.There, d.Back} {
 			if drawn[l]++; l <= time.Second/2048 || l > time.Second || drawn[l] > 2 {
-				t.Errorf("%v takes %v", c, l)
+				t.Errorf("%v takes %v, want 1/2048 to 1 s, and a latency twice at most", c, l)
 			}
 			n++
 			if l < 10*time.Millisecond {
@@ -147,7 +147,7 @@ func TestLatency(t *testing.T) {
 		}
 	}
 	if short < n/4 || long < n/4 {
-		t.Errorf("of %d latencies, %d are short and %d are long", n, short, long)
+		t.Errorf("of %d latencies, %d are short and %d are long, want a quarter of each", n, short, long)
 	}
 }
 
@@ -167,20 +167,21 @@ func TestChance(t *testing.T) {
 		}
 		struck[string(f.Kind)+" "+c.Verb]++
 		if c.At >= p.Calm || c.Actor != "operator" || f.Delay > time.Minute {
-			t.Errorf("%v is struck by %v", c, f)
+			t.Errorf("%v is struck by %v, want calls of the operator before %v, and a delay of 1m at most", c, f,
+				p.Calm)
 		}
 		again := plan.Plan{Faults: []fault.Fault{f}}
 		if got := again.Decide(c).Fault; got != f {
-			t.Errorf("%v does not strike %v again", f, c)
+			t.Errorf("%v strikes %v the second time, want %v again", got, c, f)
 		}
 	}
 	for what, n := range struck {
 		if n < 75 || n > 125 {
-			t.Errorf("%s happened %d times of 400", what, n)
+			t.Errorf("%s happened %d times of 400, want 75 to 125", what, n)
 		}
 	}
 	if len(struck) != 2 {
-		t.Errorf("what happened is %v", struck)
+		t.Errorf("what happened is %v, want two kinds", struck)
 	}
 }
 
@@ -191,11 +192,11 @@ func TestWatchTimeout(t *testing.T) {
 		timeout := plan.Plan{Seed: 1}.WatchTimeout(c)
 		drawn[timeout] = true
 		if timeout < 5*time.Minute || timeout >= 10*time.Minute || timeout%time.Second != 0 {
-			t.Errorf("%v lasts %v", c, timeout)
+			t.Errorf("%v lasts %v, want whole seconds from 5m to 10m", c, timeout)
 		}
 	}
 	if len(drawn) < 250 {
-		t.Errorf("there are %d timeouts", len(drawn))
+		t.Errorf("there are %d timeouts, want at least 250", len(drawn))
 	}
 }
 
@@ -211,7 +212,7 @@ func TestDrawsAreIndependent(t *testing.T) {
 	for c := range calls {
 		a, b := p.Decide(c), less.Decide(c)
 		if a.There != b.There || a.Back != b.Back || a.Fault.Kind != fault.Fails && a.Fault != b.Fault {
-			t.Errorf("%v is %v, then %v", c, a, b)
+			t.Errorf("the decision for %v is %v and then %v, want the same but for %s", c, a, b, fault.Fails)
 		}
 	}
 }

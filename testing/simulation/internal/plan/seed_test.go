@@ -20,21 +20,22 @@ func TestFromSeed(t *testing.T) {
 			t.Error(err)
 		}
 		if p.Code() != plan.FromSeed(seed, options).Code() {
-			t.Errorf("seed %d gives two plans", seed)
+			t.Errorf("seed %d gives two plans, want one", seed)
 		}
 		plans[p.Code()] = true
 		if p.Seed != seed || p.Latency <= 0 || p.Latency > 2*time.Second || p.Calm != time.Hour ||
 			!slices.Equal(p.Actors, options.Actors) {
-			t.Errorf("the plan is %v", p)
+			t.Errorf("the plan is %v, want the seed %d, at most 2 s of latency, calm after 1h and %v", p, seed,
+				options.Actors)
 		}
 		for _, c := range p.Chances {
 			if kinds[c.Kind]++; c.OneIn < 8 || c.OneIn > 512 || c.Delay > 10*time.Minute {
-				t.Errorf("the chance is %v", c)
+				t.Errorf("the chance is %v, want one in 8 to 512 with at most 10m of delay", c)
 			}
 		}
 		switch a := p.Ahead("operator"); {
 		case a > time.Minute || a < -time.Minute:
-			t.Errorf("the clock is %v ahead", a)
+			t.Errorf("the clock is %v ahead, want at most 1m either way", a)
 		case a > 0:
 			ahead++
 		case a < 0:
@@ -43,11 +44,12 @@ func TestFromSeed(t *testing.T) {
 	}
 	for _, s := range plan.Kinds {
 		if kinds[s] < 70 || kinds[s] > 130 {
-			t.Errorf("%s is in %d plans of 200", s, kinds[s])
+			t.Errorf("%s is in %d plans of 200, want 70 to 130", s, kinds[s])
 		}
 	}
 	if len(plans) != 200 || ahead < 25 || behind < 25 {
-		t.Errorf("%d plans, %d clocks ahead and %d behind", len(plans), ahead, behind)
+		t.Errorf("there are %d plans, %d clocks ahead and %d behind, want 200 and at least 25 of each", len(plans),
+			ahead, behind)
 	}
 }
 
@@ -59,7 +61,7 @@ func TestFromSeedDrawsWhatIsAskedFor(t *testing.T) {
 		})
 		if len(p.Chances) > 1 || p.Latency > time.Millisecond || p.Calm != time.Minute || len(p.Clocks) > 0 ||
 			len(p.Chances) == 1 && (p.Chances[0].Kind != fault.CutsWatch || p.Chances[0].Delay > time.Second) {
-			t.Errorf("the plan is %v", p)
+			t.Errorf("the plan is %v, want the given limits, calm after 1m, and no clocks", p)
 		}
 	}
 }
@@ -77,10 +79,10 @@ func TestDrawsStayTheSame(t *testing.T) {
 	Calm: time.Hour,
 }`
 	if got := p.Code(); got != want {
-		t.Errorf("seed 7 gives %s", got)
+		t.Errorf("seed 7 gives %s\nwant %s", got, want)
 	}
 	d := p.Decide(call(fault.Watch, "/api/v1/pods", 1))
 	if d.There != 815312 || d.Back != 49057081 || d.Lag != 578519893 {
-		t.Errorf("the latencies are %d, %d, %d", d.There, d.Back, d.Lag)
+		t.Errorf("the latencies are %d, %d and %d, want 815312, 49057081 and 578519893", d.There, d.Back, d.Lag)
 	}
 }

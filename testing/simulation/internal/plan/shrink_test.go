@@ -70,10 +70,10 @@ func TestShrink(t *testing.T) {
 			t.Parallel()
 			got, tries := shrink(row.fails)
 			if got != row.want {
-				t.Errorf("the smallest plan is %s", got)
+				t.Errorf("the smallest plan is %s\nwant %s", got, row.want)
 			}
 			if tries > 60 {
-				t.Errorf("%d plans were tried", tries)
+				t.Errorf("%d plans were tried, want at most 60", tries)
 			}
 		})
 	}
@@ -87,7 +87,7 @@ func TestShrinkKeepsLatency(t *testing.T) {
 	lag := p.Decide(watch).Lag
 	smallest := plan.Shrink(p, nil, func(p plan.Plan) bool { return p.Decide(watch).Lag == lag })
 	if smallest.Decide(watch).Lag != lag || len(smallest.Actors) != 1 {
-		t.Errorf("the smallest plan is %v", smallest)
+		t.Errorf("the smallest plan is %v, want one actor and the lag %v", smallest, lag)
 	}
 }
 
@@ -98,6 +98,6 @@ func TestShrinkKeepsWhatDoesNotFailAgain(t *testing.T) {
 	p := plan.FromSeed(7, plan.Options{Actors: []string{"operator"}})
 	p.Clocks = []plan.Clock{{Actor: "operator", Ahead: time.Minute}}
 	if got != p.Code() || tries != 1 {
-		t.Errorf("after %d tries, the plan is %s", tries, got)
+		t.Errorf("after %d tries the plan is %s\nwant after 1\n%s", tries, got, p.Code())
 	}
 }
