@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/testing/internal/words"
@@ -40,8 +41,9 @@ type row struct {
 	now      *time.Time
 
 	focus, skip bool
-	// config is the config of the case without a name and a scheme, and additional are its AdditionalConfigs.
-	config     ExpectConfig
+	// of is the case, and builder its WithClientBuilder. additional are its AdditionalConfigs.
+	of         any
+	builder    func(*fake.ClientBuilder) *fake.ClientBuilder
 	additional map[string]ExpectConfig
 	// prepare and cleanUp call the functions of the case; nil for none.
 	prepare func(t *testing.T, ctx context.Context) (context.Context, error)
@@ -168,7 +170,8 @@ func (c configs) all() []*ExpectConfig {
 // configs returns the config of the case and its additional configs, which have its scheme and differ where they have
 // none.
 func (r row) configs(scheme *runtime.Scheme) configs {
-	r.config.Name, r.config.Scheme = "default", scheme
+	expect := configOf(r.of)
+	expect.Name, expect.Scheme = "default", scheme
 	additional := map[string]*ExpectConfig{}
 	for name, config := range r.additional {
 		config.Name = name
@@ -177,11 +180,25 @@ func (r row) configs(scheme *runtime.Scheme) configs {
 			config.Scheme = scheme
 		}
 		if config.Differ == nil {
-			config.Differ = r.config.Differ
+			config.Differ = expect.Differ
 		}
 		additional[name] = &config
 	}
-	return configs{&r.config, additional}
+	return configs{expect, additional}
+}
+
+// configOf returns the config of a case, a pointer to a struct. It copies the fields that an ExpectConfig has by the same
+// name, so that no table can leave one out.
+func configOf(tc any) *ExpectConfig {
+	c := &ExpectConfig{}
+	from, to := reflect.ValueOf(tc).Elem(), reflect.ValueOf(c).Elem()
+	for i := range to.NumField() {
+		field := to.Type().Field(i)
+		if value := from.FieldByName(field.Name); field.IsExported() && value.IsValid() {
+			to.Field(i).Set(value)
+		}
+	}
+	return c
 }
 
 // hasBuilder reports whether a WithClientBuilder takes the place of the faithful API server of a config.
@@ -191,7 +208,7 @@ func (r row) hasBuilder() bool {
 			return true
 		}
 	}
-	return r.config.WithClientBuilder != nil
+	return r.builder != nil
 }
 
 func (r row) mustBeValid(t *testing.T) {

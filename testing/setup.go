@@ -185,12 +185,7 @@ func (tc *SetupTestCase) Run(t *testing.T, scheme *runtime.Scheme, factory Setup
 func (tc *SetupTestCase) row() row {
 	return row{
 		mark: &tc.mark, name: &tc.Name, metadata: &tc.Metadata, now: new(time.Time), focus: tc.Focus, skip: tc.Skip,
-		config: ExpectConfig{
-			WithReactors: tc.WithReactors, WithClientBuilder: tc.WithClientBuilder,
-			StatusSubResourceTypes: tc.StatusSubResourceTypes, GivenObjects: tc.GivenObjects,
-			APIGivenObjects: tc.APIGivenObjects, GivenAPIResources: tc.GivenAPIResources,
-			GivenTracks: tc.GivenTracks,
-		},
+		of: tc, builder: tc.WithClientBuilder,
 		prepare: preparing(tc, tc.Prepare), cleanUp: cleaning(tc, tc.CleanUp),
 	}
 }

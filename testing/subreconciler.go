@@ -236,17 +236,7 @@ func (tc *SubReconcilerTestCase[Type]) give(c *ExpectConfig) {
 func (tc *SubReconcilerTestCase[Type]) row() row {
 	return row{
 		mark: &tc.mark, name: &tc.Name, metadata: &tc.Metadata, now: &tc.Now, focus: tc.Focus, skip: tc.Skip,
-		config: ExpectConfig{
-			WithReactors: tc.WithReactors, WithClientBuilder: tc.WithClientBuilder, UseFake: tc.UseFake,
-			StatusSubResourceTypes: tc.StatusSubResourceTypes, GivenObjects: tc.GivenObjects,
-			APIGivenObjects: tc.APIGivenObjects, GivenAPIResources: tc.GivenAPIResources,
-			GivenIndexes: tc.GivenIndexes, GivenTracks: tc.GivenTracks, Differ: tc.Differ, Server: tc.Server,
-			ExpectTracks: tc.ExpectTracks, ExpectEvents: tc.ExpectEvents, ExpectApplies: tc.ExpectApplies,
-			ExpectCreates: tc.ExpectCreates, ExpectUpdates: tc.ExpectUpdates, ExpectPatches: tc.ExpectPatches,
-			ExpectDeletes: tc.ExpectDeletes, ExpectDeleteCollections: tc.ExpectDeleteCollections,
-			ExpectStatusUpdates: tc.ExpectStatusUpdates, ExpectStatusPatches: tc.ExpectStatusPatches,
-			ExpectStatusApplies: tc.ExpectStatusApplies, ExpectOrder: tc.ExpectOrder,
-		},
+		of: tc, builder: tc.WithClientBuilder,
 		additional: tc.AdditionalConfigs, prepare: preparing(tc, tc.Prepare), cleanUp: cleaning(tc, tc.CleanUp),
 		virtual: tc.VirtualTime, fault: tc.Fault, replays: tc.Replays, externals: tc.Externals, until: tc.Until,
 	}
