@@ -219,7 +219,8 @@ func TestContestedObjectsCostNoRequest(t *testing.T) {
 	// The next correction is due 20 seconds after the third one, which may fall into this time, and between the reading
 	// and the writing of a change. It is few requests, however many changes there are.
 	if total := op.requests.Total(); total > 4 {
-		t.Errorf("50 changes of a contested object cost %d requests, want at most those of one correction: %s", total, op.requests)
+		t.Errorf("50 changes of a contested object cost %d requests, want at most those of one correction: %s",
+			total, op.requests)
 	}
 }
 

@@ -412,7 +412,8 @@ func rivalries() map[string]rivalry {
 			contested: `the field manager "rival" keeps changing .spec.replicas (ignore-fields: /spec/replicas,`,
 		},
 		"changes a default": {
-			objects: []client.Object{server}, rival: edit(server, setting("Default", "spec", "template", "spec", "dnsPolicy")),
+			objects: []client.Object{server},
+			rival:   edit(server, setting("Default", "spec", "template", "spec", "dnsPolicy")),
 		},
 		"writes the status": {
 			objects: []client.Object{server}, rival: func(ctx context.Context, c client.Client) error {

@@ -172,7 +172,7 @@ func FuzzEdits(f *testing.F) {
 				t.Fatalf("the first error is %v and the second %v, want both or none", err, again)
 			}
 			if diff := difference(once, p); diff != "" {
-				t.Fatalf("an edit does more when it is called twice, or fails halfway (-once +twice), want the same:\n%s",
+				t.Fatalf("an edit does more when it is called twice, or fails halfway, want the same (-once +twice):\n%s",
 					diff)
 			}
 			p.check(t)

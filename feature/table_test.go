@@ -259,7 +259,8 @@ func TestStatesAreDocumented(t *testing.T) {
 		written, _, _ := strings.Cut(documented[at:], "\n\n")
 		written += "\n"
 		if diff := cmp.Diff(want, written); diff != "" && !*update {
-			t.Errorf("the page differs from the table (-table +page), want it the same by go test ./feature -run TestStatesAreDocumented -update:\n%s",
+			t.Errorf("the page differs from the table (-table +page), want it the same, "+
+				"by go test ./feature -run TestStatesAreDocumented -update:\n%s",
 				diff)
 		}
 		documented = strings.Replace(documented, written, want, 1)

@@ -107,7 +107,8 @@ func TestAggregateIsDueAtStartAndForNoOtherName(t *testing.T) {
 		},
 	}}.Run(t, widgetScheme, func(_ *testing.T, _ *rtesting.SetupTestCase, c reconcilers.Config) rtesting.Setup {
 		return &widgetAggregate{
-			Request: widgetRequest, Config: c, Reconciler: paints(&trace{}, nothing, nil), MergeBeforeUpdate: mergeWidget,
+			Request: widgetRequest, Config: c, Reconciler: paints(&trace{}, nothing, nil),
+			MergeBeforeUpdate: mergeWidget,
 		}
 	})
 }
