@@ -187,8 +187,8 @@ func (r row) configs(scheme *runtime.Scheme) configs {
 	return configs{expect, additional}
 }
 
-// configOf returns the config of a case, a pointer to a struct. It copies the fields that an ExpectConfig has by the same
-// name, so that no table can leave one out.
+// configOf returns the config of a case, a pointer to a struct. It copies the fields that an ExpectConfig has by the
+// same name, so that no table can leave one out.
 func configOf(tc any) *ExpectConfig {
 	c := &ExpectConfig{}
 	from, to := reflect.ValueOf(tc).Elem(), reflect.ValueOf(c).Elem()
