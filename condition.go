@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
+	"slices"
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/health"
 	"github.com/espalier-dev/espalier/internal/content"
+	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/internal/message"
 	"github.com/espalier-dev/espalier/internal/statusfield"
 	"github.com/espalier-dev/espalier/reconcilers"
@@ -43,7 +45,11 @@ const (
 	ReasonSucceeded = "Succeeded"
 	// ReasonNotReady takes the place of a reason of [NotReady] that is none for the API server.
 	ReasonNotReady = "NotReady"
-	// ReasonWaiting means that the node did not run, because it waits for the condition that the message names.
+	// ReasonOrphaned means that the objects were released, and are not managed any more.
+	ReasonOrphaned = "Orphaned"
+	// ReasonBlocked means that the guard of a node says why it waits.
+	ReasonBlocked = "Blocked"
+	// ReasonWaiting means that the node waits for what the message names: a condition, values, or other nodes.
 	ReasonWaiting = "Waiting"
 )
 
@@ -147,8 +153,7 @@ func conditionOfChildren(children []childState) metav1.Condition {
 
 // stateOf returns how ready a child is.
 func stateOf[C client.Object](ctx context.Context, child C) childState {
-	var none C
-	if client.Object(child) == client.Object(none) {
+	if gotype.IsNil(child) {
 		return childState{}
 	}
 	kind := child.GetObjectKind().GroupVersionKind()
@@ -159,6 +164,41 @@ func stateOf[C client.Object](ctx context.Context, child C) childState {
 		name:      kind.Kind + " " + client.ObjectKeyFromObject(child).String(),
 		Readiness: readinessOf(kind, child),
 	}
+}
+
+// stateOf returns how ready an object of the node is.
+func (s *Switches[Self, T, CT]) stateOf(ctx context.Context, object CT) childState {
+	state := stateOf(ctx, object)
+	if s.health != nil && object.GetDeletionTimestamp() == nil {
+		state.Readiness, _ = readinessIn(s.health(object))
+	}
+	return state
+}
+
+// areReady reports whether all objects are ready, or need not be.
+func (s *Switches[Self, T, CT]) areReady(ctx context.Context, objects []CT) bool {
+	return s.has(unchecked) || !slices.ContainsFunc(objects, func(object CT) bool {
+		return s.stateOf(ctx, object).Status != apis.ObjectCurrent
+	})
+}
+
+// conditionOf returns the condition that says what came of a node. It has no type.
+func (s *Switches[Self, T, CT]) conditionOf(ctx context.Context, o *outcome[CT]) metav1.Condition {
+	switch {
+	case o.reflected != nil:
+		return conditionOfError(o.reflected)
+	case o.waits != nil:
+		return *o.waits
+	case len(o.live) == 0:
+		return metav1.Condition{Status: metav1.ConditionTrue, Reason: cmp.Or(o.none, ReasonNotDesired)}
+	case !s.many:
+		return conditionOfChild(s.stateOf(ctx, o.live[0]))
+	}
+	states := make([]childState, len(o.live))
+	for i, object := range o.live {
+		states[i] = s.stateOf(ctx, object)
+	}
+	return conditionOfChildren(states)
 }
 
 // readinessOf returns how ready a child is: as package health says. A child for which health only waits for somebody
@@ -174,13 +214,31 @@ func readinessOf(kind schema.GroupVersionKind, child client.Object) health.Readi
 	if err != nil {
 		return health.Readiness{Status: apis.ObjectUnknown, Message: err.Error()}
 	}
-	switch found := health.OfKind(kind, object); {
-	case health.Healthy(found.State):
-		return health.Readiness{Status: apis.ObjectCurrent}
-	case health.Failing(found.State):
-		return health.Readiness{Status: apis.ObjectFailed, Message: found.Message}
-	case found.State == apis.StateCreating || found.State == apis.StateUpdating || found.State == apis.StateScaling:
-		return health.Readiness{Status: apis.ObjectInProgress, Message: found.Message}
+	if readiness, ok := readinessIn(health.OfKind(kind, object)); ok {
+		return readiness
 	}
 	return health.ReadinessOf(object)
+}
+
+// readinessIn returns how ready a child is that a rule has judged. It returns false for a state that says nothing of
+// that, such as one of waiting for somebody else; the child is in progress then.
+func readinessIn(found apis.Health) (readiness health.Readiness, ok bool) {
+	readiness = health.Readiness{Status: apis.ObjectInProgress, Message: found.Message}
+	switch {
+	case health.Healthy(found.State):
+		return health.Readiness{Status: apis.ObjectCurrent}, true
+	case health.Failing(found.State):
+		readiness.Status = apis.ObjectFailed
+		return readiness, true
+	}
+	return readiness, found.State == apis.StateCreating || found.State == apis.StateUpdating ||
+		found.State == apis.StateScaling
+}
+
+// conditions returns a list of the types that are not empty.
+func conditions(conditionType string) []string {
+	if conditionType == "" {
+		return nil
+	}
+	return []string{conditionType}
 }

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // NotReadyError says that something is missing that no retry provides, see [NotReady].
@@ -38,14 +36,6 @@ func (e *NotReadyError) RetryAfter(delay time.Duration) *NotReadyError {
 
 func (e *NotReadyError) Error() string {
 	return e.Reason + ": " + e.Message
-}
-
-// statusNotReady is among the reasons of errors that a [Child] reflects.
-const statusNotReady metav1.StatusReason = "NotReady"
-
-// Status makes it an error that a [reconcilers.ChildReconciler] reflects by its reason.
-func (e *NotReadyError) Status() metav1.Status {
-	return metav1.Status{Status: metav1.StatusFailure, Reason: statusNotReady, Message: e.Error()}
 }
 
 // asNotReady returns the NotReadyError in err, or nil.

@@ -3,133 +3,139 @@ package espalier
 import (
 	"context"
 
+	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/reconcilers"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Child is a node that keeps one child object as it should be. [Owns] returns it. It is a
-// [reconcilers.ChildReconciler], whose fields may be changed before the first use.
+// Child is a node that keeps one child object as it should be. [Owns] returns it.
 type Child[Type, ChildType client.Object] struct {
-	reconcilers.ChildReconciler[Type, ChildType, client.ObjectList]
+	Switches[*Child[Type, ChildType], Type, ChildType]
 
-	// condition is the type of the condition that it reports; empty for none.
-	condition string
-	role      role
+	renaming reconcilers.Renaming
+	tunes    []func(child *reconcilers.ChildReconciler[Type, ChildType, client.ObjectList])
 }
 
 // Owns returns a node that keeps the object that desired returns: it is created, kept as desired, and deleted when
 // desired returns nil. The resource controls it, so it has to be in the namespace of the resource, or, if the resource
 // has none, anywhere. The object is written by server-side apply, which leaves the fields of other writers alone. An
-// object of that name that the resource does not control is not touched.
+// object of that name that the resource does not control is not touched. [Switches] change that.
 //
-// The function gives the fields that matter, and nothing that depends on the time or on chance. It is not called for a
-// resource that is terminating. It may return [NotReady].
+// The function gives the fields that matter, and nothing that depends on the time or on chance. It is not called for an
+// object that is to be deleted, nor for a resource that is terminating. It may return [NotReady]: the object stays as it
+// is then.
+//
+// If the function returns another name, the object of that name is created, and when it is ready, the old one is
+// deleted. A PersistentVolumeClaim, a StatefulSet, and what HoldsData, stays under its old name: the condition is False
+// with NameChanged. See [Child.Renames].
 //
 //   - Runs: desired, and makes the child agree with it.
-//   - Stops: never on its own.
-//   - On error: an error that only a user can mend (AlreadyExists, Forbidden, Invalid) is reported by the condition,
-//     and the nodes after it run. Without a condition, it is returned. Every other error is returned.
-//   - On deletion: deletes the child.
+//   - Stops: never on its own. While the node waits (Needs, After, Guard), the child stays as it is, and the nodes after
+//     it run, but for those that need it.
+//   - On error: an error that only a user can mend (AlreadyExists, Forbidden, Invalid), a kind that is not served, and a
+//     name that may not change are reported by the condition, and the nodes after it run. Without a condition, they are
+//     returned. Every other error is returned.
+//   - On deletion: deletes the child. One without an owner reference stays.
 func Owns[Type, ChildType client.Object](
 	name string, desired func(ctx context.Context, resource Type) (ChildType, error),
 ) *Child[Type, ChildType] {
-	child := &Child[Type, ChildType]{}
-	child.Name = name
-	child.DesiredChild = desired
-	child.ChildObjectManager = &reconcilers.ApplyingObjectManager[ChildType]{FieldManager: fieldManager[Type]()}
-	child.ReflectChildStatusOnParentWithResult = child.reflect
-	child.ReflectedChildErrorReasons = reflectedReasons
+	child := &Child[Type, ChildType]{renaming: reconcilers.ByKind}
+	var one func(ctx context.Context, resource Type) ([]ChildType, error)
+	if desired != nil {
+		one = func(ctx context.Context, resource Type) ([]ChildType, error) {
+			object, err := desired(ctx, resource)
+			if gotype.IsNil(object) {
+				return nil, err
+			}
+			return []ChildType{object}, err
+		}
+	}
+	child.init(child, "Owns", name, one)
+	child.make = child.literal
 	return child
 }
 
-// reflectedReasons are the reasons of errors that a condition reports.
-var reflectedReasons = []metav1.StatusReason{
-	metav1.StatusReasonAlreadyExists, metav1.StatusReasonForbidden, metav1.StatusReasonInvalid, statusNotReady,
+// Renames says what happens if desired returns another name or namespace than the object has. Default: the new one is
+// created, and the old one is deleted when the new one is ready, but for objects that hold data, whose new name is
+// refused.
+func (c *Child[Type, ChildType]) Renames(how reconcilers.Renaming) *Child[Type, ChildType] {
+	c.renaming = how
+	return c.with(renames, false)
 }
 
-// Reports has the node report the child by a condition of that type: True with the reason Ready if the child is ready
-// by the rules of kstatus and of its kind, or NotDesired if there is to be none; False with InProgress, Failed,
-// Terminating, the reason of the API server, or that of [NotReady], and a message. Package health has the rules of
-// kinds, by which a child that does not become ready by itself has failed at once.
-func (c *Child[Type, ChildType]) Reports(conditionType string) *Child[Type, ChildType] {
-	c.condition = conditionType
-	return c
+// HoldsData says that a new object could not take the place of the old one, because of what it holds: another name is
+// refused. It is the default for a PersistentVolumeClaim and a StatefulSet.
+func (c *Child[Type, ChildType]) HoldsData() *Child[Type, ChildType] {
+	c.renaming = reconcilers.RefuseName
+	return c.with(holdsData, false)
 }
 
-// Recreates has the node delete the child and create it again if the API server refuses a change of an immutable field,
-// see the field RecreateImmutable of [reconcilers.ChildReconciler].
-func (c *Child[Type, ChildType]) Recreates() *Child[Type, ChildType] {
-	c.RecreateImmutable = true
-	return c
-}
-
-// Labeled has the node put its name on the child as the label [reconcilers.NodeLabel], and count only such an object as
-// its child. It is needed if several nodes of a tree own objects of one type.
-func (c *Child[Type, ChildType]) Labeled() *Child[Type, ChildType] {
-	c.LabelChildren = true
-	return c
-}
-
-// Auxiliary has a feature do without the child: its [reconcilers.Supervisor] is told that neither an error nor the
-// health of the child counts. An error is logged and not returned, so the nodes after this one run. The node is tried
-// again after ten seconds, unless the error is durable. On deletion, and on [reconcilers.Withdraw], an error is
-// returned.
-func (c *Child[Type, ChildType]) Auxiliary() *Child[Type, ChildType] {
-	c.role.auxiliary = true
-	return c
-}
-
-// Unchecked has a feature not wait until the child is healthy: its [reconcilers.Supervisor] is told that the health of
-// the child does not count. An error does.
-func (c *Child[Type, ChildType]) Unchecked() *Child[Type, ChildType] {
-	c.role.unchecked = true
-	return c
-}
-
-// Reconcile makes the child as it should be, see [Owns].
-func (c *Child[Type, ChildType]) Reconcile(ctx context.Context, resource Type) (reconcilers.Result, error) {
-	return c.role.reconcile(ctx, c.Name, resource, func(ctx context.Context) (reconcilers.Result, error) {
-		return c.ChildReconciler.Reconcile(ctx, resource)
-	})
-}
-
-func (c *Child[Type, ChildType]) reflect(
-	ctx context.Context, resource Type, child ChildType, err error,
-) (reconcilers.Result, error) {
-	result := reconcilers.Result{RequeueAfter: delayOf(err)}
-	if c.condition == "" {
-		if asNotReady(err) != nil {
-			err = nil
+// Observes has the node call a function that copies something of the live object into the status of the resource, such
+// as a number of replicas. Live is the object as it is in the cluster, or nil if there is none, and must not be changed.
+// The function is called in each request in which that is known, also while the node waits, and not on deletion. An
+// error is that of the node.
+func (c *Child[Type, ChildType]) Observes(
+	observe func(ctx context.Context, resource Type, live ChildType) error,
+) *Child[Type, ChildType] {
+	c.copy = func(ctx context.Context, resource Type, live []ChildType) error {
+		var object ChildType
+		if len(live) > 0 {
+			object = live[0]
 		}
-		return result, err
+		return observe(ctx, resource, object)
 	}
-	ReflectChild[Type, ChildType](c.condition)(ctx, resource, child, err)
-	return result, nil
+	return c.with(observes, observe == nil)
 }
 
-// SetupWithManager sets up the [reconcilers.ChildReconciler]. It also checks that the resource can have conditions.
-func (c *Child[Type, ChildType]) SetupWithManager(
-	ctx context.Context, mgr reconcilers.Manager, bldr *reconcilers.Builder,
-) error {
-	if err := checkStatus(ctx, "Owns", c.Name, c.condition); err != nil {
-		return err
-	}
-	return c.ChildReconciler.SetupWithManager(ctx, mgr, bldr)
+// Tune has a function change the literal that the node is made of, for a field without a switch. It may be used several
+// times. The set-up refuses a field that a switch, or the node itself, sets. An object manager of the function takes the
+// place of the one that applies.
+func (c *Child[Type, ChildType]) Tune(
+	change func(child *reconcilers.ChildReconciler[Type, ChildType, client.ObjectList]),
+) *Child[Type, ChildType] {
+	c.tunes = append(c.tunes, change)
+	return c.with(tuned, change == nil)
 }
 
-// Describe returns what the node does with the child's type, and the condition that it reports.
-func (c *Child[Type, ChildType]) Describe() reconcilers.Description {
-	description := c.ChildReconciler.Describe()
-	description.Conditions = conditions(c.condition)
-	return description
-}
-
-// conditions returns a list of the types that are not empty.
-func conditions(conditionType string) []string {
-	if conditionType == "" {
-		return nil
+// literal returns the literal that the node is made of.
+func (c *Child[T, CT]) literal() (engine[T], error) {
+	child := &reconcilers.ChildReconciler[T, CT, client.ObjectList]{
+		ChildType: c.object, ReflectedChildErrorReasons: reflectedReasons,
 	}
-	return []string{conditionType}
+	for _, change := range c.tunes {
+		change(child)
+	}
+	if err := c.checkTuned(child); err != nil {
+		return nil, err
+	}
+	child.Name = c.name
+	child.DesiredChild = func(ctx context.Context, resource T) (CT, error) {
+		desired, err := c.desiredOf(ctx, resource)
+		if len(desired) == 0 {
+			var none CT
+			return none, err
+		}
+		return desired[0], err
+	}
+	child.ReflectChildStatusOnParent = func(ctx context.Context, _ T, live CT, err error) {
+		p := passOf[CT](ctx)
+		p.reflected = err
+		if !gotype.IsNil(live) {
+			p.live = []CT{live}
+		}
+	}
+	child.ChildListType = c.listType(child.ChildListType)
+	if gotype.IsNil(child.ChildObjectManager) && child.MergeBeforeUpdate == nil && child.Sanitize == nil {
+		child.ChildObjectManager = c.manager()
+	}
+	child.OptionalKind, child.Renaming = true, c.renaming
+	child.LabelChildren, child.RecreateImmutable = c.has(labeled), c.has(recreates)
+	if c.has(unowned) {
+		child.SkipOwnerReference, child.ListOptions, child.OurChild = true, c.ownedBy, c.isOurs
+	}
+	if c.has(hasHealth) || c.has(unchecked) {
+		child.ChildIsReady = func(ctx context.Context, live CT) bool { return c.areReady(ctx, []CT{live}) }
+	}
+	return child, nil
 }

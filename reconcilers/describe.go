@@ -43,6 +43,7 @@ type Description struct {
 	Finalizers []string
 	// Nodes are the nested nodes, in the order in which they run.
 	Nodes []Description
+	Order *Order
 
 	// children says which objects the node counts as its children. It is nil for a node without children.
 	children *childSelection

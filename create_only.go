@@ -1,0 +1,51 @@
+package espalier
+
+import (
+	"context"
+
+	"github.com/espalier-dev/espalier/internal/gotype"
+	"github.com/espalier-dev/espalier/reconcilers"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// SuspendedAnnotation marks an object that a supervisor has suspended, and that is not written while nothing changes the
+// supervision: one that is only created, and one whose node waits. It is written once more when it is resumed.
+const SuspendedAnnotation = "espalier.dev/suspended"
+
+func isMarked(object client.Object) bool { return object.GetAnnotations()[SuspendedAnnotation] != "" }
+
+func mark(object client.Object) {
+	object.SetAnnotations(withMark(object.GetAnnotations(), SuspendedAnnotation, "true"))
+}
+
+// creator is an object manager that updates only to suspend and to resume.
+type creator[CT client.Object] struct {
+	reconcilers.ObjectManager[CT]
+}
+
+// Manage creates and deletes, see [reconcilers.ObjectManager].
+func (c creator[CT]) Manage(ctx context.Context, resource client.Object, actual, desired CT) (CT, error) {
+	exists := !gotype.IsNil(actual) && !actual.GetCreationTimestamp().Time.IsZero()
+	if gotype.IsNil(desired) || !exists || isMarked(actual) {
+		return c.ObjectManager.Manage(ctx, resource, actual, desired)
+	}
+	if reconcilers.SupervisionOf(ctx, resource) != reconcilers.Suspend {
+		return actual, nil
+	}
+	if runs, err := runs(ctx, actual); err != nil || !runs {
+		return actual, err
+	}
+	return c.ObjectManager.Manage(ctx, resource, actual, desired)
+}
+
+// Describe describes what writes the objects.
+func (c creator[CT]) Describe() reconcilers.Description { return reconcilers.Describe(c.ObjectManager) }
+
+// runs reports whether the supervisor would change an object to suspend it.
+func runs(ctx context.Context, object client.Object) (bool, error) {
+	suspended := object.DeepCopyObject().(client.Object)
+	remove, err := reconcilers.SupervisorOf(ctx).Suspend(suspended)
+	return remove || !equality.Semantic.DeepEqual(suspended, object), err
+}

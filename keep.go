@@ -1,0 +1,387 @@
+package espalier
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/espalier-dev/espalier/feature/gate"
+	"github.com/espalier-dev/espalier/internal/gotype"
+	"github.com/espalier-dev/espalier/internal/objectname"
+	"github.com/espalier-dev/espalier/reconcilers"
+
+	"github.com/go-logr/logr"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// auxiliaryRetry is when a node is tried again whose error is not returned.
+const auxiliaryRetry = 10 * time.Second
+
+// pass is what the engine gets in one run, and what it finds out.
+type pass[CT client.Object] struct {
+	// desire returns the objects as they should be. Nil: there are to be none.
+	desire func(ctx context.Context) ([]CT, error)
+	// keep leaves the objects as they are.
+	keep bool
+	// owner is the value of [OwnerLabel].
+	owner string
+
+	// live are the objects that exist.
+	live []CT
+	// reflected is an error that the engine does not return.
+	reflected error
+	// notReady is what desire returned.
+	notReady *NotReadyError
+}
+
+type passKey struct{}
+
+// passOf returns the pass of ctx. Outside of a run it returns one that changes nothing.
+func passOf[CT client.Object](ctx context.Context) *pass[CT] {
+	if known, ok := ctx.Value(passKey{}).(*pass[CT]); ok {
+		return known
+	}
+	return &pass[CT]{keep: true}
+}
+
+// outcome is what came of a node in one request.
+type outcome[CT client.Object] struct {
+	result reconcilers.Result
+	// err is an error that is returned.
+	err error
+	// reflected is an error that a condition shows.
+	reflected error
+	// live are the objects that exist.
+	live []CT
+	// waits says why the objects are left as they are; it has no type, and is nil if they are not.
+	waits *metav1.Condition
+	// named is an object that is waited for, or nil.
+	named client.Object
+	// none says why there are to be no objects: the reason of the condition. It is empty if there may be some.
+	none string
+}
+
+func (o *outcome[CT]) wake(delay time.Duration) {
+	o.result = reconcilers.AggregateResults(o.result, reconcilers.Result{RequeueAfter: delay})
+}
+
+// Reconcile makes the objects as they should be, see [Owns] and [OwnsEach].
+func (s *Switches[Self, T, CT]) Reconcile(ctx context.Context, resource T) (reconcilers.Result, error) {
+	if err := s.complete(); err != nil {
+		return reconcilers.Result{}, err
+	}
+	if s.has(unowned) || resource.GetNamespace() == "" {
+		s.anywhere.Store(true)
+	}
+	reporter := s.reporter(ctx)
+	if reporter != nil {
+		ctx = reconcilers.WithSupervisor(ctx, reporter)
+	}
+	o := s.run(ctx, resource)
+	at := reconcilers.Enter(ctx, s.name)
+	if resource.GetDeletionTimestamp() == nil {
+		s.finish(at, resource, &o)
+	}
+	ready := o.err == nil && o.reflected == nil && o.waits == nil && (o.none != "" || s.areReady(at, o.live))
+	if reporter != nil {
+		s.report(at, reporter, resource, &o)
+	}
+	if s.condition == "" && o.err == nil {
+		o.err, o.reflected = o.reflected, nil
+	}
+	if !ready {
+		reconcilers.NotDone(ctx)
+		o.wake(s.retryAfter)
+	}
+	s.forgive(at, resource, &o)
+	return o.result, o.err
+}
+
+// finish tells of the objects what they yield, what is copied from them, and what the condition says.
+func (s *Switches[Self, T, CT]) finish(ctx context.Context, resource T, o *outcome[CT]) {
+	if o.err != nil {
+		return
+	}
+	if !reconcilers.CleansUp(ctx, resource) {
+		o.err = s.yield(ctx, o)
+	}
+	if o.err == nil && s.copy != nil && (o.reflected == nil || len(o.live) > 0) {
+		o.err = s.copy(ctx, resource, o.live)
+	}
+	if o.err != nil {
+		var object client.Object
+		if len(o.live) > 0 {
+			object = o.live[0]
+		}
+		o.err = reconcilers.Failed(ctx, object, o.err)
+		return
+	}
+	if s.condition != "" {
+		condition := s.conditionOf(ctx, o)
+		condition.Type = s.condition
+		reconcilers.SetCondition(ctx, resource, condition)
+	}
+}
+
+// run decides what is to be done with the objects, and does it.
+func (s *Switches[Self, T, CT]) run(ctx context.Context, resource T) outcome[CT] {
+	at := reconcilers.Enter(ctx, s.name)
+	failed := func(err error) outcome[CT] {
+		return outcome[CT]{err: reconcilers.Failed(at, nil, err)}
+	}
+	cleansUp, terminating := reconcilers.CleansUp(ctx, resource), resource.GetDeletionTimestamp() != nil
+	if cleansUp && (s.has(readOnly) || terminating && s.has(unowned)) {
+		return outcome[CT]{none: ReasonNotDesired}
+	}
+	released, err := s.isReleased(at, resource)
+	switch {
+	case err != nil:
+		return failed(err)
+	case released:
+		return s.release(ctx, resource)
+	case cleansUp:
+		return s.remove(ctx, resource)
+	}
+	off, err := s.isOff(at, resource)
+	switch {
+	case err != nil:
+		return failed(err)
+	case off:
+		return s.remove(ctx, resource)
+	}
+	waits, err := s.waitsFor(at, resource)
+	switch {
+	case err != nil:
+		return failed(err)
+	case waits != nil:
+		return s.wait(ctx, resource, waits)
+	}
+	return s.keep(ctx, resource)
+}
+
+func (s *Switches[Self, T, CT]) isReleased(ctx context.Context, resource T) (bool, error) {
+	if s.orphan == nil {
+		return false, nil
+	}
+	return s.orphan(ctx, resource)
+}
+
+// isOff reports whether there are to be no objects, whatever the author desires.
+func (s *Switches[Self, T, CT]) isOff(ctx context.Context, resource T) (bool, error) {
+	if s.has(absent) {
+		return true, nil
+	}
+	if s.gate == nil {
+		return false, nil
+	}
+	on, err := gate.Enabled(s.gate(ctx, resource))
+	return err == nil && !on, err
+}
+
+// waitsFor returns the condition that says what the node waits for, or nil.
+func (s *Switches[Self, T, CT]) waitsFor(ctx context.Context, resource T) (*metav1.Condition, error) {
+	if unmet := reconcilers.Unmet(ctx, &s.order); unmet != "" {
+		return &metav1.Condition{Status: metav1.ConditionUnknown, Reason: ReasonWaiting, Message: unmet}, nil
+	}
+	if s.guard == nil {
+		return nil, nil
+	}
+	text, err := s.guard(ctx, resource)
+	if err != nil || text == "" {
+		return nil, err
+	}
+	return &metav1.Condition{Status: metav1.ConditionFalse, Reason: ReasonBlocked, Message: text}, nil
+}
+
+// wait leaves the objects as they are. One that exists is nevertheless suspended, and resumed.
+func (s *Switches[Self, T, CT]) wait(ctx context.Context, resource T, waits *metav1.Condition) outcome[CT] {
+	if s.has(readOnly) {
+		return outcome[CT]{waits: waits}
+	}
+	o := s.converge(ctx, resource, &pass[CT]{keep: true})
+	if o.err == nil && o.reflected == nil && s.goesOn(ctx, resource, o.live) {
+		if r, ok := reconcilers.SupervisorOf(ctx).(*reporter); ok {
+			r.observed = nil
+		}
+		o = s.keep(ctx, resource)
+	}
+	if o.waits == nil {
+		o.waits = waits
+	}
+	return o
+}
+
+// goesOn reports whether objects have to be suspended or resumed.
+func (s *Switches[Self, T, CT]) goesOn(ctx context.Context, resource T, live []CT) bool {
+	if reconcilers.SupervisionOf(ctx, resource) == reconcilers.Suspend {
+		return len(live) > 0
+	}
+	for _, object := range live {
+		if isMarked(object) {
+			return true
+		}
+	}
+	return false
+}
+
+// keep makes the objects as the author desires.
+func (s *Switches[Self, T, CT]) keep(ctx context.Context, resource T) outcome[CT] {
+	if s.has(readOnly) {
+		return s.read(reconcilers.Enter(ctx, s.name), resource)
+	}
+	return s.converge(ctx, resource, &pass[CT]{desire: func(ctx context.Context) ([]CT, error) {
+		return s.desired(ctx, resource)
+	}})
+}
+
+// remove deletes the objects.
+func (s *Switches[Self, T, CT]) remove(ctx context.Context, resource T) outcome[CT] {
+	if s.has(readOnly) {
+		return outcome[CT]{none: ReasonNotDesired}
+	}
+	o := s.converge(ctx, resource, &pass[CT]{})
+	o.none = ReasonNotDesired
+	return o
+}
+
+// converge runs the engine.
+func (s *Switches[Self, T, CT]) converge(ctx context.Context, resource T, p *pass[CT]) outcome[CT] {
+	var err error
+	if s.has(unowned) {
+		if p.owner, err = s.identify(ctx, resource); err != nil {
+			return outcome[CT]{err: err}
+		}
+	}
+	var o outcome[CT]
+	o.result, o.err = s.engine.Reconcile(context.WithValue(ctx, passKey{}, p), resource)
+	if o.err != nil {
+		return o
+	}
+	o.live, o.reflected = p.live, p.reflected
+	if p.notReady != nil {
+		o.waits = new(conditionOfError(p.notReady))
+		o.wake(p.notReady.Delay)
+	}
+	return o
+}
+
+// desiredOf is what the engine asks for the objects of the run of ctx.
+func (s *Switches[Self, T, CT]) desiredOf(ctx context.Context, resource T) ([]CT, error) {
+	p := passOf[CT](ctx)
+	if p.keep {
+		return nil, reconcilers.OnlyReconcileChildStatus
+	}
+	if p.desire == nil {
+		return nil, nil
+	}
+	desired, err := p.desire(ctx)
+	if p.notReady = asNotReady(err); p.notReady != nil {
+		return nil, reconcilers.OnlyReconcileChildStatus
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, object := range desired {
+		if gotype.IsNil(object) {
+			continue // the engine says so
+		}
+		if p.owner != "" {
+			object.SetLabels(withMark(object.GetLabels(), OwnerLabel, p.owner))
+		}
+		if err := s.markSuspended(ctx, resource, object); err != nil {
+			return nil, err
+		}
+	}
+	return desired, nil
+}
+
+// markSuspended marks an object that is to be suspended, and that is not written in each request.
+func (s *Switches[Self, T, CT]) markSuspended(ctx context.Context, resource T, object CT) error {
+	waits := s.guard != nil || s.has(needsData) || s.has(isAfter)
+	if !waits && !s.has(createOnly) || reconcilers.SupervisionOf(ctx, resource) != reconcilers.Suspend {
+		return nil
+	}
+	runs, err := runs(ctx, object)
+	if runs {
+		mark(object)
+	}
+	return err
+}
+
+// read reads the objects that have the names of those desired.
+func (s *Switches[Self, T, CT]) read(ctx context.Context, resource T) outcome[CT] {
+	desired, err := s.desired(ctx, resource)
+	if notReady := asNotReady(err); notReady != nil {
+		o := outcome[CT]{waits: new(conditionOfError(notReady))}
+		o.wake(notReady.Delay)
+		return o
+	}
+	if err != nil {
+		return outcome[CT]{err: reconcilers.Failed(ctx, nil, err)}
+	}
+	config, err := reconcilers.RetrieveConfig(ctx)
+	if err != nil {
+		return outcome[CT]{err: err}
+	}
+	var o outcome[CT]
+	if len(desired) == 0 {
+		o.none = ReasonNotDesired
+	}
+	for _, named := range desired {
+		if gotype.IsNil(named) {
+			continue
+		}
+		live := s.object.DeepCopyObject().(CT)
+		switch err := config.TrackAndGet(ctx, client.ObjectKeyFromObject(named), live); {
+		case err == nil:
+			o.live = append(o.live, live)
+		case s.isMissing(err) && s.has(ignoreAbsent):
+			o.none = ReasonNotFound
+		case apierrs.IsNotFound(err):
+			o.waits, o.named = waitsForObject(s.kind, named), named
+		case s.isMissing(err):
+			o.reflected = err
+		default:
+			return outcome[CT]{err: reconcilers.Failed(ctx, named, err)}
+		}
+	}
+	if len(o.live) > 0 {
+		o.none = ""
+	}
+	return o
+}
+
+// isMissing reports whether an object does not exist, or cannot since its kind is not served.
+func (s *Switches[Self, T, CT]) isMissing(err error) bool {
+	return apierrs.IsNotFound(err) || apierrs.ReasonForError(err) == reconcilers.ReasonKindNotServed
+}
+
+func waitsForObject(kind string, named client.Object) *metav1.Condition {
+	return &metav1.Condition{
+		Status: metav1.ConditionFalse, Reason: ReasonNotFound,
+		Message: "waiting for " + objectname.WithKind(kind, named),
+	}
+}
+
+// forgive has an error of an auxiliary node not returned. Where the node cleans up, a finalizer around it must not go
+// while the objects are there.
+func (s *Switches[Self, T, CT]) forgive(ctx context.Context, resource T, o *outcome[CT]) {
+	if !s.has(auxiliary) || reconcilers.CleansUp(ctx, resource) {
+		return
+	}
+	last := s.logged.Of(ctx, resource, func() *string { return new(string) })
+	if o.err == nil {
+		*last = ""
+		return
+	}
+	if text := o.err.Error(); text != *last && !errors.Is(o.err, reconcilers.ErrQuiet) {
+		*last = text
+		logr.FromContextOrDiscard(ctx).Info("an auxiliary child is not as desired", "reason", text)
+	}
+	if !errors.Is(o.err, reconcilers.ErrDurable) && s.retryAfter == 0 {
+		o.wake(auxiliaryRetry)
+	}
+	o.err = nil
+}

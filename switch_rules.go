@@ -1,0 +1,181 @@
+package espalier
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/espalier-dev/espalier/internal/gotype"
+	"github.com/espalier-dev/espalier/reconcilers"
+	"github.com/espalier-dev/espalier/stash"
+)
+
+// switchName is the name of a switch, for errors and for the printed tree.
+type switchName string
+
+// The switches whose combination is checked.
+const (
+	gated         switchName = "Gate"
+	readOnly      switchName = "ReadOnly"
+	ignoreAbsent  switchName = "IgnoreAbsent"
+	absent        switchName = "Absent"
+	orphanWhen    switchName = "OrphanWhen"
+	unowned       switchName = "Unowned"
+	createOnly    switchName = "CreateOnly"
+	recreates     switchName = "Recreates"
+	labeled       switchName = "Labeled"
+	renames       switchName = "Renames"
+	holdsData     switchName = "HoldsData"
+	auxiliary     switchName = "Auxiliary"
+	unchecked     switchName = "Unchecked"
+	hasHealth     switchName = "Health"
+	hasSuspension switchName = "Suspension"
+	guarded       switchName = "Guard"
+	needsData     switchName = "Needs"
+	isAfter       switchName = "After"
+	independent   switchName = "Independent"
+	yieldsData    switchName = "Yield"
+	observes      switchName = "Observes"
+	retries       switchName = "RetryAfter"
+	tuned         switchName = "Tune"
+)
+
+// contradictions are the switches that cannot be together with another one.
+var contradictions = map[switchName][]switchName{
+	readOnly: {
+		absent, orphanWhen, unowned, createOnly, recreates, labeled, renames, holdsData, hasSuspension, tuned,
+	},
+	absent: {
+		gated, orphanWhen, createOnly, recreates, renames, holdsData, guarded, needsData, isAfter, independent, yieldsData,
+	},
+	orphanWhen:  {gated, unowned},
+	createOnly:  {recreates},
+	independent: {needsData, isAfter},
+	unchecked:   {hasHealth},
+	holdsData:   {renames},
+}
+
+// required are pairs of a switch, and the switch that it needs.
+var required = [][2]switchName{{ignoreAbsent, readOnly}}
+
+// repeatable are the switches that may be used more than once.
+var repeatable = []switchName{needsData, isAfter, yieldsData, tuned}
+
+// described are the switches that the printed tree shows.
+var described = []switchName{
+	gated, readOnly, ignoreAbsent, absent, orphanWhen, unowned, createOnly, auxiliary, unchecked, guarded, independent,
+}
+
+// rules are what the author said about a node, but for functions.
+type rules struct {
+	// word is the function that made the node.
+	word string
+	name string
+	// kind is the name of the Go type of the objects.
+	kind string
+	// many is true if the node keeps any number of objects.
+	many bool
+	// desires is true if there is a function that returns the objects.
+	desires bool
+	// switches are in the order in which they were used.
+	switches []switchName
+	// missing are the switches whose function is nil.
+	missing []switchName
+	order   reconcilers.Order
+}
+
+func (r *rules) use(s switchName) { r.switches = append(r.switches, s) }
+
+func (r *rules) has(s switchName) bool { return slices.Contains(r.switches, s) }
+
+func (r *rules) needs(values ...Keyed) {
+	r.use(needsData)
+	r.order.Needs = append(r.order.Needs, r.keysOf(needsData, values)...)
+}
+
+func (r *rules) after(names ...string) {
+	r.use(isAfter)
+	r.order.After = append(r.order.After, names...)
+}
+
+func (r *rules) yields(value Keyed) {
+	r.use(yieldsData)
+	r.order.Yields = append(r.order.Yields, r.keysOf(yieldsData, []Keyed{value})...)
+}
+
+// keysOf returns the keys of values. A nil value is noted as one that is missing.
+func (r *rules) keysOf(s switchName, values []Keyed) []stash.Key {
+	var keys []stash.Key
+	for _, value := range values {
+		if gotype.IsNil(value) {
+			r.missing = append(r.missing, s)
+			continue
+		}
+		keys = append(keys, value.Key())
+	}
+	return keys
+}
+
+// orderOf returns what the node needs and yields.
+func (r *rules) orderOf() *reconcilers.Order {
+	order := r.order
+	order.Declared = r.has(needsData) || r.has(isAfter) || r.has(independent)
+	return &order
+}
+
+// check returns an error if the rules contradict each other.
+func (r *rules) check() error {
+	if r.name == "" {
+		return r.errorf("must have a name")
+	}
+	for i, s := range r.switches {
+		if slices.Contains(r.switches[:i], s) && !slices.Contains(repeatable, s) {
+			return r.errorf("must not use %s twice", s)
+		}
+		for _, other := range contradictions[s] {
+			if r.has(other) {
+				return r.errorf("must not be both %s and %s", s, other)
+			}
+		}
+	}
+	for _, pair := range required {
+		if r.has(pair[0]) && !r.has(pair[1]) {
+			return r.errorf("must be %s to be %s", pair[1], pair[0])
+		}
+	}
+	switch {
+	case len(r.missing) > 0:
+		return r.errorf("must not have nil for %s", r.missing[0])
+	case !r.desires && !r.has(absent):
+		return r.errorf("must have a function that returns what is desired")
+	}
+	return nil
+}
+
+// describe returns the kind, the switches, and what the node yields and waits for.
+func (r *rules) describe() string {
+	words := []string{r.kind}
+	for _, s := range described {
+		if r.has(s) {
+			words = append(words, string(s))
+		}
+	}
+	text := strings.Join(words, " ")
+	add := func(verb string, names []string) {
+		if len(names) > 0 {
+			text += ", " + verb + " " + strings.Join(names, ", ")
+		}
+	}
+	add("yields", quoted(r.order.Yields))
+	add("needs", quoted(r.order.Needs))
+	add("after", quoted(r.order.After))
+	return text
+}
+
+func quoted[Text ~string](texts []Text) []string {
+	quoted := make([]string, len(texts))
+	for i, text := range texts {
+		quoted[i] = fmt.Sprintf("%q", text)
+	}
+	return quoted
+}

@@ -1,0 +1,95 @@
+package espalier
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/espalier-dev/espalier/internal/gotype"
+	"github.com/espalier-dev/espalier/reconcilers"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// reflectedReasons are the reasons of errors that a condition reports.
+var reflectedReasons = []metav1.StatusReason{
+	metav1.StatusReasonAlreadyExists, metav1.StatusReasonForbidden, metav1.StatusReasonInvalid,
+}
+
+// setBy has the fields of the literals that the nodes set themselves, with what to use in place of them.
+var setBy = map[string]string{
+	"Name":            "the name of the node",
+	"DesiredChild":    "the function desired",
+	"DesiredChildren": "the function desired",
+	"IdentifyChild":   "the names of the objects",
+
+	"ReflectChildStatusOnParent":              "Reports and Observes",
+	"ReflectChildStatusOnParentWithError":     "Reports and Observes",
+	"ReflectChildStatusOnParentWithResult":    "Reports, Observes and RetryAfter",
+	"ReflectChildrenStatusOnParent":           "Reports and Observes",
+	"ReflectChildrenStatusOnParentWithError":  "Reports and Observes",
+	"ReflectChildrenStatusOnParentWithResult": "Reports, Observes and RetryAfter",
+
+	"SkipOwnerReference": "Unowned",
+	"LabelChildren":      "Labeled",
+	"RecreateImmutable":  "Recreates",
+	"Renaming":           "Renames",
+	"ChildIsReady":       "Health",
+	"OptionalKind":       "nothing: the kind of a node is optional",
+}
+
+// checkTuned returns an error if a function of Tune set a field of a literal that is not its own.
+func (s *Switches[Self, T, CT]) checkTuned(literal any) error {
+	fields := reflect.ValueOf(literal).Elem()
+	for i := range fields.NumField() {
+		field := fields.Type().Field(i)
+		if word, ours := setBy[field.Name]; ours && !fields.Field(i).IsZero() {
+			return s.errorf("must not set %s by Tune: use %s", field.Name, word)
+		}
+	}
+	taken := []string{"ListOptions", "OurChild"}
+	if s.has(createOnly) {
+		taken = []string{"ChildObjectManager", "MergeBeforeUpdate", "Sanitize", "Finalizer"}
+	}
+	if !s.has(createOnly) && !s.has(unowned) {
+		return nil
+	}
+	used := slices.DeleteFunc(taken, func(name string) bool { return fields.FieldByName(name).IsZero() })
+	if len(used) > 0 {
+		return s.errorf("must not set %s by Tune together with CreateOnly or Unowned", strings.Join(used, ", "))
+	}
+	return nil
+}
+
+// manager returns the manager that writes the objects.
+func (s *Switches[Self, T, CT]) manager() reconcilers.ObjectManager[CT] {
+	manager := &reconcilers.ApplyingObjectManager[CT]{
+		Name: s.name, Type: s.object, TrackDesired: s.has(unowned), FieldManager: fieldManager[T](),
+	}
+	if s.has(createOnly) {
+		return creator[CT]{manager}
+	}
+	return manager
+}
+
+// listType returns the type of lists of the objects, if it has to be given.
+func (s *Switches[Self, T, CT]) listType(given client.ObjectList) client.ObjectList {
+	object, ok := any(s.object).(*unstructured.Unstructured)
+	if !ok || !gotype.IsNil(given) {
+		return given
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetAPIVersion(object.GetAPIVersion())
+	list.SetKind(object.GetKind() + "List")
+	return list
+}
+
+// identityOf returns what identifies an object among those of the node.
+func (s *Switches[Self, T, CT]) identityOf(object CT) string {
+	if namespace := object.GetNamespace(); namespace != "" && s.anywhere.Load() {
+		return namespace + "/" + object.GetName()
+	}
+	return object.GetName()
+}

@@ -1,0 +1,63 @@
+package espalier
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"strings"
+
+	"github.com/espalier-dev/espalier/reconcilers"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// OwnerLabel is the key of the label of objects without an owner reference, see [Switches.Unowned]. Its value is a
+// digest of the API group, the kind, the namespace, the name and the UID of the resource.
+const OwnerLabel = "espalier.dev/dependent-of"
+
+// ownerDigest identifies a resource in a label.
+func ownerDigest(kind schema.GroupKind, resource client.Object) string {
+	text := strings.Join([]string{
+		kind.Group, kind.Kind, resource.GetNamespace(), resource.GetName(), string(resource.GetUID()),
+	}, "\n")
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:16])
+}
+
+// identify notes the kind of the resource, and returns the value of [OwnerLabel].
+func (s *Switches[Self, T, CT]) identify(ctx context.Context, resource T) (string, error) {
+	config, err := reconcilers.RetrieveConfig(ctx)
+	if err != nil {
+		return "", err
+	}
+	gvk, err := config.GroupVersionKindFor(resource)
+	if err != nil {
+		return "", err
+	}
+	kind := gvk.GroupKind()
+	s.owner.Store(&kind)
+	return ownerDigest(kind, resource), nil
+}
+
+// ownedBy returns options to list the unowned objects of the resource of the request.
+func (s *Switches[Self, T, CT]) ownedBy(ctx context.Context, _ T) []client.ListOption {
+	return []client.ListOption{client.MatchingLabels{OwnerLabel: passOf[CT](ctx).owner}}
+}
+
+// isOurs reports whether an unowned object is the resource's.
+func (s *Switches[Self, T, CT]) isOurs(resource T, object CT) bool {
+	kind := s.owner.Load()
+	return kind != nil && object.GetLabels()[OwnerLabel] == ownerDigest(*kind, resource)
+}
+
+// withMark returns a copy of labels or annotations with one more.
+func withMark(marks map[string]string, key, value string) map[string]string {
+	marks = maps.Clone(marks)
+	if marks == nil {
+		marks = map[string]string{}
+	}
+	marks[key] = value
+	return marks
+}
