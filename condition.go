@@ -235,6 +235,15 @@ func readinessIn(found apis.Health) (readiness health.Readiness, ok bool) {
 		found.State == apis.StateScaling
 }
 
+// waitFor reports that a node waits for what a text says.
+func waitFor(ctx context.Context, resource client.Object, conditionType, text string) {
+	if conditionType != "" {
+		reconcilers.SetCondition(ctx, resource, metav1.Condition{
+			Type: conditionType, Status: metav1.ConditionUnknown, Reason: ReasonWaiting, Message: text,
+		})
+	}
+}
+
 // conditions returns a list of the types that are not empty.
 func conditions(conditionType string) []string {
 	if conditionType == "" {

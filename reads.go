@@ -17,7 +17,8 @@ import (
 
 // Read is a node that reads an object that the resource refers to. [Reads] returns it.
 type Read[Type, ObjectType client.Object] struct {
-	name      string
+	Ordered[*Read[Type, ObjectType]]
+
 	into      stash.Stasher[ObjectType]
 	key       func(ctx context.Context, resource Type) types.NamespacedName
 	condition string
@@ -37,7 +38,12 @@ func Reads[Type, ObjectType client.Object](
 	name string, into stash.Stasher[ObjectType],
 	key func(ctx context.Context, resource Type) types.NamespacedName,
 ) *Read[Type, ObjectType] {
-	return &Read[Type, ObjectType]{name: name, into: into, key: key}
+	node := &Read[Type, ObjectType]{into: into, key: key}
+	node.self, node.rules = node, rules{word: "Reads", name: name, desires: true}
+	if into != nil {
+		node.order.Yields = []stash.Key{into.Key()}
+	}
+	return node
 }
 
 // Reports has the node report by a condition of that type whether the object exists: True with the reason Found, or
@@ -65,21 +71,20 @@ func (r *Read[Type, ObjectType]) SetupWithManager(
 	if err := checkStatus(ctx, "Reads", r.name, r.condition); err != nil {
 		return err
 	}
-	return reconcilers.WatchTracked(ctx, bldr, gotype.Empty[ObjectType]())
+	return reconcilers.WatchOptional(ctx, bldr, gotype.Empty[ObjectType]())
 }
 
 // Validate checks that the functions are set, and that an object of the type can be made.
 func (r *Read[Type, ObjectType]) Validate(context.Context) error {
 	switch {
 	case r.into == nil:
-		return fmt.Errorf("Reads %q must have a stasher", r.name)
+		return r.errorf("must have a stasher")
 	case r.key == nil:
-		return fmt.Errorf("Reads %q must have a function that returns the name of the object", r.name)
+		return r.errorf("must have a function that returns the name of the object")
 	case client.Object(gotype.Empty[ObjectType]()) == nil:
-		return fmt.Errorf("Reads %q must have a stasher of a pointer to a struct, not of %s",
-			r.name, reflect.TypeFor[ObjectType]())
+		return r.errorf("must have a stasher of a pointer to a struct, not of %s", reflect.TypeFor[ObjectType]())
 	}
-	return nil
+	return r.check()
 }
 
 // Reconcile reads the object, see [Reads].
@@ -92,6 +97,10 @@ func (r *Read[Type, ObjectType]) Reconcile(ctx context.Context, resource Type) (
 	if err := r.Validate(ctx); err != nil {
 		return none, err
 	}
+	if unmet := reconcilers.Unmet(ctx, &r.order); unmet != "" {
+		waitFor(ctx, resource, r.condition, unmet)
+		return none, reconcilers.ErrHaltSubReconcilers
+	}
 	config, err := reconcilers.RetrieveConfig(ctx)
 	if err != nil {
 		return none, err
@@ -103,14 +112,11 @@ func (r *Read[Type, ObjectType]) Reconcile(ctx context.Context, resource Type) (
 	}
 	object := gotype.Empty[ObjectType]()
 	switch err := config.TrackAndGet(ctx, key, object); {
+	case apierrs.ReasonForError(err) == reconcilers.ReasonKindNotServed:
+		return none, r.missing(ctx, resource, string(reconcilers.ReasonKindNotServed), err.Error())
 	case apierrs.IsNotFound(err):
-		message := fmt.Sprintf("%s %s does not exist", kindName[ObjectType](), key)
-		if r.optional {
-			r.report(ctx, resource, metav1.ConditionTrue, ReasonNotFound, message)
-			return none, nil
-		}
-		r.report(ctx, resource, metav1.ConditionFalse, ReasonNotFound, message)
-		return none, reconcilers.ErrHaltSubReconcilers
+		return none, r.missing(ctx, resource, ReasonNotFound,
+			fmt.Sprintf("%s %s does not exist", kindName[ObjectType](), key))
 	case err != nil:
 		object.SetNamespace(key.Namespace)
 		object.SetName(key.Name)
@@ -119,6 +125,16 @@ func (r *Read[Type, ObjectType]) Reconcile(ctx context.Context, resource Type) (
 	r.into.Store(ctx, object)
 	r.report(ctx, resource, metav1.ConditionTrue, ReasonFound, "")
 	return none, nil
+}
+
+// missing reports that there is no object, and halts unless it is optional.
+func (r *Read[Type, ObjectType]) missing(ctx context.Context, resource Type, reason, message string) error {
+	if r.optional {
+		r.report(ctx, resource, metav1.ConditionTrue, reason, message)
+		return nil
+	}
+	r.report(ctx, resource, metav1.ConditionFalse, reason, message)
+	return reconcilers.ErrHaltSubReconcilers
 }
 
 func (r *Read[Type, ObjectType]) report(
@@ -138,6 +154,7 @@ func (r *Read[Type, ObjectType]) Describe() reconcilers.Description {
 		Name:       r.name,
 		Detail:     kindName[ObjectType](),
 		Conditions: conditions(r.condition),
+		Order:      r.orderOf(),
 		Uses:       []reconcilers.Access{{Object: gotype.Empty[ObjectType](), Verbs: []string{"get", "list", "watch"}}},
 	}
 }

@@ -3,7 +3,6 @@ package espalier
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/errortext"
@@ -17,7 +16,8 @@ import (
 
 // Run is a node that runs a function. [Runs] returns it.
 type Run[Type client.Object] struct {
-	name      string
+	Ordered[*Run[Type]]
+
 	run       func(ctx context.Context, resource Type) error
 	condition string
 	interval  time.Duration
@@ -31,12 +31,14 @@ type Run[Type client.Object] struct {
 // nodes after it.
 //
 //   - Runs: the function.
-//   - Stops: never on its own.
+//   - Stops: never on its own. While it waits (Needs, After), the function is not called.
 //   - On error: returns it. After [NotReady] the nodes after it run.
 //   - On deletion: calls the function of [Run.Finalizes], if there is one.
 //   - On [reconcilers.Withdraw]: as on deletion, if the finalizer is on the resource.
 func Runs[Type client.Object](name string, run func(ctx context.Context, resource Type) error) *Run[Type] {
-	return &Run[Type]{name: name, run: run}
+	node := &Run[Type]{run: run}
+	node.self, node.rules = node, rules{word: "Runs", name: name, desires: true}
+	return node
 }
 
 // Reports has the node report by a condition of that type whether the function returned an error: True with the reason
@@ -76,13 +78,13 @@ func (r *Run[Type]) SetupWithManager(ctx context.Context, _ reconcilers.Manager,
 func (r *Run[Type]) Validate(context.Context) error {
 	switch {
 	case r.run == nil:
-		return fmt.Errorf("Runs %q must have a function", r.name)
+		return r.errorf("must have a function")
 	case r.finalizer == "" && r.finalize != nil:
-		return fmt.Errorf("Runs %q must have the name of a finalizer", r.name)
+		return r.errorf("must have the name of a finalizer")
 	case r.finalizer != "" && r.finalize == nil:
-		return fmt.Errorf("Runs %q must have a function to finalize", r.name)
+		return r.errorf("must have a function to finalize")
 	}
-	return nil
+	return r.check()
 }
 
 // Reconcile calls one of the functions, see [Runs].
@@ -95,12 +97,18 @@ func (r *Run[Type]) Reconcile(ctx context.Context, resource Type) (reconcilers.R
 	if reconcilers.CleansUp(ctx, resource) {
 		return r.reconcileDeletion(ctx, resource)
 	}
+	if unmet := reconcilers.Unmet(ctx, &r.order); unmet != "" {
+		reconcilers.NotDone(ctx)
+		waitFor(ctx, resource, r.condition, unmet)
+		return none, nil
+	}
 	if err := reconcilers.AddFinalizer(ctx, resource, r.finalizer); err != nil {
 		return none, err
 	}
 	err := r.run(ctx, resource)
 	r.report(ctx, resource, err)
 	if asNotReady(err) != nil {
+		reconcilers.NotDone(ctx)
 		return reconcilers.AggregateResults(
 			reconcilers.Result{RequeueAfter: r.interval}, reconcilers.Result{RequeueAfter: delayOf(err)}), nil
 	}
@@ -153,6 +161,7 @@ func (r *Run[Type]) Describe() reconcilers.Description {
 		Name:       r.name,
 		Detail:     r.finalizer,
 		Conditions: conditions(r.condition),
+		Order:      r.orderOf(),
 	}
 	if r.finalizer != "" {
 		description.Finalizers = []string{r.finalizer}

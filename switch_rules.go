@@ -5,9 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/reconcilers"
-	"github.com/espalier-dev/espalier/stash"
 )
 
 // switchName is the name of a switch, for errors and for the printed tree.
@@ -88,39 +86,9 @@ func (r *rules) use(s switchName) { r.switches = append(r.switches, s) }
 
 func (r *rules) has(s switchName) bool { return slices.Contains(r.switches, s) }
 
-func (r *rules) needs(values ...Keyed) {
-	r.use(needsData)
-	r.order.Needs = append(r.order.Needs, r.keysOf(needsData, values)...)
-}
-
-func (r *rules) after(names ...string) {
-	r.use(isAfter)
-	r.order.After = append(r.order.After, names...)
-}
-
-func (r *rules) yields(value Keyed) {
-	r.use(yieldsData)
-	r.order.Yields = append(r.order.Yields, r.keysOf(yieldsData, []Keyed{value})...)
-}
-
-// keysOf returns the keys of values. A nil value is noted as one that is missing.
-func (r *rules) keysOf(s switchName, values []Keyed) []stash.Key {
-	var keys []stash.Key
-	for _, value := range values {
-		if gotype.IsNil(value) {
-			r.missing = append(r.missing, s)
-			continue
-		}
-		keys = append(keys, value.Key())
-	}
-	return keys
-}
-
-// orderOf returns what the node needs and yields.
-func (r *rules) orderOf() *reconcilers.Order {
-	order := r.order
-	order.Declared = r.has(needsData) || r.has(isAfter) || r.has(independent)
-	return &order
+// errorf returns an error of the node.
+func (r *rules) errorf(format string, args ...any) error {
+	return fmt.Errorf("%s %q "+format, append([]any{r.word, r.name}, args...)...)
 }
 
 // check returns an error if the rules contradict each other.

@@ -2,7 +2,6 @@ package espalier
 
 import (
 	"context"
-	"fmt"
 	"reflect"
 	"sync"
 	"sync/atomic"
@@ -13,7 +12,6 @@ import (
 	"github.com/espalier-dev/espalier/health"
 	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/reconcilers"
-	"github.com/espalier-dev/espalier/stash"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -55,8 +53,7 @@ import (
 // An object whose node was removed from the program stays. To have it deleted, keep the node with Absent for one
 // release.
 type Switches[Self any, Type, ChildType client.Object] struct {
-	self Self
-	rules
+	Ordered[Self]
 	// object is an object of the type.
 	object ChildType
 	// condition is the type of the condition that the node reports; empty for none.
@@ -204,34 +201,6 @@ func (s *Switches[Self, T, CT]) Guard(guard func(ctx context.Context, resource T
 	return s.with(guarded, guard == nil)
 }
 
-// Keyed is a [stash.Stasher] of any type.
-type Keyed interface {
-	Key() stash.Key
-}
-
-// Needs has the node wait until all values are in the stash: until the nodes that [Yield] them, or read them, have
-// stored them. Only the nodes that the node needs, or is After, stop it. It may be used several times.
-//
-// An object that exists is suspended and resumed without the values.
-func (s *Switches[Self, T, CT]) Needs(values ...Keyed) Self {
-	s.needs(values...)
-	return s.self
-}
-
-// After has the node wait until the nodes of those names are done: until they have run without an error, and their
-// objects are ready, unchecked, or not desired. A name stands for a node before this one in the same list, or else for a
-// node of a list around that. Only the nodes that the node needs, or is After, stop it. It may be used several times.
-func (s *Switches[Self, T, CT]) After(names ...string) Self {
-	s.after(names...)
-	return s.self
-}
-
-// Independent says that the node needs no other: an error of an earlier one does not stop it.
-func (s *Switches[Self, T, CT]) Independent() Self {
-	s.use(independent)
-	return s.self
-}
-
 // RetryAfter has the resource reconciled again after that time while an object is not ready, an error is not returned,
 // or the node waits. Default: an event has to bring it back, and after an error of an auxiliary object, ten seconds.
 func (s *Switches[Self, T, CT]) RetryAfter(delay time.Duration) Self {
@@ -293,9 +262,4 @@ func (s *Switches[Self, T, CT]) Describe() reconcilers.Description {
 	description.Kind, description.Detail = s.word, s.describe()
 	description.Conditions, description.Order = conditions(s.condition), s.orderOf()
 	return description
-}
-
-// errorf returns an error of the node.
-func (r *rules) errorf(format string, args ...any) error {
-	return fmt.Errorf("%s %q "+format, append([]any{r.word, r.name}, args...)...)
 }

@@ -2,22 +2,21 @@ package espalier
 
 import (
 	"context"
-	"fmt"
 	"sync"
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/reconcilers"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Branch is a node that runs other nodes under a condition. [When] and [WhenTrue] return it.
 type Branch[Type client.Object] struct {
-	name  string
+	Ordered[*Branch[Type]]
+
 	holds func(ctx context.Context, resource Type) bool
 	nodes reconcilers.Sequence[Type]
-	// awaited is the type of a condition that the nodes wait for; empty if they are not needed while holds is false.
+	// awaited says what the nodes wait for while holds is false; empty if they are not needed then.
 	awaited string
 
 	// reported are the types of the conditions that the nodes report.
@@ -37,7 +36,15 @@ type Branch[Type client.Object] struct {
 func When[Type client.Object](
 	name string, holds func(ctx context.Context, resource Type) bool, nodes ...reconcilers.SubReconciler[Type],
 ) *Branch[Type] {
-	return &Branch[Type]{name: name, holds: holds, nodes: nodes}
+	return newBranch(name, holds, nodes)
+}
+
+func newBranch[Type client.Object](
+	name string, holds func(ctx context.Context, resource Type) bool, nodes reconcilers.Sequence[Type],
+) *Branch[Type] {
+	branch := &Branch[Type]{holds: holds, nodes: nodes}
+	branch.self, branch.rules = branch, rules{word: "When", name: name, desires: true}
+	return branch
 }
 
 // WhenTrue is [When] for nodes that have to wait until a condition of the resource is True, which an earlier node
@@ -46,7 +53,9 @@ func WhenTrue[Type client.Object](conditionType string, nodes ...reconcilers.Sub
 	holds := func(_ context.Context, resource Type) bool {
 		return apis.ConditionIsTrue(reconcilers.GetCondition(resource, conditionType))
 	}
-	return &Branch[Type]{name: conditionType, holds: holds, nodes: nodes, awaited: conditionType}
+	branch := newBranch(conditionType, holds, nodes)
+	branch.awaited = "waiting until " + conditionType + " is True"
+	return branch
 }
 
 // SetupWithManager validates, and sets up the nodes.
@@ -63,7 +72,10 @@ func (b *Branch[Type]) SetupWithManager(
 // Validate checks that the function is set and, if recursive, the nodes.
 func (b *Branch[Type]) Validate(ctx context.Context) error {
 	if b.holds == nil {
-		return fmt.Errorf("When %q must have a function", b.name)
+		return b.errorf("must have a function")
+	}
+	if err := b.check(); err != nil {
+		return err
 	}
 	return b.nodes.Validate(ctx)
 }
@@ -74,30 +86,32 @@ func (b *Branch[Type]) Reconcile(ctx context.Context, resource Type) (reconciler
 		return reconcilers.Result{}, b.Validate(ctx)
 	}
 	ctx = reconcilers.Enter(ctx, b.name)
-	if reconcilers.CleansUp(ctx, resource) || b.holds(ctx, resource) {
+	if reconcilers.CleansUp(ctx, resource) {
 		return b.nodes.Reconcile(ctx, resource)
+	}
+	waits := reconcilers.Unmet(ctx, &b.order)
+	if waits == "" {
+		if b.holds(ctx, resource) {
+			return b.nodes.Reconcile(ctx, resource)
+		}
+		waits = b.awaited
 	}
 	b.reportedOnce.Do(func() {
 		b.nodes.Describe().Walk(func(_ string, d reconcilers.Description) {
 			b.reported = append(b.reported, d.Conditions...)
 		})
 	})
+	if waits != "" {
+		reconcilers.NotDone(ctx)
+	}
 	for _, conditionType := range b.reported {
-		b.skip(ctx, resource, conditionType)
+		if waits == "" {
+			reconcilers.RemoveCondition(resource, conditionType)
+		} else {
+			waitFor(ctx, resource, conditionType, waits)
+		}
 	}
 	return reconcilers.Result{}, nil
-}
-
-// skip handles the condition of a node that does not run.
-func (b *Branch[Type]) skip(ctx context.Context, resource Type, conditionType string) {
-	if b.awaited == "" {
-		reconcilers.RemoveCondition(resource, conditionType)
-		return
-	}
-	reconcilers.SetCondition(ctx, resource, metav1.Condition{
-		Type: conditionType, Status: metav1.ConditionUnknown, Reason: ReasonWaiting,
-		Message: "waiting until " + b.awaited + " is True",
-	})
 }
 
 // Describe shows the nodes.
@@ -105,6 +119,7 @@ func (b *Branch[Type]) Describe() reconcilers.Description {
 	return reconcilers.Description{
 		Kind:  "When",
 		Name:  b.name,
+		Order: b.orderOf(),
 		Nodes: []reconcilers.Description{b.nodes.Describe()},
 	}
 }

@@ -43,7 +43,6 @@ type Description struct {
 	Finalizers []string
 	// Nodes are the nested nodes, in the order in which they run.
 	Nodes []Description
-	Order *Order
 
 	// children says which objects the node counts as its children. It is nil for a node without children.
 	children *childSelection

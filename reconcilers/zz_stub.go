@@ -3,20 +3,9 @@ package reconcilers
 import (
 	"context"
 
-	"github.com/espalier-dev/espalier/stash"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
-
-type Order struct {
-	Declared bool
-	After    []string
-	Needs    []stash.Key
-	Yields   []stash.Key
-}
-
-func Unmet(ctx context.Context, order *Order) string { return "" }
-func NotDone(ctx context.Context)                    {}
 
 type Renaming string
 
