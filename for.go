@@ -21,7 +21,7 @@ func NewConfig(mgr reconcilers.Manager) reconcilers.Config {
 }
 
 // For returns the root of a tree that runs the nodes in order, see [reconcilers.ResourceReconciler] and
-// [reconcilers.Sequence]. Add it to a manager with SetupWithManager. Its fields may be changed before.
+// [reconcilers.List]. Add it to a manager with SetupWithManager. Its fields may be changed before.
 //
 // It differs from a literal in what it reports: the condition Ready sums up the conditions of the nodes, and shows an
 // error that the tree returned; the status is also written while the resource is terminating, so that it says what the

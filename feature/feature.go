@@ -189,7 +189,7 @@ func (f *Feature[T]) Describe() reconcilers.Description {
 	}
 	return reconcilers.Description{
 		Kind: "Feature", Name: f.Name, Conditions: []string{f.condition()}, Uses: f.uses(),
-		Nodes: []reconcilers.Description{reconcilers.Describe(f.Reconciler)},
+		Order: &reconcilers.Order{}, Nodes: []reconcilers.Description{reconcilers.Describe(f.Reconciler)},
 	}
 }
 

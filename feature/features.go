@@ -269,7 +269,7 @@ func (f *Features[T]) Describe() reconcilers.Description {
 	if f == nil {
 		return reconcilers.Description{Kind: "Features"}
 	}
-	d := reconcilers.Description{Kind: "Features"}
+	d := reconcilers.Description{Kind: "Features", Order: &reconcilers.Order{}}
 	if f.Condition != "" {
 		d.Conditions = []string{f.Condition}
 	}

@@ -29,12 +29,12 @@ var _ SubReconciler[client.Object] = Always[client.Object]{}
 // SetupWithManager sets up the nodes in order, and stops at the first error, because a tree without its full set-up
 // must not start.
 func (a Always[Type]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
-	return setUpList(ctx, mgr, bldr, "Always", a)
+	return setUpList(ctx, mgr, bldr, "Always", "Always", a)
 }
 
 // Validate checks that no node is nil and, if recursive, every node.
 func (a Always[Type]) Validate(ctx context.Context) error {
-	return validateList(ctx, "Always", a)
+	return validateList(ctx, "Always", "Always", a)
 }
 
 // Reconcile runs the nodes, see [Always].
@@ -49,7 +49,7 @@ func (a Always[Type]) Reconcile(ctx context.Context, resource Type) (Result, err
 		var result Result
 		var err error
 		if gotype.IsNil(node) {
-			err = nilElement("Always", i)
+			err = nilElement("Always", "Always", i)
 		} else {
 			result, err = node.Reconcile(&paths[i], resource)
 		}

@@ -9,6 +9,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// checkTree returns an error if a tree cannot work: if two nodes clash, or if a node can never have what it needs.
+func checkTree(tree Description, kindOf func(client.Object) schema.GroupVersionKind) error {
+	if err := checkClashes(tree, kindOf); err != nil {
+		return err
+	}
+	return checkOrder(tree)
+}
+
 // checkClashes returns an error if two nodes of a tree would work against each other: if both take the same objects for
 // their children, or have a finalizer of one name. It also returns an error for a finalizer that Kubernetes does not
 // accept.

@@ -34,6 +34,8 @@ type treeContext struct {
 	additionalConfigs    map[string]Config
 	resourceType         client.Object
 	originalResourceType client.Object
+	// list is the run of the innermost list that has one.
+	list *listRun
 	// casts are the objects that stand for the resource, innermost first.
 	casts *castFrame
 

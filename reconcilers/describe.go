@@ -41,11 +41,16 @@ type Description struct {
 	// Finalizers are the finalizers that the node itself puts on the resource. The nodes nested in it have their own.
 	// See [ReverseOnDeletion].
 	Finalizers []string
+	// Order says what the node needs of those before it, in a [List]. It is nil for a node that knows nothing of that:
+	// an error of the node then stops all that come after it.
+	Order *Order
 	// Nodes are the nested nodes, in the order in which they run.
 	Nodes []Description
 
 	// children says which objects the node counts as its children. It is nil for a node without children.
 	children *childSelection
+	// list is true for a List, whose Nodes may be called by their names.
+	list bool
 	// alternatives is true if only one of Nodes runs in a request.
 	alternatives bool
 	// replacesConfig is true if Nodes run with another config than the node.

@@ -71,7 +71,7 @@ func Embed[Type client.Object](config Config, nodes ...SubReconciler[Type]) *Emb
 	case 1:
 		e.Reconciler = nodes[0]
 	default:
-		e.Reconciler = Sequence[Type](nodes)
+		e.Reconciler = &List[Type]{Nodes: nodes}
 	}
 	return e
 }
@@ -121,7 +121,7 @@ func (e *Embedded[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr *B
 		return err
 	}
 	kind := func(obj client.Object) schema.GroupVersionKind { return kindOf(e.Config.Client, obj) }
-	if err := checkClashes(e.Describe(), kind); err != nil {
+	if err := checkTree(e.Describe(), kind); err != nil {
 		return parts.errorf("%w", err)
 	}
 	if bldr == nil {
@@ -188,6 +188,6 @@ func (e *Embedded[T]) Describe() Description {
 	parts := e.parts()
 	return Description{
 		Kind: parts.kind, Name: parts.name, Detail: typeName(e.Type), Resource: e.Type,
-		Uses: []Access{recordsEvents}, Nodes: []Description{Describe(e.Reconciler)},
+		Uses: []Access{recordsEvents}, Order: &Order{}, Nodes: []Description{Describe(e.Reconciler)},
 	}
 }

@@ -32,21 +32,21 @@ var _ SubReconciler[client.Object] = ReverseOnDeletion[client.Object]{}
 
 // SetupWithManager sets up the nodes in order, and stops at the first error.
 func (s ReverseOnDeletion[Type]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
-	return setUpList(ctx, mgr, bldr, "ReverseOnDeletion", s)
+	return setUpList(ctx, mgr, bldr, "ReverseOnDeletion", "ReverseOnDeletion", s)
 }
 
 // Validate checks that no node is nil and, if recursive, every node.
 func (s ReverseOnDeletion[Type]) Validate(ctx context.Context) error {
 	if i := slices.IndexFunc(s, func(node SubReconciler[Type]) bool { return gotype.IsNil(node) }); i >= 0 {
-		return nilElement("ReverseOnDeletion", i)
+		return nilElement("ReverseOnDeletion", "ReverseOnDeletion", i)
 	}
-	return validateList(ctx, "ReverseOnDeletion", s)
+	return validateList(ctx, "ReverseOnDeletion", "ReverseOnDeletion", s)
 }
 
 // Reconcile runs the nodes, see [ReverseOnDeletion].
 func (s ReverseOnDeletion[Type]) Reconcile(ctx context.Context, resource Type) (Result, error) {
 	if i := slices.IndexFunc(s, func(node SubReconciler[Type]) bool { return gotype.IsNil(node) }); i >= 0 {
-		return Result{}, nilElement("ReverseOnDeletion", i)
+		return Result{}, nilElement("ReverseOnDeletion", "ReverseOnDeletion", i)
 	}
 	if !CleansUp(ctx, resource) {
 		return Sequence[Type](s).Reconcile(ctx, resource)
@@ -60,7 +60,7 @@ func (s ReverseOnDeletion[Type]) Reconcile(ctx context.Context, resource Type) (
 			return result, err
 		}
 		aggregate = aggregateResult(aggregate, result)
-		if comesBack(result) || hasFinalizerOf(node, resource) {
+		if comesBack(result) || hasOneOf(resource, Describe(node).allFinalizers()) {
 			break
 		}
 	}
@@ -78,13 +78,16 @@ func comesBack(result Result) bool {
 	return result.Requeue || result.RequeueAfter > 0
 }
 
-// hasFinalizerOf reports whether the resource has a finalizer of node or of a node inside it.
-func hasFinalizerOf(node any, resource client.Object) bool {
-	found := false
-	Describe(node).Walk(func(_ string, d Description) {
-		found = found || slices.ContainsFunc(d.Finalizers, func(finalizer string) bool {
-			return controllerutil.ContainsFinalizer(resource, finalizer)
-		})
+// allFinalizers returns the finalizers of the node and of the nodes inside it.
+func (d Description) allFinalizers() []string {
+	var finalizers []string
+	d.Walk(func(_ string, d Description) { finalizers = append(finalizers, d.Finalizers...) })
+	return finalizers
+}
+
+// hasOneOf reports whether the resource has one of the finalizers.
+func hasOneOf(resource client.Object, finalizers []string) bool {
+	return slices.ContainsFunc(finalizers, func(finalizer string) bool {
+		return controllerutil.ContainsFinalizer(resource, finalizer)
 	})
-	return found
 }

@@ -118,7 +118,7 @@ func (r *rootParts[T]) describe(more ...Access) Description {
 		{Object: r.resourceType, Verbs: []string{"get", "list", "watch"}},
 		recordsEvents,
 	}
-	return Description{
+	d := Description{
 		Kind:     r.kind,
 		Name:     r.name,
 		Detail:   typeName(r.resourceType),
@@ -126,6 +126,11 @@ func (r *rootParts[T]) describe(more ...Access) Description {
 		Uses:     append(uses, more...),
 		Nodes:    []Description{Describe(r.tree)},
 	}
+	if r.before == nil {
+		// Nothing but BeforeReconcile stores a value for the tree.
+		d.Order = &Order{}
+	}
+	return d
 }
 
 // fill sets the parts of the context that a root defines.
@@ -141,7 +146,7 @@ func (r *rootParts[T]) prepare(ctx context.Context, req Request, p *requestState
 	s.Context = ctx
 	s.request = req
 	r.fill(&s)
-	s.state, s.watches = p, r.watches
+	s.state, s.watches, s.list = p, r.watches, nil
 	return Enter(&s, r.name)
 }
 
@@ -179,7 +184,7 @@ func (r *rootParts[T]) setUp(ctx context.Context, mgr Manager, how rootSetup) (c
 		return nil, err
 	}
 	kind := func(obj client.Object) schema.GroupVersionKind { return kindOf(r.config.Client, obj) }
-	if err := checkClashes(Describe(how.root), kind); err != nil {
+	if err := checkTree(Describe(how.root), kind); err != nil {
 		return nil, r.errorf("%w", err)
 	}
 	built, err := bldr.Build(how.root)

@@ -27,12 +27,12 @@ var _ SubReconciler[client.Object] = Sequence[client.Object]{}
 
 // SetupWithManager sets up the nodes in order, and stops at the first error.
 func (s Sequence[Type]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
-	return setUpList(ctx, mgr, bldr, "Sequence", s)
+	return setUpList(ctx, mgr, bldr, "Sequence", "Sequence", s)
 }
 
 // Validate checks that no node is nil and, if recursive, every node.
 func (s Sequence[Type]) Validate(ctx context.Context) error {
-	return validateList(ctx, "Sequence", s)
+	return validateList(ctx, "Sequence", "Sequence", s)
 }
 
 // Reconcile runs the nodes, see [Sequence].
@@ -43,7 +43,7 @@ func (s Sequence[Type]) Reconcile(ctx context.Context, resource Type) (Result, e
 	paths := make([]nodePath, len(s))
 	for i, node := range s {
 		if gotype.IsNil(node) {
-			return Result{}, nilElement("Sequence", i)
+			return Result{}, nilElement("Sequence", "Sequence", i)
 		}
 		paths[i] = nodePath{Context: ctx, name: strconv.Itoa(i), parent: parent}
 		result, err := node.Reconcile(&paths[i], resource)
@@ -61,14 +61,14 @@ func (s Sequence[Type]) Describe() Description {
 	return Description{Kind: "Sequence", Nodes: describeList(s)}
 }
 
-// The functions below are shared by the lists of nodes, [Sequence] and [Always].
+// The functions below are shared by the lists of nodes. The field is what has the nodes in errors, which for a slice is its type.
 
 func setUpList[Type client.Object](
-	ctx context.Context, mgr Manager, bldr *Builder, kind string, nodes []SubReconciler[Type],
+	ctx context.Context, mgr Manager, bldr *Builder, kind, field string, nodes []SubReconciler[Type],
 ) error {
 	for i, node := range nodes {
 		if gotype.IsNil(node) {
-			return nilElement(kind, i)
+			return nilElement(kind, field, i)
 		}
 		if err := node.SetupWithManager(Enter(ctx, strconv.Itoa(i)), mgr, bldr); err != nil {
 			return err
@@ -77,20 +77,20 @@ func setUpList[Type client.Object](
 	return nil
 }
 
-func validateList[Type client.Object](ctx context.Context, kind string, nodes []SubReconciler[Type]) error {
+func validateList[Type client.Object](ctx context.Context, kind, field string, nodes []SubReconciler[Type]) error {
 	for i, node := range nodes {
 		if gotype.IsNil(node) {
-			return nilElement(kind, i)
+			return nilElement(kind, field, i)
 		}
 		if err := validateNested(ctx, node); err != nil {
-			return fmt.Errorf("%s must have a valid %s[%d]: %w", kind, kind, i, err)
+			return fmt.Errorf("%s must have a valid %s[%d]: %w", kind, field, i, err)
 		}
 	}
 	return nil
 }
 
-func nilElement(kind string, index int) error {
-	return fmt.Errorf("%s must have a valid %s[%d]: %w", kind, kind, index, errNilNode)
+func nilElement(kind, field string, index int) error {
+	return fmt.Errorf("%s must have a valid %s[%d]: %w", kind, field, index, errNilNode)
 }
 
 func describeList[Type client.Object](nodes []SubReconciler[Type]) []Description {
