@@ -15,7 +15,7 @@ type Branch[Type client.Object] struct {
 	Ordered[*Branch[Type]]
 
 	holds func(ctx context.Context, resource Type) bool
-	nodes reconcilers.Sequence[Type]
+	nodes *reconcilers.List[Type]
 	// awaited says what the nodes wait for while holds is false; empty if they are not needed then.
 	awaited string
 
@@ -29,7 +29,8 @@ type Branch[Type client.Object] struct {
 // function returns nil.
 //
 //   - Runs: the nodes, if the function returns true.
-//   - Stops: at the first error, as [reconcilers.Sequence]. The nodes after this one run in any case.
+//   - Stops: as the list of the nodes does, see [reconcilers.List]. While the function returns false, the nodes after
+//     this one run.
 //   - On error: returns it.
 //   - On deletion, and on [reconcilers.Withdraw]: runs the nodes without asking the function, because they may have to
 //     clean up.
@@ -40,9 +41,9 @@ func When[Type client.Object](
 }
 
 func newBranch[Type client.Object](
-	name string, holds func(ctx context.Context, resource Type) bool, nodes reconcilers.Sequence[Type],
+	name string, holds func(ctx context.Context, resource Type) bool, nodes []reconcilers.SubReconciler[Type],
 ) *Branch[Type] {
-	branch := &Branch[Type]{holds: holds, nodes: nodes}
+	branch := &Branch[Type]{holds: holds, nodes: Steps(nodes...)}
 	branch.self, branch.rules = branch, rules{word: "When", name: name, desires: true}
 	return branch
 }
