@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/examples/platform/api/v1alpha1"
 	"github.com/espalier-dev/espalier/reconcilers"
 )
@@ -14,21 +15,13 @@ import (
 func InformationName(name string) string { return name + "-information" }
 
 // Information says which release there is, for the people who use the platform. They need it for as long as there is
-// something to use.
+// something to use. Without it, the platform works all the same.
 func Information() reconcilers.SubReconciler[*v1alpha1.Platform] {
-	return &reconcilers.ChildReconciler[*v1alpha1.Platform, *corev1.ConfigMap, *corev1.ConfigMapList]{
-		Name: "Information",
-		// The search has ConfigMaps, too.
-		LabelChildren: true,
-		DesiredChild: func(_ context.Context, platform *v1alpha1.Platform) (*corev1.ConfigMap, error) {
+	return espalier.Owns("Information",
+		func(_ context.Context, platform *v1alpha1.Platform) (*corev1.ConfigMap, error) {
 			return &corev1.ConfigMap{
 				ObjectMeta: metav1.ObjectMeta{Namespace: platform.Namespace, Name: InformationName(platform.Name)},
 				Data:       map[string]string{"release": platform.Spec.Version},
 			}, nil
-		},
-		MergeBeforeUpdate: func(current, desired *corev1.ConfigMap) { current.Data = desired.Data },
-		ReflectChildStatusOnParent: func(context.Context, *v1alpha1.Platform, *corev1.ConfigMap, error) {
-			// Without it, the platform works all the same.
-		},
-	}
+		}).Labeled().Auxiliary() // the search has ConfigMaps, too
 }

@@ -9,10 +9,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/espalier-dev/espalier"
-	"github.com/espalier-dev/espalier/dependents"
 	"github.com/espalier-dev/espalier/examples/platform/api/v1alpha1"
 	"github.com/espalier-dev/espalier/feature"
 	"github.com/espalier-dev/espalier/feature/gate"
+	"github.com/espalier-dev/espalier/stash"
 )
 
 // IndexName is the name of the ConfigMap of the index of the platform name.
@@ -30,10 +30,12 @@ const Endpoint = "endpoint"
 // SearchReplicas is how many replicas the search has.
 const SearchReplicas = int32(2)
 
+// endpoint is where the index answers.
+var endpoint = stash.New[string]("platform.example.com/endpoint")
+
 // Search is a feature of the platform that can be switched on, off, and suspended. Its Deployment waits for the data of
 // the index. It does without telemetry.
 func Search() *feature.Feature[*v1alpha1.Platform] {
-	endpoint := dependents.NewCell[string]("endpoint")
 	return &feature.Feature[*v1alpha1.Platform]{
 		Name: "Search",
 		Gate: func(_ context.Context, platform *v1alpha1.Platform) gate.Gate {
@@ -44,14 +46,11 @@ func Search() *feature.Feature[*v1alpha1.Platform] {
 			return platform.Spec.Search != nil && platform.Spec.Search.Suspended
 		},
 		GracePeriod: 5 * time.Minute,
-		Reconciler: &dependents.Set[*v1alpha1.Platform]{
-			Name: "Dependents",
-			Dependents: []dependents.Node[*v1alpha1.Platform]{
-				dependents.Yield(dependents.Of("Index", desiredIndex), endpoint, endpointOf),
-				dependents.Of("Engine", desiredEngine(endpoint)).Needs(endpoint),
-				dependents.Of("Telemetry", desiredTelemetry).Auxiliary(),
-			},
-		},
+		Reconciler: espalier.Steps(
+			espalier.Yield(espalier.Owns("Index", desiredIndex).Labeled(), endpoint, endpointOf),
+			espalier.Owns("Engine", desiredEngine).Labeled().Needs(endpoint),
+			espalier.Owns("Telemetry", desiredTelemetry).Labeled().Independent().Auxiliary(),
+		),
 	}
 }
 
@@ -70,27 +69,22 @@ func endpointOf(index *corev1.ConfigMap) (string, error) {
 	return index.Data[Endpoint], nil
 }
 
-func desiredEngine(
-	endpoint *dependents.Cell[string],
-) func(context.Context, *v1alpha1.Platform) (*appsv1.Deployment, error) {
-	return func(ctx context.Context, platform *v1alpha1.Platform) (*appsv1.Deployment, error) {
-		address, _ := dependents.Value(ctx, endpoint)
-		labels, replicas := map[string]string{"app": SearchName(platform.Name)}, SearchReplicas
-		return &appsv1.Deployment{
-			ObjectMeta: metav1.ObjectMeta{Namespace: platform.Namespace, Name: SearchName(platform.Name)},
-			Spec: appsv1.DeploymentSpec{
-				Replicas: &replicas,
-				Selector: &metav1.LabelSelector{MatchLabels: labels},
-				Template: corev1.PodTemplateSpec{
-					ObjectMeta: metav1.ObjectMeta{Labels: labels},
-					Spec: corev1.PodSpec{Containers: []corev1.Container{{
-						Name: "search", Image: "registry.example.com/search:" + platform.Spec.Version,
-						Env: []corev1.EnvVar{{Name: "INDEX", Value: address}},
-					}}},
-				},
+func desiredEngine(ctx context.Context, platform *v1alpha1.Platform) (*appsv1.Deployment, error) {
+	labels, replicas := map[string]string{"app": SearchName(platform.Name)}, SearchReplicas
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: platform.Namespace, Name: SearchName(platform.Name)},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: &replicas,
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec: corev1.PodSpec{Containers: []corev1.Container{{
+					Name: "search", Image: "registry.example.com/search:" + platform.Spec.Version,
+					Env: []corev1.EnvVar{{Name: "INDEX", Value: endpoint.RetrieveOrEmpty(ctx)}},
+				}}},
 			},
-		}, nil
-	}
+		},
+	}, nil
 }
 
 func desiredTelemetry(_ context.Context, platform *v1alpha1.Platform) (*corev1.ConfigMap, error) {

@@ -109,7 +109,7 @@ func TestGenerateFails(t *testing.T) {
 	Undocumented has no example with checked output: func ExampleUndocumented
 	AnnotationUndocumented has no doc comment`},
 		{"testdata/empty", "this is missing:\n\tpackage reconcilers has no nodes\n\tpackage generator has no annotations"},
-		{noNodes, "this is missing:\n\ta package with nodes: reconcilers, component, feature, dependents"},
+		{noNodes, "this is missing:\n\ta package with nodes: reconcilers, component, feature"},
 		{untitled, `untitled.md has no title, a line that begins with "# "`},
 		{unreadable, "broken.go:3:6: expected 'IDENT', found '{'"},
 		{filepath.Join(unreadable, "none"), "could not find the package"},

@@ -18,7 +18,7 @@ import (
 const modulePath = "github.com/espalier-dev/espalier"
 
 // nodeFolders are the packages that have nodes. One that does not exist is left out.
-var nodeFolders = []string{"reconcilers", "component", "feature", "dependents"}
+var nodeFolders = []string{"reconcilers", "component", "feature"}
 
 // annotationsFolder is the package whose constants are annotations.
 const annotationsFolder = "generator"

@@ -36,6 +36,7 @@ var espalier = table{
 		{"tracker", 1},
 		{"duck", 1},
 		{"feature/gate", 1},
+		{"objects", 1},
 		{"apis", 2},
 		{"edit", 2},
 		{"generator", 3},
@@ -48,7 +49,6 @@ var espalier = table{
 		{"feature", 6},
 		{".", 7},
 		{"manifests", 7},
-		{"dependents", 8}, // it uses the short form
 		{"testing", 8},
 		{"testing/fake", 9},
 		{"testing/preview", 9},
