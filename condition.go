@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
-	"slices"
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/health"
@@ -175,12 +174,18 @@ func (s *Switches[Self, T, CT]) stateOf(ctx context.Context, object CT) childSta
 	return state
 }
 
-// areReady reports whether all objects are ready, or need not be.
-func (s *Switches[Self, T, CT]) areReady(ctx context.Context, objects []CT) bool {
-	return s.has(unchecked) || !slices.ContainsFunc(objects, func(object CT) bool {
-		return s.stateOf(ctx, object).Status != apis.ObjectCurrent
-	})
+// statesOf returns how ready the objects of an outcome are.
+func (s *Switches[Self, T, CT]) statesOf(ctx context.Context, o *outcome[CT]) []childState {
+	if o.states == nil {
+		o.states = make([]childState, len(o.live))
+		for i, object := range o.live {
+			o.states[i] = s.stateOf(ctx, object)
+		}
+	}
+	return o.states
 }
+
+func isNotReady(state childState) bool { return state.Status != apis.ObjectCurrent }
 
 // conditionOf returns the condition that says what came of a node. It has no type.
 func (s *Switches[Self, T, CT]) conditionOf(ctx context.Context, o *outcome[CT]) metav1.Condition {
@@ -191,14 +196,10 @@ func (s *Switches[Self, T, CT]) conditionOf(ctx context.Context, o *outcome[CT])
 		return *o.waits
 	case len(o.live) == 0:
 		return metav1.Condition{Status: metav1.ConditionTrue, Reason: cmp.Or(o.none, ReasonNotDesired)}
-	case !s.many:
-		return conditionOfChild(s.stateOf(ctx, o.live[0]))
+	case s.many:
+		return conditionOfChildren(s.statesOf(ctx, o))
 	}
-	states := make([]childState, len(o.live))
-	for i, object := range o.live {
-		states[i] = s.stateOf(ctx, object)
-	}
-	return conditionOfChildren(states)
+	return conditionOfChild(s.statesOf(ctx, o)[0])
 }
 
 // readinessOf returns how ready a child is: as package health says. A child for which health only waits for somebody

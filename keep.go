@@ -3,6 +3,7 @@ package espalier
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/espalier-dev/espalier/feature/gate"
@@ -53,8 +54,9 @@ type outcome[CT client.Object] struct {
 	err error
 	// reflected is an error that a condition shows.
 	reflected error
-	// live are the objects that exist.
-	live []CT
+	// live are the objects that exist, and states is how ready they are, once that was asked.
+	live   []CT
+	states []childState
 	// waits says why the objects are left as they are; it has no type, and is nil if they are not.
 	waits *metav1.Condition
 	// named is an object that is waited for, or nil.
@@ -79,24 +81,33 @@ func (s *Switches[Self, T, CT]) Reconcile(ctx context.Context, resource T) (reco
 	if reporter != nil {
 		ctx = reconcilers.WithSupervisor(ctx, reporter)
 	}
-	o := s.run(ctx, resource)
 	at := reconcilers.Enter(ctx, s.name)
+	o := s.run(ctx, at, resource)
 	if resource.GetDeletionTimestamp() == nil {
 		s.finish(at, resource, &o)
 	}
-	ready := o.err == nil && o.reflected == nil && o.waits == nil && (o.none != "" || s.areReady(at, o.live))
+	done := s.isDone(at, &o)
 	if reporter != nil {
 		s.report(at, reporter, resource, &o)
 	}
 	if s.condition == "" && o.err == nil {
 		o.err, o.reflected = o.reflected, nil
 	}
-	if !ready {
+	if !done {
 		reconcilers.NotDone(ctx)
 		o.wake(s.retryAfter)
 	}
 	s.forgive(at, resource, &o)
 	return o.result, o.err
+}
+
+// isDone reports whether nodes that are after this one may run. It is true if nobody wants to know.
+func (s *Switches[Self, T, CT]) isDone(ctx context.Context, o *outcome[CT]) bool {
+	if o.err != nil || o.reflected != nil || o.waits != nil {
+		return false
+	}
+	asked := s.retryAfter > 0 || reconcilers.IsAwaited(ctx)
+	return !asked || o.none != "" || s.has(unchecked) || !slices.ContainsFunc(s.statesOf(ctx, o), isNotReady)
 }
 
 // finish tells of the objects what they yield, what is copied from them, and what the condition says.
@@ -125,9 +136,8 @@ func (s *Switches[Self, T, CT]) finish(ctx context.Context, resource T, o *outco
 	}
 }
 
-// run decides what is to be done with the objects, and does it.
-func (s *Switches[Self, T, CT]) run(ctx context.Context, resource T) outcome[CT] {
-	at := reconcilers.Enter(ctx, s.name)
+// run decides what is to be done with the objects, and does it. At is the context of the node.
+func (s *Switches[Self, T, CT]) run(ctx, at context.Context, resource T) outcome[CT] {
 	failed := func(err error) outcome[CT] {
 		return outcome[CT]{err: reconcilers.Failed(at, nil, err)}
 	}

@@ -134,8 +134,8 @@ func (c *Child[T, CT]) literal() (engine[T], error) {
 	if c.has(unowned) {
 		child.SkipOwnerReference, child.ListOptions, child.OurChild = true, c.ownedBy, c.isOurs
 	}
-	if c.has(hasHealth) || c.has(unchecked) {
-		child.ChildIsReady = func(ctx context.Context, live CT) bool { return c.areReady(ctx, []CT{live}) }
+	child.ChildIsReady = func(ctx context.Context, live CT) bool {
+		return c.has(unchecked) || !isNotReady(c.stateOf(ctx, live))
 	}
 	return child, nil
 }

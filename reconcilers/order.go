@@ -144,3 +144,7 @@ func keysOf(keys []stash.Key) []string {
 	}
 	return texts
 }
+
+// IsAwaited reports whether nodes may be [Order.After] the node of ctx, or after a node around it. If not, there is no
+// need to find out whether the node is done.
+func IsAwaited(ctx context.Context) bool { return contextOf(ctx).list != nil }
