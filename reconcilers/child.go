@@ -122,9 +122,6 @@ type ChildReconciler[Type, ChildType client.Object, ChildListType client.ObjectL
 	// [ApplyingObjectManager] do. Name has to be the value of a label, unique among the nodes with children of the
 	// type. Do not change it later. Default: false.
 	LabelChildren bool
-	OptionalKind  bool
-	Renaming      Renaming
-	ChildIsReady  func(ctx context.Context, child ChildType) bool
 
 	initOnce sync.Once
 	children *children[Type, ChildType, ChildListType]

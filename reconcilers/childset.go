@@ -119,7 +119,6 @@ type ChildSetReconciler[Type, ChildType client.Object, ChildListType client.Obje
 	// as children of this node, see [ChildReconciler]. An object without the label counts too, if it has the name of a
 	// desired child and would be a child otherwise; [RetrieveKnownChildren] does not return it. Default: false.
 	LabelChildren bool
-	OptionalKind  bool
 
 	initOnce sync.Once
 	children *children[Type, ChildType, ChildListType]
