@@ -3,6 +3,7 @@ package reconcilers_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
@@ -14,7 +15,10 @@ type widgetList = reconcilers.List[*resources.Widget]
 
 func list(nodes ...widgetNode) *widgetList { return &widgetList{Nodes: nodes} }
 
-// orderly is a node with an order. It records what it waits for, and then does what its step does.
+// traceKey is the key of the trace of a request, for nodes of several requests at once.
+type traceKey struct{}
+
+// orderly is a node with an order. It records what it waits for, or else does what its step does.
 type orderly struct {
 	step
 	order reconcilers.Order
@@ -26,8 +30,12 @@ type orderly struct {
 
 func (n *orderly) Reconcile(ctx context.Context, w *resources.Widget) (reconcilers.Result, error) {
 	ctx = reconcilers.Enter(ctx, n.name)
+	calls := n.calls
+	if calls == nil {
+		calls = ctx.Value(traceKey{}).(*trace)
+	}
 	if unmet := reconcilers.Unmet(ctx, &n.order); unmet != "" && !reconcilers.CleansUp(ctx, w) {
-		n.calls.add("%s: %s", n.name, unmet)
+		calls.add("%s: %s", n.name, unmet)
 		reconcilers.NotDone(ctx)
 		return nothing, nil
 	}
@@ -37,7 +45,8 @@ func (n *orderly) Reconcile(ctx context.Context, w *resources.Widget) (reconcile
 	for _, key := range n.order.Yields {
 		stash.StoreValue(ctx, key, true)
 	}
-	return n.step.Reconcile(ctx, w)
+	calls.add("%s", n.name)
+	return n.result, n.err
 }
 
 func (n *orderly) Describe() reconcilers.Description {
@@ -172,4 +181,23 @@ func TestList(t *testing.T) {
 			widgetCase: widgetCase{ShouldErr: true, ExpectedErr: errBoom},
 		},
 	}.run(t)
+}
+
+// Requests for many resources at once do not see each other.
+func TestListIsConcurrent(t *testing.T) {
+	node := list(&orderly{step: step{name: "a"}, waits: true}, &orderly{step: step{name: "b"}, order: reconcilers.Order{
+		Declared: true, After: []string{"a"},
+	}})
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			calls := &trace{}
+			ctx := context.WithValue(testContext(t, expectWidget().Config()), traceKey{}, calls)
+			if _, err := node.Reconcile(ctx, widget.Object()); err != nil {
+				t.Error(err)
+			}
+			calls.compare(t, []string{"a", `b: waiting for "a"`})
+		})
+	}
+	group.Wait()
 }
