@@ -12,8 +12,8 @@ import (
 
 // Order says what a node needs of the nodes before it, and what it provides. A node has it in its [Description].
 //
-// In a [List], a node with Declared is called also after an earlier node has failed. It asks [Unmet] whether it has what
-// it needs, and decides what to do while it has to wait. A node without Declared is not called then.
+// In a [List], a node with Declared is called also after an earlier node has failed. It asks [Unmet] whether it has
+// what it needs, and decides what to do while it has to wait. A node without Declared is not called then.
 type Order struct {
 	// Declared is true if the node says itself what it needs, which may be nothing: only that stops it. If it is false,
 	// the node needs every node before it.
@@ -31,9 +31,9 @@ type Order struct {
 //
 //	waiting for data "example.com/address", waiting for "job"
 //
-// It is empty if the node has what it needs. A node waits for the nodes of After that did not run, returned an error, or
-// called [NotDone], and for values that are not in the stash. A name that no [List] around the node has does not count;
-// the root refuses it in its set-up.
+// It is empty if the node has what it needs. A node waits for the nodes of After that did not run, returned an error,
+// or called [NotDone], and for values that are not in the stash. A name that no [List] around the node has does not
+// count; the root refuses it in its set-up.
 func Unmet(ctx context.Context, order *Order) string {
 	if order == nil {
 		return ""
@@ -63,8 +63,8 @@ func Unmet(ctx context.Context, order *Order) string {
 }
 
 // NotDone says that the node of ctx is not done in this request, although it returns no error: it waits, or its object
-// is not ready or not gone. Nodes that are [Order.After] it, or after a node around it, wait. On deletion the nodes that
-// it needs wait. It may be called concurrently.
+// is not ready or not gone. Nodes that are [Order.After] it, or after a node around it, wait. On deletion the nodes
+// that it needs wait. It may be called concurrently.
 func NotDone(ctx context.Context) {
 	for run := contextOf(ctx).list; run != nil; run = run.outer {
 		run.notDone.Store(true)

@@ -61,7 +61,8 @@ func (s Sequence[Type]) Describe() Description {
 	return Description{Kind: "Sequence", Nodes: describeList(s)}
 }
 
-// The functions below are shared by the lists of nodes. The field is what has the nodes in errors, which for a slice is its type.
+// The functions below are shared by the lists of nodes. In their errors, field has the nodes. For a slice that is its
+// type.
 
 func setUpList[Type client.Object](
 	ctx context.Context, mgr Manager, bldr *Builder, kind, field string, nodes []SubReconciler[Type],

@@ -130,6 +130,9 @@ func (r *AdmissionWebhookAdapter[T]) BuildWithContext(ctx context.Context) (*adm
 	if err := r.Validate(validation.WithRecursive(validating)); err != nil {
 		return nil, err
 	}
+	if err := checkOrder(r.Describe()); err != nil {
+		return nil, fmt.Errorf("AdmissionWebhookAdapter %q %w", r.Name, err)
+	}
 	return &admission.Webhook{Handler: r, WithContextFunc: r.callContext}, nil
 }
 

@@ -49,7 +49,8 @@ type Plan struct {
 func PlanOf(list *Node) Plan {
 	n := len(list.Nodes)
 	p := Plan{
-		Declared: make([]bool, n), Barrier: make([]bool, n), NeededBy: make([][]int, n), Indexes: make(map[string]int, n),
+		Declared: make([]bool, n), Barrier: make([]bool, n), NeededBy: make([][]int, n),
+		Indexes: make(map[string]int, n),
 	}
 	for i := range list.Nodes {
 		node := &list.Nodes[i]
