@@ -24,7 +24,9 @@ func renames(how reconcilers.Renaming) func(*configMapNode) {
 
 func starting(child *corev1.ConfigMap) { child.Annotations = map[string]string{"starting": "yes"} }
 
-func called(name string) func(*corev1.ConfigMap) { return func(child *corev1.ConfigMap) { child.Name = name } }
+func called(name string) func(*corev1.ConfigMap) {
+	return func(child *corev1.ConfigMap) { child.Name = name }
+}
 
 func made(second int64) func(*corev1.ConfigMap) {
 	return func(child *corev1.ConfigMap) { child.CreationTimestamp = metav1.NewTime(time.Unix(second, 0)) }
@@ -130,7 +132,7 @@ func TestChildRenamed(t *testing.T) {
 			node:  is(reconcilers.CreateFirst),
 			calls: []string{"desired child", "delete ConfigMap"},
 			widgetCase: widgetCase{
-				GivenObjects: []client.Object{red, isNew},
+				GivenObjects:  []client.Object{red, isNew},
 				WithReactors:  []rtesting.ReactionFunc{deleteFails},
 				ExpectDeletes: []rtesting.DeleteRef{deleteOf(red)}, ExpectEvents: failedTo("delete", "gadget", conflict),
 				ShouldErr: true, Verify: returns(conflict),
@@ -292,8 +294,8 @@ func TestChildRenamed(t *testing.T) {
 			widgetCase: widgetCase{
 				GivenObjects: []client.Object{red}, APIGivenObjects: []client.Object{inTheWay}, ExpectResource: reflecting("nothing"),
 				ExpectCreates: createNew, ExpectEvents: failedTo("create", "new", exists),
-				WithReactors:  []rtesting.ReactionFunc{rtesting.InduceFailure("create", "ConfigMap", rtesting.InduceFailureOpts{Error: exists})},
-				ExpectTracks:  []rtesting.TrackRequest{rtesting.NewTrackRequest(inTheWay, widget, widgetScheme)},
+				WithReactors: []rtesting.ReactionFunc{rtesting.InduceFailure("create", "ConfigMap", rtesting.InduceFailureOpts{Error: exists})},
+				ExpectTracks: []rtesting.TrackRequest{rtesting.NewTrackRequest(inTheWay, widget, widgetScheme)},
 			},
 		},
 		"made of a generated name": {
