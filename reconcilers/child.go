@@ -35,6 +35,9 @@ import (
 // deleted and the desired one is created anew. A terminating child is not written. It is reflected as long as it
 // exists, it counts only if there is no other, and the desired child is created when it is gone.
 //
+// By default the name of the desired child counts only when the child is created. As long as there is a child, the node
+// writes what is desired to it, whatever its name. With Renaming the name counts.
+//
 // While nothing changes, the node makes no request. The child is read from the cache: through an index by owner if
 // [NewConfig] made the config, else by listing the namespace. Nodes with children of one type share what was read in a
 // request. If the manager's client reads a type past its cache, each request to the root costs a request to the API
@@ -79,7 +82,7 @@ type ChildReconciler[Type, ChildType client.Object, ChildListType client.ObjectL
 	DesiredChild func(ctx context.Context, resource Type) (ChildType, error)
 
 	// ReflectChildStatusOnParent writes the state of the child into the resource. The child is nil if there is none,
-	// and err is an error to reflect. It must not change the child. One of the three ReflectChildStatusOnParent
+	// and err is an error to reflect. Both are set only if err is a [NameError]. It must not change the child. One of the three ReflectChildStatusOnParent
 	// functions is required.
 	ReflectChildStatusOnParent func(ctx context.Context, parent Type, child ChildType, err error)
 	// ReflectChildStatusOnParentWithError is ReflectChildStatusOnParent with an error, which is returned. It takes
@@ -106,6 +109,14 @@ type ChildReconciler[Type, ChildType client.Object, ChildListType client.ObjectL
 	// An event Recreating says why, and what the child holds (Pods, say) goes with it. It is done once for what is
 	// desired: if the new child is refused too, the error is reflected. Default: false.
 	RecreateImmutable bool
+
+	// Renaming says what becomes of the child if another namespace or name is desired. A release of the operator without
+	// this field that finds objects of two names deletes both and creates its own. Default: [IgnoreName].
+	Renaming Renaming
+	// ChildIsReady reports whether a child is ready, so that one of another name may go. It is called again when the
+	// child changes, and must not change it. Package health has rules for each kind. Required with [CreateFirst] and
+	// [ByKind]. Default: each child is ready.
+	ChildIsReady func(ctx context.Context, child ChildType) bool
 
 	// ListOptions narrow where the child is looked for. Default: the resource's namespace. Required with
 	// SkipOwnerReference.
@@ -146,6 +157,8 @@ func (r *ChildReconciler[T, CT, CLT]) init() {
 			listOptions: r.ListOptions,
 			ourChild:    r.OurChild,
 			recreates:   r.RecreateImmutable,
+			renaming:    r.Renaming,
+			ready:       r.ChildIsReady,
 		}
 		if r.LabelChildren {
 			r.children.label = r.Name
@@ -184,6 +197,9 @@ func (r *ChildReconciler[T, CT, CLT]) check() error {
 	case !reflects:
 		return r.children.errorf("must implement ReflectChildStatusOnParent or ReflectChildStatusOnParentWithError")
 	}
+	if err := r.children.checkRenaming(); err != nil {
+		return err
+	}
 	both := shortForm && !gotype.IsNil(r.ChildObjectManager)
 	return r.children.check("", both, "Finalizer, MergeBeforeUpdate or Sanitize")
 }
@@ -215,20 +231,23 @@ func (r *ChildReconciler[T, CT, CLT]) Reconcile(ctx context.Context, resource T)
 		desired, err = suspend(s, desired)
 	}
 	kept := errors.Is(err, OnlyReconcileChildStatus)
-	child, err := r.children.converge(ctx, config, resource, found, desired, err)
+	t := r.children.rename(ctx, config, resource, found, desired, err)
+	child, err := r.children.carryOut(ctx, config, resource, s, &t)
 	var result Result
 	if !terminating {
 		var reflected error
-		child, reflected, err = r.children.classify(ctx, config, resource, child, desired, err)
-		o := outcome[CT]{found: found, desired: desired, child: child, kept: kept, err: reflected}
+		child, reflected, err = r.children.classify(ctx, config, resource, child, t.desired, err)
+		child, reflected = t.withRefusal(ctx, child, reflected)
+		o := outcome[CT]{found: t.found, desired: t.desired, child: child, kept: kept, err: reflected}
 		if err == nil {
 			result, err = r.reflectOn(ctx, resource, child, reflected)
+			result = aggregateResult(result, Result{RequeueAfter: t.again})
 		}
 		o.err = cmp.Or(reflected, err)
 		r.children.observe(ctx, config, s, o)
 	}
 	if err != nil {
-		recordFailure(ctx, r.children.describe(desired), err)
+		recordFailure(ctx, r.children.describe(t.desired), err)
 	}
 	return result, err
 }

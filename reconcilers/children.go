@@ -350,8 +350,8 @@ func (k *children[T, CT, CLT]) recreate(
 	if !ok || !identity.Known || isAbsent(actual) || actual.GetUID() == "" || actual.GetDeletionTimestamp() != nil {
 		return none, refused
 	}
-	now, attempts := rtime.RetrieveNow(ctx), k.recreationsOf(ctx)
-	key := resourcestate.RecreatedChild{
+	now, attempts := rtime.RetrieveNow(ctx), memoryOf(ctx, k.node, &k.recreations)
+	key := resourcestate.Child{
 		Resource: resource.GetUID(), Path: pathOf(ctx).String(), Name: desired.GetName(),
 	}
 	attempt := resourcestate.Recreation{Desired: identity, Version: actual.GetResourceVersion(), At: now}
@@ -387,16 +387,16 @@ func (k *children[T, CT, CLT]) recreate(
 	return deleted, nil
 }
 
-// recreationsKey is the key of the recreations of a node in the state of a resource.
-type recreationsKey struct{ node any }
+// memoryKey is the key of a memory of a node in the state of a resource.
+type memoryKey[Value any] struct{ node any }
 
-// recreationsOf returns the attempts of the node. Outside of a root the node itself keeps them.
-func (k *children[T, CT, CLT]) recreationsOf(ctx context.Context) *resourcestate.Recreations {
+// memoryOf returns what a node remembers of its children. Outside of a root the node itself keeps it, as own.
+func memoryOf[Value any](ctx context.Context, node any, own *resourcestate.Memory[Value]) *resourcestate.Memory[Value] {
 	kept := stateOf(ctx)
 	if kept == nil {
-		return &k.recreations
+		return own
 	}
-	return resourcestate.LoadOrNew[resourcestate.Recreations](kept, recreationsKey{k.node})
+	return resourcestate.LoadOrNew[resourcestate.Memory[Value]](kept, memoryKey[Value]{node})
 }
 
 // refusedField returns the first field that a refusal names and in which actual really differs from what is desired.

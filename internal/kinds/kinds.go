@@ -34,3 +34,9 @@ func IsContainer(kind schema.GroupKind) bool {
 func DefinesTypes(kind schema.GroupKind) bool {
 	return kind == CustomResourceDefinition || kind == APIService
 }
+
+// HoldsData reports whether an object of the kind holds data that is lost with it: its own, or that of the objects that
+// go with it.
+func HoldsData(kind schema.GroupKind) bool {
+	return kind == PersistentVolumeClaim || kind == StatefulSet || kind == Namespace || kind == CustomResourceDefinition
+}

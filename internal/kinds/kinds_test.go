@@ -44,3 +44,19 @@ func TestDefinesTypes(t *testing.T) {
 		}
 	}
 }
+
+func TestHoldsData(t *testing.T) {
+	for kind, want := range map[schema.GroupKind]bool{
+		kinds.PersistentVolumeClaim:    true,
+		kinds.StatefulSet:              true,
+		kinds.Namespace:                true,
+		kinds.CustomResourceDefinition: true,
+		kinds.Deployment:               false,
+		kinds.Secret:                   false,
+		{Kind: "StatefulSet"}:          false,
+	} {
+		if got := kinds.HoldsData(kind); got != want {
+			t.Errorf("HoldsData(%v) is %v, want %v", kind, got, want)
+		}
+	}
+}

@@ -11,7 +11,8 @@
 //   - [LastWrites] say which version of an object agrees with what is desired, and what was learned from the answers.
 //     They also have the [Changes] of what is desired, which show if it is flapping.
 //   - [Refusals] are writes that the API server refuses as invalid.
-//   - [Recreations] are objects that were deleted because of such a refusal.
+//   - [Memory] is what a node remembers of its children: a [Recreation] of one that was deleted because of such a
+//     refusal, and the [DesiredName] of the last request.
 package resourcestate
 
 import (
