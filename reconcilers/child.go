@@ -134,6 +134,12 @@ type ChildReconciler[Type, ChildType client.Object, ChildListType client.ObjectL
 	// type. Do not change it later. Default: false.
 	LabelChildren bool
 
+	// OptionalKind lets the node work in clusters that do not serve the child's type. The type is then watched when it is
+	// needed first, see [WatchOptional], unless it is one of Kubernetes itself. While it is not served, nothing happens
+	// if no child is desired. Otherwise a [KindNotServedError] is reflected, whatever ReflectedChildErrorReasons are,
+	// and the resource is woken when the type is served. Default (false): the manager stops if the type is not served.
+	OptionalKind bool
+
 	initOnce sync.Once
 	children *children[Type, ChildType, ChildListType]
 	invalid  error
@@ -159,6 +165,7 @@ func (r *ChildReconciler[T, CT, CLT]) init() {
 			recreates:   r.RecreateImmutable,
 			renaming:    r.Renaming,
 			ready:       r.ChildIsReady,
+			optional:    r.OptionalKind,
 		}
 		if r.LabelChildren {
 			r.children.label = r.Name

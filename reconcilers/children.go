@@ -38,8 +38,12 @@ func (k *children[T, CT, CLT]) find(ctx context.Context, resource T) (config Con
 	candidates, err := k.candidates(ctx, config, resource)
 	found = k.ownOf(resource, candidates)
 	asks := err == nil && k.unowned && len(found) == 0 && config.APIReader != nil
-	if asks && (resource.GetDeletionTimestamp() != nil ||
-		SupervisionOf(ctx, resource) == Withdraw && k.holdsFinalizer(resource)) {
+	asks = asks && (resource.GetDeletionTimestamp() != nil ||
+		SupervisionOf(ctx, resource) == Withdraw && k.holdsFinalizer(resource))
+	if asks && k.optional {
+		asks, err = k.mayExist(ctx, config)
+	}
+	if asks {
 		candidates, err = listing.List(ctx, config.APIReader, k.listType, nil, k.listOptions(ctx, resource)...)
 		found = k.ownOf(resource, candidates)
 		if apierrs.IsBadRequest(err) {
@@ -56,6 +60,14 @@ func (k *children[T, CT, CLT]) find(ctx context.Context, resource T) (config Con
 // candidates returns the objects among which the children are: what the cache shows, corrected by what the controller
 // wrote. Outside of a root there is no request to keep them in, and each call lists.
 func (k *children[T, CT, CLT]) candidates(ctx context.Context, config Config, resource T) ([]client.Object, error) {
+	if k.optional {
+		return k.optionalCandidates(ctx, config, resource)
+	}
+	return k.cached(ctx, config, resource)
+}
+
+// cached is candidates for a type that is served.
+func (k *children[T, CT, CLT]) cached(ctx context.Context, config Config, resource T) ([]client.Object, error) {
 	request := listKeeper(ctx)
 	if request == nil {
 		return k.list(ctx, config, resource)
@@ -152,8 +164,15 @@ func (k *children[T, CT, CLT]) converge(
 ) (CT, error) {
 	var none CT
 	actual, extras := pickChild(found)
+	statusOnly := errors.Is(err, OnlyReconcileChildStatus)
+	if k.optional && (statusOnly || err == nil && !gotype.IsNil(desired)) {
+		if lacking := k.lacking(ctx, config); lacking != nil {
+			config.awaitKind(ctx, k.indexed.Kind)
+			return none, lacking
+		}
+	}
 	switch {
-	case errors.Is(err, OnlyReconcileChildStatus):
+	case statusOnly:
 		return actual, nil
 	case err != nil:
 		return none, err
@@ -323,6 +342,9 @@ func (k *children[T, CT, CLT]) manage(ctx context.Context, config Config, resour
 	if err == nil && !gotype.IsNil(child) && isAbsent(actual) {
 		err = k.take(ctx, config, resource, child)
 	}
+	if k.optional && err != nil {
+		err = k.refused(ctx, config, desired, err)
+	}
 	return child, err
 }
 
@@ -431,7 +453,7 @@ func (k *children[T, CT, CLT]) classify(
 		return none, err, nil
 	}
 	reason := apierrs.ReasonForError(err)
-	if !slices.Contains(k.reasons, reason) {
+	if !slices.Contains(k.reasons, reason) && !(k.optional && reason == StatusReasonKindNotServed) {
 		return none, nil, err
 	}
 	if reason == metav1.StatusReasonAlreadyExists {
@@ -463,7 +485,7 @@ func (k *children[T, CT, CLT]) describe(child CT) string {
 
 // observe tells the supervisor, if there is one, what became of one child.
 func (k *children[T, CT, CLT]) observe(ctx context.Context, config Config, s supervision, o outcome[CT]) {
-	if s.by != nil {
+	if s.by != nil && !errors.Is(o.err, errKindSyncing) {
 		k.report(ctx, config, s, o)
 	}
 }

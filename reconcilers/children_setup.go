@@ -46,6 +46,8 @@ type children[T, CT client.Object, CLT client.ObjectList] struct {
 	ourChild    func(resource T, child CT) bool
 	// recreates is true if a child with an immutable field that is desired otherwise is deleted and created again.
 	recreates bool
+	// optional is true if the cluster may not serve the type of the children.
+	optional bool
 	// recreations are the attempts to do so, outside of a root.
 	recreations resourcestate.Memory[resourcestate.Recreation]
 	// renaming says what becomes of a child of another name. It is empty for a set.
@@ -226,7 +228,11 @@ func (k *children[T, CT, CLT]) setUp(
 			return k.errorf("is unable to watch %s: %w", typeName(k.childType), err)
 		}
 	}
-	if err := k.manager.SetupWithManager(ctx, mgr, bldr); err != nil || then == nil {
+	managed := ctx
+	if k.optional {
+		managed = derive(ctx, func(s *treeContext) { s.optionalType = k.childType })
+	}
+	if err := k.manager.SetupWithManager(managed, mgr, bldr); err != nil || then == nil {
 		return err
 	}
 	return then(ctx, mgr, bldr)
@@ -249,19 +255,21 @@ func (k *children[T, CT, CLT]) watch(ctx context.Context, mgr Manager, bldr *Bui
 	if err != nil {
 		return err
 	}
-	if err := watchOwned(ctx, mgr, bldr, k.childType); err != nil {
+	if err := watchOwned(ctx, mgr, bldr, k.childType, k.optional); err != nil {
 		return err
 	}
-	if err := WatchTracked(ctx, bldr, k.childType); err != nil {
+	if err := watchTracked(ctx, bldr, k.childType, k.optional); err != nil {
 		return err
 	}
-	config.owners.Register(indexedType(config.Client, k.childType))
+	indexed := indexedType(config.Client, k.childType)
+	config.owners.Register(indexed)
+	renewIndex(ctx, config, indexed)
 	return nil
 }
 
 // uses returns what the node does with the type of its children, and with the resource because of them.
 func (k *children[T, CT, CLT]) uses() []Access {
-	uses := []Access{{Object: k.childType, Verbs: []string{"get", "list", "watch"}}}
+	uses := []Access{{Object: k.childType, Verbs: []string{"get", "list", "watch"}, Optional: k.optional}}
 	uses = append(uses, managerAccess(k.manager, k.childType)...)
 	return append(uses, finalizerAccess("", !k.unowned)...)
 }

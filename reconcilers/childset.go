@@ -120,6 +120,12 @@ type ChildSetReconciler[Type, ChildType client.Object, ChildListType client.Obje
 	// desired child and would be a child otherwise; [RetrieveKnownChildren] does not return it. Default: false.
 	LabelChildren bool
 
+	// OptionalKind lets the node work in clusters that do not serve the children's type. The type is then watched when it is
+	// needed first, see [WatchOptional], unless it is one of Kubernetes itself. While it is not served, nothing happens
+	// if no child is desired. Otherwise a [KindNotServedError] is reflected, whatever ReflectedChildErrorReasons are,
+	// and the resource is woken when the type is served. Default (false): the manager stops if the type is not served.
+	OptionalKind bool
+
 	initOnce sync.Once
 	children *children[Type, ChildType, ChildListType]
 	invalid  error
@@ -143,6 +149,7 @@ func (r *ChildSetReconciler[T, CT, CLT]) init() {
 			listOptions: r.ListOptions,
 			ourChild:    r.OurChild,
 			recreates:   r.RecreateImmutable,
+			optional:    r.OptionalKind,
 			finalizer:   r.Finalizer,
 		}
 		if r.LabelChildren {
@@ -161,7 +168,7 @@ func (r *ChildSetReconciler[T, CT, CLT]) SetupWithManager(ctx context.Context, m
 		return err
 	}
 	if r.Finalizer != "" {
-		if err := WatchTracked(ctx, bldr, r.ChildType); err != nil {
+		if err := watchTracked(ctx, bldr, r.ChildType, r.OptionalKind); err != nil {
 			return r.children.errorf("is unable to watch %s: %w", typeName(r.ChildType), err)
 		}
 	}

@@ -57,7 +57,8 @@ type Config struct {
 // syncPeriod is the sync period of the manager's cache. A track that was made outside of a root expires after twice
 // that time.
 func NewConfig(mgr Manager, apiType client.Object, syncPeriod time.Duration) Config {
-	return Config{syncPeriod: syncPeriod}.withCluster(mgr, mgr.GetClient()).WithTracker()
+	return Config{syncPeriod: syncPeriod}.
+		withCluster(mgr, informer.Guard(mgr, mgr.GetClient(), explainKind)).WithTracker()
 }
 
 // IsEmpty reports whether c is the zero value.
@@ -75,7 +76,7 @@ func (c Config) IsEmpty() bool {
 //
 // It panics if the cluster's REST config is not valid for a discovery client, which is a mistake in the program.
 func (c Config) WithCluster(other cluster.Cluster) Config {
-	return c.withCluster(other, informer.NewClient(other, c.syncTimeout))
+	return c.withCluster(other, informer.Guard(other, informer.NewClient(other, c.syncTimeout), explainKind))
 }
 
 // withCluster is [Config.WithCluster] with the given client of the cluster.
@@ -123,8 +124,9 @@ func (c Config) WithDangerousDuckClientOperations() Config {
 // Below a root, TrackAndGet starts the watch of a type when it is tracked first, unless a node watches the type. The
 // identity of the config needs the rights to list and watch it. If the watch does not start within 30 seconds,
 // TrackAndGet returns an error that names the missing right; later calls return it without a delay until the watch has
-// started. A type that the API server does not serve is not watched. In a hand-written reconciler, embed the node with
-// [Embed], or watch the type by hand:
+// started. A type that the API server does not serve is not watched, and a [KindNotServedError] is returned. After
+// [WatchOptional], the resource is then woken when the type is served. In a hand-written reconciler, embed the node
+// with [Embed], or watch the type by hand:
 //
 //	bldr.Watches(&corev1.ConfigMap{}, reconcilers.EnqueueTracked(ctx))
 func (c Config) TrackAndGet(
@@ -135,7 +137,7 @@ func (c Config) TrackAndGet(
 		return fmt.Errorf("unable to track %s %s: %w", typeName(obj), key, err)
 	}
 	if err := c.watchTracked(ctx, obj, key.Namespace); err != nil {
-		return fmt.Errorf("unable to track %s %s: %w", typeName(obj), key, err)
+		return c.untracked(ctx, obj, fmt.Sprintf("%s %s", typeName(obj), key), err)
 	}
 	ref := obj.DeepCopyObject().(client.Object)
 	ref.SetNamespace(key.Namespace)
@@ -143,11 +145,11 @@ func (c Config) TrackAndGet(
 	if err := c.track(ctx, ref, watcher); err != nil {
 		return err
 	}
-	err = c.Get(ctx, key, obj, opts...)
-	if err == nil {
-		contextOf(ctx).state.noteRead(obj)
+	if err = c.Get(ctx, key, obj, opts...); err != nil {
+		return c.unread(ctx, obj, err)
 	}
-	return err
+	contextOf(ctx).state.noteRead(obj)
+	return nil
 }
 
 // TrackAndList reads a list and tracks it: the resource of the request is reconciled again whenever an object that
@@ -157,10 +159,10 @@ func (c Config) TrackAndGet(
 // [Config.TrackAndGet] does.
 func (c Config) TrackAndList(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	if err := c.trackList(ctx, list, opts); err != nil {
-		return fmt.Errorf("unable to track %s: %w", typeName(list), err)
+		return c.untracked(ctx, list, typeName(list), err)
 	}
 	if err := c.List(ctx, list, opts...); err != nil {
-		return err
+		return c.unread(ctx, list, err)
 	}
 	return meta.EachListItem(list, func(item runtime.Object) error {
 		if obj, ok := item.(client.Object); ok {

@@ -49,6 +49,8 @@ type treeContext struct {
 	watches *watches
 	// claims are the claims of the nodes that were set up so far, by path; nil unless a root's set-up made the context.
 	claims map[any]string
+	// optionalType is an object of the type that an object manager is set up for, if the cluster may not serve it.
+	optionalType client.Object
 	// beforeSetup is true while a root validates its tree before the set-up of the tree.
 	beforeSetup bool
 }

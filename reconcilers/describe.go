@@ -65,6 +65,9 @@ type Access struct {
 	Subresource string
 	// Verbs are verbs of RBAC: get, list, watch, create, update, patch, delete, deletecollection.
 	Verbs []string
+	// Optional says that the cluster may not serve the type, see [WatchOptional]. Then [Description.PolicyRules] has
+	// the rules to watch what defines types, unless the type is one of Kubernetes itself.
+	Optional bool
 }
 
 // Describe returns the description of node.

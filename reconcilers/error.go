@@ -161,7 +161,7 @@ func Classify(err error) Class {
 		return located.Class
 	case errors.Is(err, ErrDurable), errors.Is(err, reconcile.TerminalError(nil)):
 		return ClassTerminal
-	case errors.Is(err, ErrHaltSubReconcilers):
+	case errors.Is(err, ErrHaltSubReconcilers), isKindNotServed(err):
 		return ClassWait
 	case apierrs.IsAlreadyExists(err), errors.As(err, &fields):
 		return ClassNotOurs

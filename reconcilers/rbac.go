@@ -10,6 +10,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/definitions"
 	"github.com/espalier-dev/espalier/internal/gotype"
+	"github.com/espalier-dev/espalier/internal/informer"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -30,6 +31,9 @@ var verbOrder = []string{"get", "list", "watch", "create", "update", "patch", "d
 // for a kind comes from the mapper, which may be nil, and from CustomResourceDefinitions among the objects that the
 // tree uses, such as the Dependents of a component. If neither knows the kind, the name is the English plural of the
 // kind, as Kubernetes itself guesses it; [Description.GuessedResources] returns these.
+//
+// If the cluster may not serve a type of the tree, see [Access], the rules have list and watch of
+// customresourcedefinitions and apiservices. Without these rules, the tree works too: see [WatchOptional].
 //
 // If a type is not in the scheme and its object has no kind, PolicyRules returns an error with the path of the node.
 func (d Description) PolicyRules(scheme *runtime.Scheme, mapper meta.RESTMapper) ([]rbacv1.PolicyRule, error) {
@@ -102,6 +106,7 @@ func (d Description) rights(scheme *runtime.Scheme, mapper meta.RESTMapper) ([]r
 	}
 	byResource := map[schema.GroupResource]right{}
 	var failed error
+	optional := false
 	d.Walk(func(path string, node Description) {
 		for _, access := range node.Uses {
 			r, err := access.right(d.Resource, scheme, mappers)
@@ -114,8 +119,19 @@ func (d Description) rights(scheme *runtime.Scheme, mapper meta.RESTMapper) ([]r
 			}
 			r.verbs.Insert(access.Verbs...)
 			byResource[r.resource] = r
+			optional = optional || access.isOptional(d.Resource, scheme)
 		}
 	})
+	if optional {
+		for _, definitions := range informer.Definitions {
+			r, ok := byResource[definitions]
+			if !ok {
+				r = right{resource: definitions, verbs: sets.New[string]()}
+			}
+			r.verbs.Insert("list", "watch")
+			byResource[definitions] = r
+		}
+	}
 	return slices.SortedFunc(maps.Values(byResource), func(a, b right) int {
 		return cmp.Or(strings.Compare(a.resource.Group, b.resource.Group),
 			strings.Compare(a.resource.Resource, b.resource.Resource))
@@ -133,6 +149,19 @@ func (d Description) objects() []runtime.Object {
 		}
 	})
 	return objects
+}
+
+// isOptional reports whether the cluster may not serve the type of the access.
+func (a Access) isOptional(root client.Object, scheme *runtime.Scheme) bool {
+	if !a.Optional {
+		return false
+	}
+	obj := a.Object
+	if gotype.IsNil(obj) {
+		obj = root
+	}
+	gvk, err := apiutil.GVKForObject(obj, scheme)
+	return err == nil && !isCertain(gvk)
 }
 
 // right returns the right for the resource or subresource of the access, without verbs. root is the resource that the

@@ -51,6 +51,7 @@ func (r *root) configOf(config Config) Config {
 // forget drops what is kept of a resource that is gone.
 func (r *root) forget(config Config, resourceType client.Object, req Request) {
 	r.states.Forget(req.NamespacedName)
+	r.watches.forget(req)
 	rounds, ok := config.Tracker.(tracker.Rounds)
 	if !ok || gotype.IsNil(resourceType) {
 		return
@@ -202,7 +203,9 @@ func (r *rootParts[T]) setUp(ctx context.Context, mgr Manager, how rootSetup) (c
 // setUpTree sets the tree up with the builder of its controller.
 func (r *rootParts[T]) setUpTree(ctx context.Context, mgr Manager, bldr *Builder, finish setUpStep) error {
 	ctx = derive(ctx, func(s *treeContext) { s.claims = map[any]string{} })
+	r.watches.mgr = mgr
 	r.watches.tracked.StartWith(ctx, mgr, bldr)
+	keepWatched(ctx, r.config, r.resourceType)
 	for _, step := range []setUpStep{r.setup, r.tree.SetupWithManager, finish} {
 		if step == nil {
 			continue

@@ -73,7 +73,7 @@ func (r *SyncReconciler[Type]) watchUsed(ctx context.Context, _ Manager, bldr *B
 		if config, err := RetrieveConfig(ctx); err == nil && config.Tracker == nil {
 			return nil
 		}
-		if err := WatchTracked(ctx, bldr, access.Object); err != nil {
+		if err := watchTracked(ctx, bldr, access.Object, access.Optional); err != nil {
 			return fmt.Errorf("SyncReconciler %q is unable to watch %s of its Uses: %w",
 				r.Name, typeName(access.Object), err)
 		}

@@ -29,10 +29,16 @@ import (
 type watches struct {
 	byType  map[watchedType]*fanOut
 	tracked *informer.Tracked
+	// optional are the handlers of kinds that are watched when they are needed first.
+	optional map[optionalKind]*lateWatch
+	// mgr is the manager of the set-up.
+	mgr Manager
 }
 
 func newWatches() *watches {
-	return &watches{byType: map[watchedType]*fanOut{}, tracked: informer.NewTracked()}
+	return &watches{
+		byType: map[watchedType]*fanOut{}, tracked: informer.NewTracked(), optional: map[optionalKind]*lateWatch{},
+	}
 }
 
 type watchedType struct {
@@ -48,13 +54,16 @@ type fanOut struct {
 	handlers []handler.EventHandler
 	owner    bool
 	trackers []tracker.Tracker
+	// late is true if the builder does not have the watch.
+	late bool
 }
 
 var errNoBuilder = errors.New("there is no builder to add a watch to")
 
-// watchOwned wakes the resource that controls an object of the type of obj.
-func watchOwned(ctx context.Context, mgr Manager, bldr *Builder, obj client.Object) error {
-	fan, err := fanOutFor(ctx, bldr, obj)
+// watchOwned wakes the resource that controls an object of the type of obj. An optional kind is watched when it is
+// needed first.
+func watchOwned(ctx context.Context, mgr Manager, bldr *Builder, obj client.Object, optional bool) error {
+	fan, err := fanOutFor(ctx, bldr, obj, optional)
 	if err != nil || fan.owner {
 		return err
 	}
@@ -82,7 +91,17 @@ func WatchTracked(ctx context.Context, bldr *Builder, obj client.Object) error {
 	if err != nil {
 		return err
 	}
-	fan, err := fanOutFor(ctx, bldr, obj)
+	wanted := contextOf(ctx).optionalType
+	optional := !gotype.IsNil(wanted) && kindOf(config.Client, wanted) == kindOf(config.Client, obj)
+	return watchTracked(ctx, bldr, obj, optional)
+}
+
+func watchTracked(ctx context.Context, bldr *Builder, obj client.Object, optional bool) error {
+	config, err := RetrieveConfig(ctx)
+	if err != nil {
+		return err
+	}
+	fan, err := fanOutFor(ctx, bldr, obj, optional)
 	if err != nil || config.Tracker == nil {
 		return err
 	}
@@ -91,7 +110,7 @@ func WatchTracked(ctx context.Context, bldr *Builder, obj client.Object) error {
 	}
 	fan.trackers = append(fan.trackers, config.Tracker)
 	fan.handlers = append(fan.handlers, EnqueueTracked(ctx))
-	if s := contextOf(ctx); s.watches != nil {
+	if s := contextOf(ctx); s.watches != nil && !fan.late {
 		s.watches.tracked.Watched(s.trackedType(config, kindOf(config.Client, obj)))
 	}
 	return nil
@@ -100,7 +119,7 @@ func WatchTracked(ctx context.Context, bldr *Builder, obj client.Object) error {
 // fanOutFor returns the handler of the watch for the type of obj, and adds the watch at the first call. In a set-up
 // without a root (a node in a hand-written controller) each call adds a watch, because watches are not registered
 // there.
-func fanOutFor(ctx context.Context, bldr *Builder, obj client.Object) (*fanOut, error) {
+func fanOutFor(ctx context.Context, bldr *Builder, obj client.Object, optional bool) (*fanOut, error) {
 	if bldr == nil {
 		return nil, errNoBuilder
 	}
@@ -111,16 +130,30 @@ func fanOutFor(ctx context.Context, bldr *Builder, obj client.Object) (*fanOut, 
 	other := otherCluster(ctx, config)
 	key := watchedType{builder: bldr, cluster: other, Key: indexedType(config.Client, obj).Key()}
 	registered := contextOf(ctx).watches
+	fan := &fanOut{}
 	if registered != nil {
-		if fan, ok := registered.byType[key]; ok {
-			return fan, nil
+		if known, ok := registered.byType[key]; ok {
+			if !known.late || optional {
+				return known, nil
+			}
+			fan = known
 		}
 	}
-	fan := &fanOut{}
 	obj = watchable(obj, config.Scheme())
-	if other == nil {
+	fan.late = false
+	if optional {
+		if fan.late, err = watchLate(ctx, config, obj, fan); err != nil {
+			return nil, err
+		}
+	}
+	if !fan.late {
+		keepWatched(ctx, config, obj)
+	}
+	switch {
+	case fan.late:
+	case other == nil:
 		bldr.Watches(obj, fan)
-	} else {
+	default:
 		// The builder knows the cache of the manager only.
 		log := logr.FromContextOrDiscard(ctx)
 		bldr.WatchesRawSource(informer.NewSource(log, other, config.syncTimeout, obj, fan))
@@ -253,6 +286,9 @@ func (c Config) watchTracked(ctx context.Context, obj runtime.Object, namespace 
 		return nil
 	}
 	gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
+	if s.optionalWatch(c, gvk) != nil {
+		return c.readyKind(ctx, gvk, namespace)
+	}
 	if s.watches == nil {
 		sayUnwatched(ctx, gvk.GroupKind())
 		return nil

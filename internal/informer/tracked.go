@@ -38,11 +38,19 @@ type Tracked struct {
 	run    context.Context
 	queue  workqueue.TypedRateLimitingInterface[reconcile.Request]
 	byType map[Type]*trackedWatch
+	// kept are the kinds whose informers have to stay in the cache.
+	kept map[keptKind]bool
+}
+
+// keptKind is a kind in a cluster, nil for the manager's.
+type keptKind struct {
+	in   cluster.Cluster
+	kind schema.GroupVersionKind
 }
 
 // NewTracked returns a Tracked without any type.
 func NewTracked() *Tracked {
-	return &Tracked{byType: map[Type]*trackedWatch{}}
+	return &Tracked{byType: map[Type]*trackedWatch{}, kept: map[keptKind]bool{}}
 }
 
 // Type is a type in a cluster, and who is told of its events. The version and the representation do not matter,
@@ -67,6 +75,7 @@ type trackedWatch struct {
 // leader.
 func (w *Tracked) StartWith(ctx context.Context, mgr cluster.Cluster, bldr *builder.Builder) {
 	w.log, w.manager = logr.FromContextOrDiscard(ctx), mgr
+	register(w)
 	bldr.WatchesRawSource(source.Func(
 		func(run context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			w.mu.Lock()
@@ -74,6 +83,28 @@ func (w *Tracked) StartWith(ctx context.Context, mgr cluster.Cluster, bldr *buil
 			w.run, w.queue = run, queue
 			return nil
 		}))
+}
+
+// Keep notes that a watch of a kind is not one of [Kinds], so that its informer has to stay in the cache. In is nil for
+// the cluster of the manager.
+func (w *Tracked) Keep(in cluster.Cluster, kind schema.GroupVersionKind) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.kept[keptKind{in, kind}] = true
+}
+
+// keeps reports whether the informers of a kind have to stay in the cache of a cluster.
+func (w *Tracked) keeps(in cluster.Cluster, kind schema.GroupVersionKind) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.kept[keptKind{in, kind}] || w.manager == in && w.kept[keptKind{nil, kind}]
+}
+
+// Queue returns the context and the queue of the controller. They are nil if it does not run.
+func (w *Tracked) Queue() (run context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.run, w.queue
 }
 
 // Watched notes that another watch shows a type.
@@ -143,7 +174,7 @@ func (w *Tracked) start(ctx context.Context, watch *trackedWatch, in cluster.Clu
 	if !toolscache.WaitForCacheSync(limited.Done(), informer.HasSynced) {
 		return cmp.Or(ctx.Err(), notSynced(ctx, in, read.Kind, read.Namespace))
 	}
-	added, err := informer.AddEventHandler(w.eventsFor(read.Handler))
+	added, err := informer.AddEventHandler(w.EventsFor(read.Handler))
 	if err != nil {
 		return err
 	}
@@ -151,12 +182,13 @@ func (w *Tracked) start(ctx context.Context, watch *trackedWatch, in cluster.Clu
 		return cmp.Or(informer.RemoveEventHandler(added), ctx.Err())
 	}
 	watch.started = true
+	w.Keep(in, read.Kind)
 	w.log.Info("watching a type that is tracked", "type", read.Kind.GroupKind().String())
 	return nil
 }
 
-// eventsFor passes the events of an informer to a handler, with the queue of the controller.
-func (w *Tracked) eventsFor(handler handler.EventHandler) toolscache.ResourceEventHandler {
+// EventsFor passes the events of an informer to a handler, with the queue of the controller.
+func (w *Tracked) EventsFor(handler handler.EventHandler) toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(shown any, initial bool) {
 			if obj, ok := shown.(client.Object); ok {

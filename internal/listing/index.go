@@ -71,6 +71,17 @@ func (x *Index) Register(t Type) {
 	}
 }
 
+// Renew adds the index of a type again, whose informer is a new one.
+func (x *Index) Renew(ctx context.Context, t Type) {
+	if x == nil || x.indexer == nil {
+		return
+	}
+	x.mu.Lock()
+	x.types[t.Key()] = registered
+	x.mu.Unlock()
+	x.covers(ctx, t)
+}
+
 // Controlled returns the objects of the type, in lists of the type of list, that owner controls, from the namespace of
 // owner. They are sorted, see [Sort].
 func (x *Index) Controlled(

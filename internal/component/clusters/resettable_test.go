@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/espalier-dev/espalier/internal/component/clusters"
-	"github.com/espalier-dev/espalier/internal/component/served"
+	"github.com/espalier-dev/espalier/internal/served"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"

@@ -6,7 +6,7 @@ import (
 	"errors"
 
 	"github.com/espalier-dev/espalier/generator"
-	"github.com/espalier-dev/espalier/internal/component/served"
+	"github.com/espalier-dev/espalier/internal/served"
 	"github.com/espalier-dev/espalier/internal/write"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"

@@ -6,7 +6,7 @@ import (
 	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/component/manifest"
 	"github.com/espalier-dev/espalier/internal/component/plan"
-	"github.com/espalier-dev/espalier/internal/component/served"
+	"github.com/espalier-dev/espalier/internal/served"
 	"github.com/espalier-dev/espalier/internal/write"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"

@@ -8,8 +8,8 @@ import (
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/component/manifest"
 	"github.com/espalier-dev/espalier/internal/component/plan"
-	"github.com/espalier-dev/espalier/internal/component/served"
 	"github.com/espalier-dev/espalier/internal/managedfields"
+	"github.com/espalier-dev/espalier/internal/served"
 	"github.com/espalier-dev/espalier/internal/write"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
