@@ -365,7 +365,7 @@ func (s *Switches[Self, T, CT]) read(ctx context.Context, resource T) outcome[CT
 
 // isMissing reports whether an object does not exist, or cannot since its kind is not served.
 func (s *Switches[Self, T, CT]) isMissing(err error) bool {
-	return apierrs.IsNotFound(err) || apierrs.ReasonForError(err) == reconcilers.ReasonKindNotServed
+	return apierrs.IsNotFound(err) || apierrs.ReasonForError(err) == reconcilers.StatusReasonKindNotServed
 }
 
 func waitsForObject(kind string, named client.Object) *metav1.Condition {

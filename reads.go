@@ -112,8 +112,8 @@ func (r *Read[Type, ObjectType]) Reconcile(ctx context.Context, resource Type) (
 	}
 	object := gotype.Empty[ObjectType]()
 	switch err := config.TrackAndGet(ctx, key, object); {
-	case apierrs.ReasonForError(err) == reconcilers.ReasonKindNotServed:
-		return none, r.missing(ctx, resource, string(reconcilers.ReasonKindNotServed), err.Error())
+	case apierrs.ReasonForError(err) == reconcilers.StatusReasonKindNotServed:
+		return none, r.missing(ctx, resource, string(reconcilers.StatusReasonKindNotServed), err.Error())
 	case apierrs.IsNotFound(err):
 		return none, r.missing(ctx, resource, ReasonNotFound,
 			fmt.Sprintf("%s %s does not exist", kindName[ObjectType](), key))

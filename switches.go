@@ -48,7 +48,7 @@ import (
 //	RetryAfter   | a delay while something is not as it should be |
 //
 // All objects are watched, because they are read from the cache. A type that the cluster does not serve stops only its
-// node: the condition says [reconcilers.ReasonKindNotServed], and the node goes on when the type is served.
+// node: the condition says [reconcilers.StatusReasonKindNotServed], and the node goes on when the type is served.
 //
 // An object whose node was removed from the program stays. To have it deleted, keep the node with Absent for one
 // release.
