@@ -206,6 +206,9 @@ func (s *Switches[Self, T, CT]) wait(ctx context.Context, resource T, waits *met
 			r.observed = nil
 		}
 		o = s.keep(ctx, resource)
+		if reconcilers.SupervisionOf(ctx, resource) == reconcilers.Suspend {
+			return o // an object that stops waits for nothing
+		}
 	}
 	if o.waits == nil {
 		o.waits = waits

@@ -1,7 +1,6 @@
 package espalier_test
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"time"
@@ -170,11 +169,7 @@ func TestOwnsReportsReadiness(t *testing.T) {
 			ExpectResource: reports(metav1.ConditionFalse, "Terminating", "is being deleted"),
 		},
 	}, func() node {
-		return espalier.Owns("Deployment", func(context.Context, *resources.Widget) (*appsv1.Deployment, error) {
-			desired := deployment.Object()
-			desired.OwnerReferences = nil
-			return desired, nil
-		}).Reports("DeploymentReady")
+		return espalier.Owns("Deployment", desiredDeployment).Reports("DeploymentReady")
 	})
 }
 
