@@ -63,4 +63,10 @@ func TestOrphanWhen(t *testing.T) {
 		},
 	}, func(c *child) *child { return c.OrphanWhen(when).Labeled() },
 		func(c *children) *children { return c.OrphanWhen(when).Labeled() })
+	withdrawn := widget.With(with("orphan", "withdraw"))
+	run(t, tests{"a feature withdraws it": {
+		Resource: withdrawn.Object(), GivenObjects: []object{ours.With(exists)}, ExpectPatches: released,
+		ExpectEvents:   event(corev1.EventTypeNormal, "Orphaned", `Orphaned ConfigMap "gadget"`),
+		ExpectResource: withdrawn.With(orphaned).Object(),
+	}}, func() node { return supervised{owns().OrphanWhen(when).Labeled()} })
 }

@@ -146,7 +146,7 @@ func TestReadOnly(t *testing.T) {
 		"one of several is missing": {
 			Resource: widget.Object(), GivenObjects: []object{startingPart("one")}, ExpectTracks: both,
 			ExpectResource: widget.With(is("PartsReady", "False", "NotFound", "waiting for Deployment default/two"),
-				observed(`Parts: Deployment "one"`, `Parts: Deployment "two", absent, Blocked: waiting for Deployment default/two`),
+				observed(`Parts: Deployment "one"`, `Parts: Deployment "two", absent, Blocked NotFound: waiting for Deployment default/two`),
 			).Object(),
 		},
 		"one of several is not ready": {
@@ -161,9 +161,9 @@ func TestReadOnly(t *testing.T) {
 }
 
 func TestAbsent(t *testing.T) {
-	labeled := configMap.With(exists, func(c *corev1.ConfigMap) {
+	labeled := configMap.With(func(c *corev1.ConfigMap) {
 		c.Name, c.Labels = "labeled", map[string]string{reconcilers.NodeLabel: "ConfigMap"}
-	})
+	}, exists)
 	runBoth(t, tests{
 		"it is deleted if it is ours": {
 			Resource: widget.Object(), GivenObjects: []object{labeled},
@@ -251,7 +251,7 @@ func TestHealth(t *testing.T) {
 		"the rule counts for the condition, the supervisor and the nodes after it": {
 			Resource: widget.Object(), GivenObjects: given, ExpectedResult: reconcilers.Result{RequeueAfter: time.Hour},
 			ExpectResource: widget.With(
-				is("Ready", "False", "Failed", "blue is not green"), is("next", "Unknown", "Waiting", `waiting for "ConfigMap"`),
+				is("Ready", "False", "InProgress", "blue is not green"), is("next", "Unknown", "Waiting", `waiting for "ConfigMap"`),
 				observed(`0/ConfigMap: ConfigMap "gadget", Degraded Pale: blue is not green`,
 					next+`, Blocked: waiting for "ConfigMap"`)).Object(),
 		},
@@ -262,7 +262,7 @@ func TestHealth(t *testing.T) {
 	run(t, tests{"the rule counts for each object": {
 		Resource: widget.Object(), GivenObjects: given[:1],
 		ExpectResource: widget.With(
-			is("Ready", "False", "Failed", `0 of 1 ready, ConfigMap default/gadget: blue is not green`),
+			is("Ready", "False", "InProgress", `0 of 1 ready, ConfigMap default/gadget: blue is not green`),
 			observed(`ConfigMap/gadget: ConfigMap "gadget", Degraded Pale: blue is not green`)).Object(),
 	}}, func() node { return supervised{ownsEach().Health(paint)} })
 	run(t, tests{"what is unchecked is done when it exists": {
