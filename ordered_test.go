@@ -134,12 +134,16 @@ func TestWhatWaitsForNothingProceeds(t *testing.T) {
 		"the resource is terminating": {
 			Resource: terminating.Object(), GivenObjects: all,
 			ExpectDeletes: []rtesting.DeleteRef{
-				rtesting.NewDeleteRefFromObject(painted, scheme),
-				rtesting.NewDeleteRefFromObject(kept("last"), scheme), rtesting.NewDeleteRefFromObject(kept("lone"), scheme),
+				rtesting.NewDeleteRefFromObject(painted, scheme), rtesting.NewDeleteRefFromObject(kept("last"), scheme),
 			},
-			ExpectEvents: events("Deleted", "painted", "last", "lone"),
+			ExpectEvents: events("Deleted", "painted", "last"),
 		},
-		"what goes last is still there": {
+		"what goes first is gone": {
+			Resource: terminating.Object(), GivenObjects: []object{kept("lone").With(exists)},
+			ExpectDeletes: []rtesting.DeleteRef{rtesting.NewDeleteRefFromObject(kept("lone"), scheme)},
+			ExpectEvents:  events("Deleted", "lone"),
+		},
+		"what goes first is still there": {
 			Resource: terminating.Object(),
 			GivenObjects: []object{kept("lone").With(exists), kept("last").With(exists, func(c *corev1.ConfigMap) {
 				c.DeletionTimestamp, c.Finalizers = &created, []string{"test.espalier.dev/other"}
@@ -180,14 +184,12 @@ func TestSupervisionOfNodesThatWait(t *testing.T) {
 		"withdraw": {
 			Resource: widget.With(withdrawn).Object(), GivenObjects: given,
 			ExpectDeletes: []rtesting.DeleteRef{
-				rtesting.NewDeleteRefFromObject(painted, scheme),
-				rtesting.NewDeleteRefFromObject(kept("last"), scheme), rtesting.NewDeleteRefFromObject(kept("lone"), scheme),
+				rtesting.NewDeleteRefFromObject(painted, scheme), rtesting.NewDeleteRefFromObject(kept("last"), scheme),
 			},
-			ExpectEvents: events("Deleted", "painted", "last", "lone"),
-			ExpectResource: widget.With(withdrawn, is("last", "True", "NotDesired", ""), is("lone", "True", "NotDesired", ""),
-				is("painted", "True", "NotDesired", ""), is("palette", "True", "NotDesired", ""),
-				observed(`3/painted: ConfigMap "painted", terminating`, `2/last: ConfigMap "last", terminating`,
-					`1/lone: ConfigMap "lone", terminating`)).Object(),
+			ExpectEvents: events("Deleted", "painted", "last"),
+			ExpectResource: widget.With(withdrawn, is("last", "True", "NotDesired", ""),
+				is("painted", "True", "NotDesired", ""),
+				observed(`3/painted: ConfigMap "painted", terminating`, `2/last: ConfigMap "last", terminating`)).Object(),
 		},
 	}, func() node { return supervised{colored()} })
 }
@@ -294,18 +296,49 @@ func TestDataIsPerRequest(t *testing.T) {
 	}
 }
 
-// The set-up refuses a tree in which a node can never run.
-func TestOrderOfNodes(t *testing.T) {
-	type list = []node
-	for want, nodes := range map[string]list{
-		"after a later node":  {keeps("last").After("lone"), keeps("lone")},
-		"needs a later value": {paints(), espalier.Yield(keeps("lone"), color, colorOf)},
+// The set-up refuses a tree in which a node can never run, or in which two nodes would take the objects of each other.
+func TestTreesThatCannotRun(t *testing.T) {
+	const root = `ResourceReconciler "WidgetResourceReconciler" `
+	for want, nodes := range map[string][]node{
+		"must not have $/0/last after $/1/lone, which runs later in the list at $: put $/1/lone before $/0/last": {
+			keeps("last").After("lone"), keeps("lone")},
+		`must not have $/0/painted need "test.espalier.dev/color" of $/1/lone, which runs later in the list at $: ` +
+			`put $/1/lone before $/0/painted`: {paints(), espalier.Yield(keeps("lone"), color, colorOf)},
+		`must have $/0/last after a node that is in a list around it, not after "lone"`: {keeps("last").After("lone")},
+		`must have different names for $/0/last and $/1/last, which both label children of kind ConfigMap with "last"`: {
+			keeps("last"), keeps("last")},
+		"must tell the children of $/0/ConfigMap and $/1/last apart, which are both of kind ConfigMap: " +
+			"set LabelChildren or OurChild on both": {owns(), keeps("last")},
 	} {
-		err := espalier.For(reconcilers.Config{}, nodes...).Validate(t.Context())
-		if err == nil || err.Error() != want {
-			t.Errorf("the error is %v, expected %s", err, want)
-		}
+		want := root + strings.ReplaceAll(want, "$", "WidgetResourceReconciler")
+		rtesting.SetupTests{want: {
+			ShouldErr: true,
+			Verify: func(t *testing.T, err error) {
+				if err == nil || err.Error() != want {
+					t.Errorf("the error is %v, expected %s", err, want)
+				}
+			},
+		}}.Run(t, scheme, setUp(nodes...))
 	}
+}
+
+func setUp(nodes ...node) rtesting.SetupFactory {
+	return func(_ *testing.T, _ *rtesting.SetupTestCase, c reconcilers.Config) rtesting.Setup {
+		return rtesting.SubReconcilerSetup[*resources.Widget](c, espalier.Steps(nodes...))
+	}
+}
+
+func TestTheTypesOfObjectsAreWatched(t *testing.T) {
+	rtesting.SetupTests{"what is watched": {
+		ExpectWatches: []object{&resources.Widget{}, &corev1.ConfigMap{}},
+		Events: []rtesting.SetupEvent{{
+			Created: painted.With(exists), ExpectRequests: []reconcilers.Request{{
+				NamespacedName: types.NamespacedName{Namespace: "default", Name: "gadget"}}},
+		}},
+	}}.Run(t, scheme, setUp(colored()))
+}
+
+func TestTheTreeSaysWhatANodeWaitsFor(t *testing.T) {
 	const tree = `
 List
 ├─ Owns "palette" ConfigMap ReadOnly, yields "test.espalier.dev/color"

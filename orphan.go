@@ -14,10 +14,7 @@ import (
 
 // release removes from the objects what makes them ours.
 func (s *Switches[Self, T, CT]) release(ctx context.Context, resource T) outcome[CT] {
-	// Where the node cleans up, the engine would delete them.
-	kept := resource.DeepCopyObject().(T)
-	kept.SetDeletionTimestamp(nil)
-	o := s.converge(reconcilers.WithSupervisor(ctx, nil), kept, &pass[CT]{keep: true})
+	o := s.look(ctx, resource)
 	o.none = ReasonOrphaned
 	for _, object := range o.live {
 		if object.GetDeletionTimestamp() != nil || o.err != nil {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/reconcilers"
 	rtesting "github.com/espalier-dev/espalier/testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,7 +13,9 @@ import (
 func TestUnowned(t *testing.T) {
 	free := configMap.With(func(c *corev1.ConfigMap) {
 		c.OwnerReferences = nil
-		c.Labels = map[string]string{espalier.OwnerLabel: "fc1d05f1b4e6934ce20a9bf62ea3faf4"}
+		c.Labels = map[string]string{
+			espalier.OwnerLabel: "fc1d05f1b4e6934ce20a9bf62ea3faf4", reconcilers.NodeLabel: "ConfigMap",
+		}
 	})
 	given := []object{free.With(exists)}
 	none := widget.With(with("none"))
@@ -33,6 +36,10 @@ func TestUnowned(t *testing.T) {
 		"it is that of an earlier resource of this name": {
 			Resource: none.Object(), ExpectResource: none.With(isNone).Object(),
 			GivenObjects: []object{free.With(exists, func(c *corev1.ConfigMap) { c.Labels[espalier.OwnerLabel] = "other" })},
+		},
+		"it is that of another node": {
+			Resource: none.Object(), ExpectResource: none.With(isNone).Object(),
+			GivenObjects: []object{free.With(exists, func(c *corev1.ConfigMap) { c.Labels[reconcilers.NodeLabel] = "other" })},
 		},
 		"it survives the resource": {Resource: terminating.Object(), GivenObjects: given},
 	}
