@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/espalier-dev/espalier"
@@ -14,11 +12,9 @@ import (
 	"github.com/espalier-dev/espalier/stash"
 	rtesting "github.com/espalier-dev/espalier/testing"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 var (
@@ -225,75 +221,6 @@ func TestNeedsWhatReadsStores(t *testing.T) {
 				return types.NamespacedName{Namespace: "default", Name: "palette"}
 			}).Optional(), keeps("lone").Needs(settings))
 	})
-}
-
-// The function gets the objects that are there to stay, in the order of their names.
-func TestYieldEach(t *testing.T) {
-	names := stash.New[string]("test.espalier.dev/names")
-	going := readyPart("one")
-	going.DeletionTimestamp, going.Finalizers = &created, []string{"test.espalier.dev/other"}
-	run(t, tests{
-		"both are there": {
-			Resource: widget.Object(), GivenObjects: []object{readyPart("two"), readyPart("one")},
-			ExpectStashedValues: map[stash.Key]any{names.Key(): "one two"},
-		},
-		"one is terminating": {
-			Resource: widget.Object(), GivenObjects: []object{readyPart("two"), going},
-			ExpectStashedValues: map[stash.Key]any{names.Key(): "two"},
-		},
-		"none is desired": {
-			Resource: widget.With(with("none")).Object(), ExpectStashedValues: map[stash.Key]any{names.Key(): nil},
-		},
-	}, func() node {
-		return espalier.YieldEach(espalier.OwnsEach("Parts", desiredParts), names,
-			func(live []*appsv1.Deployment) (string, error) {
-				var all []string
-				for _, part := range live {
-					all = append(all, part.Name)
-				}
-				return strings.Join(all, " "), nil
-			})
-	})
-}
-
-// One tree serves many resources at once, and none sees the data of another.
-func TestDataIsPerRequest(t *testing.T) {
-	reads := espalier.Owns("source", func(_ context.Context, w *resources.Widget) (*corev1.ConfigMap, error) {
-		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name}}, nil
-	}).ReadOnly()
-	var wrong atomic.Int32
-	tree := espalier.Steps[*resources.Widget](
-		espalier.Yield(reads, color, func(live *corev1.ConfigMap) (string, error) { return live.Name, nil }),
-		espalier.Owns("reader", func(ctx context.Context, w *resources.Widget) (*corev1.ConfigMap, error) {
-			if color.RetrieveOrEmpty(ctx) != w.Name {
-				wrong.Add(1)
-			}
-			return nil, nil
-		}).Needs(color))
-
-	expect := &rtesting.ExpectConfig{Scheme: scheme}
-	var requests []reconcilers.Request
-	for i := range 8 {
-		w := widget.With(func(w *resources.Widget) { w.Name, w.UID = fmt.Sprint("gadget-", i), types.UID(fmt.Sprint(i)) }).Object()
-		requests = append(requests, reconcilers.Request{NamespacedName: client.ObjectKeyFromObject(w)})
-		expect.GivenObjects = append(expect.GivenObjects, w, palette.With(func(c *corev1.ConfigMap) { c.Name = w.Name }))
-	}
-	root := &reconcilers.ResourceReconciler[*resources.Widget]{
-		Config: expect.Config(), Reconciler: tree, SkipStatusUpdate: true,
-	}
-	var all sync.WaitGroup
-	for _, request := range requests {
-		all.Go(func() {
-			for range 20 {
-				if _, err := root.Reconcile(context.Background(), request); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	if all.Wait(); wrong.Load() != 0 {
-		t.Errorf("%d requests saw the data of others, expected none", wrong.Load())
-	}
 }
 
 // The set-up refuses a tree in which a node can never run, or in which two nodes would take the objects of each other.

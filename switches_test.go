@@ -155,6 +155,11 @@ func TestReadOnly(t *testing.T) {
 				"1 of 2 ready, Deployment default/one: 1 of 3 replicas available"),
 				observed(`Parts: Deployment "two"`, `Parts: Deployment "one"`)).Object(),
 		},
+		"what is only read is not suspended": {
+			Resource:     widget.With(with("suspend")).Object(),
+			GivenObjects: []object{readyPart("one"), readyPart("two")}, ExpectTracks: both,
+			ExpectResource: widget.With(with("suspend"), is("PartsReady", "True", "Ready", "")).Object(),
+		},
 	}, func() node {
 		return supervised{espalier.OwnsEach("Parts", desiredParts).ReadOnly().Reports("PartsReady")}
 	})
