@@ -102,7 +102,6 @@ func TestOwnsRoles(t *testing.T) {
 	const failure = ", " + failsCreate + "ConfigMap"
 	given := []object{configMap.With(exists)}
 	withdrawn := widget.With(with("withdraw"))
-	deletes := []rtesting.DeleteRef{rtesting.NewDeleteRefFromObject(configMap, scheme)}
 
 	for name, test := range map[string]struct {
 		node     func() node
@@ -150,7 +149,7 @@ func TestOwnsRoles(t *testing.T) {
 				},
 				"withdrawn": {
 					Resource: withdrawn.Object(), GivenObjects: given,
-					ExpectDeletes: deletes, ExpectEvents: event(corev1.EventTypeNormal, "Deleted", `Deleted ConfigMap "gadget"`),
+					ExpectDeletes: deletes, ExpectEvents: deleted,
 					ExpectResource: withdrawn.With(observed(child + ", terminating" + test.facts)).Object(),
 				},
 				// What is left must not be forgotten.
@@ -183,7 +182,7 @@ func TestOwnsAuxiliaryIsolatesErrors(t *testing.T) {
 		"terminating, and cannot be deleted": {
 			Resource: terminating.Object(), GivenObjects: []object{configMap.With(exists)},
 			WithReactors:  []rtesting.ReactionFunc{rtesting.InduceFailure("delete", "ConfigMap")},
-			ExpectDeletes: []rtesting.DeleteRef{rtesting.NewDeleteRefFromObject(configMap, scheme)},
+			ExpectDeletes: deletes,
 			ExpectEvents: event(corev1.EventTypeWarning, "DeleteFailed",
 				`Failed to delete ConfigMap "gadget": inducing failure for delete ConfigMap`),
 			ShouldErr: true,
@@ -279,8 +278,7 @@ func TestWithdraw(t *testing.T) {
 	} {
 		run(t, tests{"the child goes, below " + name: {
 			Resource: withdrawn.Object(), GivenObjects: []object{configMap.With(exists)},
-			ExpectDeletes: []rtesting.DeleteRef{rtesting.NewDeleteRefFromObject(configMap, scheme)},
-			ExpectEvents:  event(corev1.EventTypeNormal, "Deleted", `Deleted ConfigMap "gadget"`),
+			ExpectDeletes: deletes, ExpectEvents: deleted,
 			ExpectResource: withdrawn.With(observed(
 				`Branch/1/ConfigMap: ConfigMap "gadget", terminating`)).Object(),
 		}}, func() node { return supervised{branch} })

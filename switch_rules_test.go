@@ -47,6 +47,7 @@ var switches = map[string]func(*child) *child{
 // Each pair of switches is either refused with the names of both, or accepted, in each order. A switch is refused twice
 // if a second use would take back the first.
 func TestContradictions(t *testing.T) {
+	const refusal = `Owns "ConfigMap" must not be both `
 	refused := map[string]bool{}
 	for _, row := range []string{
 		"ReadOnly Absent OrphanWhen Unowned CreateOnly Recreates Labeled Renames HoldsData Suspension Tune",
@@ -68,7 +69,7 @@ func TestContradictions(t *testing.T) {
 				text = err.Error()
 			}
 			pair, turned := one+" and "+other, other+" and "+one
-			isRefused := text == `Owns "ConfigMap" must not be both `+pair || text == `Owns "ConfigMap" must not be both `+turned
+			isRefused := text == refusal+pair || text == refusal+turned
 			want := refused[pair]
 			if one == other {
 				isRefused = text == `Owns "ConfigMap" must not use `+one+` twice`

@@ -146,8 +146,8 @@ func TestReadOnly(t *testing.T) {
 		"one of several is missing": {
 			Resource: widget.Object(), GivenObjects: []object{startingPart("one")}, ExpectTracks: both,
 			ExpectResource: widget.With(is("PartsReady", "False", "NotFound", "waiting for Deployment default/two"),
-				observed(`Parts: Deployment "one"`, `Parts: Deployment "two", absent, Blocked NotFound: waiting for Deployment default/two`),
-			).Object(),
+				observed(`Parts: Deployment "one"`, `Parts: Deployment "two", absent, `+
+					"Blocked NotFound: waiting for Deployment default/two")).Object(),
 		},
 		"one of several is not ready": {
 			Resource: widget.Object(), GivenObjects: []object{startingPart("one"), readyPart("two")}, ExpectTracks: both,
@@ -256,7 +256,7 @@ func TestHealth(t *testing.T) {
 		"the rule counts for the condition, the supervisor and the nodes after it": {
 			Resource: widget.Object(), GivenObjects: given, ExpectedResult: reconcilers.Result{RequeueAfter: time.Hour},
 			ExpectResource: widget.With(
-				is("Ready", "False", "InProgress", "blue is not green"), is("next", "Unknown", "Waiting", `waiting for "ConfigMap"`),
+				is("Ready", "False", "InProgress", "blue is not green"), waits("next", `waiting for "ConfigMap"`),
 				observed(`0/ConfigMap: ConfigMap "gadget", Degraded Pale: blue is not green`,
 					next+`, Blocked: waiting for "ConfigMap"`)).Object(),
 		},

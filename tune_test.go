@@ -73,7 +73,7 @@ func TestTuneRefusesWhatASwitchSets(t *testing.T) {
 	for by, use := range map[string]func(*child) *child{
 		"CreateOnly: ChildObjectManager, MergeBeforeUpdate, Sanitize, Finalizer": (*child).CreateOnly,
 		"Unowned: ListOptions, OurChild":                                         (*child).Unowned,
-		"OrphanWhen: Finalizer":                                                  func(c *child) *child { return c.OrphanWhen(never) },
+		"OrphanWhen: Finalizer":                                                  switches["OrphanWhen"],
 	} {
 		by, fields, _ := strings.Cut(by, ": ")
 		for field := range strings.SplitSeq(fields, ", ") {

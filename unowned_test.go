@@ -18,6 +18,9 @@ func TestUnowned(t *testing.T) {
 		}
 	})
 	given := []object{free.With(exists)}
+	labeled := func(key string) []object {
+		return []object{free.With(exists, func(c *corev1.ConfigMap) { c.Labels[key] = "other" })}
+	}
 	none := widget.With(with("none"))
 	tracks := []rtesting.TrackRequest{rtesting.NewTrackRequest(configMap, widget, scheme)}
 	rows := tests{
@@ -34,12 +37,12 @@ func TestUnowned(t *testing.T) {
 			ExpectDeletes: deletes, ExpectEvents: deleted, ExpectResource: none.With(isNone).Object(),
 		},
 		"it is that of an earlier resource of this name": {
-			Resource: none.Object(), ExpectResource: none.With(isNone).Object(),
-			GivenObjects: []object{free.With(exists, func(c *corev1.ConfigMap) { c.Labels[espalier.OwnerLabel] = "other" })},
+			Resource: none.Object(), GivenObjects: labeled(espalier.OwnerLabel),
+			ExpectResource: none.With(isNone).Object(),
 		},
 		"it is that of another node": {
-			Resource: none.Object(), ExpectResource: none.With(isNone).Object(),
-			GivenObjects: []object{free.With(exists, func(c *corev1.ConfigMap) { c.Labels[reconcilers.NodeLabel] = "other" })},
+			Resource: none.Object(), GivenObjects: labeled(reconcilers.NodeLabel),
+			ExpectResource: none.With(isNone).Object(),
 		},
 		"it survives the resource": {Resource: terminating.Object(), GivenObjects: given},
 	}

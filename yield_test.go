@@ -55,11 +55,13 @@ func TestDataIsPerRequest(t *testing.T) {
 	reads := espalier.Owns("source", func(_ context.Context, w *resources.Widget) (*corev1.ConfigMap, error) {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name}}, nil
 	}).ReadOnly()
-	var wrong atomic.Int32
+	var right, wrong atomic.Int32
 	tree := espalier.Steps[*resources.Widget](
 		espalier.Yield(reads, color, func(live *corev1.ConfigMap) (string, error) { return live.Name, nil }),
 		espalier.Owns("reader", func(ctx context.Context, w *resources.Widget) (*corev1.ConfigMap, error) {
-			if color.RetrieveOrEmpty(ctx) != w.Name {
+			if color.RetrieveOrEmpty(ctx) == w.Name {
+				right.Add(1)
+			} else {
 				wrong.Add(1)
 			}
 			return nil, nil
@@ -68,7 +70,8 @@ func TestDataIsPerRequest(t *testing.T) {
 	expect := &rtesting.ExpectConfig{Scheme: scheme}
 	var requests []reconcilers.Request
 	for i := range 8 {
-		w := widget.With(func(w *resources.Widget) { w.Name, w.UID = fmt.Sprint("gadget-", i), types.UID(fmt.Sprint(i)) }).Object()
+		w := widget.Object()
+		w.Name, w.UID = fmt.Sprint("gadget-", i), types.UID(fmt.Sprint(i))
 		requests = append(requests, reconcilers.Request{NamespacedName: client.ObjectKeyFromObject(w)})
 		expect.GivenObjects = append(expect.GivenObjects, w, palette.With(func(c *corev1.ConfigMap) { c.Name = w.Name }))
 	}
@@ -85,7 +88,7 @@ func TestDataIsPerRequest(t *testing.T) {
 			}
 		})
 	}
-	if all.Wait(); wrong.Load() != 0 {
-		t.Errorf("%d requests saw the data of others, expected none", wrong.Load())
+	if all.Wait(); wrong.Load() != 0 || right.Load() != 160 {
+		t.Errorf("%d requests saw their data and %d that of others, expected 160 and 0", right.Load(), wrong.Load())
 	}
 }
