@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
 	rtesting "github.com/espalier-dev/espalier/testing"
@@ -20,6 +21,11 @@ type (
 	object = client.Object
 	tests  = rtesting.NodeTests[*resources.Widget]
 	node   = reconcilers.SubReconciler[*resources.Widget]
+
+	objectList = client.ObjectList
+
+	child    = espalier.Child[*resources.Widget, *corev1.ConfigMap]
+	children = espalier.Children[*resources.Widget, *corev1.ConfigMap]
 )
 
 var (
@@ -69,9 +75,56 @@ func run(t *testing.T, table tests, make func() node) {
 	table.RunNode(t, scheme, make)
 }
 
-// with sets a field of the spec, which decides what the functions of the tables return.
-func with(key string) func(*resources.Widget) {
-	return func(w *resources.Widget) { w.Spec.Fields = map[string]string{key: "yes"} }
+// owns returns a node that keeps the config map, and reports Ready.
+func owns() *child { return espalier.Owns("ConfigMap", desiredConfigMap).Reports("Ready") }
+
+// ownsEach is owns for a set.
+func ownsEach() *children {
+	return espalier.OwnsEach("ConfigMap", func(ctx context.Context, w *resources.Widget) ([]*corev1.ConfigMap, error) {
+		one, err := desiredConfigMap(ctx, w)
+		if one == nil {
+			return nil, err
+		}
+		return []*corev1.ConfigMap{one}, err
+	}).Reports("Ready")
+}
+
+// runBoth runs a table with Owns and with OwnsEach, with the same switches.
+func runBoth(t *testing.T, table tests, one func(*child) *child, each func(*children) *children) {
+	t.Helper()
+	t.Run("Owns", func(t *testing.T) { run(t, table, func() node { return one(owns()) }) })
+	t.Run("OwnsEach", func(t *testing.T) { run(t, table, func() node { return each(ownsEach()) }) })
+}
+
+// keeps returns a node that keeps the config map of its name, which it also reports by a condition of its name. It fails
+// or is not ready if the widget asks for that.
+func keeps(name string) *child {
+	return espalier.Owns(name, func(_ context.Context, w *resources.Widget) (*corev1.ConfigMap, error) {
+		switch {
+		case asks(w, name+" fails"):
+			return nil, errBoom
+		case asks(w, name+" is not ready"):
+			return nil, espalier.NotReady("NoColor", "there is no color")
+		}
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}}, nil
+	}).Labeled().Reports(name)
+}
+
+// kept is the config map that keeps makes.
+func kept(name string) rtesting.Fixture[*corev1.ConfigMap] {
+	return configMap.With(func(c *corev1.ConfigMap) {
+		c.Name, c.Data, c.Labels = name, nil, map[string]string{reconcilers.NodeLabel: name}
+	})
+}
+
+// with sets fields of the spec, which decide what the functions of the tables return.
+func with(keys ...string) func(*resources.Widget) {
+	return func(w *resources.Widget) {
+		w.Spec.Fields = map[string]string{}
+		for _, key := range keys {
+			w.Spec.Fields[key] = "yes"
+		}
+	}
 }
 
 // is adds a condition to the status.
@@ -93,6 +146,15 @@ func asks(w *resources.Widget, key string) bool {
 	return w.Spec.Fields[key] != ""
 }
 
+// deletes expects that the config map is deleted.
+var (
+	deletes = []rtesting.DeleteRef{rtesting.NewDeleteRefFromObject(configMap, scheme)}
+	deleted = event(corev1.EventTypeNormal, "Deleted", `Deleted ConfigMap "gadget"`)
+	makes   = event(corev1.EventTypeNormal, "Created", `Created ConfigMap "gadget"`)
+	isReady = is("Ready", metav1.ConditionTrue, "Ready", "")
+	isNone  = is("Ready", metav1.ConditionTrue, "NotDesired", "")
+)
+
 func desiredConfigMap(_ context.Context, w *resources.Widget) (*corev1.ConfigMap, error) {
 	switch {
 	case asks(w, "none"):
@@ -105,6 +167,12 @@ func desiredConfigMap(_ context.Context, w *resources.Widget) (*corev1.ConfigMap
 	child := configMap.Object()
 	child.OwnerReferences = nil
 	return child, nil
+}
+
+func desiredDeployment(context.Context, *resources.Widget) (*appsv1.Deployment, error) {
+	desired := deployment.Object()
+	desired.OwnerReferences = nil
+	return desired, nil
 }
 
 func event(eventType, reason, message string) []rtesting.Event {

@@ -81,7 +81,7 @@ func TestDescription(t *testing.T) {
 	const want = `
 ResourceReconciler "Widget" Widget
 └─ Sequence
-   ├─ ChildReconciler "ConfigMap" ConfigMap
+   ├─ Owns "ConfigMap" ConfigMap
    └─ When "HasHost"
       └─ Sequence
          └─ Runs "Registration"
@@ -94,7 +94,7 @@ ResourceReconciler "Widget" Widget
 func TestValidate(t *testing.T) {
 	nothing := func(context.Context, *resources.Widget) error { return nil }
 	for want, n := range map[string]node{
-		`ChildReconciler "ConfigMap" must implement DesiredChild`: espalier.Owns[*resources.Widget, *corev1.ConfigMap](
+		`Owns "ConfigMap" must have a function that returns what is desired`: espalier.Owns[*resources.Widget, *corev1.ConfigMap](
 			"ConfigMap", nil),
 		`Reads "Settings" must have a stasher`: espalier.Reads[*resources.Widget, *corev1.ConfigMap](
 			"Settings", nil, settingsKey),

@@ -61,6 +61,8 @@ type outcome[CT client.Object] struct {
 	waits *metav1.Condition
 	// named is an object that is waited for, or nil.
 	named client.Object
+	// leaves is true while objects of a resource that cleans up are not gone.
+	leaves bool
 	// none says why there are to be no objects: the reason of the condition. It is empty if there may be some.
 	none string
 }
@@ -95,6 +97,8 @@ func (s *Switches[Self, T, CT]) Reconcile(ctx context.Context, resource T) (reco
 	}
 	if !done {
 		reconcilers.NotDone(ctx)
+	}
+	if !done && !o.leaves {
 		o.wake(s.retryAfter)
 	}
 	s.forgive(at, resource, &o)
@@ -103,7 +107,7 @@ func (s *Switches[Self, T, CT]) Reconcile(ctx context.Context, resource T) (reco
 
 // isDone reports whether nodes that are after this one may run. It is true if nobody wants to know.
 func (s *Switches[Self, T, CT]) isDone(ctx context.Context, o *outcome[CT]) bool {
-	if o.err != nil || o.reflected != nil || o.waits != nil {
+	if o.err != nil || o.reflected != nil || o.waits != nil || o.leaves {
 		return false
 	}
 	asked := s.retryAfter > 0 || reconcilers.IsAwaited(ctx)
@@ -216,6 +220,9 @@ func (s *Switches[Self, T, CT]) wait(ctx context.Context, resource T, waits *met
 			r.observed = nil
 		}
 		o = s.keep(ctx, resource)
+		if reconcilers.SupervisionOf(ctx, resource) == reconcilers.Suspend {
+			return o // an object that stops waits for nothing
+		}
 	}
 	if o.waits == nil {
 		o.waits = waits
@@ -251,9 +258,22 @@ func (s *Switches[Self, T, CT]) remove(ctx context.Context, resource T) outcome[
 	if s.has(readOnly) {
 		return outcome[CT]{none: ReasonNotDesired}
 	}
+	// A finalizer says by itself that they are not gone.
+	terminating := resource.GetDeletionTimestamp() != nil
+	leaves := terminating && len(s.engine.Describe().Finalizers) == 0 && len(s.look(ctx, resource).live) > 0
 	o := s.converge(ctx, resource, &pass[CT]{})
-	o.none = ReasonNotDesired
+	o.none, o.leaves = ReasonNotDesired, leaves
+	if r, ok := reconcilers.SupervisorOf(ctx).(*reporter); ok && r.Supervision() == reconcilers.Withdraw {
+		o.leaves = o.leaves || len(r.observed) > 0
+	}
 	return o
+}
+
+// look returns the objects that exist. It changes nothing, also where the node cleans up, and tells no supervisor.
+func (s *Switches[Self, T, CT]) look(ctx context.Context, resource T) outcome[CT] {
+	kept := resource.DeepCopyObject().(T)
+	kept.SetDeletionTimestamp(nil)
+	return s.converge(reconcilers.WithSupervisor(ctx, nil), kept, &pass[CT]{keep: true})
 }
 
 // converge runs the engine.

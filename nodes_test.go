@@ -239,8 +239,7 @@ func TestWhenOnDeletion(t *testing.T) {
 		"the child goes": {
 			Resource:      terminating.Object(),
 			GivenObjects:  []object{configMap.With(exists)},
-			ExpectDeletes: []rtesting.DeleteRef{rtesting.NewDeleteRefFromObject(configMap, scheme)},
-			ExpectEvents:  event(corev1.EventTypeNormal, "Deleted", `Deleted ConfigMap "gadget"`),
+			ExpectDeletes: deletes, ExpectEvents: deleted,
 		},
 	}, func() node {
 		never := func(context.Context, *resources.Widget) bool { return false }

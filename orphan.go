@@ -14,10 +14,7 @@ import (
 
 // release removes from the objects what makes them ours.
 func (s *Switches[Self, T, CT]) release(ctx context.Context, resource T) outcome[CT] {
-	o := s.converge(ctx, resource, &pass[CT]{keep: true})
-	if r, ok := reconcilers.SupervisorOf(ctx).(*reporter); ok {
-		r.observed = nil // they are not those of the resource any more
-	}
+	o := s.look(ctx, resource)
 	o.none = ReasonOrphaned
 	for _, object := range o.live {
 		if object.GetDeletionTimestamp() != nil || o.err != nil {

@@ -130,7 +130,7 @@ func (c *Child[T, CT]) literal() (engine[T], error) {
 		child.ChildObjectManager = c.manager()
 	}
 	child.OptionalKind, child.Renaming = true, c.renaming
-	child.LabelChildren, child.RecreateImmutable = c.has(labeled), c.has(recreates)
+	child.LabelChildren, child.RecreateImmutable = c.has(labeled) || c.has(unowned), c.has(recreates)
 	if c.has(unowned) {
 		child.SkipOwnerReference, child.ListOptions, child.OurChild = true, c.ownedBy, c.isOurs
 	}

@@ -73,7 +73,7 @@ func (c *Children[T, CT]) literal() (engine[T], error) {
 		set.ChildObjectManager = c.manager()
 	}
 	set.OptionalKind = true
-	set.LabelChildren, set.RecreateImmutable = c.has(labeled), c.has(recreates)
+	set.LabelChildren, set.RecreateImmutable = c.has(labeled) || c.has(unowned), c.has(recreates)
 	if c.has(unowned) {
 		set.SkipOwnerReference, set.ListOptions, set.OurChild = true, c.ownedBy, c.isOurs
 	}

@@ -1,7 +1,6 @@
 package espalier_test
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"time"
@@ -32,9 +31,8 @@ func TestOwns(t *testing.T) {
 
 	run(t, tests{
 		"there is no child yet": {
-			Resource:       widget.Object(),
-			ExpectCreates:  []object{configMap},
-			ExpectEvents:   event(corev1.EventTypeNormal, "Created", `Created ConfigMap "gadget"`),
+			Resource:      widget.Object(),
+			ExpectCreates: []object{configMap}, ExpectEvents: makes,
 			ExpectResource: widget.With(is("Ready", metav1.ConditionTrue, "Ready", "")).Object(),
 		},
 		"nothing to do": {
@@ -60,10 +58,9 @@ func TestOwns(t *testing.T) {
 			ExpectResource: widget.With(with("none"), is("Ready", metav1.ConditionTrue, "NotDesired", "")).Object(),
 		},
 		"no child is desired any more": {
-			Resource:       widget.With(with("none")).Object(),
-			GivenObjects:   []object{configMap.With(exists)},
-			ExpectDeletes:  []rtesting.DeleteRef{rtesting.NewDeleteRefFromObject(configMap, scheme)},
-			ExpectEvents:   event(corev1.EventTypeNormal, "Deleted", `Deleted ConfigMap "gadget"`),
+			Resource:      widget.With(with("none")).Object(),
+			GivenObjects:  []object{configMap.With(exists)},
+			ExpectDeletes: deletes, ExpectEvents: deleted,
 			ExpectResource: widget.With(with("none"), is("Ready", metav1.ConditionTrue, "NotDesired", "")).Object(),
 		},
 		"not ready leaves the child as it is": {
@@ -102,8 +99,7 @@ func TestOwns(t *testing.T) {
 		"the resource is terminating": {
 			Resource:      terminating.Object(),
 			GivenObjects:  []object{configMap.With(exists)},
-			ExpectDeletes: []rtesting.DeleteRef{rtesting.NewDeleteRefFromObject(configMap, scheme)},
-			ExpectEvents:  event(corev1.EventTypeNormal, "Deleted", `Deleted ConfigMap "gadget"`),
+			ExpectDeletes: deletes, ExpectEvents: deleted,
 		},
 	}, func() node { return espalier.Owns("ConfigMap", desiredConfigMap).Reports("Ready") })
 }
@@ -170,11 +166,7 @@ func TestOwnsReportsReadiness(t *testing.T) {
 			ExpectResource: reports(metav1.ConditionFalse, "Terminating", "is being deleted"),
 		},
 	}, func() node {
-		return espalier.Owns("Deployment", func(context.Context, *resources.Widget) (*appsv1.Deployment, error) {
-			desired := deployment.Object()
-			desired.OwnerReferences = nil
-			return desired, nil
-		}).Reports("DeploymentReady")
+		return espalier.Owns("Deployment", desiredDeployment).Reports("DeploymentReady")
 	})
 }
 

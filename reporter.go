@@ -91,7 +91,7 @@ func (s *Switches[Self, T, CT]) observed(
 	if err == nil && s.has(readOnly) {
 		err = o.reflected
 	}
-	if len(objects) == 0 && (err != nil || o.waits != nil) {
+	if o.named != nil || len(objects) == 0 && (err != nil || o.waits != nil) {
 		if o.named != nil {
 			about.Namespace, about.Name = o.named.GetNamespace(), o.named.GetName()
 		}
@@ -117,7 +117,7 @@ func (s *Switches[Self, T, CT]) healthOf(
 	switch {
 	case object.Err != nil:
 		return nil
-	case o.waits != nil:
+	case o.waits != nil && (o.named == nil || !there):
 		blocked := &apis.Health{State: apis.StateBlocked, Message: o.waits.Message}
 		if o.waits.Reason != ReasonBlocked && o.waits.Reason != ReasonWaiting {
 			blocked.Reason = o.waits.Reason

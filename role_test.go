@@ -9,6 +9,7 @@ import (
 
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/health"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/stash"
@@ -20,14 +21,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// supervised runs a node below a supervisor that withdraws the objects of a widget that asks for it. What the
-// supervisor is told becomes a field of the status.
+// supervised runs a node below a supervisor that suspends or withdraws the objects of a widget that asks for it. What
+// the supervisor is told becomes a field of the status.
 type supervised struct{ node }
 
 func (n supervised) Reconcile(ctx context.Context, w *resources.Widget) (reconcilers.Result, error) {
 	s := &supervisor{}
-	if asks(w, "withdraw") {
+	switch {
+	case asks(w, "withdraw"):
 		s.says = reconcilers.Withdraw
+	case asks(w, "suspend"):
+		s.says = reconcilers.Suspend
 	}
 	result, err := n.node.Reconcile(reconcilers.WithSupervisor(ctx, s), w)
 	delete(w.Status.Fields, "observed")
@@ -38,17 +42,14 @@ func (n supervised) Reconcile(ctx context.Context, w *resources.Widget) (reconci
 }
 
 type supervisor struct {
+	health.Suspensions
 	says     reconcilers.Supervision
 	observed []string
 }
 
 func (s *supervisor) Supervision() reconcilers.Supervision { return s.says }
 
-func (s *supervisor) Suspend(client.Object) (bool, error) { return false, nil }
-
-func (s *supervisor) SuspensionOf(client.Object) apis.Health {
-	return apis.Health{State: apis.StateSuspended}
-}
+func (s *supervisor) SuspensionOf(live client.Object) apis.Health { return s.Of(live) }
 
 func (s *supervisor) Observe(object reconcilers.ObservedObject) {
 	line := fmt.Sprintf("%s: %s %q", object.Node, object.Kind.Kind, object.Name)
@@ -61,12 +62,21 @@ func (s *supervisor) Observe(object reconcilers.ObservedObject) {
 		{object.Auxiliary, "auxiliary"},
 		{object.Unchecked, "unchecked"},
 		{object.Err != nil, fmt.Sprint(object.Err)},
+		{object.Health != nil, textOf(object.Health)},
 	} {
 		if fact.holds {
 			line += ", " + fact.text
 		}
 	}
 	s.observed = append(s.observed, line)
+}
+
+func textOf(health *apis.Health) string {
+	if health == nil {
+		return ""
+	}
+	text := strings.TrimSpace(string(health.State) + " " + health.Reason)
+	return strings.TrimSuffix(text+": "+health.Message, ": ")
 }
 
 func observed(lines ...string) func(*resources.Widget) {
@@ -92,7 +102,6 @@ func TestOwnsRoles(t *testing.T) {
 	const failure = ", " + failsCreate + "ConfigMap"
 	given := []object{configMap.With(exists)}
 	withdrawn := widget.With(with("withdraw"))
-	deletes := []rtesting.DeleteRef{rtesting.NewDeleteRefFromObject(configMap, scheme)}
 
 	for name, test := range map[string]struct {
 		node     func() node
@@ -129,12 +138,18 @@ func TestOwnsRoles(t *testing.T) {
 				"not ready": {
 					Resource: widget.With(with("not ready")).Object(),
 					ExpectResource: widget.With(with("not ready"), observed(
-						`ConfigMap: ConfigMap "", absent`+test.facts+", NoColor: there is no color in stock")).Object(),
+						`ConfigMap: ConfigMap "", absent`+test.facts+", Blocked NoColor: there is no color in stock")).Object(),
+					ExpectedResult: reconcilers.Result{RequeueAfter: time.Minute},
+				},
+				"not ready, and it exists": {
+					Resource: widget.With(with("not ready")).Object(), GivenObjects: given,
+					ExpectResource: widget.With(with("not ready"), observed(
+						child+test.facts+", Blocked NoColor: there is no color in stock")).Object(),
 					ExpectedResult: reconcilers.Result{RequeueAfter: time.Minute},
 				},
 				"withdrawn": {
 					Resource: withdrawn.Object(), GivenObjects: given,
-					ExpectDeletes: deletes, ExpectEvents: event(corev1.EventTypeNormal, "Deleted", `Deleted ConfigMap "gadget"`),
+					ExpectDeletes: deletes, ExpectEvents: deleted,
 					ExpectResource: withdrawn.With(observed(child + ", terminating" + test.facts)).Object(),
 				},
 				// What is left must not be forgotten.
@@ -167,7 +182,7 @@ func TestOwnsAuxiliaryIsolatesErrors(t *testing.T) {
 		"terminating, and cannot be deleted": {
 			Resource: terminating.Object(), GivenObjects: []object{configMap.With(exists)},
 			WithReactors:  []rtesting.ReactionFunc{rtesting.InduceFailure("delete", "ConfigMap")},
-			ExpectDeletes: []rtesting.DeleteRef{rtesting.NewDeleteRefFromObject(configMap, scheme)},
+			ExpectDeletes: deletes,
 			ExpectEvents: event(corev1.EventTypeWarning, "DeleteFailed",
 				`Failed to delete ConfigMap "gadget": inducing failure for delete ConfigMap`),
 			ShouldErr: true,
@@ -193,8 +208,6 @@ func TestOwnsEachRoles(t *testing.T) {
 	}
 	one, two := `Parts/one: Deployment "one"`, `Parts/two: Deployment "two"`
 	const old = `Parts/old: Deployment "old"`
-	lacking := `Parts: Deployment "", absent`
-	const because = ", NoColor: there is no color in stock"
 	run(t, tests{
 		"in sync": {
 			Resource: widget.Object(), GivenObjects: []object{readyPart("one"), readyPart("two")},
@@ -216,7 +229,7 @@ func TestOwnsEachRoles(t *testing.T) {
 		"not ready": {
 			Resource: widget.With(with("not ready")).Object(), GivenObjects: []object{readyPart("old")},
 			ExpectResource: widget.With(with("not ready"),
-				observed(old+", unchecked", lacking+", unchecked"+because)).Object(),
+				observed(old+", unchecked, Blocked NoColor: there is no color in stock")).Object(),
 			ExpectedResult: reconcilers.Result{RequeueAfter: time.Minute},
 		},
 	}, func() node { return supervised{each().Unchecked()} })
@@ -265,8 +278,7 @@ func TestWithdraw(t *testing.T) {
 	} {
 		run(t, tests{"the child goes, below " + name: {
 			Resource: withdrawn.Object(), GivenObjects: []object{configMap.With(exists)},
-			ExpectDeletes: []rtesting.DeleteRef{rtesting.NewDeleteRefFromObject(configMap, scheme)},
-			ExpectEvents:  event(corev1.EventTypeNormal, "Deleted", `Deleted ConfigMap "gadget"`),
+			ExpectDeletes: deletes, ExpectEvents: deleted,
 			ExpectResource: withdrawn.With(observed(
 				`Branch/1/ConfigMap: ConfigMap "gadget", terminating`)).Object(),
 		}}, func() node { return supervised{branch} })

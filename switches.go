@@ -142,8 +142,8 @@ func (s *Switches[Self, T, CT]) ReadOnly() Self { return s.with(readOnly, false)
 func (s *Switches[Self, T, CT]) IgnoreAbsent() Self { return s.with(ignoreAbsent, false) }
 
 // Absent has the objects deleted that this node made in an earlier version of the program: the resource controls them,
-// and they have the label of the node if it is Labeled. With Unowned, they have the label of the resource. The function
-// desired may be nil.
+// and they have the label of the node if it is Labeled. With Unowned, they have the labels of the node and of the
+// resource. The function desired may be nil.
 func (s *Switches[Self, T, CT]) Absent() Self { return s.with(absent, false) }
 
 // OrphanWhen has the objects released while the function returns true: the owner reference and the label of the node
@@ -155,7 +155,7 @@ func (s *Switches[Self, T, CT]) OrphanWhen(when func(ctx context.Context, resour
 }
 
 // Unowned has the objects made without an owner reference. They may be in any namespace, and survive the resource.
-// They are found again by the label [OwnerLabel], which identifies the resource.
+// They are found again by the label [OwnerLabel], which identifies the resource, and by that of the node, see Labeled.
 func (s *Switches[Self, T, CT]) Unowned() Self { return s.with(unowned, false) }
 
 // CreateOnly has the objects never updated, with one exception: an object is written once when it is suspended, and

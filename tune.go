@@ -2,8 +2,6 @@ package espalier
 
 import (
 	"reflect"
-	"slices"
-	"strings"
 
 	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/reconcilers"
@@ -40,6 +38,17 @@ var setBy = map[string]string{
 	"OptionalKind":       "nothing: the kind of a node is optional",
 }
 
+// takenBy has the fields of the literals that cannot be set together with a switch.
+var takenBy = []struct {
+	by     switchName
+	fields []string
+}{
+	{unowned, []string{"ListOptions", "OurChild"}},
+	{createOnly, []string{"ChildObjectManager", "MergeBeforeUpdate", "Sanitize", "Finalizer"}},
+	// The engine does not run for a terminating resource whose objects are released.
+	{orphanWhen, []string{"Finalizer"}},
+}
+
 // checkTuned returns an error if a function of Tune set a field of a literal that is not its own.
 func (s *Switches[Self, T, CT]) checkTuned(literal any) error {
 	fields := reflect.ValueOf(literal).Elem()
@@ -49,16 +58,12 @@ func (s *Switches[Self, T, CT]) checkTuned(literal any) error {
 			return s.errorf("must not set %s by Tune: use %s", field.Name, word)
 		}
 	}
-	taken := []string{"ListOptions", "OurChild"}
-	if s.has(createOnly) {
-		taken = []string{"ChildObjectManager", "MergeBeforeUpdate", "Sanitize", "Finalizer"}
-	}
-	if !s.has(createOnly) && !s.has(unowned) {
-		return nil
-	}
-	used := slices.DeleteFunc(taken, func(name string) bool { return fields.FieldByName(name).IsZero() })
-	if len(used) > 0 {
-		return s.errorf("must not set %s by Tune together with CreateOnly or Unowned", strings.Join(used, ", "))
+	for _, taken := range takenBy {
+		for _, field := range taken.fields {
+			if s.has(taken.by) && !fields.FieldByName(field).IsZero() {
+				return s.errorf("must not set %s by Tune together with %s", field, taken.by)
+			}
+		}
 	}
 	return nil
 }

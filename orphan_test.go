@@ -1,0 +1,72 @@
+package espalier_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/espalier-dev/espalier/internal/testenv/resources"
+	"github.com/espalier-dev/espalier/reconcilers"
+	rtesting "github.com/espalier-dev/espalier/testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestOrphanWhen(t *testing.T) {
+	ours := configMap.With(func(c *corev1.ConfigMap) { c.Labels = map[string]string{reconcilers.NodeLabel: "ConfigMap"} })
+	orphan, orphaned := with("orphan"), is("Ready", metav1.ConditionTrue, "Orphaned", "")
+	released := []rtesting.PatchRef{{
+		Kind: "ConfigMap", Namespace: "default", Name: "gadget", PatchType: "application/merge-patch+json",
+		Patch: []byte(`{"metadata":{"labels":null,"ownerReferences":null,"resourceVersion":"5"}}`),
+	}}
+	when := func(_ context.Context, w *resources.Widget) (bool, error) {
+		if asks(w, "orphan fails") {
+			return true, errBoom
+		}
+		return asks(w, "orphan"), nil
+	}
+	runBoth(t, tests{
+		"it is released": {
+			Resource: widget.With(orphan).Object(), GivenObjects: []object{ours.With(exists)}, ExpectPatches: released,
+			ExpectEvents:   event(corev1.EventTypeNormal, "Orphaned", `Orphaned ConfigMap "gadget"`),
+			ExpectResource: widget.With(orphan, orphaned).Object(),
+		},
+		"it was released": {
+			Resource: widget.With(orphan).Object(),
+			GivenObjects: []object{ours.With(exists, func(c *corev1.ConfigMap) {
+				c.OwnerReferences, c.Labels = nil, nil
+			})},
+			ExpectResource: widget.With(orphan, orphaned).Object(),
+		},
+		"it is being deleted already": {
+			Resource: widget.With(orphan).Object(),
+			GivenObjects: []object{ours.With(exists, func(c *corev1.ConfigMap) {
+				c.DeletionTimestamp, c.Finalizers = &created, []string{"test.espalier.dev/other"}
+			})},
+			ExpectResource: widget.With(orphan, orphaned).Object(),
+		},
+		"there is nothing to release": {
+			Resource: widget.With(orphan).Object(), ExpectResource: widget.With(orphan, orphaned).Object(),
+		},
+		"it is not to be released": {
+			Resource: widget.Object(), ExpectCreates: []object{ours}, ExpectEvents: makes,
+			ExpectResource: widget.With(isReady).Object(),
+		},
+		"it is not known whether": {
+			Resource: widget.With(with("orphan fails")).Object(), GivenObjects: []object{ours.With(exists)},
+			ExpectedErr: errBoom,
+		},
+		"the resource is terminating": {
+			Resource: terminating.With(orphan).Object(), GivenObjects: []object{ours.With(exists)},
+			ExpectPatches: released,
+			ExpectEvents:  event(corev1.EventTypeNormal, "Orphaned", `Orphaned ConfigMap "gadget"`),
+		},
+	}, func(c *child) *child { return c.OrphanWhen(when).Labeled() },
+		func(c *children) *children { return c.OrphanWhen(when).Labeled() })
+	withdrawn := widget.With(with("orphan", "withdraw"))
+	run(t, tests{"a feature withdraws it": {
+		Resource: withdrawn.Object(), GivenObjects: []object{ours.With(exists)}, ExpectPatches: released,
+		ExpectEvents:   event(corev1.EventTypeNormal, "Orphaned", `Orphaned ConfigMap "gadget"`),
+		ExpectResource: withdrawn.With(orphaned).Object(),
+	}}, func() node { return supervised{owns().OrphanWhen(when).Labeled()} })
+}

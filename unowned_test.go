@@ -1,0 +1,55 @@
+package espalier_test
+
+import (
+	"testing"
+
+	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/reconcilers"
+	rtesting "github.com/espalier-dev/espalier/testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+func TestUnowned(t *testing.T) {
+	free := configMap.With(func(c *corev1.ConfigMap) {
+		c.OwnerReferences = nil
+		c.Labels = map[string]string{
+			espalier.OwnerLabel: "fc1d05f1b4e6934ce20a9bf62ea3faf4", reconcilers.NodeLabel: "ConfigMap",
+		}
+	})
+	given := []object{free.With(exists)}
+	labeled := func(key string) []object {
+		return []object{free.With(exists, func(c *corev1.ConfigMap) { c.Labels[key] = "other" })}
+	}
+	none := widget.With(with("none"))
+	tracks := []rtesting.TrackRequest{rtesting.NewTrackRequest(configMap, widget, scheme)}
+	rows := tests{
+		"it is created": {
+			Resource: widget.Object(), ExpectCreates: []object{free}, ExpectTracks: tracks, ExpectEvents: makes,
+			ExpectResource: widget.With(isReady).Object(),
+		},
+		"nothing to do": {
+			Resource: widget.Object(), GivenObjects: given, ExpectTracks: tracks,
+			ExpectResource: widget.With(isReady).Object(),
+		},
+		"it is not desired any more": {
+			Resource: none.Object(), GivenObjects: given, ExpectTracks: tracks,
+			ExpectDeletes: deletes, ExpectEvents: deleted, ExpectResource: none.With(isNone).Object(),
+		},
+		"it is that of an earlier resource of this name": {
+			Resource: none.Object(), GivenObjects: labeled(espalier.OwnerLabel),
+			ExpectResource: none.With(isNone).Object(),
+		},
+		"it is that of another node": {
+			Resource: none.Object(), GivenObjects: labeled(reconcilers.NodeLabel),
+			ExpectResource: none.With(isNone).Object(),
+		},
+		"it survives the resource": {Resource: terminating.Object(), GivenObjects: given},
+	}
+	runBoth(t, rows, (*child).Unowned, (*children).Unowned)
+	runBoth(t, tests{"it is to be absent": {
+		Resource: widget.Object(), GivenObjects: given, ExpectTracks: tracks,
+		ExpectDeletes: deletes, ExpectEvents: deleted, ExpectResource: widget.With(isNone).Object(),
+	}}, func(c *child) *child { return c.Unowned().Absent() },
+		func(c *children) *children { return c.Unowned().Absent() })
+}
