@@ -22,6 +22,7 @@ type Read[Type, ObjectType client.Object] struct {
 	key       func(ctx context.Context, resource Type) types.NamespacedName
 	condition string
 	optional  bool
+	reporter  reconcilers.Reporter
 }
 
 // Reads returns a node that reads the object whose name key returns, through the cache, and stores it in the stash for
@@ -110,7 +111,7 @@ func (r *Read[Type, ObjectType]) Reconcile(ctx context.Context, resource Type) (
 			return none, nil
 		}
 		r.report(ctx, resource, metav1.ConditionFalse, ReasonNotFound, message)
-		return none, reconcilers.ErrHaltSubReconcilers
+		return none, reconcilers.Failed(ctx, nil, reconcilers.ErrHaltSubReconcilers)
 	case err != nil:
 		object.SetNamespace(key.Namespace)
 		object.SetName(key.Name)
@@ -125,7 +126,7 @@ func (r *Read[Type, ObjectType]) report(
 	ctx context.Context, resource Type, status metav1.ConditionStatus, reason, message string,
 ) {
 	if r.condition != "" {
-		reconcilers.SetCondition(ctx, resource, metav1.Condition{
+		r.reporter.Report(ctx, resource, metav1.Condition{
 			Type: r.condition, Status: status, Reason: reason, Message: message,
 		})
 	}

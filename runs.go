@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/espalier-dev/espalier/internal/errortext"
 	"github.com/espalier-dev/espalier/reconcilers"
-	rtime "github.com/espalier-dev/espalier/time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,7 +22,7 @@ type Run[Type client.Object] struct {
 	finalizer string
 	finalize  func(ctx context.Context, resource Type) error
 
-	text reconcilers.ResourceState[*errortext.Text]
+	reporter reconcilers.Reporter
 }
 
 // Runs returns a node that calls a function, for work that is no child: a service outside the cluster, a value for the
@@ -134,16 +132,11 @@ func (r *Run[Type]) report(ctx context.Context, resource Type, err error) {
 		return
 	}
 	condition := conditionOfError(err)
-	switch {
-	case err == nil:
+	if err == nil {
 		condition = metav1.Condition{Status: metav1.ConditionTrue, Reason: ReasonSucceeded}
-	case asNotReady(err) == nil:
-		text := r.text.Of(ctx, resource, func() *errortext.Text { return &errortext.Text{} })
-		previous := reconcilers.GetCondition(resource, r.condition)
-		condition.Message = text.Next(previous, condition, resource.GetGeneration(), rtime.RetrieveNow(ctx))
 	}
 	condition.Type = r.condition
-	reconcilers.SetCondition(ctx, resource, condition)
+	r.reporter.Report(ctx, resource, condition)
 }
 
 // Describe returns the finalizer, and the condition that the node reports.

@@ -23,6 +23,7 @@ type Branch[Type client.Object] struct {
 	// reported are the types of the conditions that the nodes report.
 	reported     []string
 	reportedOnce sync.Once
+	reporter     reconcilers.Reporter
 }
 
 // When returns a node that runs nodes in order while a function returns true. While it returns false, the nodes are not
@@ -91,10 +92,10 @@ func (b *Branch[Type]) Reconcile(ctx context.Context, resource Type) (reconciler
 // skip handles the condition of a node that does not run.
 func (b *Branch[Type]) skip(ctx context.Context, resource Type, conditionType string) {
 	if b.awaited == "" {
-		reconcilers.RemoveCondition(resource, conditionType)
+		reconcilers.NotNeeded(ctx, resource, conditionType)
 		return
 	}
-	reconcilers.SetCondition(ctx, resource, metav1.Condition{
+	b.reporter.Report(ctx, resource, metav1.Condition{
 		Type: conditionType, Status: metav1.ConditionUnknown, Reason: ReasonWaiting,
 		Message: "waiting until " + b.awaited + " is True",
 	})

@@ -133,6 +133,9 @@ func recorded(name string, phase apis.FeaturePhase, at time.Time, passed bool,
 			Name: name, Condition: name + "Ready", Phase: phase, Since: metav1.NewTime(at), Generation: s.Generation,
 			Passed: passed, Dependents: dependents,
 		}
+		if name == "Till" {
+			record.Conditions = []string{"CashReady"}
+		}
 		for i, known := range s.Status.Features {
 			if known.Name == name {
 				s.Status.Features[i] = record
