@@ -287,6 +287,9 @@ func (stockroom) SetupWithManager(context.Context, reconcilers.Manager, *reconci
 	return nil
 }
 
+// Describe says that the node reports a condition.
+func (stockroom) Describe() reconcilers.Description { return scripted{}.Describe() }
+
 func (stockroom) Reconcile(ctx context.Context, shop *Shop) (reconcilers.Result, error) {
 	if shop.DeletionTimestamp != nil {
 		return reconcilers.Result{}, nil

@@ -272,9 +272,12 @@ func (f *Feature[T]) reportNested(ctx context.Context, resource T, e event) {
 		case withdrawn, prerequisiteMissing:
 			reconcilers.NotNeeded(ctx, resource, conditionType)
 		case suspended:
-			f.reporter.Report(ctx, resource, metav1.Condition{
-				Type: conditionType, Status: isTrue, Reason: string(apis.StateSuspended),
-			})
+			// What a node says depends on the node: that its objects wait for data, say.
+			if c := reconcilers.GetCondition(resource, conditionType); c != nil && c.Status != isTrue {
+				f.reporter.Report(ctx, resource, metav1.Condition{
+					Type: conditionType, Status: isTrue, Reason: string(apis.StateSuspended),
+				})
+			}
 		}
 	}
 }
