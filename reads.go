@@ -30,8 +30,9 @@ type Read[Type, ObjectType client.Object] struct {
 // is empty, there is nothing to read. The object is for reading only.
 //
 //   - Runs: reads the object.
-//   - Stops: if the object does not exist. The nodes after it do not run, so what they made stays as it is. With
-//     [Read.Optional] they run, without a value in the stash.
+//   - Stops: if the object does not exist. The nodes after it do not run, so what they made stays as it is. The
+//     conditions that they report are Unknown then, with the reason Waiting. With [Read.Optional] they run, without a
+//     value in the stash.
 //   - On error: returns it.
 //   - On deletion, and on [reconcilers.Withdraw]: does nothing.
 func Reads[Type, ObjectType client.Object](
