@@ -9,6 +9,7 @@ import (
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/health"
+	"github.com/espalier-dev/espalier/internal/conditionprobe"
 	"github.com/espalier-dev/espalier/internal/content"
 	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/internal/message"
@@ -53,17 +54,25 @@ const (
 )
 
 // ReflectChild returns a function for the field ReflectChildStatusOnParent of a literal
-// [reconcilers.ChildReconciler]. The function reports the child as [Child.Reports] does.
+// [reconcilers.ChildReconciler]. The function reports the child as [Child.Reports] does. The node describes the
+// condition then, so a summary counts it. If a function of yours calls the function, the node does not know of it.
+//
+//go:noinline
 func ReflectChild[Type, ChildType client.Object](
 	conditionType string,
 ) func(ctx context.Context, resource Type, child ChildType, err error) {
+	// The name of the function must stay that of this one, by which it is known to say which condition it sets.
+	reporter := &reconcilers.Reporter{}
 	return func(ctx context.Context, resource Type, child ChildType, err error) {
+		if conditionprobe.Answer(ctx, conditionType) {
+			return
+		}
 		condition := conditionOfError(err)
 		if err == nil {
 			condition = conditionOfChild(stateOf(ctx, child))
 		}
 		condition.Type = conditionType
-		reconcilers.SetCondition(ctx, resource, condition)
+		reporter.Report(ctx, resource, condition)
 	}
 }
 
@@ -234,15 +243,6 @@ func readinessIn(found apis.Health) (readiness health.Readiness, ok bool) {
 	}
 	return readiness, found.State == apis.StateCreating || found.State == apis.StateUpdating ||
 		found.State == apis.StateScaling
-}
-
-// waitFor reports that a node waits for what a text says.
-func waitFor(ctx context.Context, resource client.Object, conditionType, text string) {
-	if conditionType != "" {
-		reconcilers.SetCondition(ctx, resource, metav1.Condition{
-			Type: conditionType, Status: metav1.ConditionUnknown, Reason: ReasonWaiting, Message: text,
-		})
-	}
 }
 
 // conditions returns a list of the types that are not empty.

@@ -134,9 +134,7 @@ func (s *Switches[Self, T, CT]) finish(ctx context.Context, resource T, o *outco
 		return
 	}
 	if s.condition != "" {
-		condition := s.conditionOf(ctx, o)
-		condition.Type = s.condition
-		reconcilers.SetCondition(ctx, resource, condition)
+		s.Ordered.report(ctx, resource, s.conditionOf(ctx, o))
 	}
 }
 
@@ -197,7 +195,7 @@ func (s *Switches[Self, T, CT]) isOff(ctx context.Context, resource T) (bool, er
 // waitsFor returns the condition that says what the node waits for, or nil.
 func (s *Switches[Self, T, CT]) waitsFor(ctx context.Context, resource T) (*metav1.Condition, error) {
 	if unmet := reconcilers.Unmet(ctx, &s.order); unmet != "" {
-		return &metav1.Condition{Status: metav1.ConditionUnknown, Reason: ReasonWaiting, Message: unmet}, nil
+		return new(waitingFor(unmet)), nil
 	}
 	if s.guard == nil {
 		return nil, nil

@@ -1,9 +1,14 @@
 package espalier
 
 import (
+	"context"
+
 	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/stash"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Ordered has the words by which a node says what it needs. Self is the node, which each of them returns.
@@ -14,6 +19,23 @@ import (
 type Ordered[Self any] struct {
 	self Self
 	rules
+	// condition is the type of the condition that the node reports; empty for none.
+	condition string
+	reporter  reconcilers.Reporter
+}
+
+// report has the condition of the node say something.
+func (o *Ordered[Self]) report(ctx context.Context, resource client.Object, condition metav1.Condition) {
+	if o.condition == "" {
+		return
+	}
+	condition.Type = o.condition
+	o.reporter.Report(ctx, resource, condition)
+}
+
+// waitingFor returns the condition of a node that waits for what a text says.
+func waitingFor(text string) metav1.Condition {
+	return metav1.Condition{Status: metav1.ConditionUnknown, Reason: ReasonWaiting, Message: text}
 }
 
 // Keyed is a [stash.Stasher] of any type.

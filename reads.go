@@ -19,10 +19,9 @@ import (
 type Read[Type, ObjectType client.Object] struct {
 	Ordered[*Read[Type, ObjectType]]
 
-	into      stash.Stasher[ObjectType]
-	key       func(ctx context.Context, resource Type) types.NamespacedName
-	condition string
-	optional  bool
+	into     stash.Stasher[ObjectType]
+	key      func(ctx context.Context, resource Type) types.NamespacedName
+	optional bool
 }
 
 // Reads returns a node that reads the object whose name key returns, through the cache, and stores it in the stash for
@@ -30,8 +29,9 @@ type Read[Type, ObjectType client.Object] struct {
 // is empty, there is nothing to read. The object is for reading only.
 //
 //   - Runs: reads the object.
-//   - Stops: if the object does not exist. The nodes after it do not run, so what they made stays as it is. With
-//     [Read.Optional] they run, without a value in the stash.
+//   - Stops: if the object does not exist. The nodes after it do not run, so what they made stays as it is. The
+//     conditions that they report are Unknown then, with the reason Waiting. With [Read.Optional] they run, without a
+//     value in the stash.
 //   - On error: returns it.
 //   - On deletion, and on [reconcilers.Withdraw]: does nothing.
 func Reads[Type, ObjectType client.Object](
@@ -98,8 +98,8 @@ func (r *Read[Type, ObjectType]) Reconcile(ctx context.Context, resource Type) (
 		return none, err
 	}
 	if unmet := reconcilers.Unmet(ctx, &r.order); unmet != "" {
-		waitFor(ctx, resource, r.condition, unmet)
-		return none, reconcilers.ErrHaltSubReconcilers
+		r.report(ctx, resource, waitingFor(unmet))
+		return none, reconcilers.Failed(ctx, nil, reconcilers.ErrHaltSubReconcilers)
 	}
 	config, err := reconcilers.RetrieveConfig(ctx)
 	if err != nil {
@@ -107,7 +107,7 @@ func (r *Read[Type, ObjectType]) Reconcile(ctx context.Context, resource Type) (
 	}
 	key := r.key(ctx, resource)
 	if key.Name == "" {
-		r.report(ctx, resource, metav1.ConditionTrue, ReasonNotDesired, "")
+		r.report(ctx, resource, metav1.Condition{Status: metav1.ConditionTrue, Reason: ReasonNotDesired, Message: ""})
 		return none, nil
 	}
 	object := gotype.Empty[ObjectType]()
@@ -123,28 +123,18 @@ func (r *Read[Type, ObjectType]) Reconcile(ctx context.Context, resource Type) (
 		return none, reconcilers.Failed(ctx, object, err)
 	}
 	r.into.Store(ctx, object)
-	r.report(ctx, resource, metav1.ConditionTrue, ReasonFound, "")
+	r.report(ctx, resource, metav1.Condition{Status: metav1.ConditionTrue, Reason: ReasonFound, Message: ""})
 	return none, nil
 }
 
 // missing reports that there is no object, and halts unless it is optional.
 func (r *Read[Type, ObjectType]) missing(ctx context.Context, resource Type, reason, message string) error {
 	if r.optional {
-		r.report(ctx, resource, metav1.ConditionTrue, reason, message)
+		r.report(ctx, resource, metav1.Condition{Status: metav1.ConditionTrue, Reason: reason, Message: message})
 		return nil
 	}
-	r.report(ctx, resource, metav1.ConditionFalse, reason, message)
-	return reconcilers.ErrHaltSubReconcilers
-}
-
-func (r *Read[Type, ObjectType]) report(
-	ctx context.Context, resource Type, status metav1.ConditionStatus, reason, message string,
-) {
-	if r.condition != "" {
-		reconcilers.SetCondition(ctx, resource, metav1.Condition{
-			Type: r.condition, Status: status, Reason: reason, Message: message,
-		})
-	}
+	r.report(ctx, resource, metav1.Condition{Status: metav1.ConditionFalse, Reason: reason, Message: message})
+	return reconcilers.Failed(ctx, nil, reconcilers.ErrHaltSubReconcilers)
 }
 
 // Describe returns that the node reads the type.

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/espalier-dev/espalier/internal/errortext"
 	"github.com/espalier-dev/espalier/reconcilers"
-	rtime "github.com/espalier-dev/espalier/time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,12 +17,9 @@ type Run[Type client.Object] struct {
 	Ordered[*Run[Type]]
 
 	run       func(ctx context.Context, resource Type) error
-	condition string
 	interval  time.Duration
 	finalizer string
 	finalize  func(ctx context.Context, resource Type) error
-
-	text reconcilers.ResourceState[*errortext.Text]
 }
 
 // Runs returns a node that calls a function, for work that is no child: a service outside the cluster, a value for the
@@ -99,14 +94,14 @@ func (r *Run[Type]) Reconcile(ctx context.Context, resource Type) (reconcilers.R
 	}
 	if unmet := reconcilers.Unmet(ctx, &r.order); unmet != "" {
 		reconcilers.NotDone(ctx)
-		waitFor(ctx, resource, r.condition, unmet)
+		r.report(ctx, resource, waitingFor(unmet))
 		return none, nil
 	}
 	if err := reconcilers.AddFinalizer(ctx, resource, r.finalizer); err != nil {
 		return none, err
 	}
 	err := r.run(ctx, resource)
-	r.report(ctx, resource, err)
+	r.reportError(ctx, resource, err)
 	if asNotReady(err) != nil {
 		reconcilers.NotDone(ctx)
 		return reconcilers.AggregateResults(
@@ -127,7 +122,7 @@ func (r *Run[Type]) reconcileDeletion(ctx context.Context, resource Type) (recon
 	if err == nil {
 		return none, reconcilers.ClearFinalizer(ctx, resource, r.finalizer)
 	}
-	r.report(ctx, resource, err)
+	r.reportError(ctx, resource, err)
 	if asNotReady(err) == nil {
 		return none, reconcilers.Failed(ctx, nil, err)
 	}
@@ -137,21 +132,15 @@ func (r *Run[Type]) reconcileDeletion(ctx context.Context, resource Type) (recon
 	return none, errors.Join(err, reconcilers.ErrQuiet)
 }
 
-func (r *Run[Type]) report(ctx context.Context, resource Type, err error) {
-	if r.condition == "" || errors.Is(err, reconcilers.ErrQuiet) {
+func (r *Run[Type]) reportError(ctx context.Context, resource Type, err error) {
+	if errors.Is(err, reconcilers.ErrQuiet) {
 		return
 	}
 	condition := conditionOfError(err)
-	switch {
-	case err == nil:
+	if err == nil {
 		condition = metav1.Condition{Status: metav1.ConditionTrue, Reason: ReasonSucceeded}
-	case asNotReady(err) == nil:
-		text := r.text.Of(ctx, resource, func() *errortext.Text { return &errortext.Text{} })
-		previous := reconcilers.GetCondition(resource, r.condition)
-		condition.Message = text.Next(previous, condition, resource.GetGeneration(), rtime.RetrieveNow(ctx))
 	}
-	condition.Type = r.condition
-	reconcilers.SetCondition(ctx, resource, condition)
+	r.report(ctx, resource, condition)
 }
 
 // Describe returns the finalizer, and the condition that the node reports.

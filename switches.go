@@ -56,8 +56,6 @@ type Switches[Self any, Type, ChildType client.Object] struct {
 	Ordered[Self]
 	// object is an object of the type.
 	object ChildType
-	// condition is the type of the condition that the node reports; empty for none.
-	condition string
 	// desired is the function of the author.
 	desired    func(ctx context.Context, resource Type) ([]ChildType, error)
 	gate       func(ctx context.Context, resource Type) gate.Gate

@@ -107,10 +107,12 @@ func (b *Branch[Type]) Reconcile(ctx context.Context, resource Type) (reconciler
 	}
 	for _, conditionType := range b.reported {
 		if waits == "" {
-			reconcilers.RemoveCondition(resource, conditionType)
-		} else {
-			waitFor(ctx, resource, conditionType, waits)
+			reconcilers.NotNeeded(ctx, resource, conditionType)
+			continue
 		}
+		condition := waitingFor(waits)
+		condition.Type = conditionType
+		b.reporter.Report(ctx, resource, condition)
 	}
 	return reconcilers.Result{}, nil
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/espalier-dev/espalier/internal/conditionlog"
 	rtime "github.com/espalier-dev/espalier/time"
 )
 
@@ -86,6 +87,7 @@ func (r ConditionSet) ManageWithContext(ctx context.Context, status ConditionsAc
 		status:       status,
 		now:          now.Rfc3339Copy(),
 		generation:   RetrieveGeneration(ctx),
+		log:          conditionlog.Of(ctx),
 	}
 }
 
@@ -177,6 +179,7 @@ type conditionManager struct {
 	status     ConditionsAccessor
 	now        metav1.Time
 	generation int64
+	log        *conditionlog.Log
 }
 
 func (m *conditionManager) IsHappy() bool {
@@ -199,6 +202,7 @@ func (m *conditionManager) SetCondition(new metav1.Condition) {
 	if m.status == nil {
 		return
 	}
+	m.log.Set(new.Type)
 	new.LastTransitionTime = m.now
 	if new.ObservedGeneration == 0 {
 		new.ObservedGeneration = m.generation

@@ -111,6 +111,11 @@ type FeatureStatus struct {
 	Name string `json:"name"`
 	// Condition is the type of the condition that the feature reports.
 	Condition string `json:"condition"`
+	// Conditions are the types of the conditions that the nodes below the feature report, sorted. They are removed once
+	// a later release does not report them any more.
+	// +optional
+	// +listType=set
+	Conditions []string `json:"conditions,omitempty"`
 	// Phase is where the feature is in its life.
 	Phase FeaturePhase `json:"phase"`
 	// Since is when the phase began. The grace period counts from the start of the phase Progressing.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/component/inventory"
+	"github.com/espalier-dev/espalier/internal/conditionlog"
 	"github.com/espalier-dev/espalier/internal/message"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -114,6 +115,7 @@ func (r *request[T]) updateStatus(ctx context.Context) (condition, *comeBack) {
 	if r.facts.err == nil {
 		status.ObservedGeneration = generation
 	}
+	conditionlog.Of(ctx).Set(r.Condition)
 	// The slice may be shared with what the status was before.
 	status.Conditions = slices.Clone(status.Conditions)
 	meta.SetStatusCondition(&status.Conditions, metav1.Condition{

@@ -72,7 +72,8 @@ type Feature[Type client.Object] struct {
 	// Reconciler is the nested node. Required.
 	Reconciler reconcilers.SubReconciler[Type]
 
-	states reconcilers.ResourceState[*resourceState]
+	states   reconcilers.ResourceState[*resourceState]
+	reporter reconcilers.Reporter
 	// nested are the types of the conditions that the nested nodes report.
 	nested     []string
 	nestedOnce sync.Once
@@ -86,6 +87,9 @@ type Prerequisite[Type client.Object] struct {
 	// Uses lists what Check reads, for the RBAC rules. Their objects are watched, for those that Check tracks.
 	// Optional.
 	Uses []reconcilers.Access
+
+	// condition is the type of the condition of the resource that has to be True; empty for another prerequisite.
+	condition string
 }
 
 func (f *Feature[T]) condition() string { return cmp.Or(f.Condition, f.Name+"Ready") }
@@ -188,7 +192,7 @@ func (f *Feature[T]) Describe() reconcilers.Description {
 		return reconcilers.Description{Kind: "Feature"}
 	}
 	return reconcilers.Description{
-		Kind: "Feature", Name: f.Name, Conditions: []string{f.condition()}, Uses: f.uses(),
+		Kind: "Feature", Name: f.Name, Conditions: []string{f.condition()}, Awaits: f.awaits(), Uses: f.uses(),
 		Order: &reconcilers.Order{}, Nodes: []reconcilers.Description{reconcilers.Describe(f.Reconciler)},
 	}
 }
@@ -202,6 +206,17 @@ func (f *Feature[T]) uses() []reconcilers.Access {
 		uses = append(uses, reconcilers.Access{Object: &corev1.Pod{}, Verbs: []string{"get", "list", "watch"}})
 	}
 	return uses
+}
+
+// awaits returns the types of the conditions that the feature depends on.
+func (f *Feature[T]) awaits() []string {
+	var types []string
+	for _, prerequisite := range f.Prerequisites {
+		if prerequisite.condition != "" {
+			types = append(types, prerequisite.condition)
+		}
+	}
+	return types
 }
 
 // sampleOf returns an object of the type that the node sees.

@@ -23,7 +23,7 @@ import (
 // Features runs all features of a resource, sums them up, and forgets those that the code does not have any more.
 //
 //   - Runs: each feature in order, whatever the others return. Then it removes the records of features that are not
-//     below it, and their conditions. The objects of such a feature stay: switch it off by its gate before you remove
+//     below it, with the conditions of these features and of the nodes that were below them. The objects of such a feature stay: switch it off by its gate before you remove
 //     it.
 //   - Stops: never on its own. If features halted, it halts after the last one.
 //   - On error: returns the errors of all features, joined. Beside an error that is to be retried, quiet errors are
@@ -41,6 +41,7 @@ type Features[Type client.Object] struct {
 
 	known     known
 	knownOnce sync.Once
+	reporter  reconcilers.Reporter
 }
 
 // known are the features below a node, and all conditions that are reported there.
@@ -163,7 +164,7 @@ func (f *Features[T]) Reconcile(ctx context.Context, resource T) (reconcilers.Re
 		}
 	}
 	if resource.GetDeletionTimestamp() == nil {
-		f.prune(resource)
+		f.prune(ctx, resource)
 		f.sumUp(ctx, resource)
 	}
 	return reconcilers.AggregateResults(results...), joined(failures)
@@ -190,7 +191,7 @@ func joined(failures []error) error {
 }
 
 // prune removes the records of features that are not below the node, and their conditions.
-func (f *Features[T]) prune(resource T) {
+func (f *Features[T]) prune(ctx context.Context, resource T) {
 	f.knownOnce.Do(func() {
 		f.Describe().Walk(func(_ string, d reconcilers.Description) {
 			f.known.conditions = append(f.known.conditions, d.Conditions...)
@@ -208,9 +209,13 @@ func (f *Features[T]) prune(resource T) {
 		return
 	}
 	for _, record := range status.Features {
-		if retired(record) && !slices.Contains(f.known.conditions, record.Condition) {
-			reconcilers.RemoveCondition(resource, record.Condition)
+		if !retired(record) {
+			continue
 		}
+		conditions := append(slices.Clone(record.Conditions), record.Condition)
+		reconcilers.Retire(ctx, resource, slices.DeleteFunc(conditions, func(t string) bool {
+			return slices.Contains(f.known.conditions, t)
+		})...)
 	}
 	// The slice may be shared with what the status was before.
 	status.Features = slices.DeleteFunc(slices.Clone(status.Features), retired)
@@ -229,7 +234,7 @@ func (f *Features[T]) sumUp(ctx context.Context, resource T) {
 	}
 	condition := governing(reported)
 	condition.Type = f.Condition
-	reconcilers.SetCondition(ctx, resource, condition)
+	f.reporter.Report(ctx, resource, condition)
 }
 
 // featureCondition is what a feature reports; nil for nothing yet.

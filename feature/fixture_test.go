@@ -133,6 +133,9 @@ func recorded(name string, phase apis.FeaturePhase, at time.Time, passed bool,
 			Name: name, Condition: name + "Ready", Phase: phase, Since: metav1.NewTime(at), Generation: s.Generation,
 			Passed: passed, Dependents: dependents,
 		}
+		if name == "Till" {
+			record.Conditions = []string{"CashReady"}
+		}
 		for i, known := range s.Status.Features {
 			if known.Name == name {
 				s.Status.Features[i] = record
@@ -283,6 +286,9 @@ type stockroom struct{}
 func (stockroom) SetupWithManager(context.Context, reconcilers.Manager, *reconcilers.Builder) error {
 	return nil
 }
+
+// Describe says that the node reports a condition.
+func (stockroom) Describe() reconcilers.Description { return scripted{}.Describe() }
 
 func (stockroom) Reconcile(ctx context.Context, shop *Shop) (reconcilers.Result, error) {
 	if shop.DeletionTimestamp != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"regexp"
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/health"
@@ -21,8 +22,12 @@ import (
 
 // DependsOn is met if a condition of the same resource is True, such as that of another feature. A condition that was
 // observed for an older generation of the resource does not count.
+//
+// The set-up of a root refuses a condition that can never be True: a condition of the root itself, one that no node of
+// the tree describes, and one that waits for this feature in turn. For a condition that a function of yours sets, or
+// another program, write a Prerequisite with a Check of its own.
 func DependsOn[Type client.Object](conditionType string) Prerequisite[Type] {
-	return Prerequisite[Type]{Check: func(_ context.Context, resource Type) (string, error) {
+	return Prerequisite[Type]{condition: conditionType, Check: func(_ context.Context, resource Type) (string, error) {
 		condition := reconcilers.GetCondition(resource, conditionType)
 		return unmetCondition(condition, conditionType, resource.GetGeneration()), nil
 	}}
@@ -35,12 +40,24 @@ func unmetCondition(condition *metav1.Condition, conditionType string, generatio
 		return fmt.Sprintf("waiting for the condition %s", conditionType)
 	case !apis.ConditionIsTrue(condition):
 		waiting := fmt.Sprintf("waiting for the condition %s, which is %s", conditionType, condition.Status)
-		return message.WithReasons(waiting, cmp.Or(condition.Message, condition.Reason))
+		return message.WithReasons(waiting, why(condition.Message, condition.Reason))
 	case condition.ObservedGeneration != 0 && condition.ObservedGeneration < generation:
 		return fmt.Sprintf("waiting for the condition %s, which is about generation %d", conditionType,
 			condition.ObservedGeneration)
 	}
 	return ""
+}
+
+// ownText is in each text that is made here.
+var ownText = regexp.MustCompile("waiting for (the condition |.*, which )")
+
+// why returns the text of what is waited for. A text that was made here gives way to the reason: two that wait for each
+// other, or for the same, would repeat each other, and the text would grow with each request.
+func why(text, reason string) string {
+	if ownText.MatchString(text) {
+		return reason
+	}
+	return cmp.Or(text, reason)
 }
 
 // DependsOnObject is met if a condition of another object is True. If conditionType is empty, the object has to be
@@ -75,7 +92,7 @@ func DependsOnObject[Type client.Object](
 			return "", nil
 		}
 		waiting := fmt.Sprintf("waiting for %s, which is %s", described, h.State)
-		return message.WithReasons(waiting, h.Message), nil
+		return message.WithReasons(waiting, why(h.Message, h.Reason)), nil
 	}
 	uses := reconcilers.Access{Object: sample, Verbs: []string{"get", "list", "watch"}}
 	p := Prerequisite[Type]{Check: check, Uses: []reconcilers.Access{uses}}

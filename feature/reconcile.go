@@ -9,11 +9,11 @@ import (
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/feature/gate"
-	"github.com/espalier-dev/espalier/internal/errortext"
 	"github.com/espalier-dev/espalier/internal/message"
 	"github.com/espalier-dev/espalier/reconcilers"
 	rtime "github.com/espalier-dev/espalier/time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,12 +22,9 @@ import (
 // resourceState is what a node remembers of a feature of one resource from one request to the next.
 type resourceState struct {
 	series
-	text errortext.Text
 	// condition is what the last request reported, and lost is how many requests in a row found it without the record.
 	condition metav1.Condition
 	lost      int
-	// failed is true if the last request returned an error.
-	failed bool
 }
 
 // maxLost is how many requests in a row find no record until it is known that records are not kept.
@@ -48,7 +45,6 @@ func (f *Feature[T]) Reconcile(ctx context.Context, resource T) (reconcilers.Res
 	}
 	state := f.states.Of(ctx, resource, func() *resourceState { return &resourceState{} })
 	record, found := findRecord(status, f.Name)
-	record.Condition = f.condition()
 
 	kept := found || !state.survives(resource, f.condition())
 	request := facts{now: rtime.RetrieveNow(ctx), generation: resource.GetGeneration(), grace: f.GracePeriod}
@@ -65,10 +61,6 @@ func (f *Feature[T]) Reconcile(ctx context.Context, resource T) (reconcilers.Res
 		err = errors.Join(err, lost)
 	}
 	d := decide(record, request)
-	if err != nil {
-		d.message = state.steady(ctx, resource, f.condition(), d)
-	}
-	state.failed = err != nil
 	f.report(ctx, resource, status, state, d)
 	return reconcilers.AggregateResults(result, reconcilers.Result{RequeueAfter: d.requeueAfter}), err
 }
@@ -78,19 +70,6 @@ func (s *resourceState) survives(resource client.Object, conditionType string) b
 	kept := reconcilers.GetCondition(resource, conditionType)
 	return kept != nil && s.condition.Type != "" && kept.Status == s.condition.Status &&
 		kept.Reason == s.condition.Reason && kept.Message == s.condition.Message
-}
-
-// steady returns the message of a decision after an error. The text of an error that repeats may differ each time, and
-// would wake the controller for ever.
-func (s *resourceState) steady(
-	ctx context.Context, resource client.Object, conditionType string, d decision,
-) string {
-	var previous *metav1.Condition
-	if s.failed {
-		previous = reconcilers.GetCondition(resource, conditionType)
-	}
-	condition := metav1.Condition{Status: d.status, Reason: string(d.reason), Message: d.message}
-	return s.text.Next(previous, condition, resource.GetGeneration(), rtime.RetrieveNow(ctx))
 }
 
 func errNotKept(resource client.Object) error {
@@ -254,12 +233,12 @@ func (f *Feature[T]) report(
 	condition := metav1.Condition{
 		Type: f.condition(), Status: d.status, Reason: string(d.reason), Message: d.message,
 	}
-	if d.event == withdrawn || d.event == prerequisiteMissing {
-		f.removeNested(resource)
+	f.reportNested(ctx, resource, d.event)
+	f.keep(ctx, resource, status, d.record)
+	f.reporter.Report(ctx, resource, condition)
+	if shown := reconcilers.GetCondition(resource, condition.Type); shown != nil {
+		state.condition = *shown
 	}
-	setRecord(status, d.record)
-	reconcilers.SetCondition(ctx, resource, condition)
-	state.condition = condition
 	if outer := reconcilers.SupervisorOf(ctx); outer != nil {
 		f.reportTo(ctx, outer, d)
 	}
@@ -285,18 +264,76 @@ func (f *Feature[T]) reportTo(ctx context.Context, outer reconcilers.Supervisor,
 	outer.Observe(reconcilers.ObservedObject{Node: reconcilers.RetrievePath(ctx), Health: &h})
 }
 
-// removeNested removes the conditions that the nested nodes report, because these have nothing to report on.
-func (f *Feature[T]) removeNested(resource T) {
+// reportNested reports the conditions of the nested nodes where these have nothing to report on, because nothing of the
+// feature exists, or nothing of it runs.
+func (f *Feature[T]) reportNested(ctx context.Context, resource T, e event) {
+	for _, conditionType := range f.nestedConditions() {
+		switch e {
+		case withdrawn, prerequisiteMissing:
+			reconcilers.NotNeeded(ctx, resource, conditionType)
+		case suspended:
+			// What a node says depends on the node: that its objects wait for data, say.
+			if c := reconcilers.GetCondition(resource, conditionType); c != nil && c.Status != isTrue {
+				f.reporter.Report(ctx, resource, metav1.Condition{
+					Type: conditionType, Status: isTrue, Reason: string(apis.StateSuspended),
+				})
+			}
+		}
+	}
+}
+
+// nestedConditions returns the types of the conditions that the nested nodes report, sorted.
+func (f *Feature[T]) nestedConditions() []string {
 	f.nestedOnce.Do(func() {
 		reconcilers.Describe(f.Reconciler).Walk(func(_ string, d reconcilers.Description) {
 			f.nested = append(f.nested, d.Conditions...)
 		})
+		slices.Sort(f.nested)
+		f.nested = slices.DeleteFunc(slices.Compact(f.nested), func(t string) bool { return t == f.condition() })
 	})
-	for _, conditionType := range f.nested {
-		if conditionType != f.condition() {
-			reconcilers.RemoveCondition(resource, conditionType)
-		}
+	return f.nested
+}
+
+// recordText is the key of the texts in the record of a feature.
+type recordText string
+
+// keep stores the record. The conditions that it had before, and that nobody reports any more, are removed. If only the
+// texts in it differ, it may stay as it is.
+func (f *Feature[T]) keep(
+	ctx context.Context, resource T, status *apis.LifecycleStatus, record apis.FeatureStatus,
+) {
+	before, _ := findRecord(status, f.Name)
+	record.Condition, record.Conditions = f.condition(), slices.Clone(f.nestedConditions())
+	if equality.Semantic.DeepEqual(before, record) {
+		return
 	}
+	retired := append(slices.Clone(before.Conditions), before.Condition)
+	reconcilers.Retire(ctx, resource, slices.DeleteFunc(retired, func(t string) bool {
+		return t == record.Condition || slices.Contains(record.Conditions, t)
+	})...)
+	were, texts := withoutTexts(before)
+	are, newest := withoutTexts(record)
+	var shown *string
+	if equality.Semantic.DeepEqual(were, are) {
+		shown = &texts
+	}
+	if f.reporter.Text(ctx, resource, recordText(f.Name), shown, newest) != newest {
+		record.Dependents = before.Dependents
+	}
+	setRecord(status, record)
+}
+
+// withoutTexts returns a record without the texts in it, and the texts.
+func withoutTexts(record apis.FeatureStatus) (apis.FeatureStatus, string) {
+	var texts strings.Builder
+	record.Dependents = slices.Clone(record.Dependents)
+	for i := range record.Dependents {
+		d := &record.Dependents[i]
+		// Maps are formatted in the order of their keys.
+		_, _ = fmt.Fprintf(&texts, "%q %q\n", d.Message, d.Attributes)
+		d.Message, d.Attributes = "", nil
+	}
+	return record, texts.String()
 }
 
 func (f *Feature[T]) kindOf(ctx context.Context, resource T) string {

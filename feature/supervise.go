@@ -73,6 +73,11 @@ func (r rules) assess(report reconcilers.ObservedObject, supervision reconcilers
 	d.State, d.Auxiliary = h.State, report.Auxiliary
 	isAbsent := report.Object == nil && report.Health == nil && report.Err == nil
 	d.waits = h.State == apis.StateBlocked || isAbsent
+	if h.State == apis.StateBlocked && report.Object != nil && d.grade == "" &&
+		health.Healthy(r.healthOfObject(report).State) {
+		// What is there works.
+		d.grade = apis.StateDegraded
+	}
 	d.Reason, d.Attributes = h.Reason, h.Attributes
 	d.Message = message.Truncate(h.Message, maxText)
 	if supervision == reconcilers.Withdraw {
@@ -105,6 +110,11 @@ func (r rules) healthOf(report reconcilers.ObservedObject, supervision reconcile
 	case report.Object == nil:
 		return apis.Health{State: apis.StateCreating, Message: "does not exist yet"}
 	}
+	return r.healthOfObject(report)
+}
+
+// healthOfObject says how an object is that is there.
+func (r rules) healthOfObject(report reconcilers.ObservedObject) apis.Health {
 	if rule := r.health[report.Kind.GroupKind()]; rule != nil {
 		return rule(report.Object)
 	}

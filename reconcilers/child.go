@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-dev/espalier/internal/conditionprobe"
 	"github.com/espalier-dev/espalier/internal/gotype"
 )
 
@@ -280,6 +281,7 @@ func (r *ChildReconciler[T, CT, CLT]) Describe() Description {
 		Detail: typeName(r.ChildType),
 		Uses:   r.children.uses(),
 
+		Conditions: nonEmpty(conditionprobe.TypeOf(r.ReflectChildStatusOnParent)),
 		Finalizers: managerFinalizers(r.children.manager),
 		children:   r.children.selection(),
 	}

@@ -8,13 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/espalier-dev/espalier/internal/errortext"
 	"github.com/espalier-dev/espalier/internal/message"
-	"github.com/espalier-dev/espalier/internal/resourcestate"
 	"github.com/espalier-dev/espalier/internal/statusfield"
-	rtime "github.com/espalier-dev/espalier/time"
 
-	"fmt"
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/gotype"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -125,6 +121,9 @@ func (r *ResourceReconciler[T]) checkConditions(parts *rootParts[T]) error {
 			if condition == r.ErrorCondition || condition == r.SummaryCondition {
 				return parts.errorf("sets the condition %s, so node %s must set another one", condition, p.path)
 			}
+			if slices.Contains(r.retired, condition) {
+				return parts.errorf("retires the condition %s, so node %s must not set it", condition, p.path)
+			}
 			for _, earlier := range places[:i] {
 				if r.SummaryCondition != "" && !earlier.excludes(p) && slices.Contains(earlier.Conditions, condition) {
 					return parts.errorf("sums up the condition %s, so only one of the nodes %s and %s may set it",
@@ -132,6 +131,9 @@ func (r *ResourceReconciler[T]) checkConditions(parts *rootParts[T]) error {
 				}
 			}
 		}
+	}
+	if err := checkAwaited(places, r.SummaryCondition, r.ErrorCondition); err != nil {
+		return parts.errorf("%w", err)
 	}
 	return nil
 }
@@ -148,86 +150,9 @@ func (r *ResourceReconciler[T]) showError(ctx context.Context, p *requestState, 
 		return
 	}
 	condition.Type = r.ErrorCondition
-	if ok && condition.Status == metav1.ConditionFalse {
-		text := resourcestate.LoadOrNew[errortext.Text](p.resource, errorTextKey{})
-		condition.Message = text.Next(previous, condition, resource.GetGeneration(), rtime.RetrieveNow(ctx))
+	if ok {
+		r.reporter.Report(ctx, resource, condition)
+	} else {
+		SetCondition(ctx, resource, condition)
 	}
-	SetCondition(ctx, resource, condition)
-}
-
-type errorTextKey struct{}
-
-// The reasons of a summary, besides those that it repeats.
-const (
-	reasonInitializing = "Initializing"
-	reasonReady        = "Ready"
-	reasonTerminating  = "Terminating"
-)
-
-// reportedConditions returns the types of the conditions that the nodes of a tree set, in the order of the nodes,
-// without the summary itself.
-func reportedConditions(tree Description, summary string) []string {
-	var types []string
-	tree.Walk(func(_ string, d Description) {
-		for _, conditionType := range d.Conditions {
-			if conditionType != summary && !slices.Contains(types, conditionType) {
-				types = append(types, conditionType)
-			}
-		}
-	})
-	return types
-}
-
-// summaryOf sums up the conditions of those types: False like the first that is False, else Unknown like the first that
-// is neither True nor False, else True. A type without a condition does not count.
-func summaryOf(types []string, conditions []metav1.Condition) metav1.Condition {
-	summary := metav1.Condition{Status: metav1.ConditionTrue, Reason: reasonReady}
-	for _, conditionType := range types {
-		condition := meta.FindStatusCondition(conditions, conditionType)
-		if condition == nil || condition.Status == metav1.ConditionTrue {
-			continue
-		}
-		isFalse := condition.Status == metav1.ConditionFalse
-		if !isFalse && summary.Status != metav1.ConditionTrue {
-			continue
-		}
-		summary.Status, summary.Reason = metav1.ConditionUnknown, condition.Reason
-		summary.Message = conditionType
-		if condition.Message != "" {
-			summary.Message = fmt.Sprintf("%s: %s", conditionType, condition.Message)
-		}
-		if isFalse {
-			summary.Status = metav1.ConditionFalse
-			return summary
-		}
-	}
-	return summary
-}
-
-// initializeSummary adds the conditions that the nodes set, and their summary, as far as they are missing.
-func (r *ResourceReconciler[T]) initializeSummary(ctx context.Context, resource T) {
-	if resource.GetDeletionTimestamp() != nil {
-		return
-	}
-	r.reportedOnce.Do(func() { r.reported = reportedConditions(Describe(r.Reconciler), r.SummaryCondition) })
-	conditions := statusfield.Of(resource).GetConditions()
-	for _, conditionType := range append([]string{r.SummaryCondition}, r.reported...) {
-		if meta.FindStatusCondition(conditions, conditionType) == nil {
-			SetCondition(ctx, resource, metav1.Condition{
-				Type: conditionType, Status: metav1.ConditionUnknown, Reason: reasonInitializing,
-			})
-		}
-	}
-}
-
-// summarize sets the summary condition after the tree ran.
-func (r *ResourceReconciler[T]) summarize(ctx context.Context, resource T) {
-	summary := metav1.Condition{
-		Status: metav1.ConditionFalse, Reason: reasonTerminating, Message: "the resource is being deleted",
-	}
-	if resource.GetDeletionTimestamp() == nil {
-		summary = summaryOf(r.reported, statusfield.Of(resource).GetConditions())
-	}
-	summary.Type = r.SummaryCondition
-	SetCondition(ctx, resource, summary)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/espalier-dev/espalier/internal/conditionlog"
 	"github.com/espalier-dev/espalier/internal/gotype"
 
 	"github.com/go-logr/logr"
@@ -63,8 +64,13 @@ func (s *treeContext) setConfig(config Config) {
 type treeContextKey struct{}
 
 func (s *treeContext) Value(key any) any {
-	if key == (treeContextKey{}) {
+	switch key {
+	case treeContextKey{}:
 		return s
+	case conditionlog.Key{}:
+		if s.state != nil {
+			return &s.state.conditions
+		}
 	}
 	return s.Context.Value(key)
 }

@@ -36,6 +36,9 @@ type Description struct {
 	// Conditions are the types of the conditions that the node itself sets on the resource. The root sums them up, see
 	// the field SummaryCondition of [ResourceReconciler].
 	Conditions []string
+	// Awaits are the types of the conditions of the resource that have to be True before the node and those nested in
+	// it run. The set-up of a [ResourceReconciler] refuses one that can never be.
+	Awaits []string
 	// Uses lists what the node itself does with the API. The nodes nested in it have their own.
 	Uses []Access
 	// Finalizers are the finalizers that the node itself puts on the resource. The nodes nested in it have their own.
@@ -174,6 +177,8 @@ type place struct {
 	config string
 	// branches are the alternatives that lead to the node, outermost first.
 	branches []branch
+	// around are the indexes of the nodes around it among the places, outermost first.
+	around []int
 }
 
 // branch is one of the alternatives of a node.
@@ -194,6 +199,7 @@ func appendPlaces(places []place, d Description, at place) []place {
 		at.config = at.path
 	}
 	node := len(places) - 1
+	at.around = append(slices.Clone(at.around), node)
 	for i, nested := range d.Nodes {
 		below := at
 		if d.alternatives {

@@ -147,7 +147,7 @@ func (e *Embedded[T]) Reconcile(ctx context.Context, resource T) (Result, error)
 	if gotype.IsNil(resource) {
 		return Result{}, parts.errorf("has no resource to reconcile")
 	}
-	p := &requestState{resource: e.states.Of(resource)}
+	p := &requestState{resource: e.states.Of(resource), described: e.describedConditions(e.Reconciler, "")}
 	ctx = rtime.StashNow(stash.WithContext(ctx), time.Now())
 	ctx = parts.prepare(ctx, Request{NamespacedName: client.ObjectKeyFromObject(resource)}, p)
 	if resource.GetGeneration() != 0 {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/espalier-dev/espalier/internal/conditionlog"
 	"github.com/espalier-dev/espalier/internal/listing"
 	"github.com/espalier-dev/espalier/internal/resourcestate"
 
@@ -25,6 +26,11 @@ type requestState struct {
 	written bool
 	// skipFinalizerEvents is the field of the root.
 	skipFinalizerEvents bool
+
+	// described are the types of the conditions that the nodes of the tree set.
+	described []string
+	// conditions are those that were set in the request.
+	conditions conditionlog.Log
 
 	// lists are those of the children.
 	lists listing.Lists

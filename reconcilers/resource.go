@@ -116,8 +116,13 @@ type ResourceReconciler[Type client.Object] struct {
 
 	// SummaryCondition is the type of a condition that sums up the conditions that the nodes of the tree set, see
 	// [Description]: it is False like the first of them that is False, in the order of the tree, else Unknown like the
-	// first that is Unknown, else True. While the resource is terminating, it is False with the reason Terminating.
-	// Conditions that are missing are Unknown, with the reason Initializing, until their node sets them. Default: none.
+	// first that is Unknown, else True. It is True with the reason Suspended if one of them is. While the resource is
+	// terminating, it is False with the reason Terminating.
+	//
+	// With it the root also keeps the conditions of the nodes true. A condition that is missing when the status is
+	// written is Unknown, with the reason Initializing, unless its node is not needed (see [NotNeeded]). A condition
+	// that no node has set in a request is Unknown, with the reason Waiting, if a node has halted, or if the condition
+	// is about an older generation of the resource. After an error it stays as it is otherwise. Default: none.
 	SummaryCondition string
 
 	// Reconciler is the tree. Required.
@@ -145,9 +150,8 @@ type ResourceReconciler[Type client.Object] struct {
 
 	initOnce sync.Once
 
-	// reported are the types of the conditions that the nodes set.
-	reported     []string
-	reportedOnce sync.Once
+	// retired are the types of [ResourceReconciler.Retires].
+	retired []string
 }
 
 var _ reconcile.Reconciler = (*ResourceReconciler[client.Object])(nil)
@@ -279,13 +283,17 @@ func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, p *r
 		ctx = apis.StashGeneration(ctx, resource.GetGeneration())
 	}
 	statusfield.Of(resource).InitializeConditions(ctx)
+	p.described = r.describedConditions(r.Reconciler, r.SummaryCondition)
 	if r.SummaryCondition != "" {
-		r.initializeSummary(ctx, resource)
+		r.initializeSummary(ctx, p, resource)
 	}
 
 	result, err := r.run(ctx, config, p, resource)
+	if len(r.retired) > 0 {
+		Retire(ctx, resource, r.retired...)
+	}
 	if r.SummaryCondition != "" {
-		r.summarize(ctx, resource)
+		r.summarize(ctx, p, resource, err)
 	}
 	if r.ErrorCondition != "" {
 		r.showError(ctx, p, original, resource, err)

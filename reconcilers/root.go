@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/gotype"
@@ -31,6 +33,19 @@ type root struct {
 	identity string
 	// watches are those of the controller. They are nil until the root is set up.
 	watches *watches
+
+	// described are the types of the conditions that the nodes of the tree set.
+	described     []string
+	describedOnce sync.Once
+	reporter      Reporter
+}
+
+// describedConditions returns the types of the conditions that the nodes of tree set, without the summary.
+func (r *root) describedConditions(tree any, summary string) []string {
+	r.describedOnce.Do(func() {
+		r.described = slices.DeleteFunc(conditionTypes(Describe(tree)), func(t string) bool { return t == summary })
+	})
+	return r.described
 }
 
 // identify gives the root called name its identity, for a set-up.

@@ -50,10 +50,11 @@ type ObservedObject struct {
 	// Kind, Namespace and Name identify the object. The name is empty if it is not known yet.
 	Kind            schema.GroupVersionKind
 	Namespace, Name string
-	// Object is as it is in the cluster, and must not be changed. It is nil if it is not there, or if only Health is
-	// known.
+	// Object is as it is in the cluster, and must not be changed. It is nil if it is not there, or not known.
 	Object client.Object
-	// Health is how the object is, if the node knows better than the rules for its kind. Optional.
+	// Health is how the object is, if the node knows better than the rules for its kind. Object is set beside it if the
+	// object is there: one that waits, and so is Blocked, does not mean Down as long as what is there is healthy.
+	// Optional.
 	Health *apis.Health
 	// Err says why the object is not as desired. It is nil if it is, or will be.
 	Err error
