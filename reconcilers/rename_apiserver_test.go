@@ -131,13 +131,16 @@ func TestDeploymentIsRenamed(t *testing.T) {
 			}
 			child.Status = appsv1.DeploymentStatus{
 				ObservedGeneration: child.Generation, Replicas: 1, UpdatedReplicas: 1, ReadyReplicas: 1, AvailableReplicas: 1,
-				Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue}},
+				Conditions: []appsv1.DeploymentCondition{
+					{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue},
+					{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"},
+				},
 			}
 			return c.Status().Update(ctx, child)
 		})
 	}
+	are("app-x")
 	setName(t, c, w, "1")
-	// The first name was none.
 	are("app-x", "app-x1")
 	rollOut("app-x1")
 	are("app-x1")
