@@ -96,8 +96,8 @@ func (k *children[T, CT, CLT]) rename(
 			return t
 		}
 		if how == DeleteFirst {
-			leaving := resourcestate.Leaving{NamespacedName: client.ObjectKeyFromObject(found[i]), UID: found[i].GetUID()}
-			name.Leaving = append(name.Leaving, leaving)
+			key := client.ObjectKeyFromObject(found[i])
+			name.Leaving = append(name.Leaving, resourcestate.Leaving{NamespacedName: key, UID: found[i].GetUID()})
 		}
 	}
 	switch {
