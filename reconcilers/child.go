@@ -83,8 +83,8 @@ type ChildReconciler[Type, ChildType client.Object, ChildListType client.ObjectL
 	DesiredChild func(ctx context.Context, resource Type) (ChildType, error)
 
 	// ReflectChildStatusOnParent writes the state of the child into the resource. The child is nil if there is none,
-	// and err is an error to reflect. Both are set only if err is a [NameError]. It must not change the child. One of the three ReflectChildStatusOnParent
-	// functions is required.
+	// and err is an error to reflect. Both are set only if err is a [NameError]. It must not change the child. One of
+	// the three ReflectChildStatusOnParent functions is required.
 	ReflectChildStatusOnParent func(ctx context.Context, parent Type, child ChildType, err error)
 	// ReflectChildStatusOnParentWithError is ReflectChildStatusOnParent with an error, which is returned. It takes
 	// precedence over ReflectChildStatusOnParent.
@@ -111,8 +111,8 @@ type ChildReconciler[Type, ChildType client.Object, ChildListType client.ObjectL
 	// desired: if the new child is refused too, the error is reflected. Default: false.
 	RecreateImmutable bool
 
-	// Renaming says what becomes of the child if another namespace or name is desired. A release of the operator without
-	// this field that finds objects of two names deletes both and creates its own. Default: [IgnoreName].
+	// Renaming says what becomes of the child if another namespace or name is desired. A release of the operator
+	// without this field that finds objects of two names deletes both and creates its own. Default: [IgnoreName].
 	Renaming Renaming
 	// ChildIsReady reports whether a child is ready, so that one of another name may go. It is called again when the
 	// child changes, and must not change it. Package health has rules for each kind. Required with [CreateFirst] and

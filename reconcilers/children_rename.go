@@ -96,8 +96,8 @@ func (k *children[T, CT, CLT]) rename(
 			return t
 		}
 		if how == DeleteFirst {
-			leaving := resourcestate.Leaving{NamespacedName: client.ObjectKeyFromObject(found[i]), UID: found[i].GetUID()}
-			name.Leaving = append(name.Leaving, leaving)
+			key := client.ObjectKeyFromObject(found[i])
+			name.Leaving = append(name.Leaving, resourcestate.Leaving{NamespacedName: key, UID: found[i].GetUID()})
 		}
 	}
 	switch {
@@ -149,7 +149,15 @@ func (k *children[T, CT, CLT]) lastReady(ctx context.Context, found []CT, desire
 }
 
 func (k *children[T, CT, CLT]) isReady(ctx context.Context, child CT) bool {
-	return k.ready == nil || k.ready(ctx, child)
+	if k.ready == nil {
+		return true
+	}
+	if child.GetObjectKind().GroupVersionKind().Empty() {
+		// An answer of the API server has no kind, and rules of health are by kind.
+		child = copyOf(child)
+		child.GetObjectKind().SetGroupVersionKind(k.indexed.Kind)
+	}
+	return k.ready(ctx, child)
 }
 
 // wakes reports whether the events of the children wake the resource.
