@@ -23,8 +23,8 @@ import (
 // Features runs all features of a resource, sums them up, and forgets those that the code does not have any more.
 //
 //   - Runs: each feature in order, whatever the others return. Then it removes the records of features that are not
-//     below it, with the conditions of these features and of the nodes that were below them. The objects of such a feature stay: switch it off by its gate before you remove
-//     it.
+//     below it, with the conditions of these features and of the nodes that were below them. The objects of such a
+//     feature stay: switch it off by its gate before you remove it.
 //   - Stops: never on its own. If features halted, it halts after the last one.
 //   - On error: returns the errors of all features, joined. Beside an error that is to be retried, quiet errors are
 //     left out, because they would make it quiet.

@@ -22,8 +22,8 @@ import (
 // for use.
 //
 // A text that alone differs from the one in the status is shown at most once in a minute. Until then the status keeps
-// the text it has, and the resource is reconciled again when the newest text may be shown. That delay doubles, up to ten
-// minutes, each time that the text differs again.
+// the text it has, and the resource is reconciled again when the newest text may be shown. That delay doubles, up to
+// ten minutes, each time that the text differs again.
 //
 // Below a root it is known for each type of condition when its text has changed, whichever Reporter wrote it. Outside
 // of a root each Reporter knows it for its own conditions, and the caller reconciles the resource again.
@@ -93,9 +93,9 @@ func NotNeeded(ctx context.Context, resource client.Object, conditionType string
 func Retire(ctx context.Context, resource client.Object, conditionTypes ...string) {
 	s := contextOf(ctx).state
 	for _, conditionType := range conditionTypes {
-		if set, _ := conditionlog.Of(ctx).Of(conditionType); set || s != nil && slices.Contains(s.described, conditionType) {
-			continue
+		set, _ := conditionlog.Of(ctx).Of(conditionType)
+		if !set && (s == nil || !slices.Contains(s.described, conditionType)) {
+			RemoveCondition(resource, conditionType)
 		}
-		RemoveCondition(resource, conditionType)
 	}
 }

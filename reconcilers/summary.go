@@ -113,8 +113,8 @@ type unset struct {
 // decide returns what becomes of the condition, without a type, and false if it stays as it is.
 //
 // A condition that nothing was found out about stays: the request may have failed before. It is Unknown if its node
-// waits, and if it is about an older generation, for which it may have been right. A condition without a generation does
-// not say what it is about: other code than that of this module sets it.
+// waits, and if it is about an older generation, for which it may have been right. A condition without a generation
+// does not say what it is about: other code than that of this module sets it.
 func (u unset) decide() (metav1.Condition, bool) {
 	condition := metav1.Condition{Status: metav1.ConditionUnknown, Reason: reasonWaiting, Message: u.waiting}
 	about := int64(0)
