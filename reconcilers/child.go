@@ -204,7 +204,7 @@ func (r *ChildReconciler[T, CT, CLT]) Reconcile(ctx context.Context, resource T)
 	}
 	ctx = Enter(ctx, r.Name)
 	s := supervisionIn(ctx, resource)
-	config, found, err := r.children.find(ctx, resource)
+	ctx, config, found, err := r.children.find(ctx, resource)
 	if err != nil {
 		r.children.observe(ctx, config, s, outcome[CT]{err: err})
 		return Result{}, err

@@ -211,7 +211,7 @@ func (r *ChildSetReconciler[T, CT, CLT]) Reconcile(ctx context.Context, resource
 	}
 	ctx = Enter(ctx, r.Name)
 	s := supervisionIn(ctx, resource)
-	config, known, err := r.children.find(ctx, resource)
+	ctx, config, known, err := r.children.find(ctx, resource)
 	if err != nil {
 		r.children.observe(ctx, config, s, outcome[CT]{err: err})
 		return Result{}, err
