@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// optionalCandidates is candidates for a type that the cluster may not serve. It returns a [KindNotServedError] while it
-// is not served.
+// optionalCandidates is candidates for a type that the cluster may not serve. It returns a [KindNotServedError] while
+// the type is not served.
 func (k *children[T, CT, CLT]) optionalCandidates(
 	ctx context.Context, config Config, resource T,
 ) ([]client.Object, error) {

@@ -286,8 +286,8 @@ func (c Config) refusedKind(ctx context.Context, gvk schema.GroupVersionKind, er
 	return &KindNotServedError{Kind: gvk}
 }
 
-// untracked returns the error for an object or a list, called name, that could not be tracked. If its kind is not served,
-// the resource is woken when it is.
+// untracked returns the error for an object or a list, called name, that could not be tracked. If its kind is not
+// served, the resource is woken when it is.
 func (c Config) untracked(ctx context.Context, obj runtime.Object, name string, err error) error {
 	if errors.Is(err, errKindSyncing) {
 		return err

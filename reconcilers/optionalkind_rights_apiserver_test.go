@@ -165,3 +165,28 @@ func TestAnOptionalKindOfKubernetesIsWatchedAtSetup(t *testing.T) {
 		t.Errorf("the requests of the start are %v, want those of a kind that is needed, %v", optional, needed)
 	}
 }
+
+// A kind that another controller of the manager watches from the start stays in the cache when it goes, so that the
+// other controller hears of it when it is back.
+func TestAnOptionalKindThatIsWatchedFromTheStartStaysWatched(t *testing.T) {
+	t.Parallel()
+	before := &meterOperator{gvk: meterKind("shared")}
+	var err error
+	if before.live, err = client.New(plane.Config(t), client.Options{Scheme: meterScheme(before.gvk)}); err != nil {
+		t.Fatal(err)
+	}
+	before.install(t)
+	needed := readMeter()
+	needed.Setup = func(ctx context.Context, _ reconcilers.Manager, bldr *reconcilers.Builder) error {
+		return reconcilers.WatchTracked(ctx, bldr, &meter{})
+	}
+	o := startMeterOperator(t, "shared", plane.Config(t), widgetSequence{configMapChild("a"), childMeter(), needed})
+	w := o.widget(t, "with", "fuel")
+	o.shows(t, w, map[string]string{"child": "is fuel", "read": "not found"})
+	o.uninstall(t)
+	eventually(t, "the definition is still there", func(ctx context.Context) error {
+		return o.live.Create(ctx, meterDefinition(o.gvk))
+	})
+	o.createRead(t, "again")
+	o.shows(t, w, map[string]string{"child": "is fuel", "read": "is again"})
+}
