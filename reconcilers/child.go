@@ -135,10 +135,11 @@ type ChildReconciler[Type, ChildType client.Object, ChildListType client.ObjectL
 	// type. Do not change it later. Default: false.
 	LabelChildren bool
 
-	// OptionalKind lets the node work in clusters that do not serve the child's type. The type is then watched when it is
-	// needed first, see [WatchOptional], unless it is one of Kubernetes itself. While it is not served, nothing happens
-	// if no child is desired. Otherwise a [KindNotServedError] is reflected, whatever ReflectedChildErrorReasons are,
-	// and the resource is woken when the type is served. Default (false): the manager stops if the type is not served.
+	// OptionalKind lets the node work in clusters that do not serve the child's type. It is then watched when it is
+	// needed first, see [WatchOptional], unless it is a type of Kubernetes itself. While it is not served, nothing
+	// happens if no child is desired. Otherwise a [KindNotServedError] is reflected, whatever
+	// ReflectedChildErrorReasons are, and the resource is woken when the type is served. Default (false): the manager
+	// stops if the type is not served.
 	OptionalKind bool
 
 	initOnce sync.Once
@@ -221,7 +222,7 @@ func (r *ChildReconciler[T, CT, CLT]) Reconcile(ctx context.Context, resource T)
 	}
 	ctx = Enter(ctx, r.Name)
 	s := supervisionIn(ctx, resource)
-	config, found, err := r.children.find(ctx, resource)
+	ctx, config, found, err := r.children.find(ctx, resource)
 	if err != nil {
 		r.children.observe(ctx, config, s, outcome[CT]{err: err})
 		return Result{}, err

@@ -28,14 +28,21 @@ import (
 // If the resource is terminating, the node must not overlook a child that garbage collection does not delete. So if the
 // cache shows none, the API server is asked. If the children are withdrawn, that is done before their finalizer is
 // taken off the resource.
-func (k *children[T, CT, CLT]) find(ctx context.Context, resource T) (config Config, found []CT, err error) {
+//
+// The returned context knows whether the type is served, see lacking.
+func (k *children[T, CT, CLT]) find(
+	ctx context.Context, resource T,
+) (_ context.Context, config Config, found []CT, err error) {
 	if config, err = RetrieveConfig(ctx); err != nil {
-		return config, nil, fmt.Errorf("%s %q: %w", k.kind, k.name, err)
+		return ctx, config, nil, fmt.Errorf("%s %q: %w", k.kind, k.name, err)
 	}
 	if err := k.completeListType(config); err != nil {
-		return config, nil, err
+		return ctx, config, nil, err
 	}
 	candidates, err := k.candidates(ctx, config, resource)
+	if k.optional && isKindNotServed(err) {
+		ctx, err = context.WithValue(ctx, lackingKey{}, err), nil
+	}
 	found = k.ownOf(resource, candidates)
 	asks := err == nil && k.unowned && len(found) == 0 && config.APIReader != nil
 	asks = asks && (resource.GetDeletionTimestamp() != nil ||
@@ -54,7 +61,7 @@ func (k *children[T, CT, CLT]) find(ctx context.Context, resource T) (config Con
 	if err != nil {
 		recordFailure(ctx, typeName(k.childType), err)
 	}
-	return config, found, err
+	return ctx, config, found, err
 }
 
 // candidates returns the objects among which the children are: what the cache shows, corrected by what the controller
@@ -146,7 +153,7 @@ func (k *children[T, CT, CLT]) withUnlabelled(
 		return found, nil
 	}
 	candidates, err := k.candidates(ctx, config, resource)
-	if err != nil {
+	if err != nil && (lacking(ctx) == nil || !isKindNotServed(err)) {
 		return nil, err
 	}
 	for _, obj := range candidates {
@@ -166,9 +173,9 @@ func (k *children[T, CT, CLT]) converge(
 	actual, extras := pickChild(found)
 	statusOnly := errors.Is(err, OnlyReconcileChildStatus)
 	if k.optional && (statusOnly || err == nil && !gotype.IsNil(desired)) {
-		if lacking := k.lacking(ctx, config); lacking != nil {
+		if err := lacking(ctx); err != nil {
 			config.awaitKind(ctx, k.indexed.Kind)
-			return none, lacking
+			return none, err
 		}
 	}
 	switch {
@@ -481,30 +488,4 @@ func (k *children[T, CT, CLT]) describe(child CT) string {
 		return typeName(k.childType)
 	}
 	return describeObject(child)
-}
-
-// observe tells the supervisor, if there is one, what became of one child.
-func (k *children[T, CT, CLT]) observe(ctx context.Context, config Config, s supervision, o outcome[CT]) {
-	if s.by != nil && !errors.Is(o.err, errKindSyncing) {
-		k.report(ctx, config, s, o)
-	}
-}
-
-// leftoverDelay is after what time a child that is to go is looked at again, if no event tells that it is gone.
-const leftoverDelay = 5 * time.Second
-
-// report tells the supervisor what became of one child.
-func (k *children[T, CT, CLT]) report(ctx context.Context, config Config, s supervision, o outcome[CT]) {
-	observed := o.observed(rtime.RetrieveNow(ctx))
-	for _, object := range observed {
-		object.Node = RetrievePath(ctx)
-		if config.Client != nil {
-			object.Kind = kindOf(config.Client, k.childType)
-		}
-		s.by.Observe(object)
-	}
-	leaves := gotype.IsNil(o.desired) && !o.kept && o.err == nil && len(observed) > 0
-	if leaves && k.unowned && !k.tracked && k.finalizer == "" {
-		contextOf(ctx).state.wakeAfter(leftoverDelay)
-	}
 }

@@ -8,44 +8,34 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// optionalCandidates is candidates for a type that the cluster may not serve. There are none while it is not served.
+// optionalCandidates is candidates for a type that the cluster may not serve. It returns a [KindNotServedError] while
+// the type is not served.
 func (k *children[T, CT, CLT]) optionalCandidates(
 	ctx context.Context, config Config, resource T,
-) (found []client.Object, err error) {
-	err = config.readyKind(ctx, k.indexed.Kind, resource.GetNamespace())
-	if err == nil {
-		if found, err = k.cached(ctx, config, resource); err == nil {
-			return found, nil
-		}
-		if err = config.refusedKind(ctx, k.indexed.Kind, err); isKindNotServed(err) {
-			s := contextOf(ctx)
-			s.state.noteKindAnswer(optionalKind{s.otherCluster(config), k.indexed.Kind}, err)
-		}
+) ([]client.Object, error) {
+	if err := config.readyKind(ctx, k.indexed.Kind, resource.GetNamespace()); err != nil {
+		return nil, err
 	}
-	if isKindNotServed(err) {
-		return nil, nil
+	found, err := k.cached(ctx, config, resource)
+	if err != nil {
+		return nil, config.refusedKind(ctx, k.indexed.Kind, err)
 	}
-	return nil, err
+	return found, nil
 }
 
-// lacking returns the error to show for a child that is wanted, if this request found that its type is not served.
-func (k *children[T, CT, CLT]) lacking(ctx context.Context, config Config) error {
-	s := contextOf(ctx)
-	answer, known := s.state.kindAnswer(optionalKind{s.otherCluster(config), k.indexed.Kind})
-	if !known {
-		// Outside of a root nothing is kept.
-		answer = config.readyKind(ctx, k.indexed.Kind, "")
-	}
-	if isKindNotServed(answer) {
-		return answer
-	}
-	return nil
+type lackingKey struct{}
+
+// lacking returns the error to show for a child that is wanted, if find found that its type is not served. The answer
+// is kept, because what find did not find could be there otherwise.
+func lacking(ctx context.Context) error {
+	err, _ := ctx.Value(lackingKey{}).(error)
+	return err
 }
 
 // mayExist reports whether there may be children although the cache shows none. A finalizer must not go because of
 // what was true some time ago, so the API server is asked whether it serves the type.
 func (k *children[T, CT, CLT]) mayExist(ctx context.Context, config Config) (bool, error) {
-	if k.lacking(ctx, config) == nil {
+	if lacking(ctx) == nil {
 		return true, nil
 	}
 	if watch := contextOf(ctx).optionalWatch(config, k.indexed.Kind); watch != nil {

@@ -120,10 +120,11 @@ type ChildSetReconciler[Type, ChildType client.Object, ChildListType client.Obje
 	// desired child and would be a child otherwise; [RetrieveKnownChildren] does not return it. Default: false.
 	LabelChildren bool
 
-	// OptionalKind lets the node work in clusters that do not serve the children's type. The type is then watched when it is
-	// needed first, see [WatchOptional], unless it is one of Kubernetes itself. While it is not served, nothing happens
-	// if no child is desired. Otherwise a [KindNotServedError] is reflected, whatever ReflectedChildErrorReasons are,
-	// and the resource is woken when the type is served. Default (false): the manager stops if the type is not served.
+	// OptionalKind lets the node work in clusters that do not serve the children's type. It is then watched when it is
+	// needed first, see [WatchOptional], unless it is a type of Kubernetes itself. While it is not served, nothing
+	// happens if no child is desired. Otherwise a [KindNotServedError] is reflected, whatever
+	// ReflectedChildErrorReasons are, and the resource is woken when the type is served. Default (false): the manager
+	// stops if the type is not served.
 	OptionalKind bool
 
 	initOnce sync.Once
@@ -211,7 +212,7 @@ func (r *ChildSetReconciler[T, CT, CLT]) Reconcile(ctx context.Context, resource
 	}
 	ctx = Enter(ctx, r.Name)
 	s := supervisionIn(ctx, resource)
-	config, known, err := r.children.find(ctx, resource)
+	ctx, config, known, err := r.children.find(ctx, resource)
 	if err != nil {
 		r.children.observe(ctx, config, s, outcome[CT]{err: err})
 		return Result{}, err

@@ -240,17 +240,12 @@ func (s *treeContext) waiter() informer.Waiter {
 }
 
 // readyKind returns nil if objects of a kind can be read, and events wake the resource. It starts the watch of an
-// optional kind. Otherwise it returns a [KindNotServedError], or [errKindSyncing], of which the resource is woken. All
-// calls in a request get the same answer.
+// optional kind. Otherwise it returns a [KindNotServedError], or [errKindSyncing], of which the resource is woken.
 func (c Config) readyKind(ctx context.Context, gvk schema.GroupVersionKind, namespace string) error {
 	s := contextOf(ctx)
 	watch := s.optionalWatch(c, gvk)
 	if watch == nil {
 		return nil
-	}
-	at := optionalKind{s.otherCluster(c), gvk}
-	if known, ok := s.state.kindAnswer(at); ok {
-		return known
 	}
 	var err error
 	if w := s.waiter(); w.Queue != nil {
@@ -264,7 +259,6 @@ func (c Config) readyKind(ctx context.Context, gvk schema.GroupVersionKind, name
 	if errors.Is(err, errKindSyncing) {
 		s.state.wakeAfter(syncingWake)
 	}
-	s.state.noteKindAnswer(at, err)
 	return err
 }
 
@@ -292,8 +286,8 @@ func (c Config) refusedKind(ctx context.Context, gvk schema.GroupVersionKind, er
 	return &KindNotServedError{Kind: gvk}
 }
 
-// untracked returns the error for an object or a list, called name, that could not be tracked. If its kind is not served,
-// the resource is woken when it is.
+// untracked returns the error for an object or a list, called name, that could not be tracked. If its kind is not
+// served, the resource is woken when it is.
 func (c Config) untracked(ctx context.Context, obj runtime.Object, name string, err error) error {
 	if errors.Is(err, errKindSyncing) {
 		return err
@@ -325,27 +319,4 @@ func (c Config) itemKind(obj runtime.Object) (schema.GroupVersionKind, error) {
 	gvk, err := c.GroupVersionKindFor(obj)
 	gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
 	return gvk, err
-}
-
-// kindAnswer returns what this request knows of a kind: nil if it can be read.
-func (s *requestState) kindAnswer(of optionalKind) (answer error, known bool) {
-	if s == nil {
-		return nil, false
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	answer, known = s.kinds[of]
-	return answer, known
-}
-
-func (s *requestState) noteKindAnswer(of optionalKind, answer error) {
-	if s == nil {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.kinds == nil {
-		s.kinds = map[optionalKind]error{}
-	}
-	s.kinds[of] = answer
 }

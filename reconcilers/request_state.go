@@ -43,8 +43,6 @@ type requestState struct {
 	retry bool
 	// wake is after how long the resource is to be reconciled again, although no node returned a delay; 0 for never.
 	wake time.Duration
-	// kinds are the answers of the request about optional kinds, nil for one that can be read.
-	kinds map[optionalKind]error
 	// ownerRef refers to owner, the resource whose children were made last.
 	owner    ownerIdentity
 	ownerRef metav1.OwnerReference

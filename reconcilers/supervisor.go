@@ -2,10 +2,12 @@ package reconcilers
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/gotype"
+	rtime "github.com/espalier-dev/espalier/time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -173,4 +175,30 @@ func observedObject[CT client.Object](named, object CT, err error) ObservedObjec
 		observed.Object = object
 	}
 	return observed
+}
+
+// observe tells the supervisor, if there is one, what became of one child.
+func (k *children[T, CT, CLT]) observe(ctx context.Context, config Config, s supervision, o outcome[CT]) {
+	if s.by != nil && !errors.Is(o.err, errKindSyncing) {
+		k.report(ctx, config, s, o)
+	}
+}
+
+// leftoverDelay is after what time a child that is to go is looked at again, if no event tells that it is gone.
+const leftoverDelay = 5 * time.Second
+
+// report tells the supervisor what became of one child.
+func (k *children[T, CT, CLT]) report(ctx context.Context, config Config, s supervision, o outcome[CT]) {
+	observed := o.observed(rtime.RetrieveNow(ctx))
+	for _, object := range observed {
+		object.Node = RetrievePath(ctx)
+		if config.Client != nil {
+			object.Kind = kindOf(config.Client, k.childType)
+		}
+		s.by.Observe(object)
+	}
+	leaves := gotype.IsNil(o.desired) && !o.kept && o.err == nil && len(observed) > 0
+	if leaves && k.unowned && !k.tracked && k.finalizer == "" {
+		contextOf(ctx).state.wakeAfter(leftoverDelay)
+	}
 }

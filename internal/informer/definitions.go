@@ -88,16 +88,7 @@ func (k *Kinds) watchOnce(ctx context.Context, of schema.GroupVersionResource) e
 	}, &metav1.PartialObjectMetadata{}, 0, toolscache.Indexers{})
 	running, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	// The annotations of definitions may be large.
-	err = informer.SetTransform(func(shown any) (any, error) {
-		if obj, ok := shown.(*metav1.PartialObjectMetadata); ok {
-			return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-				Name: obj.Name, UID: obj.UID, ResourceVersion: obj.ResourceVersion,
-			}}, nil
-		}
-		return shown, nil
-	})
-	if err != nil {
+	if err := informer.SetTransform(nameOnly); err != nil {
 		return err
 	}
 	err = informer.SetWatchErrorHandlerWithContext(
@@ -112,14 +103,7 @@ func (k *Kinds) watchOnce(ctx context.Context, of schema.GroupVersionResource) e
 	if err != nil {
 		return err
 	}
-	event := func(shown any) {
-		if missed, ok := shown.(toolscache.DeletedFinalStateUnknown); ok {
-			shown = missed.Obj
-		}
-		if obj, ok := shown.(*metav1.PartialObjectMetadata); ok && k.isWatched(of) {
-			k.definitionChanged(of, obj.Name)
-		}
-	}
+	event := func(shown any) { k.definitionShown(of, shown) }
 	added, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		AddFunc: event, UpdateFunc: func(_, after any) { event(after) }, DeleteFunc: event,
 	})
@@ -138,6 +122,16 @@ func (k *Kinds) watchOnce(ctx context.Context, of schema.GroupVersionResource) e
 	return context.Cause(running)
 }
 
+// nameOnly drops the annotations of a definition, which may be large.
+func nameOnly(shown any) (any, error) {
+	if obj, ok := shown.(*metav1.PartialObjectMetadata); ok {
+		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Name: obj.Name, UID: obj.UID, ResourceVersion: obj.ResourceVersion,
+		}}, nil
+	}
+	return shown, nil
+}
+
 // isWatched reports whether the watch of a resource has synced. Events before that need no answer, because all kinds
 // are checked then.
 func (k *Kinds) isWatched(of schema.GroupVersionResource) bool {
@@ -146,11 +140,18 @@ func (k *Kinds) isWatched(of schema.GroupVersionResource) bool {
 	return k.watched[of.Resource]
 }
 
-// definitionChanged has the kinds checked that a definition may be about.
-func (k *Kinds) definitionChanged(of schema.GroupVersionResource, name string) {
+// definitionShown has the kinds checked that the definition of an event may be about.
+func (k *Kinds) definitionShown(of schema.GroupVersionResource, shown any) {
+	if missed, ok := shown.(toolscache.DeletedFinalStateUnknown); ok {
+		shown = missed.Obj
+	}
+	obj, ok := shown.(*metav1.PartialObjectMetadata)
+	if !ok || !k.isWatched(of) {
+		return
+	}
 	changed := false
 	for _, kind := range k.all() {
-		if kind.definedBy(of, name) {
+		if kind.definedBy(of, obj.Name) {
 			kind.defined()
 			changed = true
 		}
