@@ -145,6 +145,6 @@ func (r *Read[Type, ObjectType]) Describe() reconcilers.Description {
 		Detail:     kindName[ObjectType](),
 		Conditions: conditions(r.condition),
 		Order:      r.orderOf(),
-		Uses:       []reconcilers.Access{{Object: gotype.Empty[ObjectType](), Verbs: []string{"get", "list", "watch"}}},
+		Uses:       []reconcilers.Access{{Object: gotype.Empty[ObjectType](), Verbs: []string{"get", "list", "watch"}, Optional: true}},
 	}
 }

@@ -252,7 +252,7 @@ func (s *Switches[Self, T, CT]) complete() error {
 func (s *Switches[Self, T, CT]) Describe() reconcilers.Description {
 	description := reconcilers.Description{
 		Name: s.name,
-		Uses: []reconcilers.Access{{Object: s.object, Verbs: []string{"get", "list", "watch"}}},
+		Uses: []reconcilers.Access{{Object: s.object, Verbs: []string{"get", "list", "watch"}, Optional: true}},
 	}
 	if s.complete() == nil && !s.has(readOnly) {
 		description = s.engine.Describe()

@@ -125,7 +125,7 @@ func (f *Feature[T]) watch(ctx context.Context, bldr *reconcilers.Builder) error
 		if bldr == nil {
 			return errors.New("there is no builder to add a watch to")
 		}
-		if err := reconcilers.WatchTracked(ctx, bldr, use.Object); err != nil {
+		if err := reconcilers.WatchOptional(ctx, bldr, use.Object); err != nil {
 			return err
 		}
 	}

@@ -81,6 +81,8 @@ func DependsOnObject[Type client.Object](
 		switch err := config.TrackAndGet(ctx, name, object); {
 		case apierrs.IsNotFound(err):
 			return fmt.Sprintf("waiting for %s, which does not exist", described), nil
+		case apierrs.ReasonForError(err) == reconcilers.StatusReasonKindNotServed:
+			return fmt.Sprintf("waiting for %s: %v", described, err), nil
 		case err != nil:
 			return "", fmt.Errorf("unable to read %s: %w", described, err)
 		}
@@ -94,7 +96,7 @@ func DependsOnObject[Type client.Object](
 		waiting := fmt.Sprintf("waiting for %s, which is %s", described, h.State)
 		return message.WithReasons(waiting, why(h.Message, h.Reason)), nil
 	}
-	uses := reconcilers.Access{Object: sample, Verbs: []string{"get", "list", "watch"}}
+	uses := reconcilers.Access{Object: sample, Verbs: []string{"get", "list", "watch"}, Optional: true}
 	p := Prerequisite[Type]{Check: check, Uses: []reconcilers.Access{uses}}
 	if gotype.IsNil(sample) || key == nil {
 		return Prerequisite[Type]{}

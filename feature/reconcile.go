@@ -98,7 +98,7 @@ func (f *Feature[T]) run(
 		if !record.Passed {
 			request.prerequisite, err = f.unmet(ctx, resource)
 			if request.prerequisite != "" || err != nil {
-				return result, true, reconcilers.Failed(ctx, nil, err)
+				return result, !errors.Is(err, reconcilers.ErrQuiet), reconcilers.Failed(ctx, nil, err)
 			}
 		}
 		if f.Suspended != nil && f.Suspended(resource) {
