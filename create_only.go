@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// SuspendedAnnotation marks an object that a supervisor has suspended, and that is not written while nothing changes the
-// supervision: one that is only created, and one whose node waits. It is written once more when it is resumed.
+// SuspendedAnnotation marks an object that a supervisor has suspended, and that is not written while nothing changes
+// the supervision: one that is only created, and one whose node waits. It is written once more when it is resumed.
 const SuspendedAnnotation = "espalier.dev/suspended"
 
 func isMarked(object client.Object) bool { return object.GetAnnotations()[SuspendedAnnotation] != "" }

@@ -23,19 +23,19 @@ type Child[Type, ChildType client.Object] struct {
 // object of that name that the resource does not control is not touched. [Switches] change that.
 //
 // The function gives the fields that matter, and nothing that depends on the time or on chance. It is not called for an
-// object that is to be deleted, nor for a resource that is terminating. It may return [NotReady]: the object stays as it
-// is then.
+// object that is to be deleted, nor for a resource that is terminating. It may return [NotReady]: the object stays as
+// it is then.
 //
 // If the function returns another name, the object of that name is created, and when it is ready, the old one is
 // deleted. A PersistentVolumeClaim, a StatefulSet, and what HoldsData, stays under its old name: the condition is False
 // with NameChanged. See [Child.Renames].
 //
 //   - Runs: desired, and makes the child agree with it.
-//   - Stops: never on its own. While the node waits (Needs, After, Guard), the child stays as it is, and the nodes after
-//     it run, but for those that need it.
-//   - On error: an error that only a user can mend (AlreadyExists, Forbidden, Invalid), a kind that is not served, and a
-//     name that may not change are reported by the condition, and the nodes after it run. Without a condition, they are
-//     returned. Every other error is returned.
+//   - Stops: never on its own. While the node waits (Needs, After, Guard), the child stays as it is, and the nodes
+//     after it run, but for those that need it.
+//   - On error: an error that only a user can mend (AlreadyExists, Forbidden, Invalid), a kind that is not served, and
+//     a name that may not change are reported by the condition, and the nodes after it run. Without a condition, they
+//     are returned. Every other error is returned.
 //   - On deletion: deletes the child. One without an owner reference stays.
 func Owns[Type, ChildType client.Object](
 	name string, desired func(ctx context.Context, resource Type) (ChildType, error),
@@ -72,9 +72,9 @@ func (c *Child[Type, ChildType]) HoldsData() *Child[Type, ChildType] {
 }
 
 // Observes has the node call a function that copies something of the live object into the status of the resource, such
-// as a number of replicas. Live is the object as it is in the cluster, or nil if there is none, and must not be changed.
-// The function is called in each request in which that is known, also while the node waits, and not on deletion. An
-// error is that of the node.
+// as a number of replicas. Live is the object as it is in the cluster, or nil if there is none, and must not be
+// changed. The function is called in each request in which that is known, also while the node waits, and not on
+// deletion. An error is that of the node.
 func (c *Child[Type, ChildType]) Observes(
 	observe func(ctx context.Context, resource Type, live ChildType) error,
 ) *Child[Type, ChildType] {
@@ -89,8 +89,8 @@ func (c *Child[Type, ChildType]) Observes(
 }
 
 // Tune has a function change the literal that the node is made of, for a field without a switch. It may be used several
-// times. The set-up refuses a field that a switch, or the node itself, sets. An object manager of the function takes the
-// place of the one that applies.
+// times. The set-up refuses a field that a switch, or the node itself, sets. An object manager of the function takes
+// the place of the one that applies.
 func (c *Child[Type, ChildType]) Tune(
 	change func(child *reconcilers.ChildReconciler[Type, ChildType, client.ObjectList]),
 ) *Child[Type, ChildType] {

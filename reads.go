@@ -145,6 +145,8 @@ func (r *Read[Type, ObjectType]) Describe() reconcilers.Description {
 		Detail:     kindName[ObjectType](),
 		Conditions: conditions(r.condition),
 		Order:      r.orderOf(),
-		Uses:       []reconcilers.Access{{Object: gotype.Empty[ObjectType](), Verbs: []string{"get", "list", "watch"}, Optional: true}},
+		Uses: []reconcilers.Access{
+			{Object: gotype.Empty[ObjectType](), Verbs: []string{"get", "list", "watch"}, Optional: true},
+		},
 	}
 }

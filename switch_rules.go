@@ -44,7 +44,8 @@ var contradictions = map[switchName][]switchName{
 		absent, orphanWhen, unowned, createOnly, recreates, labeled, renames, holdsData, hasSuspension, tuned,
 	},
 	absent: {
-		gated, orphanWhen, createOnly, recreates, renames, holdsData, guarded, needsData, isAfter, independent, yieldsData,
+		gated, orphanWhen, createOnly, recreates, renames, holdsData, guarded, needsData, isAfter, independent,
+		yieldsData,
 	},
 	orphanWhen:  {gated, unowned},
 	createOnly:  {recreates},

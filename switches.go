@@ -106,10 +106,10 @@ func (s *Switches[Self, T, CT]) with(used switchName, lacksFunction bool) Self {
 }
 
 // Reports has the node report its objects by a condition of that type. It is True with the reason Ready if each object
-// is ready by the rules of kstatus and of its kind, or by those of Health; with NotDesired if there are to be none, with
-// NotFound for a missing one that is ignored, and with Orphaned if they are released. It is Unknown with Waiting while
-// the node waits for others. It is False with InProgress, Failed, Terminating, Blocked, NotFound, the reason of the API
-// server, or that of [NotReady], and a message. If an error is returned, the condition stays as it was.
+// is ready by the rules of kstatus and of its kind, or by those of Health; with NotDesired if there are to be none,
+// with NotFound for a missing one that is ignored, and with Orphaned if they are released. It is Unknown with Waiting
+// while the node waits for others. It is False with InProgress, Failed, Terminating, Blocked, NotFound, the reason of
+// the API server, or that of [NotReady], and a message. If an error is returned, the condition stays as it was.
 func (s *Switches[Self, T, CT]) Reports(conditionType string) Self {
 	s.condition = conditionType
 	return s.self

@@ -2,8 +2,8 @@
 //
 //	espalier.Owns("Settings", objects.ConfigMap(name, settings))
 //
-// The objects are in the namespace of the resource. The parameter name returns the name of the object. A function of the
-// author that returns an error has the node return it.
+// The objects are in the namespace of the resource. The parameter name returns the name of the object. A function of
+// the author that returns an error has the node return it.
 package objects
 
 import (
