@@ -159,9 +159,18 @@ func TestExamplesOfTheCommitBefore(t *testing.T) {
 	if out, err := extract.CombinedOutput(); err != nil {
 		t.Fatalf("the archive cannot be extracted: %v\n%s", err, out)
 	}
-	asUser(t, folder, root)
+	byHand := asUser(t, folder, root)
 	if _, err := renameFolder(folder); err != nil {
 		t.Fatal(err)
+	}
+	for _, path := range byHand {
+		now, err := os.ReadFile(filepath.Join(root, path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(folder, path), inUser(now), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 	vet := exec.Command("go", "vet", "./...")
 	vet.Dir = folder
@@ -171,10 +180,10 @@ func TestExamplesOfTheCommitBefore(t *testing.T) {
 }
 
 // asUser makes the examples a module of a user. What a user has no access to is left out, and files that import a
-// package that is gone, which docs/migration.md says.
-func asUser(t *testing.T, folder, root string) {
+// package that is gone, which docs/migration.md says. It returns the files that use package dependents, which people
+// write anew: they are those of today.
+func asUser(t *testing.T, folder, root string) (byHand []string) {
 	t.Helper()
-	const user = "example.com/user"
 	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -195,8 +204,12 @@ func asUser(t *testing.T, folder, root string) {
 		if bytes.Contains(source, []byte(module+"/testing/apiserver")) {
 			return os.Remove(path)
 		}
-		own := bytes.ReplaceAll(source, []byte(module+"/examples"), []byte(user+"/examples"))
-		return os.WriteFile(path, own, 0o644)
+		if bytes.Contains(source, []byte(module+"/dependents")) {
+			rel, err := filepath.Rel(folder, path)
+			byHand = append(byHand, rel)
+			return errors.Join(err, os.Remove(path))
+		}
+		return os.WriteFile(path, inUser(source), 0o644)
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -214,6 +227,15 @@ func asUser(t *testing.T, folder, root string) {
 			t.Fatal(err)
 		}
 	}
+	return byHand
+}
+
+// user is the module of the examples.
+const user = "example.com/user"
+
+// inUser has a file import the examples from that module.
+func inUser(source []byte) []byte {
+	return bytes.ReplaceAll(source, []byte(module+"/examples"), []byte(user+"/examples"))
 }
 
 // docs/migration.md has a line for each move, with the names and fields that changed.
