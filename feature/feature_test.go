@@ -97,6 +97,12 @@ func TestFeatureWhileMaintained(t *testing.T) {
 			ready(isFalse, apis.StateBlocked, "Deployment default/web"),
 			was(apis.FeatureProgressing, true, bad("Deployment", "web", apis.StateBlocked, ""),
 				bad("Job", "load", apis.StateTaskRunning, "still loading"))),
+		"an object whose name is not known is called by its node": withRow(after(began,
+			given(reports("Deployment - Blocked - no password")),
+			ready(isFalse, apis.StateBlocked, `Deployment "Scripted": no password`),
+			was(apis.FeatureProgressing, true, apis.DependentStatus{
+				Kind: "Deployment", Name: `"Scripted"`, State: apis.StateBlocked, Message: "no password",
+			}))).back(grace),
 		"a blocked object beside healthy ones is a degradation": after(expired,
 			given(reports("Deployment api Healthy", "Deployment web Blocked - no password"),
 				was(apis.FeatureProgressing, true)),

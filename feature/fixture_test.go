@@ -183,7 +183,8 @@ func (n scripted) SetupWithManager(context.Context, reconcilers.Manager, *reconc
 	return nil
 }
 
-// Reconcile reads the reports. A report may be "absent", or have a word before it: auxiliary, unchecked, error.
+// Reconcile reads the reports. A report may be "absent", or have a word before it: auxiliary, unchecked, error. The name
+// "-" is one that is not known.
 func (n scripted) Reconcile(ctx context.Context, shop *Shop) (reconcilers.Result, error) {
 	if n.calls != nil {
 		*n.calls = append(*n.calls, reconcilers.SupervisionOf(ctx, shop))
@@ -210,7 +211,7 @@ func (n scripted) Reconcile(ctx context.Context, shop *Shop) (reconcilers.Result
 
 func observed(report string) reconcilers.ObservedObject {
 	words := strings.Fields(report)
-	object := reconcilers.ObservedObject{Node: "Scripted", Namespace: "default"}
+	object := reconcilers.ObservedObject{Node: "Till/0/Scripted", Namespace: "default"}
 	for ; ; words = words[1:] {
 		switch words[0] {
 		case "auxiliary":
@@ -223,6 +224,9 @@ func observed(report string) reconcilers.ObservedObject {
 		break
 	}
 	object.Kind, object.Name = schema.GroupVersionKind{Version: "v1", Kind: words[0]}, words[1]
+	if object.Name == "-" {
+		object.Namespace, object.Name = "", ""
+	}
 	switch words[2] {
 	case "absent":
 	case "error":
