@@ -32,7 +32,8 @@ import (
 //     not run. While the feature is suspended, its objects are kept so that nothing runs.
 //   - Stops: never on its own. A halt of the nested node is returned.
 //   - On error: reports and returns it. An error of the gate or of a prerequisite keeps the nested node from running. A
-//     conflict or a quiet error is returned, and changes neither the condition nor the record.
+//     [gate.ErrInvalid] is returned as a durable error. A conflict or a quiet error is returned, and changes neither
+//     the condition nor the record.
 //   - On deletion: runs the nested node, which cleans up, and nothing else.
 //
 // The objects are those that the nested nodes report, see [reconcilers.Supervisor]. [Table] has what follows from how

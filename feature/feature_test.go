@@ -184,12 +184,17 @@ func TestFeatureAndErrors(t *testing.T) {
 }
 
 func TestFeatureGates(t *testing.T) {
+	const latest = `version "latest" is invalid: invalid semantic version`
 	gateError := func(text string) edit { return spec(func(s *ShopSpec) { s.GateError = text }) }
 	run(t, tests{
 		"the gate cannot be evaluated": withRow(after(later,
 			given(gateError("no version"), healthy,
 				was(apis.FeatureHealthy, true, bad("Job", "x", apis.StateTaskFailing, ""))),
 			ready(isFalse, apis.StateFeatureGateError, "no version"))).fails("no version"),
+		"only another spec mends the gate": withRow(after(later,
+			given(gateError("version latest"), healthy, was(apis.FeatureHealthy, true)),
+			ready(isFalse, apis.StateFeatureGateError, latest))).
+			fails(errors.Join(errors.New(latest), reconcilers.ErrDurable).Error()),
 		"a new feature": withRow(after(began, given(gateError("no version")),
 			ready(isFalse, apis.StateFeatureGateError, "no version"),
 			was(apis.FeatureWaiting, false))).fails("no version"),

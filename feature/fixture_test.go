@@ -256,7 +256,11 @@ type gate struct {
 
 func (g gate) Enabled() (bool, error) { return g.on, g.err }
 
-func gateOf(s *Shop) gate {
+// gateOf returns a gate. The error "version latest" is that of a version that is none.
+func gateOf(s *Shop) gates.Gate {
+	if version, ok := strings.CutPrefix(s.Spec.GateError, "version "); ok {
+		return gates.Version(version, ">= 1")
+	}
 	if s.Spec.GateError != "" {
 		return gate{err: errors.New(s.Spec.GateError)}
 	}

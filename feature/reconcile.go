@@ -88,6 +88,9 @@ func (f *Feature[T]) run(
 		on, err := f.isOn(ctx, resource)
 		if err != nil {
 			request.gate = errorText(err)
+			if errors.Is(err, gate.ErrInvalid) {
+				err = errors.Join(err, reconcilers.ErrDurable)
+			}
 			return result, true, reconcilers.Failed(ctx, nil, err)
 		}
 		if !on {
