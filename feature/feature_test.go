@@ -1,6 +1,7 @@
 package feature_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/reconcilers"
 	rtesting "github.com/espalier-dev/espalier/testing"
+	rtime "github.com/espalier-dev/espalier/time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -228,6 +230,30 @@ func TestFeatureGates(t *testing.T) {
 	})
 }
 
+// A feature of which it is not known whether it is suspended is left as it is, like one whose gate is not known.
+func TestFeatureThatMayBeSuspended(t *testing.T) {
+	unknown := spec(func(s *ShopSpec) { s.SuspendedError = "no calendar" })
+	unmet := spec(func(s *ShopSpec) { s.Unmet = "no electricity" })
+	run(t, tests{
+		"it is not known": withRow(after(later,
+			given(unknown, reports("Deployment web Failing"), healthy, was(apis.FeatureHealthy, true)),
+			ready(isFalse, apis.StateFeatureGateError, "no calendar"))).fails("no calendar"),
+		"of a feature that is suspended": withRow(after(later,
+			given(unknown, ready(isTrue, apis.StateSuspended, ""), was(apis.FeatureSuspended, true)),
+			ready(isFalse, apis.StateFeatureGateError, "no calendar"))).fails("no calendar"),
+		"of a feature that is off": after(began, given(unknown, off),
+			ready(isTrue, apis.StateDisabled, ""), was(apis.FeatureDisabled, false)),
+		"of a feature that waits": after(began, given(unknown, unmet),
+			ready(isFalse, apis.StatePrerequisiteNotMet, "no electricity"), was(apis.FeatureWaiting, false)),
+	})
+	s := shop.With(unknown).Object()
+	outer := till(&featureOf{Name: "Drawer", Reconciler: scripted{}, Suspended: till(nil).Suspended})
+	outer.Suspended = func(context.Context, *Shop) (bool, error) { return true, nil }
+	if _, err := outer.Reconcile(rtime.StashNow(t.Context(), began), s); err != nil {
+		t.Errorf("the error is %v, want that what is suspended around a feature suspends it without asking", err)
+	}
+}
+
 func TestFeaturePrerequisites(t *testing.T) {
 	unmet := spec(func(s *ShopSpec) { s.Unmet = "no electricity" })
 	unmetError := spec(func(s *ShopSpec) { s.UnmetError = "short circuit" })
@@ -302,6 +328,7 @@ func TestFeatureSupervises(t *testing.T) {
 		"withdrawn":     {off, []reconcilers.Supervision{reconcilers.Withdraw}},
 		"terminating":   {func(s *Shop) { off(s); terminating(s) }, []reconcilers.Supervision{reconcilers.Maintain}},
 		"gate error":    {spec(func(s *ShopSpec) { s.GateError = "boom" }), nil},
+		"not known":     {spec(func(s *ShopSpec) { s.SuspendedError = "boom" }), nil},
 		"not met":       {spec(func(s *ShopSpec) { s.Unmet = "boom" }), nil},
 		"unmet by fail": {spec(func(s *ShopSpec) { s.UnmetError = "boom" }), nil},
 	} {

@@ -39,6 +39,8 @@ type ShopSpec struct {
 	Unmet      string `json:"unmet,omitempty"`
 	UnmetError string `json:"unmetError,omitempty"`
 	Suspended  bool   `json:"suspended,omitempty"`
+	// SuspendedError is the error of Suspended.
+	SuspendedError string `json:"suspendedError,omitempty"`
 	// Reports are what the scripted node reports: "Kind name State Grade message", with "-" for no grade.
 	Reports []string `json:"reports,omitempty"`
 	// Returns is what it returns: halt, quiet, conflict, durable, or an error.
@@ -271,8 +273,13 @@ func gateOf(s *Shop) gates.Gate {
 func till(nested node) *featureOf {
 	return &featureOf{
 		Name: "Till", Reconciler: nested, GracePeriod: grace,
-		Gate:      func(_ context.Context, s *Shop) gates.Gate { return gateOf(s) },
-		Suspended: func(s *Shop) bool { return s.Spec.Suspended },
+		Gate: func(_ context.Context, s *Shop) gates.Gate { return gateOf(s) },
+		Suspended: func(_ context.Context, s *Shop) (bool, error) {
+			if s.Spec.SuspendedError != "" {
+				return true, errors.New(s.Spec.SuspendedError)
+			}
+			return s.Spec.Suspended, nil
+		},
 		Prerequisites: []feature.Prerequisite[*Shop]{{Check: func(_ context.Context, s *Shop) (string, error) {
 			if s.Spec.UnmetError != "" {
 				return "", errors.New(s.Spec.UnmetError)
