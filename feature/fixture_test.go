@@ -185,8 +185,8 @@ func (n scripted) SetupWithManager(context.Context, reconcilers.Manager, *reconc
 	return nil
 }
 
-// Reconcile reads the reports. A report may be "absent", or have a word before it: auxiliary, unchecked, error. The name
-// "-" is one that is not known.
+// Reconcile reads the reports. A report may be "absent", or have a word before it: auxiliary, unchecked, error. The
+// name "-" is one that is not known.
 func (n scripted) Reconcile(ctx context.Context, shop *Shop) (reconcilers.Result, error) {
 	if n.calls != nil {
 		*n.calls = append(*n.calls, reconcilers.SupervisionOf(ctx, shop))

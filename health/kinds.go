@@ -163,8 +163,8 @@ func waitForAddress(s *subject, found finding) finding {
 	return finding{level: waiting, reason: "NoAddress", message: "waiting for an address"}
 }
 
-// gatewayReadiness says that a Gateway or a route of one is volatile. It waits for a controller, a Gateway or a backend,
-// which may be deployed after it.
+// gatewayReadiness says that a Gateway or a route of one is volatile. It waits for a controller, a Gateway or a
+// backend, which may be deployed after it.
 func (s *subject) gatewayReadiness(*kstatus.Result) Readiness {
 	found := s.attachment()
 	switch found.level {

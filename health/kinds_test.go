@@ -74,7 +74,8 @@ status: {conditions: [{type: Accepted, status: Unknown, reason: Pending, message
   {type: Programmed, status: Unknown, reason: Pending}]}`,
 			is(pending, degraded, "Pending", "Accepted is Unknown: Pending: Waiting for controller")},
 		"not programmed": {`
-status: {conditions: [{type: Programmed, status: "False", reason: AddressNotAssigned}, {type: Accepted, status: "True"}]}`,
+status: {conditions: [{type: Programmed, status: "False", reason: AddressNotAssigned},
+  {type: Accepted, status: "True"}]}`,
 			is(pending, degraded, "AddressNotAssigned", "Programmed is False: AddressNotAssigned")},
 		"pending": {`
 status: {conditions: [{type: Accepted, status: "False", reason: Pending}]}`,
@@ -96,7 +97,8 @@ metadata: {generation: 3}
 status: {conditions: [{type: Accepted, status: "False", reason: Invalid, observedGeneration: 2}]}`,
 			is(pending, degraded, "", "waiting until Accepted is True")},
 		"stalled": {`
-status: {conditions: [{type: Stalled, status: "True", reason: Broken}]}`, is(broken, down, "Broken", "Stalled: Broken")},
+status: {conditions: [{type: Stalled, status: "True", reason: Broken}]}`,
+			is(broken, down, "Broken", "Stalled: Broken")},
 	}.run(t, "gateway.networking.k8s.io/v1", "Gateway")
 }
 
