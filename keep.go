@@ -189,6 +189,9 @@ func (s *Switches[Self, T, CT]) isOff(ctx context.Context, resource T) (bool, er
 		return false, nil
 	}
 	on, err := gate.Enabled(s.gate(ctx, resource))
+	if errors.Is(err, gate.ErrInvalid) {
+		err = errors.Join(err, reconcilers.ErrDurable)
+	}
 	return err == nil && !on, err
 }
 

@@ -31,6 +31,8 @@ func gateOf(_ context.Context, w *resources.Widget) gate.Gate {
 		return failing{}
 	case asks(w, "unknown"):
 		return failing{err: errBoom}
+	case asks(w, "latest"):
+		return gate.Version("latest", ">= 1")
 	}
 	return nil
 }
@@ -63,6 +65,9 @@ func TestGate(t *testing.T) {
 		},
 		"it is not known": {
 			Resource: widget.With(with("unknown")).Object(), GivenObjects: given, ExpectedErr: errBoom,
+		},
+		"only another resource mends it": {
+			Resource: widget.With(with("latest")).Object(), GivenObjects: given, ExpectedErr: reconcilers.ErrDurable,
 		},
 	}, func(c *child) *child { return c.Gate(gateOf).Guard(guard) },
 		func(c *children) *children { return c.Gate(gateOf).Guard(guard) })

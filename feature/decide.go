@@ -15,7 +15,7 @@ import (
 
 // facts are what a request found out about a feature.
 type facts struct {
-	// gate is the text of the error of the gate.
+	// gate is the text of the error of the gate, or of Suspended.
 	gate string
 	// prerequisite says which prerequisite is not met, or which error it returned.
 	prerequisite string

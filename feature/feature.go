@@ -31,8 +31,9 @@ import (
 //   - Runs: the nested node. While the gate is off, its objects are deleted. While a prerequisite is not met, it does
 //     not run. While the feature is suspended, its objects are kept so that nothing runs.
 //   - Stops: never on its own. A halt of the nested node is returned.
-//   - On error: reports and returns it. An error of the gate or of a prerequisite keeps the nested node from running. A
-//     conflict or a quiet error is returned, and changes neither the condition nor the record.
+//   - On error: reports and returns it. An error of the gate, of a prerequisite or of Suspended keeps the nested node
+//     from running. A [gate.ErrInvalid] is returned as a durable error. A conflict or a quiet error is returned, and
+//     changes neither the condition nor the record.
 //   - On deletion: runs the nested node, which cleans up, and nothing else.
 //
 // The objects are those that the nested nodes report, see [reconcilers.Supervisor]. [Table] has what follows from how
@@ -50,8 +51,9 @@ type Feature[Type client.Object] struct {
 	// Prerequisites have to be met, in order, before anything of the feature is created. Once all are met, they are not
 	// asked again until the gate was off. Optional.
 	Prerequisites []Prerequisite[Type]
-	// Suspended says whether nothing of the feature is to run. Default: false.
-	Suspended func(resource Type) bool
+	// Suspended says whether nothing of the feature is to run. Default: false. It is asked neither while the feature is
+	// off, nor while a prerequisite is not met, nor while a feature around it is suspended.
+	Suspended func(ctx context.Context, resource Type) (bool, error)
 	// GracePeriod is how long the feature may take to become healthy, before its condition says Degraded or Down. It
 	// starts when the feature is rolled out, resumed, or not healthy any more, and again when the generation of the
 	// resource changes. Zero: it never does.

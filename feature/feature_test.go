@@ -1,6 +1,7 @@
 package feature_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/reconcilers"
 	rtesting "github.com/espalier-dev/espalier/testing"
+	rtime "github.com/espalier-dev/espalier/time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -94,9 +96,15 @@ func TestFeatureWhileMaintained(t *testing.T) {
 		"a job that runs is not down": after(expired,
 			given(reports("Job load TaskRunning - still loading", "Deployment web Blocked"),
 				was(apis.FeatureProgressing, true)),
-			ready(isFalse, apis.StateBlocked, "Deployment default/web"),
-			was(apis.FeatureProgressing, true, bad("Deployment", "web", apis.StateBlocked, ""),
-				bad("Job", "load", apis.StateTaskRunning, "still loading"))),
+			ready(isFalse, apis.StateTaskRunning, "Job default/load: still loading"),
+			was(apis.FeatureProgressing, true, bad("Job", "load", apis.StateTaskRunning, "still loading"),
+				bad("Deployment", "web", apis.StateBlocked, ""))),
+		"an object whose name is not known is called by its node": withRow(after(began,
+			given(reports("Deployment - Blocked - no password")),
+			ready(isFalse, apis.StateBlocked, `Deployment "Scripted": no password`),
+			was(apis.FeatureProgressing, true, apis.DependentStatus{
+				Kind: "Deployment", Name: `"Scripted"`, State: apis.StateBlocked, Message: "no password",
+			}))).back(grace),
 		"a blocked object beside healthy ones is a degradation": after(expired,
 			given(reports("Deployment api Healthy", "Deployment web Blocked - no password"),
 				was(apis.FeatureProgressing, true)),
@@ -178,12 +186,17 @@ func TestFeatureAndErrors(t *testing.T) {
 }
 
 func TestFeatureGates(t *testing.T) {
+	const latest = `version "latest" is invalid: invalid semantic version`
 	gateError := func(text string) edit { return spec(func(s *ShopSpec) { s.GateError = text }) }
 	run(t, tests{
 		"the gate cannot be evaluated": withRow(after(later,
 			given(gateError("no version"), healthy,
 				was(apis.FeatureHealthy, true, bad("Job", "x", apis.StateTaskFailing, ""))),
 			ready(isFalse, apis.StateFeatureGateError, "no version"))).fails("no version"),
+		"only another spec mends the gate": withRow(after(later,
+			given(gateError("version latest"), healthy, was(apis.FeatureHealthy, true)),
+			ready(isFalse, apis.StateFeatureGateError, latest))).
+			fails(errors.Join(errors.New(latest), reconcilers.ErrDurable).Error()),
 		"a new feature": withRow(after(began, given(gateError("no version")),
 			ready(isFalse, apis.StateFeatureGateError, "no version"),
 			was(apis.FeatureWaiting, false))).fails("no version"),
@@ -215,6 +228,30 @@ func TestFeatureGates(t *testing.T) {
 			given(spec(func(s *ShopSpec) { s.Unmet = "no electricity" }), was(apis.FeatureDisabled, false)),
 			ready(isFalse, apis.StatePrerequisiteNotMet, "no electricity"), since(apis.FeatureWaiting, later, false)),
 	})
+}
+
+// A feature of which it is not known whether it is suspended is left as it is, like one whose gate is not known.
+func TestFeatureThatMayBeSuspended(t *testing.T) {
+	unknown := spec(func(s *ShopSpec) { s.SuspendedError = "no calendar" })
+	unmet := spec(func(s *ShopSpec) { s.Unmet = "no electricity" })
+	run(t, tests{
+		"it is not known": withRow(after(later,
+			given(unknown, reports("Deployment web Failing"), healthy, was(apis.FeatureHealthy, true)),
+			ready(isFalse, apis.StateFeatureGateError, "no calendar"))).fails("no calendar"),
+		"of a feature that is suspended": withRow(after(later,
+			given(unknown, ready(isTrue, apis.StateSuspended, ""), was(apis.FeatureSuspended, true)),
+			ready(isFalse, apis.StateFeatureGateError, "no calendar"))).fails("no calendar"),
+		"of a feature that is off": after(began, given(unknown, off),
+			ready(isTrue, apis.StateDisabled, ""), was(apis.FeatureDisabled, false)),
+		"of a feature that waits": after(began, given(unknown, unmet),
+			ready(isFalse, apis.StatePrerequisiteNotMet, "no electricity"), was(apis.FeatureWaiting, false)),
+	})
+	s := shop.With(unknown).Object()
+	outer := till(&featureOf{Name: "Drawer", Reconciler: scripted{}, Suspended: till(nil).Suspended})
+	outer.Suspended = func(context.Context, *Shop) (bool, error) { return true, nil }
+	if _, err := outer.Reconcile(rtime.StashNow(t.Context(), began), s); err != nil {
+		t.Errorf("the error is %v, want that what is suspended around a feature suspends it without asking", err)
+	}
 }
 
 func TestFeaturePrerequisites(t *testing.T) {
@@ -291,6 +328,7 @@ func TestFeatureSupervises(t *testing.T) {
 		"withdrawn":     {off, []reconcilers.Supervision{reconcilers.Withdraw}},
 		"terminating":   {func(s *Shop) { off(s); terminating(s) }, []reconcilers.Supervision{reconcilers.Maintain}},
 		"gate error":    {spec(func(s *ShopSpec) { s.GateError = "boom" }), nil},
+		"not known":     {spec(func(s *ShopSpec) { s.SuspendedError = "boom" }), nil},
 		"not met":       {spec(func(s *ShopSpec) { s.Unmet = "boom" }), nil},
 		"unmet by fail": {spec(func(s *ShopSpec) { s.UnmetError = "boom" }), nil},
 	} {

@@ -39,6 +39,8 @@ type ShopSpec struct {
 	Unmet      string `json:"unmet,omitempty"`
 	UnmetError string `json:"unmetError,omitempty"`
 	Suspended  bool   `json:"suspended,omitempty"`
+	// SuspendedError is the error of Suspended.
+	SuspendedError string `json:"suspendedError,omitempty"`
 	// Reports are what the scripted node reports: "Kind name State Grade message", with "-" for no grade.
 	Reports []string `json:"reports,omitempty"`
 	// Returns is what it returns: halt, quiet, conflict, durable, or an error.
@@ -183,7 +185,8 @@ func (n scripted) SetupWithManager(context.Context, reconcilers.Manager, *reconc
 	return nil
 }
 
-// Reconcile reads the reports. A report may be "absent", or have a word before it: auxiliary, unchecked, error.
+// Reconcile reads the reports. A report may be "absent", or have a word before it: auxiliary, unchecked, error. The
+// name "-" is one that is not known.
 func (n scripted) Reconcile(ctx context.Context, shop *Shop) (reconcilers.Result, error) {
 	if n.calls != nil {
 		*n.calls = append(*n.calls, reconcilers.SupervisionOf(ctx, shop))
@@ -210,7 +213,7 @@ func (n scripted) Reconcile(ctx context.Context, shop *Shop) (reconcilers.Result
 
 func observed(report string) reconcilers.ObservedObject {
 	words := strings.Fields(report)
-	object := reconcilers.ObservedObject{Node: "Scripted", Namespace: "default"}
+	object := reconcilers.ObservedObject{Node: "Till/0/Scripted", Namespace: "default"}
 	for ; ; words = words[1:] {
 		switch words[0] {
 		case "auxiliary":
@@ -223,6 +226,9 @@ func observed(report string) reconcilers.ObservedObject {
 		break
 	}
 	object.Kind, object.Name = schema.GroupVersionKind{Version: "v1", Kind: words[0]}, words[1]
+	if object.Name == "-" {
+		object.Namespace, object.Name = "", ""
+	}
 	switch words[2] {
 	case "absent":
 	case "error":
@@ -252,7 +258,11 @@ type gate struct {
 
 func (g gate) Enabled() (bool, error) { return g.on, g.err }
 
-func gateOf(s *Shop) gate {
+// gateOf returns a gate. The error "version latest" is that of a version that is none.
+func gateOf(s *Shop) gates.Gate {
+	if version, ok := strings.CutPrefix(s.Spec.GateError, "version "); ok {
+		return gates.Version(version, ">= 1")
+	}
 	if s.Spec.GateError != "" {
 		return gate{err: errors.New(s.Spec.GateError)}
 	}
@@ -263,8 +273,13 @@ func gateOf(s *Shop) gate {
 func till(nested node) *featureOf {
 	return &featureOf{
 		Name: "Till", Reconciler: nested, GracePeriod: grace,
-		Gate:      func(_ context.Context, s *Shop) gates.Gate { return gateOf(s) },
-		Suspended: func(s *Shop) bool { return s.Spec.Suspended },
+		Gate: func(_ context.Context, s *Shop) gates.Gate { return gateOf(s) },
+		Suspended: func(_ context.Context, s *Shop) (bool, error) {
+			if s.Spec.SuspendedError != "" {
+				return true, errors.New(s.Spec.SuspendedError)
+			}
+			return s.Spec.Suspended, nil
+		},
 		Prerequisites: []feature.Prerequisite[*Shop]{{Check: func(_ context.Context, s *Shop) (string, error) {
 			if s.Spec.UnmetError != "" {
 				return "", errors.New(s.Spec.UnmetError)

@@ -19,10 +19,11 @@ var priorities = []apis.State{
 	apis.StateFailing,
 	apis.StateOperationFailing,
 	apis.StateTaskFailing,
+	// What waits may wait for the task.
+	apis.StateTaskRunning,
 	apis.StateBlocked,
 	apis.StatePrerequisiteNotMet,
 	apis.StateScaling,
-	apis.StateTaskRunning,
 	apis.StateUpdating,
 	apis.StateCreating,
 	apis.StateOperationPending,

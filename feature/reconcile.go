@@ -87,8 +87,7 @@ func (f *Feature[T]) run(
 	if outer != reconcilers.Withdraw {
 		on, err := f.isOn(ctx, resource)
 		if err != nil {
-			request.gate = errorText(err)
-			return result, true, reconcilers.Failed(ctx, nil, err)
+			return result, true, request.failed(ctx, err)
 		}
 		if !on {
 			request.supervision = reconcilers.Withdraw
@@ -101,8 +100,14 @@ func (f *Feature[T]) run(
 				return result, !errors.Is(err, reconcilers.ErrQuiet), reconcilers.Failed(ctx, nil, err)
 			}
 		}
-		if f.Suspended != nil && f.Suspended(resource) {
-			request.supervision = reconcilers.Suspend
+		if f.Suspended != nil && outer == reconcilers.Maintain {
+			suspended, err := f.Suspended(ctx, resource)
+			if err != nil {
+				return result, true, request.failed(ctx, err)
+			}
+			if suspended {
+				request.supervision = reconcilers.Suspend
+			}
 		}
 	}
 	supervisor := &supervisor{supervision: request.supervision, rules: f.Suspension}
@@ -117,6 +122,15 @@ func (f *Feature[T]) run(
 		err = errors.Join(err, podsErr)
 	}
 	return result, true, err
+}
+
+// failed notes that it is not known what the objects are to be told.
+func (f *facts) failed(ctx context.Context, err error) error {
+	f.gate = errorText(err)
+	if errors.Is(err, gate.ErrInvalid) {
+		err = errors.Join(err, reconcilers.ErrDurable)
+	}
+	return reconcilers.Failed(ctx, nil, err)
 }
 
 // isOn asks the gate.

@@ -3,7 +3,9 @@ package feature
 import (
 	"cmp"
 	"fmt"
+	"path"
 	"slices"
+	"strconv"
 	"sync"
 
 	"github.com/espalier-dev/espalier/apis"
@@ -67,8 +69,8 @@ func (r rules) assess(report reconcilers.ObservedObject, supervision reconcilers
 	}
 	d := dependent{grade: h.Grade, counts: !report.Auxiliary && (!report.Unchecked || report.Err != nil)}
 	d.Group, d.Kind, d.Namespace, d.Name = report.Kind.Group, report.Kind.Kind, report.Namespace, report.Name
-	if d.Name == "" {
-		d.Name = report.Node
+	if d.Name == "" && report.Node != "" {
+		d.Name = strconv.Quote(path.Base(report.Node)) // no object has such a name
 	}
 	d.State, d.Auxiliary = h.State, report.Auxiliary
 	isAbsent := report.Object == nil && report.Health == nil && report.Err == nil

@@ -14,7 +14,7 @@ import (
 type event string
 
 const (
-	gateFails           event = "the gate returns an error"
+	gateFails           event = "the gate returns an error, or so does Suspended"
 	withdrawalFails     event = "the gate is off, and an error is returned or reported"
 	withdraws           event = "the gate is off, and an object is left, or it is not known whether one is"
 	withdrawn           event = "the gate is off, and nothing is left"

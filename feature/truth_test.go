@@ -182,7 +182,8 @@ func TestSummaryOfASuspendedResource(t *testing.T) {
 			string(status) + " for long": {Request: shopRequest, Now: later, GivenObjects: []client.Object{asleep}},
 		}.RunRoot(t, scheme, func(config reconcilers.Config) reconcile.Reconciler {
 			return rootOf(config, &featureOf{
-				Name: "Till", Reconciler: says, Suspended: func(s *Shop) bool { return s.Spec.Suspended },
+				Name: "Till", Reconciler: says,
+				Suspended: func(_ context.Context, s *Shop) (bool, error) { return s.Spec.Suspended, nil },
 			})
 		})
 	}

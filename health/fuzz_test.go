@@ -21,7 +21,8 @@ var kinds = []string{
 	"batch/v1 Job", "batch/v1 CronJob", "v1 Service", "networking.k8s.io/v1 Ingress", "v1 PersistentVolumeClaim",
 	"v1 PersistentVolume", "autoscaling/v2 HorizontalPodAutoscaler", "autoscaling/v1 HorizontalPodAutoscaler",
 	"apiextensions.k8s.io/v1 CustomResourceDefinition", "apiregistration.k8s.io/v1 APIService", "v1 Namespace",
-	"v1 ConfigMap", "example.com/v1 Thing",
+	"gateway.networking.k8s.io/v1 Gateway", "gateway.networking.k8s.io/v1 HTTPRoute", "v1 ConfigMap",
+	"example.com/v1 Thing",
 }
 
 // FuzzL7MalformedObject gives each kind any content, and demands that the functions do not panic, do not change the
@@ -39,6 +40,7 @@ func FuzzL7MalformedObject(f *testing.F) {
 		`{"status":{"conditions":[{"type":"AbleToScale","status":"False"},{"type":"Progressing"}]}}`,
 		`{"status":{"loadBalancer":{"ingress":[1,{"ip":2},{"hostname":""}]},"phase":7,"active":-1}}`,
 		`{"spec":{"type":"LoadBalancer","clusterIP":"x"},"status":{"loadBalancer":[]}}`,
+		`{"spec":{"parentRefs":[1]},"status":{"parents":[2,{"parentRef":3,"conditions":4},{"conditions":[5]}]}}`,
 		`{"status":{"phase":"Running","containerStatuses":[1,{"name":2},{"state":{"waiting":7}}]}}`,
 		`{"status":{"phase":"Pending",` +
 			`"containerStatuses":[{"name":"a","state":{"waiting":{"reason":"CrashLoopBackOff"}}}]}}`,

@@ -1,7 +1,10 @@
 package health
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/content"
@@ -60,6 +63,9 @@ var rules = map[schema.GroupKind]rule{
 	kinds.Job:         {class: completable, ready: (*subject).jobReadiness, judge: judgeJob},
 	kinds.Service:     {class: operational, why: whyService, judge: judgeService},
 	kinds.Ingress:     {class: operational, judge: judgeIngress},
+	kinds.Gateway:     {class: operational, ready: (*subject).gatewayReadiness, judge: judgeGateway},
+	kinds.HTTPRoute:   {class: operational, ready: (*subject).gatewayReadiness, judge: judgeGateway},
+	kinds.GRPCRoute:   {class: operational, ready: (*subject).gatewayReadiness, judge: judgeGateway},
 	kinds.PersistentVolumeClaim: {
 		class: operational, ready: (*subject).claimReadiness, judge: judgePersistentVolumeClaim,
 	},
@@ -155,6 +161,86 @@ func waitForAddress(s *subject, found finding) finding {
 		}
 	}
 	return finding{level: waiting, reason: "NoAddress", message: "waiting for an address"}
+}
+
+// gatewayReadiness says that a Gateway or a route of one is volatile. It waits for a controller, a Gateway or a
+// backend, which may be deployed after it.
+func (s *subject) gatewayReadiness(*kstatus.Result) Readiness {
+	found := s.attachment()
+	switch found.level {
+	case well:
+		return current
+	case failing:
+		return failed(found.message)
+	}
+	return Readiness{Status: apis.ObjectInProgress, Message: found.message, Volatile: true}
+}
+
+func judgeGateway(s *subject, found finding) finding {
+	if found.level != well && found.reason == "" {
+		found.reason = s.attachment().reason
+	}
+	return found
+}
+
+// attachment finds out whether controllers serve a Gateway, or a route of one. The status of a route has an entry for
+// each parent that knows it.
+func (s *subject) attachment() finding {
+	if s.kind == kinds.Gateway {
+		return s.unmet(s.conditions, "Accepted", "Programmed")
+	}
+	parents := content.List(s.object, "status", "parents")
+	for _, item := range parents {
+		parent, _ := item.(map[string]any)
+		conditions := content.ConditionsOf(map[string]any{"status": parent})
+		if found := s.unmet(conditions, "Accepted", "ResolvedRefs"); found.level != well {
+			found.message = parentName(parent) + ": " + found.message
+			return found
+		}
+	}
+	if missing := len(content.List(s.object, "spec", "parentRefs")) - len(parents); missing > 0 {
+		return finding{level: waiting, message: "waiting for " + count(int64(missing), "Gateway")}
+	}
+	return finding{}
+}
+
+// unmet finds the first of the names whose condition is not True. A condition of an earlier generation says nothing.
+func (s *subject) unmet(conditions []content.Condition, names ...string) finding {
+	for _, name := range names {
+		i := slices.IndexFunc(conditions, func(c content.Condition) bool { return c.Type == name })
+		if i < 0 || s.outdates(conditions[i]) {
+			return finding{level: waiting, message: "waiting until " + name + " is True"}
+		}
+		c := conditions[i]
+		if c.Status == "True" {
+			continue
+		}
+		found := finding{level: waiting, reason: c.Reason, message: c.String()}
+		if name == "Accepted" && c.Status == "False" && c.Reason != "Pending" {
+			found.level = failing
+		}
+		return found
+	}
+	return finding{}
+}
+
+// outdates reports whether a condition is known to be about an earlier generation of the object.
+func (s *subject) outdates(c content.Condition) bool {
+	observed, known := c.ObservedGeneration.(int64)
+	return known && observed < s.number(0, "metadata", "generation")
+}
+
+// parentName names what a route belongs to, as in "Gateway edge/web".
+func parentName(parent map[string]any) string {
+	text := func(field string) string {
+		text, _ := content.At(parent, "parentRef", field).(string)
+		return text
+	}
+	name := text("name")
+	if namespace := text("namespace"); namespace != "" {
+		name = namespace + "/" + name
+	}
+	return strings.TrimSpace(cmp.Or(text("kind"), "Gateway") + " " + name)
 }
 
 // claimReadiness says that a claim is volatile. A claim that is bound when its first consumer exists looks like

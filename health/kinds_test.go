@@ -66,6 +66,75 @@ func TestIngress(t *testing.T) {
 	}.run(t, "networking.k8s.io/v1", "Ingress")
 }
 
+func TestGateway(t *testing.T) {
+	kindTests{
+		"new": {"spec: {}", is(pending, degraded, "", "waiting until Accepted is True")},
+		"without a controller": {`
+status: {conditions: [{type: Accepted, status: Unknown, reason: Pending, message: Waiting for controller},
+  {type: Programmed, status: Unknown, reason: Pending}]}`,
+			is(pending, degraded, "Pending", "Accepted is Unknown: Pending: Waiting for controller")},
+		"not programmed": {`
+status: {conditions: [{type: Programmed, status: "False", reason: AddressNotAssigned},
+  {type: Accepted, status: "True"}]}`,
+			is(pending, degraded, "AddressNotAssigned", "Programmed is False: AddressNotAssigned")},
+		"pending": {`
+status: {conditions: [{type: Accepted, status: "False", reason: Pending}]}`,
+			is(pending, degraded, "Pending", "Accepted is False: Pending")},
+		"refused": {`
+status: {conditions: [{type: Accepted, status: "False", reason: Invalid, message: no such class}]}`,
+			is(broken, down, "Invalid", "Accepted is False: Invalid: no such class")},
+		"programmed": {`
+metadata: {generation: 2}
+status: {conditions: [{type: Accepted, status: "True", observedGeneration: 2},
+  {type: Programmed, status: "True", observedGeneration: 2}]}`, operational},
+		"programmed as it was": {`
+metadata: {generation: 3}
+status: {conditions: [{type: Accepted, status: "True", observedGeneration: 3},
+  {type: Programmed, status: "True", observedGeneration: 2}]}`,
+			is(pending, degraded, "", "waiting until Programmed is True")},
+		"refused as it was": {`
+metadata: {generation: 3}
+status: {conditions: [{type: Accepted, status: "False", reason: Invalid, observedGeneration: 2}]}`,
+			is(pending, degraded, "", "waiting until Accepted is True")},
+		"stalled": {`
+status: {conditions: [{type: Stalled, status: "True", reason: Broken}]}`,
+			is(broken, down, "Broken", "Stalled: Broken")},
+	}.run(t, "gateway.networking.k8s.io/v1", "Gateway")
+}
+
+func TestHTTPRoute(t *testing.T) {
+	const two = "spec: {parentRefs: [{name: a}, {name: b}]}\n"
+	accepts := func(name string) string {
+		return "{parentRef: {name: " + name + "}, conditions: [{type: Accepted, status: 'True'}, " +
+			"{type: ResolvedRefs, status: 'True'}]}"
+	}
+	for _, kind := range []string{"HTTPRoute", "GRPCRoute"} {
+		kindTests{
+			"new": {two, is(pending, degraded, "", "waiting for 2 Gateways")},
+			"one of two": {two + "status: {parents: [" + accepts("a") + "]}",
+				is(pending, degraded, "", "waiting for 1 Gateway")},
+			"two of two":     {two + "status: {parents: [" + accepts("a") + "," + accepts("b") + "]}", operational},
+			"of no gateways": {"spec: {}", operational},
+			"refused": {two + "status: {parents: [" + accepts("a") + `, {parentRef: {name: b, namespace: edge},
+  conditions: [{type: Accepted, status: "False", reason: NotAllowedByListeners}]}]}`,
+				is(broken, down, "NotAllowedByListeners", "Gateway edge/b: Accepted is False: NotAllowedByListeners")},
+			"without a backend": {two + "status: {parents: [" + accepts("a") + `, {parentRef: {name: b},
+  conditions: [{type: Accepted, status: "True"}, {type: ResolvedRefs, status: "False", reason: BackendNotFound}]}]}`,
+				is(pending, degraded, "BackendNotFound", "Gateway b: ResolvedRefs is False: BackendNotFound")},
+			"malformed": {two + "status: {parents: [1, {parentRef: [], conditions: {}}]}",
+				is(pending, degraded, "", "Gateway: waiting until Accepted is True")},
+		}.run(t, "gateway.networking.k8s.io/v1", kind)
+	}
+}
+
+// No wave of a component waits for what waits for a controller, which may be in a later one.
+func TestGatewaysAreVolatile(t *testing.T) {
+	gateway := parse(t, "apiVersion: gateway.networking.k8s.io/v1\nkind: Gateway")
+	if got := health.ReadinessOf(gateway); got.Status != apis.ObjectInProgress || !got.Volatile {
+		t.Errorf("the readiness is %+v, want it in progress and volatile", got)
+	}
+}
+
 func TestVolumes(t *testing.T) {
 	kindTests{
 		"new":   {"spec: {}", is(pending, degraded, "", "waiting to be bound")},

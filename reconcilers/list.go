@@ -105,7 +105,7 @@ func (p *listPass[Type]) forwards() (Result, error) {
 			p.result = aggregateResult(p.result, result)
 			continue
 		}
-		if stops := isHalt(err) || p.plan.Barrier[i]; stops || !slices.Contains(p.plan.Declared[i+1:], true) {
+		if stops := haltsAll(err) || p.plan.Barrier[i]; stops || !slices.Contains(p.plan.Declared[i+1:], true) {
 			return p.ended(result, err)
 		}
 		p.result = aggregateResult(p.result, result)
@@ -113,6 +113,9 @@ func (p *listPass[Type]) forwards() (Result, error) {
 	}
 	return p.result, joinAll(p.errs...)
 }
+
+// haltsAll reports whether an error says that no other node is to run. One that no retry mends is only the node's own.
+func haltsAll(err error) bool { return isHalt(err) && !isDurable(err) }
 
 // ended returns the outcome if nothing runs after a node that failed. If it is the only one, the outcome is that of the
 // node, as that of a Sequence is.
@@ -134,7 +137,7 @@ func (p *listPass[Type]) backwards() (Result, error) {
 			continue
 		}
 		result, err := p.reconcile(i)
-		if isHalt(err) {
+		if haltsAll(err) {
 			return p.ended(result, err)
 		}
 		p.result = aggregateResult(p.result, result)

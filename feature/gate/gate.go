@@ -21,6 +21,16 @@ type Gate interface {
 	Enabled() (bool, error)
 }
 
+// ErrInvalid marks an error of a gate that stays until the resource or the operator changes, such as that of an invalid
+// version. A feature or an object with such a gate is not retried. It is matched with errors.Is, so it may be wrapped
+// and joined.
+var ErrInvalid = errors.New("the gate is invalid")
+
+// invalid marks an error without a change of its text.
+type invalid struct{ error }
+
+func (i invalid) Unwrap() []error { return []error{i.error, ErrInvalid} }
+
 // Enabled returns what a gate says. A nil gate is on, also one that is a nil pointer or a nil function.
 func Enabled(gate Gate) (bool, error) {
 	if gotype.IsNil(gate) {
@@ -40,7 +50,7 @@ func (b boolean) Enabled() (bool, error) {
 	return bool(b), nil
 }
 
-// Func returns a gate that calls a function each time it is asked. A nil function is an error of Enabled.
+// Func returns a gate that calls a function each time it is asked. A nil function is an [ErrInvalid] of Enabled.
 func Func(enabled func() (bool, error)) Gate {
 	return function{enabled: enabled}
 }
@@ -49,7 +59,7 @@ type function struct {
 	enabled func() (bool, error)
 }
 
-var errNoFunction = errors.New("the gate has no function")
+var errNoFunction = invalid{errors.New("the gate has no function")}
 
 func (f function) Enabled() (bool, error) {
 	if f.enabled == nil {

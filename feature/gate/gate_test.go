@@ -72,6 +72,9 @@ func check(t *testing.T, g gate.Gate, want bool, wantErr string) {
 			t.Errorf("Enabled says %v, want no error", err)
 		case wantErr != "" && (err == nil || !strings.HasPrefix(err.Error(), wantErr)):
 			t.Errorf("the error is %v, not %s", err, wantErr)
+		case wantErr != "" && errors.Is(err, gate.ErrInvalid) == errors.Is(err, errOops):
+			t.Errorf("the error %v is an ErrInvalid: %t, want it only if asking again is of no use", err,
+				errors.Is(err, gate.ErrInvalid))
 		case wantErr == "" && got != want:
 			t.Errorf("Enabled is %t, not %t", got, want)
 		}
@@ -90,6 +93,9 @@ func TestAskedOnlyIfNeeded(t *testing.T) {
 	}
 	if _, err := gate.All(asked).Enabled(); !errors.Is(err, errOops) {
 		t.Errorf("the error is %v, want it to wrap %v", err, errOops)
+	}
+	if _, err := gate.All(gate.Not(gate.Func(nil))).Enabled(); !errors.Is(err, gate.ErrInvalid) {
+		t.Errorf("the error is %v, want it to wrap %v", err, gate.ErrInvalid)
 	}
 }
 

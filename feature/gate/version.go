@@ -10,8 +10,8 @@ import (
 
 // Version returns a gate that is on if a version satisfies a constraint, such as ">= 1.4", ">= 1.4, < 3", "~2.1", "^2"
 // or "1.x || >= 3.2". The version may have a leading v, and may leave out the last numbers. Constraints are those of
-// github.com/Masterminds/semver/v3. An invalid version is an error of Enabled that names it, and so is an invalid or
-// empty constraint.
+// github.com/Masterminds/semver/v3. An invalid version is an [ErrInvalid] of Enabled that names it, and so is an
+// invalid or empty constraint.
 //
 // A pre-release counts as its release: 2.0.0-rc.1 satisfies what 2.0.0 satisfies. It has the features of 2.0.0, and of
 // ">= 2.0" and "< 2.0" one is on. A suffix of a vendor, as in v1.33.2-eks-1b2c3d4, changes nothing for the same reason.
@@ -21,11 +21,11 @@ import (
 func Version(current, constraint string) Gate {
 	version, err := semver.NewVersion(current)
 	if err != nil {
-		return failed{fmt.Errorf("version %q is invalid: %w", current, err)}
+		return failed{invalid{fmt.Errorf("version %q is invalid: %w", current, err)}}
 	}
 	accepted, err := parseConstraint(constraint)
 	if err != nil {
-		return failed{fmt.Errorf("version constraint %q is invalid: %w", constraint, err)}
+		return failed{invalid{fmt.Errorf("version constraint %q is invalid: %w", constraint, err)}}
 	}
 	if namesPrerelease(constraint) {
 		accepted.IncludePrerelease = true

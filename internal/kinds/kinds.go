@@ -11,6 +11,9 @@ var (
 	CustomResourceDefinition = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 	DaemonSet                = schema.GroupKind{Group: "apps", Kind: "DaemonSet"}
 	Deployment               = schema.GroupKind{Group: "apps", Kind: "Deployment"}
+	GRPCRoute                = schema.GroupKind{Group: "gateway.networking.k8s.io", Kind: "GRPCRoute"}
+	Gateway                  = schema.GroupKind{Group: "gateway.networking.k8s.io", Kind: "Gateway"}
+	HTTPRoute                = schema.GroupKind{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute"}
 	HorizontalPodAutoscaler  = schema.GroupKind{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}
 	Ingress                  = schema.GroupKind{Group: "networking.k8s.io", Kind: "Ingress"}
 	Job                      = schema.GroupKind{Group: "batch", Kind: "Job"}

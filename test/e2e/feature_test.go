@@ -29,7 +29,7 @@ func shop(tree ...reconcilers.SubReconciler[*App]) *feature.Feature[*App] {
 	return &feature.Feature[*App]{
 		Name:        "Shop",
 		Gate:        func(_ context.Context, app *App) gate.Gate { return known(!app.Spec.Disabled) },
-		Suspended:   func(app *App) bool { return app.Spec.Suspended },
+		Suspended:   func(_ context.Context, app *App) (bool, error) { return app.Spec.Suspended, nil },
 		GracePeriod: time.Hour,
 		Pods:        true,
 		Reconciler:  espalier.Steps(tree...),

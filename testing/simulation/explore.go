@@ -61,7 +61,7 @@ type Hints map[string][]any
 //   - the cluster comes to rest, and at rest the operator makes no request (but see Exploration.Polls),
 //   - Exploration.Check holds,
 //   - the resources, and all that the operator has created, end as in a cluster in which the same resources are created
-//     at once and nothing goes wrong (but see Exploration.Remembers).
+//     at once and nothing goes wrong (but see Exploration.Remembers). What a status calls generation is left out.
 //
 // A failing story is made smaller: fewer faults, fewer steps, simpler resources. The smallest one is printed as Go
 // source.
@@ -225,8 +225,25 @@ func (x *explorer) edit(fields map[string]any) {
 		delete(annotations, revision)
 		obj.SetAnnotations(annotations)
 	}
+	removeGenerations(fields["status"])
 	if x.Edit != nil {
 		x.Edit(obj)
+	}
+}
+
+// removeGenerations removes the generations that a status has recorded, in place: they say how often a resource or its
+// objects have changed. A generation that is observed stays: in the end it is the current one.
+func removeGenerations(status any) {
+	switch value := status.(type) {
+	case map[string]any:
+		delete(value, "generation")
+		for _, field := range value {
+			removeGenerations(field)
+		}
+	case []any:
+		for _, item := range value {
+			removeGenerations(item)
+		}
 	}
 }
 

@@ -42,8 +42,8 @@ func Search() *feature.Feature[*v1alpha1.Platform] {
 			return gate.All(
 				gate.When(platform.Spec.Search != nil), gate.Version(platform.Spec.Version, ">= 1.1"))
 		},
-		Suspended: func(platform *v1alpha1.Platform) bool {
-			return platform.Spec.Search != nil && platform.Spec.Search.Suspended
+		Suspended: func(_ context.Context, platform *v1alpha1.Platform) (bool, error) {
+			return platform.Spec.Search != nil && platform.Spec.Search.Suspended, nil
 		},
 		GracePeriod: 5 * time.Minute,
 		Reconciler: espalier.Steps(
