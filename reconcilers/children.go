@@ -391,8 +391,12 @@ func (k *children[T, CT, CLT]) recreate(
 	case known.Version == attempt.Version && now.Sub(known.At) < resourcestate.RefusalLasts:
 		return none, refused
 	}
-	err := config.Create(ctx, copyOf(desired), client.DryRunAll)
-	if err != nil && !apierrs.IsAlreadyExists(err) {
+	switch err := config.Create(ctx, copyOf(desired), client.DryRunAll); {
+	case err == nil, apierrs.IsAlreadyExists(err):
+	case Classify(err) == ClassRetry:
+		// It says nothing of what is desired.
+		return none, err
+	default:
 		attempts.Put(key, attempt)
 		return none, refused
 	}

@@ -39,19 +39,26 @@ func TestChildIsRecreatedOnlyIfThatIsProven(t *testing.T) {
 		off bool
 		// update and dryRun are the answers to these requests.
 		update, dryRun error
-		change         func(*corev1.ConfigMap)
-		want           string
+		// once has only the first dry run fail.
+		once   bool
+		change func(*corev1.ConfigMap)
+		want   string
 	}{
-		"the field differs":               {update: immutable("data"), want: "update, create, delete, create"},
-		"a member of the field differs":   {update: immutable("data", "color"), want: "update, create, delete, create"},
-		"it is off":                       {off: true, update: immutable("data"), want: "update"},
-		"the field does not differ":       {update: immutable("data", "size"), want: "update"},
-		"the field is not desired":        {update: immutable("binaryData"), want: "update"},
-		"no field is named":               {update: invalid, want: "update"},
-		"another refusal":                 {update: apierrs.NewForbidden(configMapResource, "gadget-child", errBoom), want: ""},
-		"the desired one is invalid too":  {update: immutable("data"), dryRun: invalid, want: "update, create"},
-		"the desired one cannot be tried": {update: immutable("data"), dryRun: errBoom, want: "update, create"},
-		"it has a finalizer":              {update: immutable("data"), change: finalized, want: "update, create, delete"},
+		"the field differs":              {update: immutable("data"), want: "update, create, delete, create"},
+		"a member of the field differs":  {update: immutable("data", "color"), want: "update, create, delete, create"},
+		"it is off":                      {off: true, update: immutable("data"), want: "update"},
+		"the field does not differ":      {update: immutable("data", "size"), want: "update"},
+		"the field is not desired":       {update: immutable("binaryData"), want: "update"},
+		"no field is named":              {update: invalid, want: "update"},
+		"another refusal":                {update: apierrs.NewForbidden(configMapResource, "gadget-child", errBoom), want: ""},
+		"the desired one is invalid too": {update: immutable("data"), dryRun: invalid, want: "update, create"},
+		"the desired one may not be tried": {
+			update: immutable("data"), dryRun: apierrs.NewForbidden(configMapResource, "gadget-child", errBoom), want: "update, create",
+		},
+		"the desired one cannot be tried now": {
+			update: immutable("data"), dryRun: errBoom, once: true, want: "update, create, create, delete, create",
+		},
+		"it has a finalizer": {update: immutable("data"), change: finalized, want: "update, create, delete"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var calls trace
@@ -63,7 +70,8 @@ func TestChildIsRecreatedOnlyIfThatIsProven(t *testing.T) {
 				calls.add("%s", action.GetVerb())
 				switch action.GetVerb() {
 				case "create":
-					return test.dryRun != nil, nil, test.dryRun
+					fails := test.dryRun != nil && !(test.once && slices.Contains(calls.calls[:len(calls.calls)-1], "create"))
+					return fails, nil, test.dryRun
 				case "update":
 					return true, nil, test.update
 				}

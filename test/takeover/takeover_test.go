@@ -21,6 +21,7 @@ import (
 
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
@@ -57,6 +58,7 @@ spec:
   defaultsRef: {namespace: default, name: defaults}
   role: viewer
   members: [{kind: User, name: bob}, {kind: User, name: eve}]
+  quota: {services: "5"}
   isolated: true
 ---
 apiVersion: platform.example.com/v1alpha1
@@ -74,7 +76,7 @@ spec: {image: "shop:2"}
 apiVersion: tenancy.example.com/v1alpha1
 kind: Tenant
 metadata: {name: acme}
-spec: {displayName: Acme}
+spec: {displayName: Acme, quota: null}
 ---
 apiVersion: platform.example.com/v1alpha1
 kind: Platform
@@ -180,6 +182,13 @@ func (c *cluster) isChanged(t *testing.T) error {
 	}
 	if image := shop.Spec.Template.Spec.Containers[0].Image; image != "shop:2" {
 		return fmt.Errorf("the image of the shop is %q, want shop:2", image)
+	}
+	var quota corev1.ResourceQuota
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "acme", Name: "quota"}, &quota); err != nil {
+		return err
+	}
+	if services, limited := quota.Spec.Hard[corev1.ResourceServices]; limited {
+		return fmt.Errorf("the tenant may have %v services, want no limit", &services)
 	}
 	if replicas := *search.Spec.Replicas; replicas != 0 {
 		return fmt.Errorf("the search has %d replicas, want 0: it is suspended", replicas)

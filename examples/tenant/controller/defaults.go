@@ -2,18 +2,17 @@ package controller
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
+	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/examples/tenant/api/v1alpha1"
 	"github.com/espalier-dev/espalier/reconcilers"
 )
@@ -60,48 +59,46 @@ func parseDefaults(data map[string]string) (defaults, field.ErrorList) {
 	return parsed, problems
 }
 
-var defaultsStash = reconcilers.NewStasher[defaults]("tenancy.example.com/defaults")
+// The ConfigMap that the tenant names, and the defaults that are in it.
+var (
+	configMapStash = reconcilers.NewStasher[*corev1.ConfigMap]("tenancy.example.com/configmap")
+	defaultsStash  = reconcilers.NewStasher[defaults]("tenancy.example.com/defaults")
+)
 
 // Defaults reads the ConfigMap of defaults that the tenant names, and watches it. The nodes after it find the defaults
 // in the stash if they are valid.
 //
 // The config is the one of the tree. The ConfigMaps are on the hub, unless the hub is nil.
-func Defaults(config reconcilers.Config, hub cluster.Cluster) reconcilers.SubReconciler[*v1alpha1.Tenant] {
-	node := &reconcilers.SyncReconciler[*v1alpha1.Tenant]{
-		Name: "Defaults",
-		Uses: []reconcilers.Access{{Object: &corev1.ConfigMap{}, Verbs: []string{"get", "list", "watch"}}},
-		Sync: resolveDefaults,
-	}
+func Defaults(config reconcilers.Config, hub cluster.Cluster) node {
+	nodes := espalier.Steps(
+		espalier.Reads("ConfigMap", configMapStash, keyOfDefaults).Optional(),
+		espalier.Runs("Defaults", resolveDefaults).Reports(v1alpha1.DefaultsResolved),
+	)
 	if hub == nil {
-		return node
+		return nodes
 	}
 	// Each config of the hub has clients of its own, so it is made once.
 	config = config.WithCluster(hub)
 	return &reconcilers.WithConfig[*v1alpha1.Tenant]{
 		Name:       "Hub",
 		Config:     func(context.Context, reconcilers.Config) (reconcilers.Config, error) { return config, nil },
-		Reconciler: node,
+		Reconciler: nodes,
 	}
 }
 
+func keyOfDefaults(_ context.Context, tenant *v1alpha1.Tenant) types.NamespacedName {
+	return types.NamespacedName(tenant.Spec.DefaultsRef)
+}
+
 func resolveDefaults(ctx context.Context, tenant *v1alpha1.Tenant) error {
-	conditions := tenant.Status.Manage(ctx)
-	key := types.NamespacedName(tenant.Spec.DefaultsRef)
-	var configMap corev1.ConfigMap
-	err := reconcilers.RetrieveConfigOrDie(ctx).TrackAndGet(ctx, key, &configMap)
-	if apierrors.IsNotFound(err) {
-		conditions.MarkFalse(v1alpha1.DefaultsResolved, "NotFound", "there is no ConfigMap %s", key)
-		return nil
+	key := keyOfDefaults(ctx, tenant)
+	if !configMapStash.Has(ctx) {
+		return espalier.NotReady("NotFound", "there is no ConfigMap %s", key)
 	}
-	if err != nil {
-		return fmt.Errorf("unable to read the ConfigMap %s of defaults: %w", key, err)
-	}
-	parsed, problems := parseDefaults(configMap.Data)
+	parsed, problems := parseDefaults(configMapStash.RetrieveOrDie(ctx).Data)
 	if len(problems) > 0 {
-		conditions.MarkFalse(v1alpha1.DefaultsResolved, "Invalid", "ConfigMap %s: %s", key, problems.ToAggregate())
-		return nil
+		return espalier.NotReady("Invalid", "ConfigMap %s: %s", key, problems.ToAggregate())
 	}
 	defaultsStash.Store(ctx, parsed)
-	conditions.MarkTrue(v1alpha1.DefaultsResolved, "Resolved", "")
 	return nil
 }

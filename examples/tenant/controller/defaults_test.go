@@ -19,7 +19,7 @@ func TestDefaults(t *testing.T) {
 		"they make sense": {
 			Resource:            tenant.Object(),
 			GivenObjects:        []object{defaults},
-			ExpectResource:      tenant.With(isTrue(v1alpha1.DefaultsResolved, "Resolved")).Object(),
+			ExpectResource:      tenant.With(isTrue(v1alpha1.DefaultsResolved, "Succeeded")).Object(),
 			ExpectTracks:        tracked,
 			ExpectStashedValues: parsed(),
 		},

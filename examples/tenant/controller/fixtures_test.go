@@ -74,20 +74,24 @@ func parsed(changes ...string) map[stash.Key]any {
 	return map[stash.Key]any{controller.DefaultsKey: value}
 }
 
-// isTrue, isFalse and isUnknown make a condition of the tenant say so, and Ready follow.
+// isTrue, isFalse and isUnknown make a condition of the tenant say so.
 func isTrue(condition, reason string) func(*v1alpha1.Tenant) {
-	return func(t *v1alpha1.Tenant) { t.Status.Manage(context.Background()).MarkTrue(condition, reason, "") }
+	return is(condition, metav1.ConditionTrue, reason, "")
 }
 
 func isFalse(condition, reason, message string) func(*v1alpha1.Tenant) {
-	return func(t *v1alpha1.Tenant) {
-		t.Status.Manage(context.Background()).MarkFalse(condition, reason, message)
-	}
+	return is(condition, metav1.ConditionFalse, reason, message)
 }
 
 func isUnknown(condition, reason, message string) func(*v1alpha1.Tenant) {
+	return is(condition, metav1.ConditionUnknown, reason, message)
+}
+
+func is(condition string, status metav1.ConditionStatus, reason, message string) func(*v1alpha1.Tenant) {
 	return func(t *v1alpha1.Tenant) {
-		t.Status.Manage(context.Background()).MarkUnknown(condition, reason, message)
+		reconcilers.SetCondition(context.Background(), t, metav1.Condition{
+			Type: condition, Status: status, Reason: reason, Message: message,
+		})
 	}
 }
 
@@ -106,6 +110,18 @@ func childMeta(namespace, name string) metav1.ObjectMeta {
 			Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true),
 		}},
 	}
+}
+
+// exists makes an object one that is in the cluster.
+func exists[T object](obj T) { obj.SetUID("child-uid") }
+
+// applies is that the operator applies an object that exists.
+func applies(fixture object) []rtesting.ApplyRef {
+	obj := fixture.DeepCopyObject().(object)
+	exists(obj)
+	return []rtesting.ApplyRef{{
+		ApplyConfiguration: rtesting.Applied(obj), FieldOwner: "tenant-controller", Force: ptr.To(true),
+	}}
 }
 
 // normal and warning are events about the tenant.

@@ -20,7 +20,7 @@ var limits = rtesting.NewFixture(&corev1.LimitRange{
 })
 
 func TestLimits(t *testing.T) {
-	inForce := isTrue(v1alpha1.LimitsReady, "InForce")
+	inForce := isTrue(v1alpha1.LimitsReady, "Ready")
 
 	run(t, tests{
 		"they are made of the defaults": {
@@ -34,18 +34,18 @@ func TestLimits(t *testing.T) {
 		"the defaults have changed": {
 			Resource:           tenant.Object(),
 			GivenStashedValues: parsed("limits.cpu", "1"),
-			GivenObjects:       []object{limits},
+			GivenObjects:       []object{limits.With(exists[*corev1.LimitRange])},
 			ExpectResource:     tenant.With(inForce).Object(),
-			ExpectUpdates: []object{limits.With(func(l *corev1.LimitRange) {
+			ExpectApplies: applies(limits.With(func(l *corev1.LimitRange) {
 				l.Spec.Limits[0].Default[corev1.ResourceCPU] = resource.MustParse("1")
-			})},
+			})),
 			ExpectEvents: []rtesting.Event{normal("Updated", `Updated LimitRange "limits"`)},
 		},
 		"there are none": {
 			Resource:           tenant.Object(),
 			GivenStashedValues: parsed("limits.cpu", ""),
 			GivenObjects:       []object{limits},
-			ExpectResource:     tenant.With(isTrue(v1alpha1.LimitsReady, "Unlimited")).Object(),
+			ExpectResource:     tenant.With(isTrue(v1alpha1.LimitsReady, "NotDesired")).Object(),
 			ExpectDeletes:      deletes(limits),
 			ExpectEvents:       []rtesting.Event{normal("Deleted", `Deleted LimitRange "limits"`)},
 		},
@@ -61,7 +61,7 @@ func TestLimitsThatTheServerCompletes(t *testing.T) {
 			GivenStashedValues: parsed(),
 			GivenObjects:       []object{namespace},
 			Until:              rtesting.Rest(),
-			ExpectResource:     tenant.With(isTrue(v1alpha1.LimitsReady, "InForce")).Object(),
+			ExpectResource:     tenant.With(isTrue(v1alpha1.LimitsReady, "Ready")).Object(),
 			ExpectCreates:      []object{limits},
 			ExpectEvents:       []rtesting.Event{normal("Created", `Created LimitRange "limits"`)},
 		},

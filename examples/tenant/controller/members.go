@@ -6,39 +6,27 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/examples/tenant/api/v1alpha1"
-	"github.com/espalier-dev/espalier/reconcilers"
 )
 
 // Members keeps a RoleBinding for each member, which lets the member do what the role says.
 //
-// The role of a binding cannot be changed, so it is part of the binding's identity: a member who gets another role gets
-// another binding, and loses the one before.
+// The role of a binding cannot be changed, so it is part of the binding's name: a member who gets another role gets
+// another binding, and loses the one before. A binding whose role a user has changed all the same is made anew.
 //
 // While any role is not known, no member gets or loses anything: a typing error must not lock people out.
-func Members() reconcilers.SubReconciler[*v1alpha1.Tenant] {
-	return &reconcilers.ChildSetReconciler[*v1alpha1.Tenant, *rbacv1.RoleBinding, *rbacv1.RoleBindingList]{
-		Name: "Members",
-		DesiredChildren: func(ctx context.Context, tenant *v1alpha1.Tenant) ([]*rbacv1.RoleBinding, error) {
-			bindings, problems := bindingsOf(tenant, defaultsStash.RetrieveOrDie(ctx).Roles)
-			if len(problems) > 0 {
-				return nil, reconcilers.OnlyReconcileChildStatus
-			}
-			return bindings, nil
-		},
-		IdentifyChild: identityOf,
-		MergeBeforeUpdate: func(current, desired *rbacv1.RoleBinding) {
-			reconcilers.MergeLabels(current, desired)
-			current.Subjects = desired.Subjects
-		},
-		ReflectChildrenStatusOnParent: reflectMembers,
-	}
+func Members() node {
+	return espalier.OwnsEach("Members", desiredMembers).Recreates().Reports(v1alpha1.MembersReady)
+}
+
+func desiredMembers(ctx context.Context, tenant *v1alpha1.Tenant) ([]*rbacv1.RoleBinding, error) {
+	bindings, problems := bindingsOf(tenant, defaultsStash.RetrieveOrDie(ctx).Roles)
+	return bindings, invalid(problems)
 }
 
 // bindingsOf finds all roles that are not known, in the order of the members.
@@ -62,52 +50,15 @@ func bindingsOf(tenant *v1alpha1.Tenant, roles map[string]string) ([]*rbacv1.Rol
 }
 
 func bindingOf(tenant *v1alpha1.Tenant, member v1alpha1.Member, clusterRole string) *rbacv1.RoleBinding {
-	name := bindingName(identity(member.Kind, clusterRole, member.Name))
 	return &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: tenant.Name, Name: name, Labels: labelsOf(tenant)},
+		ObjectMeta: partMeta(tenant, bindingName(member, clusterRole)),
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: clusterRole},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: member.Kind, Name: member.Name}},
 	}
 }
 
-// identity says who may do what. The name comes last, as members may be called anything.
-func identity(kind, clusterRole, name string) string {
-	return strings.Join([]string{kind, clusterRole, name}, "/")
-}
-
-// identityOf reads the identity of a binding from it. A binding that a user has turned into another one has none, and
-// makes way.
-func identityOf(binding *rbacv1.RoleBinding) string {
-	if len(binding.Subjects) != 1 {
-		return ""
-	}
-	id := identity(binding.Subjects[0].Kind, binding.RoleRef.Name, binding.Subjects[0].Name)
-	if binding.Name != bindingName(id) {
-		return ""
-	}
-	return id
-}
-
-func bindingName(identity string) string {
-	hash := sha256.Sum256([]byte(identity))
+// bindingName says who may do what. The name of the member comes last, as members may be called anything.
+func bindingName(member v1alpha1.Member, clusterRole string) string {
+	hash := sha256.Sum256([]byte(member.Kind + "/" + clusterRole + "/" + member.Name))
 	return fmt.Sprintf("member-%x", hash[:8])
-}
-
-func reflectMembers(
-	ctx context.Context, tenant *v1alpha1.Tenant, result reconcilers.ChildSetResult[*rbacv1.RoleBinding],
-) {
-	conditions := tenant.Status.Manage(ctx)
-	err := result.AggregateError()
-	if _, problems := bindingsOf(tenant, defaultsStash.RetrieveOrDie(ctx).Roles); len(problems) > 0 {
-		err = invalid(tenant, problems...)
-	}
-	switch {
-	case err != nil:
-		reason, message := explain(err)
-		conditions.MarkFalse(v1alpha1.MembersReady, reason, "%s", message)
-	case len(tenant.Spec.Members) == 0:
-		conditions.MarkTrue(v1alpha1.MembersReady, "NoMembers", "")
-	default:
-		conditions.MarkTrue(v1alpha1.MembersReady, "Bound", "")
-	}
 }

@@ -19,7 +19,7 @@ type membership struct {
 
 // Memberships has the directory know who the members of a listed tenant are. It runs once for each of those who came or
 // left, and so not at all if there are none.
-func Memberships(dir directory.Directory) reconcilers.SubReconciler[*v1alpha1.Tenant] {
+func Memberships(dir directory.Directory) node {
 	return &reconcilers.ForEach[*v1alpha1.Tenant, membership]{
 		Name: "Memberships",
 		Items: func(ctx context.Context, tenant *v1alpha1.Tenant) ([]membership, error) {
@@ -34,7 +34,7 @@ func Memberships(dir directory.Directory) reconcilers.SubReconciler[*v1alpha1.Te
 }
 
 // Membership lets one member join the tenant in the directory, or leave it: the one that [Memberships] is at.
-func Membership(dir directory.Directory) reconcilers.SubReconciler[*v1alpha1.Tenant] {
+func Membership(dir directory.Directory) node {
 	return &reconcilers.SyncReconciler[*v1alpha1.Tenant]{
 		Name: "Membership",
 		Sync: func(ctx context.Context, tenant *v1alpha1.Tenant) error {

@@ -9,25 +9,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/examples/tenant/api/v1alpha1"
-	"github.com/espalier-dev/espalier/reconcilers"
 )
 
 // Namespace keeps the namespace of the tenant's name. A namespace of that name which is not the tenant's is left alone.
-func Namespace(reserved []string) reconcilers.SubReconciler[*v1alpha1.Tenant] {
-	return &reconcilers.ChildReconciler[*v1alpha1.Tenant, *corev1.Namespace, *corev1.NamespaceList]{
-		Name: "Namespace",
-		DesiredChild: func(_ context.Context, tenant *v1alpha1.Tenant) (*corev1.Namespace, error) {
-			if problems := checkName(tenant, reserved); len(problems) > 0 {
-				return nil, invalid(tenant, problems...)
-			}
-			return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tenant.Name, Labels: labelsOf(tenant)}}, nil
-		},
-		MergeBeforeUpdate: func(current, desired *corev1.Namespace) {
-			reconcilers.MergeLabels(current, desired)
-		},
-		ReflectChildStatusOnParent: reflectNamespace,
+func Namespace(reserved []string) node {
+	desired := func(_ context.Context, tenant *v1alpha1.Tenant) (*corev1.Namespace, error) {
+		if err := invalid(checkName(tenant, reserved)); err != nil {
+			return nil, err
+		}
+		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tenant.Name, Labels: labelsOf(tenant)}}, nil
 	}
+	return espalier.Owns("Namespace", desired).Reports(v1alpha1.NamespaceReady)
 }
 
 // checkName finds out whether there may be a tenant of that name.
@@ -37,13 +31,4 @@ func checkName(tenant *v1alpha1.Tenant, reserved []string) field.ErrorList {
 		return field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), name, "is reserved")}
 	}
 	return nil
-}
-
-func reflectNamespace(ctx context.Context, tenant *v1alpha1.Tenant, namespace *corev1.Namespace, err error) {
-	if err == nil && namespace.DeletionTimestamp != nil {
-		tenant.Status.Manage(ctx).MarkFalse(v1alpha1.NamespaceReady, "Terminating",
-			"the namespace is made anew when it is gone")
-		return
-	}
-	reflected[*corev1.Namespace](v1alpha1.NamespaceReady, "Present", "Absent")(ctx, tenant, namespace, err)
 }

@@ -14,13 +14,13 @@ import (
 var namespace = rtesting.NewFixture(&corev1.Namespace{ObjectMeta: childMeta("", "acme")})
 
 func TestNamespace(t *testing.T) {
-	present := tenant.With(isTrue(v1alpha1.NamespaceReady, "Present"))
+	present := tenant.With(isTrue(v1alpha1.NamespaceReady, "Ready"))
 	named := func(name string) rtesting.Fixture[*v1alpha1.Tenant] {
 		return tenant.With(func(t *v1alpha1.Tenant) { t.Name = name })
 	}
 	reserved := func(name string) *v1alpha1.Tenant {
 		return named(name).With(isFalse(v1alpha1.NamespaceReady, "Invalid",
-			`Tenant.tenancy.example.com "`+name+`" is invalid: metadata.name: Invalid value: "`+name+`": is reserved`)).Object()
+			`metadata.name: Invalid value: "`+name+`": is reserved`)).Object()
 	}
 
 	run(t, tests{
@@ -32,8 +32,9 @@ func TestNamespace(t *testing.T) {
 		},
 		"others have labelled it": {
 			Resource:       tenant.Object(),
-			GivenObjects:   []object{namespace.With(func(n *corev1.Namespace) { n.Labels["theirs"] = "stays" })},
+			GivenObjects:   []object{namespace.With(exists, func(n *corev1.Namespace) { n.Labels["theirs"] = "stays" })},
 			ExpectResource: present.Object(),
+			ExpectApplies:  applies(namespace),
 		},
 		"it is going": {
 			Resource: tenant.Object(),
@@ -42,14 +43,14 @@ func TestNamespace(t *testing.T) {
 				n.Finalizers = []string{"example.com/going"}
 			})},
 			ExpectResource: tenant.With(isFalse(v1alpha1.NamespaceReady, "Terminating",
-				"the namespace is made anew when it is gone")).Object(),
+				"is being deleted")).Object(),
 		},
 		"it belongs to somebody else": {
 			Resource:        tenant.Object(),
 			GivenObjects:    []object{namespace.With(foreign[*corev1.Namespace])},
 			APIGivenObjects: []object{namespace.With(foreign[*corev1.Namespace])},
-			ExpectResource: tenant.With(isFalse(v1alpha1.NamespaceReady, "NotOurs",
-				`namespaces "acme" already exists and does not belong to this tenant`)).Object(),
+			ExpectResource: tenant.With(isFalse(v1alpha1.NamespaceReady, "AlreadyExists",
+				`namespaces "acme" already exists`)).Object(),
 			ExpectCreates: []object{namespace},
 			ExpectTracks:  tracks("", "Namespace", "", "acme"),
 			ExpectEvents: []rtesting.Event{

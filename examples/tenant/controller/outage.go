@@ -6,6 +6,8 @@ import (
 	"errors"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/espalier-dev/espalier/examples/tenant/api/v1alpha1"
 	"github.com/espalier-dev/espalier/examples/tenant/directory"
 	"github.com/espalier-dev/espalier/reconcilers"
@@ -19,21 +21,21 @@ const outageInterval = 30 * time.Second
 //
 // Outage must be around the node that has the finalizer. Inside of that node it would hide the error of the clean-up,
 // and the entry would stay.
-func Outage(
-	interval time.Duration, node reconcilers.SubReconciler[*v1alpha1.Tenant],
-) reconcilers.SubReconciler[*v1alpha1.Tenant] {
+func Outage(interval time.Duration, try node) node {
 	interval = cmp.Or(interval, outageInterval)
 	return &reconcilers.TryCatch[*v1alpha1.Tenant]{
 		Name: "Outage",
-		Try:  node,
+		Try:  try,
 		Catch: func(
 			ctx context.Context, tenant *v1alpha1.Tenant, result reconcilers.Result, err error,
 		) (reconcilers.Result, error) {
 			if !errors.Is(err, directory.ErrUnavailable) {
 				return result, err
 			}
-			tenant.Status.Manage(ctx).MarkUnknown(v1alpha1.Registered, "DirectoryUnavailable",
-				"%s; it is asked again", directory.ErrUnavailable)
+			reconcilers.SetCondition(ctx, tenant, metav1.Condition{
+				Type: v1alpha1.Registered, Status: metav1.ConditionUnknown, Reason: "DirectoryUnavailable",
+				Message: directory.ErrUnavailable.Error() + "; it is asked again",
+			})
 			return reconcilers.AggregateResults(result, reconcilers.Result{RequeueAfter: interval}), nil
 		},
 	}

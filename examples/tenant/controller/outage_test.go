@@ -15,7 +15,7 @@ import (
 var unavailable = isUnknown(v1alpha1.Registered, "DirectoryUnavailable", "the directory does not answer; it is asked again")
 
 func TestOutage(t *testing.T) {
-	listed := tenant.With(isTrue(v1alpha1.Registered, "Listed"))
+	listed := tenant.With(isTrue(v1alpha1.Registered, "Succeeded"))
 	for name, tc := range map[string]struct {
 		rtesting.SubReconcilerTestCase[*v1alpha1.Tenant]
 		interval time.Duration

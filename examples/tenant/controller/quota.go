@@ -6,37 +6,38 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/examples/tenant/api/v1alpha1"
 	"github.com/espalier-dev/espalier/reconcilers"
 )
 
 // Quota keeps the ResourceQuota: the defaults, with what the tenant says itself on top.
-func Quota() reconcilers.SubReconciler[*v1alpha1.Tenant] {
-	return &reconcilers.ChildReconciler[*v1alpha1.Tenant, *corev1.ResourceQuota, *corev1.ResourceQuotaList]{
-		Name: "Quota",
-		DesiredChild: func(ctx context.Context, tenant *v1alpha1.Tenant) (*corev1.ResourceQuota, error) {
-			if problems := checkQuota(tenant); len(problems) > 0 {
-				return nil, invalid(tenant, problems...)
+func Quota() node {
+	return espalier.Owns("Quota", desiredQuota).Reports(v1alpha1.QuotaReady).Tune(
+		func(child *reconcilers.ChildReconciler[*v1alpha1.Tenant, *corev1.ResourceQuota, client.ObjectList]) {
+			// Earlier releases updated the quota, under the name of the program. What they wrote of it would stay.
+			child.ChildObjectManager = &reconcilers.ApplyingObjectManager[*corev1.ResourceQuota]{
+				FieldManager: "tenant-controller", TakeOverFrom: []string{"tenant"},
 			}
-			hard := defaultsStash.RetrieveOrDie(ctx).Quota.DeepCopy()
-			maps.Copy(hard, tenant.Spec.Quota)
-			if len(hard) == 0 {
-				return nil, nil
-			}
-			return &corev1.ResourceQuota{
-				ObjectMeta: metav1.ObjectMeta{Namespace: tenant.Name, Name: "quota", Labels: labelsOf(tenant)},
-				Spec:       corev1.ResourceQuotaSpec{Hard: hard},
-			}, nil
-		},
-		MergeBeforeUpdate: func(current, desired *corev1.ResourceQuota) {
-			reconcilers.MergeLabels(current, desired)
-			current.Spec = desired.Spec
-		},
-		ReflectChildStatusOnParent: reflected[*corev1.ResourceQuota](v1alpha1.QuotaReady, "InForce", "Unlimited"),
+		})
+}
+
+func desiredQuota(ctx context.Context, tenant *v1alpha1.Tenant) (*corev1.ResourceQuota, error) {
+	if err := invalid(checkQuota(tenant)); err != nil {
+		return nil, err
 	}
+	hard := defaultsStash.RetrieveOrDie(ctx).Quota.DeepCopy()
+	maps.Copy(hard, tenant.Spec.Quota)
+	if len(hard) == 0 {
+		return nil, nil
+	}
+	return &corev1.ResourceQuota{
+		ObjectMeta: partMeta(tenant, "quota"),
+		Spec:       corev1.ResourceQuotaSpec{Hard: hard},
+	}, nil
 }
 
 // checkQuota finds the quantities that are not possible, in the order of the resources.

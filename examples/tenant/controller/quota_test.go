@@ -24,7 +24,7 @@ var quota = rtesting.NewFixture(&corev1.ResourceQuota{
 })
 
 func TestQuota(t *testing.T) {
-	inForce := isTrue(v1alpha1.QuotaReady, "InForce")
+	inForce := isTrue(v1alpha1.QuotaReady, "Ready")
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "resourcequotas"}, "quota", errors.New("not today"))
 
 	run(t, tests{
@@ -50,14 +50,15 @@ func TestQuota(t *testing.T) {
 			GivenObjects:       []object{quota},
 			ExpectResource:     tenant.With(inForce).Object(),
 		},
-		"somebody edited it": {
+		"somebody edited it: what is added stays": {
 			Resource:           tenant.Object(),
 			GivenStashedValues: parsed(),
-			GivenObjects: []object{quota.With(allowsPods("9999"), func(q *corev1.ResourceQuota) {
+			GivenObjects: []object{quota.With(exists, allowsPods("9999"), func(q *corev1.ResourceQuota) {
 				q.Labels = map[string]string{"theirs": "stays"}
+				q.Spec.Hard[corev1.ResourceSecrets] = resource.MustParse("0")
 			})},
 			ExpectResource: tenant.With(inForce).Object(),
-			ExpectUpdates:  []object{quota.With(func(q *corev1.ResourceQuota) { q.Labels["theirs"] = "stays" })},
+			ExpectApplies:  applies(quota),
 			ExpectEvents:   []rtesting.Event{normal("Updated", `Updated ResourceQuota "quota"`)},
 		},
 		"the tenant asks for less than nothing": {
@@ -65,13 +66,13 @@ func TestQuota(t *testing.T) {
 			GivenStashedValues: parsed(),
 			GivenObjects:       []object{quota.With(allowsPods("7"))},
 			ExpectResource: tenant.With(asksForPods("-1"), isFalse(v1alpha1.QuotaReady, "Invalid",
-				`Tenant.tenancy.example.com "acme" is invalid: spec.quota[pods]: Invalid value: "-1": must not be negative`)).Object(),
+				`spec.quota[pods]: Invalid value: "-1": must not be negative`)).Object(),
 		},
 		"nobody limits anything": {
 			Resource:           tenant.Object(),
 			GivenStashedValues: parsed("quota.pods", "", "quota.memory", ""),
 			GivenObjects:       []object{quota},
-			ExpectResource:     tenant.With(isTrue(v1alpha1.QuotaReady, "Unlimited")).Object(),
+			ExpectResource:     tenant.With(isTrue(v1alpha1.QuotaReady, "NotDesired")).Object(),
 			ExpectDeletes:      deletes(quota),
 			ExpectEvents:       []rtesting.Event{normal("Deleted", `Deleted ResourceQuota "quota"`)},
 		},
@@ -80,8 +81,8 @@ func TestQuota(t *testing.T) {
 			GivenStashedValues: parsed(),
 			GivenObjects:       []object{quota.With(foreign[*corev1.ResourceQuota])},
 			APIGivenObjects:    []object{quota.With(foreign[*corev1.ResourceQuota])},
-			ExpectResource: tenant.With(isFalse(v1alpha1.QuotaReady, "NotOurs",
-				`resourcequotas "quota" already exists and does not belong to this tenant`)).Object(),
+			ExpectResource: tenant.With(isFalse(v1alpha1.QuotaReady, "AlreadyExists",
+				`resourcequotas "quota" already exists`)).Object(),
 			ExpectCreates: []object{quota},
 			ExpectTracks:  tracks("", "ResourceQuota", "acme", "quota"),
 			ExpectEvents: []rtesting.Event{

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/examples/tenant/api/v1alpha1"
 	"github.com/espalier-dev/espalier/examples/tenant/directory"
 	"github.com/espalier-dev/espalier/reconcilers"
@@ -16,30 +17,28 @@ import (
 // free.
 const takenInterval = time.Minute
 
-// Registration lists the tenant in the directory once it has its namespace, and removes the entry in the end. It needs
-// a finalizer for that.
-func Registration(dir directory.Directory) reconcilers.SubReconciler[*v1alpha1.Tenant] {
+// Registration lists the tenant in the directory once it has its namespace.
+func Registration(dir directory.Directory) node {
+	return espalier.Runs("Registration", func(ctx context.Context, tenant *v1alpha1.Tenant) error {
+		if !isTrue(tenant, v1alpha1.NamespaceReady) && !isTrue(tenant, v1alpha1.Registered) {
+			return espalier.NotReady("NoNamespace", "a tenant is listed when it has its namespace")
+		}
+		err := dir.Register(ctx, entryOf(tenant))
+		switch {
+		case errors.Is(err, directory.ErrTaken):
+			return espalier.NotReady("NotOurs", "%s", directory.ErrTaken).RetryAfter(takenInterval)
+		case err != nil:
+			return fmt.Errorf("unable to register tenant %s: %w", tenant.Name, err)
+		}
+		return nil
+	}).Reports(v1alpha1.Registered)
+}
+
+// Unregistration removes the entry of a deleted tenant. It needs a finalizer.
+func Unregistration(dir directory.Directory) node {
 	return &reconcilers.SyncReconciler[*v1alpha1.Tenant]{
-		Name: "Registration",
-		SyncWithResult: func(ctx context.Context, tenant *v1alpha1.Tenant) (reconcilers.Result, error) {
-			conditions := tenant.Status.Manage(ctx)
-			if !isTrue(tenant, v1alpha1.NamespaceReady) && !isTrue(tenant, v1alpha1.Registered) {
-				conditions.MarkUnknown(v1alpha1.Registered, "NoNamespace",
-					"a tenant is listed when it has its namespace")
-				return reconcilers.Result{}, nil
-			}
-			err := dir.Register(ctx, entryOf(tenant))
-			switch {
-			case errors.Is(err, directory.ErrTaken):
-				conditions.MarkFalse(v1alpha1.Registered, "NotOurs", "%s", directory.ErrTaken)
-				return reconcilers.Result{RequeueAfter: takenInterval}, nil
-			case err != nil:
-				conditions.MarkUnknown(v1alpha1.Registered, "DirectoryFailed", "the directory did not take the entry")
-				return reconcilers.Result{}, fmt.Errorf("unable to register tenant %s: %w", tenant.Name, err)
-			}
-			conditions.MarkTrue(v1alpha1.Registered, "Listed", "")
-			return reconcilers.Result{}, nil
-		},
+		Name: "Unregistration",
+		Sync: func(context.Context, *v1alpha1.Tenant) error { return nil },
 		Finalize: func(ctx context.Context, tenant *v1alpha1.Tenant) error {
 			if err := dir.Unregister(ctx, tenant.Name, string(tenant.UID)); err != nil {
 				return fmt.Errorf("unable to unregister tenant %s: %w", tenant.Name, err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/examples/tenant/api/v1alpha1"
 	"github.com/espalier-dev/espalier/examples/tenant/controller"
 	"github.com/espalier-dev/espalier/examples/tenant/directory"
@@ -39,8 +40,8 @@ func (d brokenDirectory) Leave(context.Context, string, string, directory.Member
 func TestRegistration(t *testing.T) {
 	entry := directory.Entry{Tenant: "acme", UID: "acme-uid", DisplayName: "acme", Owner: "ann@example.com"}
 	another := directory.Entry{Tenant: "acme", UID: "another"}
-	settled := tenant.With(isTrue(v1alpha1.NamespaceReady, "Present"))
-	listed := isTrue(v1alpha1.Registered, "Listed")
+	settled := tenant.With(isTrue(v1alpha1.NamespaceReady, "Ready"))
+	listed := isTrue(v1alpha1.Registered, "Succeeded")
 
 	for name, tc := range map[string]struct {
 		rtesting.SubReconcilerTestCase[*v1alpha1.Tenant]
@@ -51,7 +52,7 @@ func TestRegistration(t *testing.T) {
 		"it has no namespace yet": {
 			SubReconcilerTestCase: rtesting.SubReconcilerTestCase[*v1alpha1.Tenant]{
 				Resource: tenant.Object(),
-				ExpectResource: tenant.With(isUnknown(v1alpha1.Registered, "NoNamespace",
+				ExpectResource: tenant.With(isFalse(v1alpha1.Registered, "NoNamespace",
 					"a tenant is listed when it has its namespace")).Object(),
 			},
 		},
@@ -84,8 +85,8 @@ func TestRegistration(t *testing.T) {
 			broken: true,
 			SubReconcilerTestCase: rtesting.SubReconcilerTestCase[*v1alpha1.Tenant]{
 				Resource: settled.Object(),
-				ExpectResource: settled.With(isUnknown(v1alpha1.Registered, "DirectoryFailed",
-					"the directory did not take the entry")).Object(),
+				ExpectResource: settled.With(isFalse(v1alpha1.Registered, "Failed",
+					"unable to register tenant acme: broken")).Object(),
 				ShouldErr: true,
 				Verify:    isBroken,
 			},
@@ -118,7 +119,9 @@ func TestRegistration(t *testing.T) {
 			if tc.broken {
 				dir = brokenDirectory{errBroken}
 			}
-			run(t, tests{"": tc.SubReconcilerTestCase}, func() node { return controller.Registration(dir) })
+			run(t, tests{"": tc.SubReconcilerTestCase}, func() node {
+				return espalier.Steps(controller.Registration(dir), controller.Unregistration(dir))
+			})
 			var after []directory.Entry
 			if got, _, ok := memory.Lookup("acme"); ok {
 				after = append(after, got)

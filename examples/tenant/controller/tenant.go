@@ -9,6 +9,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
+	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/examples/tenant/api/v1alpha1"
 	"github.com/espalier-dev/espalier/examples/tenant/directory"
 	"github.com/espalier-dev/espalier/reconcilers"
@@ -33,49 +34,37 @@ type Options struct {
 	RegistryNamespace string
 }
 
+// node is a part of the tree. Each can be tested alone.
+type node = reconcilers.SubReconciler[*v1alpha1.Tenant]
+
 // New returns the root of the tree that gives each tenant what it is to have.
 func New(config reconcilers.Config, options Options) *reconcilers.ResourceReconciler[*v1alpha1.Tenant] {
-	return &reconcilers.ResourceReconciler[*v1alpha1.Tenant]{
-		Name:   "Tenant",
-		Config: config,
-		Reconciler: reconcilers.Sequence[*v1alpha1.Tenant]{
-			Defaults(config, options.DefaultsCluster),
-			Namespace(options.ReservedNames),
-			&reconcilers.IfThen[*v1alpha1.Tenant]{
-				Name: "HasNamespace",
-				If:   hasNamespace,
-				Then: reconcilers.Sequence[*v1alpha1.Tenant]{
-					&reconcilers.IfThen[*v1alpha1.Tenant]{
-						Name: "HasDefaults",
-						If:   hasDefaults,
-						Then: reconcilers.Sequence[*v1alpha1.Tenant]{
-							Quota(),
-							Limits(),
-							Members(),
-						},
-					},
-					&reconcilers.IfThen[*v1alpha1.Tenant]{
-						Name: "Isolated",
-						If:   isIsolated,
-						Then: Isolation(),
-						Else: NoIsolation(),
-					},
+	return espalier.For(config,
+		Defaults(config, options.DefaultsCluster),
+		Namespace(options.ReservedNames),
+		espalier.WhenTrue(v1alpha1.NamespaceReady,
+			// While the defaults are not known, what was made of them before stays as it is.
+			espalier.WhenTrue(v1alpha1.DefaultsResolved,
+				Quota(),
+				Limits(),
+				Members(),
+			),
+			Isolation(),
+		),
+		Outage(options.DirectoryInterval, &reconcilers.WithFinalizer[*v1alpha1.Tenant]{
+			Name:      "Listed",
+			Finalizer: v1alpha1.GroupVersion.Group + "/directory",
+			Reconciler: espalier.Steps(
+				Registration(options.Directory),
+				Unregistration(options.Directory),
+				&reconcilers.IfThen[*v1alpha1.Tenant]{
+					Name: "IsListed",
+					If:   isListed,
+					Then: Memberships(options.Directory),
 				},
-			},
-			Outage(options.DirectoryInterval, &reconcilers.WithFinalizer[*v1alpha1.Tenant]{
-				Name:      "Listed",
-				Finalizer: v1alpha1.GroupVersion.Group + "/directory",
-				Reconciler: reconcilers.Sequence[*v1alpha1.Tenant]{
-					Registration(options.Directory),
-					&reconcilers.IfThen[*v1alpha1.Tenant]{
-						Name: "IsListed",
-						If:   isListed,
-						Then: Memberships(options.Directory),
-					},
-				},
-			}),
-		},
-	}
+			),
+		}),
+	)
 }
 
 // Describe prints all that the operator runs: the trees of its two roots, and those of its webhooks.
@@ -88,21 +77,6 @@ func Describe(options Options) string {
 		texts = append(texts, root.Describe().String())
 	}
 	return strings.Join(texts, "\n")
-}
-
-// hasNamespace reports whether there is a namespace of the tenant's own to put things into. What is in the namespace of
-// a tenant that is being deleted goes with the namespace.
-func hasNamespace(ctx context.Context, tenant *v1alpha1.Tenant) bool {
-	return tenant.DeletionTimestamp == nil && isTrue(tenant, v1alpha1.NamespaceReady)
-}
-
-// hasDefaults reports whether the defaults are known. While they are not, what was made of them before stays as it is.
-func hasDefaults(ctx context.Context, tenant *v1alpha1.Tenant) bool {
-	return defaultsStash.Has(ctx)
-}
-
-func isIsolated(ctx context.Context, tenant *v1alpha1.Tenant) bool {
-	return tenant.Spec.Isolated
 }
 
 // isListed reports whether the directory lists a tenant that is not being deleted. The members of a tenant that is

@@ -19,13 +19,14 @@ import (
 // onboarded is the tenant with all that it is to have.
 var onboarded = tenant.With(
 	guarded,
-	isTrue(v1alpha1.DefaultsResolved, "Resolved"),
-	isTrue(v1alpha1.NamespaceReady, "Present"),
-	isTrue(v1alpha1.QuotaReady, "InForce"),
-	isTrue(v1alpha1.LimitsReady, "InForce"),
-	isTrue(v1alpha1.MembersReady, "NoMembers"),
-	isTrue(v1alpha1.NetworkReady, "Open"),
-	isTrue(v1alpha1.Registered, "Listed"),
+	isTrue(v1alpha1.DefaultsResolved, "Succeeded"),
+	isTrue(v1alpha1.NamespaceReady, "Ready"),
+	isTrue(v1alpha1.QuotaReady, "Ready"),
+	isTrue(v1alpha1.LimitsReady, "Ready"),
+	isTrue(v1alpha1.MembersReady, "NotDesired"),
+	isTrue(v1alpha1.NetworkReady, "NotDesired"),
+	isTrue(v1alpha1.Registered, "Succeeded"),
+	isTrue("Ready", "Ready"),
 	rtesting.Observed,
 )
 
@@ -35,7 +36,6 @@ func isolated(t *v1alpha1.Tenant) { t.Spec.Isolated = true }
 
 func TestTenant(t *testing.T) {
 	tracked := tracks("", "ConfigMap", "platform", "defaults")
-	statusUpdated := normal("StatusUpdated", "Updated status")
 	parts := []object{defaults, namespace, quota, limits}
 	guard := rtesting.PatchRef{
 		Group: v1alpha1.GroupVersion.Group, Kind: "Tenant", Name: "acme", PatchType: types.MergePatchType,
@@ -54,8 +54,6 @@ func TestTenant(t *testing.T) {
 				normal("Created", `Created Namespace "acme"`),
 				normal("Created", `Created ResourceQuota "quota"`),
 				normal("Created", `Created LimitRange "limits"`),
-				normal("FinalizerPatched", `Patched finalizer "`+finalizer+`"`),
-				statusUpdated,
 			},
 			ExpectStatusUpdates: []object{onboarded},
 		},
@@ -67,9 +65,9 @@ func TestTenant(t *testing.T) {
 			GivenObjects:  append([]object{onboarded.With(isolated)}, parts...),
 			ExpectTracks:  tracked,
 			ExpectCreates: []object{policy},
-			ExpectEvents:  []rtesting.Event{normal("Created", `Created NetworkPolicy "isolation"`), statusUpdated},
+			ExpectEvents:  []rtesting.Event{normal("Created", `Created NetworkPolicy "isolation"`)},
 			ExpectStatusUpdates: []object{
-				onboarded.With(isolated, isTrue(v1alpha1.NetworkReady, "Isolated"), rtesting.Observed),
+				onboarded.With(isolated, isTrue(v1alpha1.NetworkReady, "Ready"), rtesting.Observed),
 			},
 		},
 		"it was isolated": {
@@ -81,9 +79,11 @@ func TestTenant(t *testing.T) {
 		"the defaults are gone: what is made of them stays": {
 			GivenObjects: []object{onboarded, namespace, quota.With(allowsPods("21")), limits},
 			ExpectTracks: tracked,
-			ExpectEvents: []rtesting.Event{statusUpdated},
 			ExpectStatusUpdates: []object{onboarded.With(
-				isFalse(v1alpha1.DefaultsResolved, "NotFound", "there is no ConfigMap platform/defaults"), rtesting.Observed)},
+				isFalse(v1alpha1.DefaultsResolved, "NotFound", "there is no ConfigMap platform/defaults"),
+				waits("waiting until DefaultsResolved is True", v1alpha1.QuotaReady, v1alpha1.LimitsReady, v1alpha1.MembersReady),
+				isFalse("Ready", "NotFound", "DefaultsResolved: there is no ConfigMap platform/defaults"),
+				rtesting.Observed)},
 		},
 		"the namespace belongs to somebody else: nothing is put there": {
 			GivenObjects:    []object{tenant.With(guarded), defaults, namespace.With(foreign[*corev1.Namespace])},
@@ -92,24 +92,26 @@ func TestTenant(t *testing.T) {
 			ExpectCreates:   []object{namespace},
 			ExpectEvents: []rtesting.Event{
 				warning("CreationFailed", `Failed to create Namespace "acme": namespaces "acme" already exists`),
-				statusUpdated,
 			},
 			ExpectStatusUpdates: []object{tenant.With(
 				guarded,
-				rtesting.Initialized,
-				isTrue(v1alpha1.DefaultsResolved, "Resolved"),
-				isFalse(v1alpha1.NamespaceReady, "NotOurs", `namespaces "acme" already exists and does not belong to this tenant`),
-				isUnknown(v1alpha1.Registered, "NoNamespace", "a tenant is listed when it has its namespace"),
+				isTrue(v1alpha1.DefaultsResolved, "Succeeded"),
+				isFalse(v1alpha1.NamespaceReady, "AlreadyExists", `namespaces "acme" already exists`),
+				waits("waiting until NamespaceReady is True",
+					v1alpha1.QuotaReady, v1alpha1.LimitsReady, v1alpha1.MembersReady, v1alpha1.NetworkReady),
+				isFalse(v1alpha1.Registered, "NoNamespace", "a tenant is listed when it has its namespace"),
+				isFalse("Ready", "AlreadyExists", `NamespaceReady: namespaces "acme" already exists`),
 				rtesting.Observed,
 			)},
 		},
-		"it is being deleted: what is in the namespace goes with it": {
+		"it is being deleted: so is all that it has": {
 			GivenObjects:  append([]object{onboarded.With(terminating)}, parts...),
-			ExpectDeletes: deletes(namespace),
+			ExpectDeletes: slices.Concat(deletes(namespace), deletes(quota), deletes(limits)),
 			ExpectPatches: []rtesting.PatchRef{release},
 			ExpectEvents: []rtesting.Event{
 				normal("Deleted", `Deleted Namespace "acme"`),
-				normal("FinalizerPatched", `Patched finalizer "`+finalizer+`"`),
+				normal("Deleted", `Deleted ResourceQuota "quota"`),
+				normal("Deleted", `Deleted LimitRange "limits"`),
 			},
 		},
 		"it is gone": {},
@@ -117,19 +119,28 @@ func TestTenant(t *testing.T) {
 	runTenants(t, table, func() directory.Directory { return &directory.Memory{} })
 }
 
+// waits has conditions wait for what a text says.
+func waits(message string, conditions ...string) func(*v1alpha1.Tenant) {
+	return func(t *v1alpha1.Tenant) {
+		for _, condition := range conditions {
+			isUnknown(condition, "Waiting", message)(t)
+		}
+	}
+}
+
 func TestTenantWithMembers(t *testing.T) {
 	staffed := team("guest").With(func(t *v1alpha1.Tenant) {
 		t.ObjectMeta, t.Status = onboarded.Object().ObjectMeta, onboarded.Object().Status
 	})
-	bound := staffed.With(isTrue(v1alpha1.MembersReady, "Bound"), rtesting.Observed)
+	bound := staffed.With(isTrue(v1alpha1.MembersReady, "Ready"), rtesting.Observed)
 	dir := directoryOf(t, []directory.Entry{{Tenant: "acme", UID: "acme-uid"}})
 
 	runTenants(t, rtesting.RootTests{
 		"they are bound, and the directory knows them": {
 			GivenObjects:        []object{staffed, defaults, namespace, quota, limits},
 			ExpectTracks:        tracks("", "ConfigMap", "platform", "defaults"),
-			ExpectCreates:       []object{teamEdits, annViews},
-			ExpectEvents:        []rtesting.Event{created(teamEdits), created(annViews), normal("StatusUpdated", "Updated status")},
+			ExpectCreates:       []object{annViews, teamEdits},
+			ExpectEvents:        []rtesting.Event{created(annViews), created(teamEdits)},
 			ExpectStatusUpdates: []object{bound},
 		},
 	}, func() directory.Directory { return dir })
@@ -142,7 +153,8 @@ func TestTenantWithMembers(t *testing.T) {
 func TestTenantWithoutDirectory(t *testing.T) {
 	tracked := tracks("", "ConfigMap", "platform", "defaults")
 	again := reconcilers.Result{RequeueAfter: 30 * time.Second}
-	unlisted := onboarded.With(unavailable, rtesting.Observed)
+	unlisted := onboarded.With(unavailable,
+		isUnknown("Ready", "DirectoryUnavailable", "Registered: the directory does not answer; it is asked again"), rtesting.Observed)
 	dir := directoryOf(t, []directory.Entry{{Tenant: "acme", UID: "acme-uid"}})
 	dir.SetOutage(true)
 
@@ -151,8 +163,9 @@ func TestTenantWithoutDirectory(t *testing.T) {
 			GivenObjects:        []object{onboarded, defaults, namespace, limits},
 			ExpectTracks:        tracked,
 			ExpectCreates:       []object{quota},
-			ExpectEvents:        []rtesting.Event{normal("Created", `Created ResourceQuota "quota"`), normal("StatusUpdated", "Updated status")},
+			ExpectEvents:        []rtesting.Event{normal("Created", `Created ResourceQuota "quota"`)},
 			ExpectStatusUpdates: []object{unlisted},
+			ExpectedResult:      again,
 		},
 		"the status says so": {
 			GivenObjects:   []object{unlisted, defaults, namespace, quota, limits},
@@ -162,6 +175,8 @@ func TestTenantWithoutDirectory(t *testing.T) {
 		"it is being deleted: it stays until the directory has let it go": {
 			GivenObjects:   []object{unlisted.With(terminating)},
 			ExpectedResult: again,
+			ExpectStatusUpdates: []object{unlisted.With(terminating,
+				isFalse("Ready", "Terminating", "the resource is being deleted"), rtesting.Observed)},
 		},
 	}, func() directory.Directory { return dir })
 	if _, _, ok := dir.Lookup("acme"); !ok {

@@ -1,10 +1,6 @@
 package v1alpha1
 
-import (
-	"context"
-
-	"github.com/espalier-dev/espalier/apis"
-)
+import "github.com/espalier-dev/espalier/apis"
 
 // The conditions of a tenant: one for each part, summed up by Ready.
 const (
@@ -24,20 +20,7 @@ const (
 	Registered = "Registered"
 )
 
-var conditions = apis.NewLivingConditionSetWithHappyReason("Onboarded",
-	DefaultsResolved, NamespaceReady, QuotaReady, LimitsReady, MembersReady, NetworkReady, Registered)
-
 // TenantStatus says what a tenant has.
 type TenantStatus struct {
 	apis.Status `json:",inline"`
-}
-
-// InitializeConditions adds the conditions that are missing.
-func (s *TenantStatus) InitializeConditions(ctx context.Context) {
-	s.Manage(ctx).InitializeConditions()
-}
-
-// Manage returns the manager of the conditions for one request.
-func (s *TenantStatus) Manage(ctx context.Context) apis.ConditionManager {
-	return conditions.ManageWithContext(ctx, s)
 }

@@ -70,7 +70,7 @@ func (s *scenario) reports(name, condition, status, reason string) demo.Conditio
 }
 
 func (s *scenario) isReady(tenant string) demo.Condition {
-	return s.reports(tenant, "Ready", "True", "Onboarded")
+	return s.reports(tenant, "Ready", "True", "Ready")
 }
 
 // quotaIs holds when the quota is for so many pods and so much CPU, and for nothing else.

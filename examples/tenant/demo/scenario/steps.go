@@ -134,7 +134,7 @@ func (s *scenario) changes() []demo.Step {
 					return err
 				}
 				return errors.Join(s.Client.Delete(ctx, quotaOf(acme)),
-					s.Patch(ctx, quotaOf(globex), `{"spec":{"hard":{"pods":"9999","secrets":"0"}}}`))
+					s.Patch(ctx, quotaOf(globex), `{"spec":{"hard":{"pods":"9999"}}}`))
 			},
 			Checks: []demo.Check{
 				{Text: "Acme has a new one", Holds: demo.All(s.Replaced, s.quotaIs(acme, "50", "4"))},
@@ -156,7 +156,7 @@ func (s *scenario) changes() []demo.Step {
 			},
 			Checks: []demo.Check{
 				{Text: "there is a NetworkPolicy, and the status says so", Holds: demo.All(
-					s.Exist(isolationOf(acme)), s.reports(acme, v1alpha1.NetworkReady, "True", "Isolated"))},
+					s.Exist(isolationOf(acme)), s.reports(acme, v1alpha1.NetworkReady, "True", "Ready"))},
 				{Text: "the member has another binding, and theirs is gone",
 					Holds: s.bindingsAre(acme, ann(acme)+" view")},
 				{Text: "the directory does not know them any more", Holds: s.isListed(acme, ann(acme))},
@@ -195,7 +195,7 @@ func (s *scenario) mistakes() []demo.Step {
 				return errors.Join(s.Remember(ctx, namespaceOf(intruder)), s.Create(ctx, newTenant(intruder)))
 			},
 			Checks: []demo.Check{
-				{Text: "its status says so", Holds: s.reports(intruder, v1alpha1.NamespaceReady, "False", "NotOurs")},
+				{Text: "its status says so", Holds: s.reports(intruder, v1alpha1.NamespaceReady, "False", "AlreadyExists")},
 				{Text: "it gets nothing, and the namespace was not touched",
 					Holds: demo.All(s.Gone(quotaOf(intruder)), s.Untouched)},
 				{Text: "the list of all tenants has it, as not Ready",
