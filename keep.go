@@ -1,6 +1,7 @@
 package espalier
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -33,8 +34,9 @@ type pass[CT client.Object] struct {
 	live []CT
 	// reflected is an error that the engine does not return.
 	reflected error
-	// notReady is what desire returned.
+	// notReady is what desire returned, and invalid is an error of it that says that what is asked for is not valid.
 	notReady *NotReadyError
+	invalid  error
 }
 
 type passKey struct{}
@@ -52,8 +54,9 @@ type outcome[CT client.Object] struct {
 	result reconcilers.Result
 	// err is an error that is returned.
 	err error
-	// reflected is an error that a condition shows.
+	// reflected is an error that a condition shows, and invalid is true if the engine does not know it.
 	reflected error
+	invalid   bool
 	// live are the objects that exist, and states is how ready they are, once that was asked.
 	live   []CT
 	states []childState
@@ -290,7 +293,7 @@ func (s *Switches[Self, T, CT]) converge(ctx context.Context, resource T, p *pas
 	if o.err != nil {
 		return o
 	}
-	o.live, o.reflected = p.live, p.reflected
+	o.live, o.reflected, o.invalid = p.live, cmp.Or(p.invalid, p.reflected), p.invalid != nil
 	if p.notReady != nil {
 		o.waits = new(conditionOfError(p.notReady))
 		o.wake(p.notReady.Delay)
@@ -309,6 +312,11 @@ func (s *Switches[Self, T, CT]) desiredOf(ctx context.Context, resource T) ([]CT
 	}
 	desired, err := p.desire(ctx)
 	if p.notReady = asNotReady(err); p.notReady != nil {
+		return nil, reconcilers.OnlyReconcileChildStatus
+	}
+	if s.many && apierrs.IsInvalid(err) {
+		// A set reflects errors of its children only.
+		p.invalid = err
 		return nil, reconcilers.OnlyReconcileChildStatus
 	}
 	if err != nil {

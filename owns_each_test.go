@@ -50,6 +50,8 @@ func desiredParts(_ context.Context, w *resources.Widget) ([]*appsv1.Deployment,
 		return nil, outOfStock
 	case asks(w, "error"):
 		return nil, errBoom
+	case asks(w, "invalid"):
+		return nil, apierrs.NewInvalid(schema.GroupKind{Kind: "Widget"}, "gadget", nil)
 	}
 	one, two := part("one"), part("two")
 	one.OwnerReferences, two.OwnerReferences = nil, nil
@@ -102,6 +104,12 @@ func TestOwnsEach(t *testing.T) {
 		"an error is returned": {
 			Resource:  widget.With(with("error")).Object(),
 			ShouldErr: true,
+		},
+		"what is asked for is not valid": {
+			Resource:     widget.With(with("invalid")).Object(),
+			GivenObjects: []object{readyPart("old")},
+			ExpectResource: widget.With(with("invalid"),
+				is("PartsReady", "False", "Invalid", `Widget "gadget" is invalid`)).Object(),
 		},
 		"the server refuses one": {
 			Resource:     widget.Object(),

@@ -88,7 +88,7 @@ func (s *Switches[Self, T, CT]) observed(
 		}
 	}
 	err := o.err
-	if err == nil && s.has(readOnly) {
+	if err == nil && (s.has(readOnly) || o.invalid) {
 		err = o.reflected
 	}
 	if o.named != nil || len(objects) == 0 && (err != nil || o.waits != nil) {

@@ -25,6 +25,10 @@ type resourceState struct {
 	// condition is what the last request reported, and lost is how many requests in a row found it without the record.
 	condition metav1.Condition
 	lost      int
+	// pruned is how many requests in a row found the record without the conditions that the one before had recorded.
+	pruned int
+	// recorded is true if the last request recorded conditions.
+	recorded bool
 }
 
 // maxLost is how many requests in a row find no record until it is known that records are not kept.
@@ -248,7 +252,7 @@ func (f *Feature[T]) report(
 		Type: f.condition(), Status: d.status, Reason: string(d.reason), Message: d.message,
 	}
 	f.reportNested(ctx, resource, d.event)
-	f.keep(ctx, resource, status, d.record)
+	f.keep(ctx, resource, status, state, d.record)
 	f.reporter.Report(ctx, resource, condition)
 	if shown := reconcilers.GetCondition(resource, condition.Type); shown != nil {
 		state.condition = *shown
@@ -314,10 +318,18 @@ type recordText string
 // keep stores the record. The conditions that it had before, and that nobody reports any more, are removed. If only the
 // texts in it differ, it may stay as it is.
 func (f *Feature[T]) keep(
-	ctx context.Context, resource T, status *apis.LifecycleStatus, record apis.FeatureStatus,
+	ctx context.Context, resource T, status *apis.LifecycleStatus, state *resourceState, record apis.FeatureStatus,
 ) {
-	before, _ := findRecord(status, f.Name)
+	before, found := findRecord(status, f.Name)
 	record.Condition, record.Conditions = f.condition(), slices.Clone(f.nestedConditions())
+	if state.pruned++; !state.recorded || !found || len(before.Conditions) > 0 {
+		state.pruned = 0
+	}
+	state.recorded = len(record.Conditions) > 0
+	if state.pruned >= maxLost {
+		// The definition of the type is that of an earlier release. Each request would write what it does not keep.
+		record.Conditions = nil
+	}
 	if equality.Semantic.DeepEqual(before, record) {
 		return
 	}

@@ -120,6 +120,24 @@ func TestRecordsThatAreNotKept(t *testing.T) {
 	}
 }
 
+// A CustomResourceDefinition of an earlier release drops the conditions of a record. They are not written for ever.
+func TestRecordedConditionsThatAreNotKept(t *testing.T) {
+	node := &feature.Feature[*Shop]{Name: "Till", Reconciler: nodeFunc{reports: []string{"CashReady"}}}
+	s := shop.Object()
+	ctx := rtime.StashNow(t.Context(), began)
+	for request := range 6 {
+		if _, err := node.Reconcile(ctx, s); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := len(s.Status.Features[0].Conditions), 1; request < 3 && got != want {
+			t.Errorf("request %d records %d conditions, want %d", request, got, want)
+		} else if request > 3 && got != 0 {
+			t.Errorf("request %d records %d conditions, want none, since they are not kept", request, got)
+		}
+		s.Status.Features[0].Conditions = nil
+	}
+}
+
 func TestL1AnIdleFeatureChangesNothing(t *testing.T) {
 	node, s := market(scripted{}, result{}), shop.With(reports("auxiliary Job load Failing - it failed")).Object()
 	reconcile := func(at time.Time) {

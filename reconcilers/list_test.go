@@ -121,6 +121,9 @@ func TestList(t *testing.T) {
 		"nothing runs after a halt": failing(reconcilers.ErrHaltSubReconcilers, []string{"a"}, func(c *trace) widgetNode {
 			return list(c.orderly("a", reconcilers.ErrHaltSubReconcilers, independent), c.orderly("b", nil, independent))
 		}),
+		"an independent node runs after an error that no retry mends": failing(reconcilers.ErrDurable, []string{"a", "c"}, func(c *trace) widgetNode {
+			return list(c.orderly("a", reconcilers.ErrDurable), c.orderly("b", nil), c.orderly("c", nil, independent))
+		}),
 		"an independent node runs after a list that failed": failing(errBoom, []string{"a", "c"}, func(c *trace) widgetNode {
 			return list(list(c.orderly("a", errBoom), c.orderly("b", nil)), c.orderly("c", nil, independent))
 		}),

@@ -195,7 +195,8 @@ func (s *scenario) mistakes() []demo.Step {
 				return errors.Join(s.Remember(ctx, namespaceOf(intruder)), s.Create(ctx, newTenant(intruder)))
 			},
 			Checks: []demo.Check{
-				{Text: "its status says so", Holds: s.reports(intruder, v1alpha1.NamespaceReady, "False", "AlreadyExists")},
+				{Text: "its status says so",
+					Holds: s.reports(intruder, v1alpha1.NamespaceReady, "False", "AlreadyExists")},
 				{Text: "it gets nothing, and the namespace was not touched",
 					Holds: demo.All(s.Gone(quotaOf(intruder)), s.Untouched)},
 				{Text: "the list of all tenants has it, as not Ready",
