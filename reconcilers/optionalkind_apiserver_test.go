@@ -140,7 +140,6 @@ type meterOperator struct {
 	namespace string
 	live      client.Client
 	gvk       schema.GroupVersionKind
-	stop      func()
 }
 
 func startMeterOperator(
