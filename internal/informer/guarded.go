@@ -2,13 +2,11 @@ package informer
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 )
@@ -19,11 +17,11 @@ import (
 func Guard(
 	in cluster.Cluster, inner client.Client, explain func(schema.GroupVersionKind, error) error,
 ) client.Client {
-	return &guardedReads{Client: inner, in: in, explain: explain}
+	return &guardedReads{watching: watching{inner}, in: in, explain: explain}
 }
 
 type guardedReads struct {
-	client.Client
+	watching
 	in      cluster.Cluster
 	explain func(schema.GroupVersionKind, error) error
 	// kinds are those of the cluster, once there are any.
@@ -53,17 +51,6 @@ func (r *guardedReads) List(ctx context.Context, list client.ObjectList, opts ..
 	return r.guarded(ctx, list, namespace, func(ctx context.Context) error {
 		return r.Client.List(ctx, list, opts...)
 	})
-}
-
-// Watch implements [client.WithWatch]. It returns an error if the guarded client does not.
-func (r *guardedReads) Watch(
-	ctx context.Context, list client.ObjectList, opts ...client.ListOption,
-) (watch.Interface, error) {
-	watcher, ok := r.Client.(client.WithWatch)
-	if !ok {
-		return nil, errors.New("the client of the cluster cannot watch")
-	}
-	return watcher.Watch(ctx, list, opts...)
 }
 
 // guarded calls read, unless the kind of obj, an object or a list, cannot be read.

@@ -22,11 +22,11 @@ import (
 // The manager's own cluster does not need it for what is watched at set-up, because a controller does not start before
 // that has synced.
 func NewClient(in cluster.Cluster, timeout time.Duration) client.Client {
-	return &boundedReads{Client: in.GetClient(), in: in, timeout: timeout}
+	return &boundedReads{watching: watching{in.GetClient()}, in: in, timeout: timeout}
 }
 
 type boundedReads struct {
-	client.Client
+	watching
 	in      cluster.Cluster
 	timeout time.Duration
 
@@ -59,8 +59,13 @@ func (r *boundedReads) List(ctx context.Context, list client.ObjectList, opts ..
 	})
 }
 
-// Watch implements [client.WithWatch]. It returns an error if the client of the cluster does not.
-func (r *boundedReads) Watch(
+// watching is a client that watches if the client in it does.
+type watching struct {
+	client.Client
+}
+
+// Watch implements [client.WithWatch]. It returns an error if the client in it does not.
+func (r watching) Watch(
 	ctx context.Context, list client.ObjectList, opts ...client.ListOption,
 ) (watch.Interface, error) {
 	watcher, ok := r.Client.(client.WithWatch)
