@@ -39,7 +39,7 @@ func (k *children[T, CT, CLT]) mayExist(ctx context.Context, config Config) (boo
 		return true, nil
 	}
 	if watch := contextOf(ctx).optionalWatch(config, k.indexed.Kind); watch != nil {
-		return watch.Check()
+		return watch.Check(ctx)
 	}
 	return false, nil
 }

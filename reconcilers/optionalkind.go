@@ -213,7 +213,7 @@ func (w *watches) forget(req Request) {
 	}
 	_, queue := w.tracked.Queue()
 	for _, known := range w.optional {
-		known.Forget(informer.Waiter{Queue: queue, Request: req})
+		known.Forget(informer.Queued{Queue: queue, Request: req})
 	}
 }
 
@@ -233,10 +233,13 @@ func (s *treeContext) optionalWatch(config Config, gvk schema.GroupVersionKind) 
 	return known
 }
 
-// waiter returns the resource of the request in the queue of the controller, which is nil if that does not run.
+// waiter returns the resource of the request in the queue of the controller. It is nil if the controller does not run.
 func (s *treeContext) waiter() informer.Waiter {
 	_, queue := s.watches.tracked.Queue()
-	return informer.Waiter{Queue: queue, Request: s.request}
+	if queue == nil {
+		return nil
+	}
+	return informer.Queued{Queue: queue, Request: s.request}
 }
 
 // readyKind returns nil if objects of a kind can be read, and events wake the resource. It starts the watch of an
@@ -248,7 +251,7 @@ func (c Config) readyKind(ctx context.Context, gvk schema.GroupVersionKind, name
 		return nil
 	}
 	var err error
-	if w := s.waiter(); w.Queue != nil {
+	if w := s.waiter(); w != nil {
 		err = watch.Ready(ctx, w, namespace, watch.handlers(s.watches.tracked)...)
 	} else if is, unknown := watch.Served(); unknown != nil || !is {
 		err = cmp.Or(unknown, informer.ErrNotServed)

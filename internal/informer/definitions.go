@@ -2,17 +2,13 @@ package informer
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/rest"
-	toolscache "k8s.io/client-go/tools/cache"
 )
 
 var (
@@ -30,148 +26,90 @@ var (
 // Definitions are the resources of which [Kinds] watch the metadata.
 var Definitions = []schema.GroupResource{customResources.GroupResource(), apiServices.GroupResource()}
 
-// watchAgain is after which time a watch of definitions that was refused is tried again.
+// watchAgain is after which time a watch of definitions that was refused is tried again, if a kind is needed then.
 const watchAgain = 10 * time.Minute
 
-// watch watches a resource of definitions until the manager stops. A watch that is refused is tried again later.
+// watch watches a resource of definitions until ctx is done. It keeps nothing of them.
 func (k *Kinds) watch(ctx context.Context, of schema.GroupVersionResource) {
+	backoff := WatchBackoff
+	events := Events{
+		Replaced: func(objects []any, _ string) error {
+			backoff = WatchBackoff
+			k.setWatched(of, true)
+			k.changed(objects, func(kind *Kind, names []string) {
+				// What changed before is not known.
+				if kind.isServed() || slices.ContainsFunc(names, func(n string) bool { return kind.definedBy(of, n) }) {
+					kind.refresh()
+				}
+			})
+			return nil
+		},
+		Shown: func(object any, _ bool) error {
+			k.changed([]any{object}, func(kind *Kind, names []string) {
+				if kind.definedBy(of, names[0]) {
+					kind.defined()
+				}
+			})
+			return nil
+		},
+	}
+	objects := k.metadata.Resource(of)
+	reflector := NewReflector(k.log, of.Resource, &metav1.PartialObjectMetadata{}, objects.List, objects.Watch, nil,
+		events)
 	for ctx.Err() == nil {
-		err := k.watchOnce(ctx, of)
+		err := reflector.ListAndWatchWithContext(ctx)
 		if ctx.Err() != nil {
 			return
+		}
+		if !apierrs.IsForbidden(err) && !apierrs.IsUnauthorized(err) && !apierrs.IsNotFound(err) &&
+			!apierrs.IsMethodNotSupported(err) {
+			Pause(ctx, backoff.Step())
+			continue
 		}
 		k.setWatched(of, false)
 		k.log.V(1).Info("what defines kinds is not watched, so the API server is asked", "resource", of.String(),
 			"reason", err.Error())
-		timer := time.NewTimer(watchAgain)
-		select {
-		case <-ctx.Done():
-		case <-timer.C:
+		for again := false; !again && ctx.Err() == nil; again = slices.ContainsFunc(k.all(), (*Kind).isNeeded) {
+			Pause(ctx, watchAgain)
 		}
-		timer.Stop()
 	}
 }
 
 func (k *Kinds) setWatched(of schema.GroupVersionResource, watched bool) {
 	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.watched, of.Resource)
 	if watched {
 		k.watched[of.Resource] = true
-	} else {
-		delete(k.watched, of.Resource)
-	}
-	k.mu.Unlock()
-	if watched {
-		// What changed before the watch is not known.
-		for _, kind := range k.all() {
-			kind.refresh()
-		}
 	}
 	k.wake()
 }
 
-// watchOnce watches a resource until the manager stops, or until the watch is refused.
-func (k *Kinds) watchOnce(ctx context.Context, of schema.GroupVersionResource) error {
-	config := rest.CopyConfig(k.in.GetConfig())
-	config.NegotiatedSerializer = nil
-	objects, err := metadata.NewForConfigAndClient(config, k.in.GetHTTPClient())
-	if err != nil {
-		return err
-	}
-	resources := objects.Resource(of)
-	informer := toolscache.NewSharedIndexInformer(&toolscache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			return resources.List(ctx, options)
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			return resources.Watch(ctx, options)
-		},
-	}, &metav1.PartialObjectMetadata{}, 0, toolscache.Indexers{})
-	running, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	if err := informer.SetTransform(nameOnly); err != nil {
-		return err
-	}
-	err = informer.SetWatchErrorHandlerWithContext(
-		func(ctx context.Context, r *toolscache.Reflector, err error) {
-			if apierrs.IsForbidden(err) || apierrs.IsUnauthorized(err) || apierrs.IsNotFound(err) ||
-				apierrs.IsMethodNotSupported(err) {
-				stop(err)
-				return
-			}
-			toolscache.DefaultWatchErrorHandler(ctx, r, err)
-		})
-	if err != nil {
-		return err
-	}
-	event := func(shown any) { k.definitionShown(of, shown) }
-	added, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc: event, UpdateFunc: func(_, after any) { event(after) }, DeleteFunc: event,
-	})
-	if err != nil {
-		return err
-	}
-	synced := make(chan struct{})
-	go func() {
-		defer close(synced)
-		if toolscache.WaitForCacheSync(running.Done(), added.HasSynced) {
-			k.setWatched(of, true)
+// changed calls do for each kind, with the names of definitions.
+func (k *Kinds) changed(objects []any, do func(kind *Kind, names []string)) {
+	var names []string
+	for _, object := range objects {
+		if definition, ok := object.(*metav1.PartialObjectMetadata); ok {
+			names = append(names, definition.Name)
 		}
-	}()
-	informer.RunWithContext(running)
-	<-synced
-	return context.Cause(running)
-}
-
-// nameOnly drops the annotations of a definition, which may be large.
-func nameOnly(shown any) (any, error) {
-	if obj, ok := shown.(*metav1.PartialObjectMetadata); ok {
-		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-			Name: obj.Name, UID: obj.UID, ResourceVersion: obj.ResourceVersion,
-		}}, nil
 	}
-	return shown, nil
-}
-
-// isWatched reports whether the watch of a resource has synced. Events before that need no answer, because all kinds
-// are checked then.
-func (k *Kinds) isWatched(of schema.GroupVersionResource) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.watched[of.Resource]
-}
-
-// definitionShown has the kinds checked that the definition of an event may be about.
-func (k *Kinds) definitionShown(of schema.GroupVersionResource, shown any) {
-	if missed, ok := shown.(toolscache.DeletedFinalStateUnknown); ok {
-		shown = missed.Obj
-	}
-	obj, ok := shown.(*metav1.PartialObjectMetadata)
-	if !ok || !k.isWatched(of) {
-		return
-	}
-	changed := false
 	for _, kind := range k.all() {
-		if kind.definedBy(of, obj.Name) {
-			kind.defined()
-			changed = true
-		}
+		do(kind, names)
 	}
-	if changed {
-		k.wake()
-	}
+	k.wake()
 }
 
 // definedBy reports whether a definition with that name may be about the kind.
 func (k *Kind) definedBy(of schema.GroupVersionResource, name string) bool {
 	k.gate.RLock()
-	resource := k.resource
+	resource := k.resource.Resource
 	k.gate.RUnlock()
 	first, group, _ := strings.Cut(name, ".")
 	switch {
 	case group != k.Group:
 		return false
 	case of == apiServices:
-		return first == k.Version
+		return k.Version == "" || first == k.Version
 	}
 	// The name of the resource is not known of a kind that is not served.
 	return resource == "" || resource == first

@@ -24,18 +24,19 @@ var (
 	ErrSyncing = errors.New("the cache of the kind does not have all objects yet")
 )
 
-// Kind is a kind that a cluster may not serve. Its informers are started when it is needed first, and removed when it
+// Kind is a kind that a cluster may not serve. It has no version if any counts, which one with a cache must not. Its informers are started when it is needed first, and removed when it
 // is not served any more.
 type Kind struct {
 	schema.GroupVersionKind
 	kinds *Kinds
 
 	// gate is held for reading while objects are read from the cache, so that no read makes an informer for a kind that
-	// is gone. It protects state and resource.
-	gate  sync.RWMutex
-	state state
-	// resource is the name of its resource, while it is served.
-	resource string
+	// is gone. It protects known and resource.
+	gate sync.RWMutex
+	// known reports whether it was found out whether the kind is served.
+	known bool
+	// resource is where it is served; empty while it is not.
+	resource schema.GroupVersionResource
 
 	// mu protects what follows. It may be taken while the gate is held, but not the other way round.
 	mu        sync.Mutex
@@ -50,19 +51,17 @@ type Kind struct {
 	checks int
 }
 
-type state int
+// Waiter is who waits for a kind. It is comparable. Wake must not block.
+type Waiter interface{ Wake() }
 
-const (
-	unknown state = iota
-	served
-	unserved
-)
-
-// Waiter is a resource in the queue of its controller.
-type Waiter struct {
+// Queued is a resource in the queue of its controller.
+type Queued struct {
 	Queue   workqueue.TypedRateLimitingInterface[reconcile.Request]
 	Request reconcile.Request
 }
+
+// Wake implements [Waiter].
+func (q Queued) Wake() { q.Queue.Add(q.Request) }
 
 // started is an informer of a kind, for one representation.
 type started struct {
@@ -100,56 +99,81 @@ type Handler struct {
 // Served reports whether the kind is served. It asks the mapper, and so perhaps the API server, at the first call.
 func (k *Kind) Served() (bool, error) {
 	k.gate.RLock()
-	known := k.state
+	known, is := k.known, !k.resource.Empty()
 	k.gate.RUnlock()
-	if known != unknown {
-		return known == served, nil
+	if known {
+		return is, nil
 	}
 	k.kinds.follow()
 	k.gate.Lock()
 	defer k.gate.Unlock()
-	if k.state == unknown {
+	if !k.known {
 		resource, err := k.kinds.first(k.GroupVersionKind)
 		if err != nil {
 			return false, err
 		}
-		k.setState(resource)
+		k.known, k.resource = true, resource
 		k.kinds.wake()
 	}
-	return k.state == served, nil
+	return !k.resource.Empty(), nil
 }
 
-// setState notes where the kind is served. The gate is held.
-func (k *Kind) setState(resource string) {
-	k.state, k.resource = unserved, resource
-	if resource != "" {
-		k.state = served
+// whileServed calls do while the kind stays in the cache, or returns [ErrNotServed].
+func (k *Kind) whileServed(do func() error) error {
+	if _, err := k.Served(); err != nil {
+		return err
 	}
+	k.gate.RLock()
+	defer k.gate.RUnlock()
+	if k.resource.Empty() {
+		return ErrNotServed
+	}
+	return do()
+}
+
+func (k *Kind) isServed() bool { return !k.Resource().Empty() }
+
+// Resource returns where the kind is served, as far as that is known. It is empty otherwise.
+func (k *Kind) Resource() schema.GroupVersionResource {
+	k.gate.RLock()
+	defer k.gate.RUnlock()
+	return k.resource
+}
+
+// Missing notes that the API server just said that it does not serve the kind.
+func (k *Kind) Missing() {
+	k.gate.Lock()
+	defer k.gate.Unlock()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.known, k.resource = true, schema.GroupVersionResource{}
+	k.last, k.fresh = time.Now(), true
 }
 
 // Check asks the API server whether the kind is served.
-func (k *Kind) Check() (bool, error) {
-	err := k.check()
-	if err != nil {
+func (k *Kind) Check(ctx context.Context) (bool, error) {
+	if err := k.check(ctx); err != nil {
 		return false, err
 	}
 	return k.Served()
 }
 
-// Doubt has the kind checked, because the API server answered that it does not serve it.
+// Doubt has the kind checked, because the API server answered that it does not serve it. It has w woken when the kind
+// can be read.
 func (k *Kind) Doubt(w Waiter) {
+	k.kinds.follow()
 	k.mu.Lock()
+	defer k.mu.Unlock()
 	k.note(&k.waiting, w)
 	if !k.event {
 		k.last, k.event, k.checks = time.Now(), true, 0
 	}
-	k.mu.Unlock()
 	k.kinds.wake()
 }
 
-// note adds a waiter to a set.
+// note adds a waiter to a set. The lock is held.
 func (k *Kind) note(to *map[Waiter]struct{}, w Waiter) {
-	if w.Queue == nil {
+	if w == nil {
 		return
 	}
 	if *to == nil {
@@ -158,8 +182,9 @@ func (k *Kind) note(to *map[Waiter]struct{}, w Waiter) {
 	(*to)[w] = struct{}{}
 }
 
-// Await has a resource woken when the kind can be read.
+// Await has w woken when the kind can be read.
 func (k *Kind) Await(w Waiter) {
+	k.kinds.follow()
 	k.mu.Lock()
 	first := len(k.waiting) == 0
 	k.note(&k.waiting, w)
@@ -167,16 +192,22 @@ func (k *Kind) Await(w Waiter) {
 		k.checks = 0
 	}
 	k.mu.Unlock()
-	k.gate.RLock()
-	is := k.state == served
-	k.gate.RUnlock()
 	switch {
-	case is:
+	case k.isServed():
 		k.wake(false)
 	case first:
 		k.kinds.wake()
 	}
 }
+
+// isNeeded reports whether somebody waits for the kind or uses it.
+func (k *Kind) isNeeded() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.needed()
+}
+
+func (k *Kind) needed() bool { return len(k.waiting)+len(k.using)+len(k.informers) > 0 }
 
 // Forget drops what is kept of a resource that is gone.
 func (k *Kind) Forget(w Waiter) {
@@ -190,48 +221,53 @@ func (k *Kind) Forget(w Waiter) {
 // Otherwise it returns [ErrNotServed] or [ErrSyncing], or an error that says why an informer does not sync in time. The
 // resource is woken when the kind can be read, but not after ErrNotServed, and when the kind is gone.
 func (k *Kind) Ready(ctx context.Context, w Waiter, namespace string, handlers ...Handler) error {
-	if is, err := k.Served(); err != nil || !is {
-		return errors.Join(err, notServedUnless(err))
-	}
-	k.gate.RLock()
-	defer k.gate.RUnlock()
-	if k.state != served {
-		return ErrNotServed
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, handler := range handlers {
-		s, err := k.start(ctx, handler.Item)
-		if err != nil {
-			return err
-		}
-		if s.handlers[handler.Key] == nil {
-			added, err := s.informer.AddEventHandler(handler.Events)
-			if err != nil {
-				return err
-			}
-			s.handlers[handler.Key] = added
-			k.kinds.log.Info("watching a kind that is needed first now", "type", k.GroupVersionKind.String())
-			if handler.Added != nil {
-				handler.Added(ctx)
-			}
-		}
-		if err := k.readable(ctx, s, namespace); err != nil {
+	return k.whileServed(func() error {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		for _, handler := range handlers {
+			err := k.prepare(ctx, handler, namespace)
 			if errors.Is(err, ErrSyncing) {
 				k.note(&k.waiting, w)
 			}
-			return err
+			if err != nil {
+				return err
+			}
 		}
-	}
-	k.note(&k.using, w)
-	return nil
+		if !k.fresh {
+			k.kinds.wake()
+		}
+		k.note(&k.using, w)
+		return nil
+	})
 }
 
-func notServedUnless(err error) error {
+// prepare returns nil if objects of the kind can be read in the representation of a handler, which gets the events if
+// it has a key. The gate is held for reading, and the lock is held.
+func (k *Kind) prepare(ctx context.Context, handler Handler, namespace string) error {
+	s, err := k.start(ctx, handler.Item)
 	if err != nil {
+		return err
+	}
+	if handler.Key != nil && s.handlers[handler.Key] == nil {
+		added, err := s.informer.AddEventHandler(handler.Events)
+		if err != nil {
+			return err
+		}
+		s.handlers[handler.Key] = added
+		k.kinds.log.Info("watching a kind that is needed first now", "type", k.GroupVersionKind.String())
+		if handler.Added != nil {
+			handler.Added(ctx)
+		}
+	}
+	if s.synced() {
 		return nil
 	}
-	return ErrNotServed
+	limited, cancel := s.wait.context(ctx)
+	defer cancel()
+	if limited.Err() == nil || ctx.Err() != nil {
+		return ErrSyncing
+	}
+	return notSynced(ctx, k.kinds.in, k.GroupVersionKind, namespace)
 }
 
 // start returns the informer for the representation of item, and starts it if there is none. The gate is held for
@@ -257,19 +293,6 @@ func (k *Kind) start(ctx context.Context, item client.Object) (*started, error) 
 	k.informers[representation] = s
 	k.kinds.spawn(func(run context.Context) { k.wakeSynced(run, s) })
 	return s, nil
-}
-
-// readable returns nil if an informer has synced. The lock is held.
-func (k *Kind) readable(ctx context.Context, s *started, namespace string) error {
-	if s.synced() {
-		return nil
-	}
-	limited, cancel := s.wait.context(ctx)
-	defer cancel()
-	if limited.Err() == nil || ctx.Err() != nil {
-		return ErrSyncing
-	}
-	return notSynced(ctx, k.kinds.in, k.GroupVersionKind, namespace)
 }
 
 // wakeSynced wakes those who wait for an informer when it has synced, or when it has not done so in time.
@@ -298,7 +321,7 @@ func (k *Kind) wake(gone bool) {
 	k.mu.Unlock()
 	for _, set := range []map[Waiter]struct{}{waiting, using} {
 		for w := range set {
-			w.Queue.Add(w.Request)
+			w.Wake()
 		}
 	}
 }
@@ -306,41 +329,28 @@ func (k *Kind) wake(gone bool) {
 // Read reads objects of the kind in the representation of item. The function is called only if it does not wait for an
 // informer. Otherwise Read returns what [Kind.Ready] returns. If item is nil, the objects are not read from the cache.
 func (k *Kind) Read(ctx context.Context, item client.Object, namespace string, read func() error) error {
-	if is, err := k.Served(); err != nil || !is {
-		return errors.Join(err, notServedUnless(err))
-	}
-	k.gate.RLock()
-	defer k.gate.RUnlock()
-	if k.state != served {
-		return ErrNotServed
-	}
-	if item != nil {
-		if err := k.prepare(ctx, item, namespace); err != nil {
-			return err
+	return k.whileServed(func() error {
+		if item != nil {
+			k.mu.Lock()
+			err := k.prepare(ctx, Handler{Item: item}, namespace)
+			k.mu.Unlock()
+			if err != nil {
+				return err
+			}
 		}
-	}
-	return read()
-}
-
-func (k *Kind) prepare(ctx context.Context, item client.Object, namespace string) error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	s, err := k.start(ctx, item)
-	if err != nil {
-		return err
-	}
-	return k.readable(ctx, s, namespace)
+		return read()
+	})
 }
 
 // check asks the API server, and acts on a change.
-func (k *Kind) check() error {
-	resource, err := k.kinds.ask(k.GroupVersionKind)
+func (k *Kind) check(ctx context.Context) error {
+	resource, err := k.kinds.ask(ctx, k.GroupVersionKind)
 	var gone, came bool
 	if err == nil {
 		k.gate.Lock()
-		before := k.state
-		k.setState(resource)
-		gone, came = k.state == unserved && before == served, k.state == served && before != served
+		before, after := !k.resource.Empty(), !resource.Empty()
+		k.known, k.resource = true, resource
+		gone, came = before && !after, after && !before
 		if gone && !anyKeeps(k.kinds.in, k.GroupVersionKind) {
 			k.remove()
 		}
@@ -354,7 +364,7 @@ func (k *Kind) check() error {
 	case came:
 		k.kinds.log.Info("a kind is served now", "type", k.GroupVersionKind.String())
 		k.wake(false)
-	case settled && resource != "":
+	case settled && !resource.Empty():
 		// They were told that it is not served.
 		k.wake(false)
 	}
@@ -396,26 +406,28 @@ func (k *Kind) remove() {
 // due returns when the kind is to be checked, and false for never.
 func (k *Kind) due(followed bool) (time.Time, bool) {
 	k.gate.RLock()
-	state := k.state
+	known, is := k.known, !k.resource.Empty()
 	k.gate.RUnlock()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
-	case state == unknown:
+	case !known:
 		return time.Time{}, false
 	case !k.fresh && k.last.IsZero():
 		return time.Time{}, true
+	case !k.needed():
+		return time.Time{}, false
 	case !k.fresh && !k.event:
 		return k.last, true
 	}
-	delay, ok := next(state == served, len(k.waiting) > 0, followed, k.checks, k.event)
+	delay, ok := next(is, len(k.waiting) > 0, followed, k.checks, k.event)
 	return k.last.Add(delay), ok
 }
 
 // checkIfDue checks the kind if it is time.
-func (k *Kind) checkIfDue(now time.Time, followed bool) {
+func (k *Kind) checkIfDue(ctx context.Context, now time.Time, followed bool) {
 	if at, due := k.due(followed); due && !at.After(now) {
-		_ = k.check() // An error is followed by another check.
+		_ = k.check(ctx) // An error is followed by another check.
 	}
 }
 

@@ -3,29 +3,33 @@ package informer
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/gotype"
+	"github.com/espalier-dev/espalier/internal/served"
 
 	"github.com/go-logr/logr"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
 // Kinds are the kinds that one cluster may not serve. It finds out whether they are served, when they are asked for
-// first, and follows that while the manager runs: by a watch of what defines types, see definitions.go. Where the watch
-// is not allowed it asks the API server again and again, with delays, as long as somebody waits for a kind.
+// first, and follows that while it runs: by a watch of what defines types, see definitions.go. Where the watch is not
+// allowed it asks the API server again and again, with delays, as long as somebody waits for a kind.
 type Kinds struct {
-	in        cluster.Cluster
-	discovery discovery.DiscoveryInterface
-	log       logr.Logger
+	// in has the cache of the kinds. It is nil for those of [NewKinds].
+	in       cluster.Cluster
+	metadata metadata.Interface
+	ask      Ask
+	log      logr.Logger
 
 	mu     sync.Mutex
 	byKind map[schema.GroupVersionKind]*Kind
@@ -40,6 +44,18 @@ type Kinds struct {
 	watched map[string]bool
 	// change is sent to when a check may be due.
 	change chan struct{}
+}
+
+// Ask asks the API server where it serves a kind. The result is empty if it does not serve the kind. A kind without a
+// version is asked for in any version.
+type Ask func(ctx context.Context, gvk schema.GroupVersionKind) (schema.GroupVersionResource, error)
+
+// NewKinds returns Kinds without a cache, of the API server that ask and objects reach. [Kinds.Start] runs them.
+func NewKinds(objects metadata.Interface, ask Ask, log logr.Logger) *Kinds {
+	return &Kinds{
+		metadata: objects, ask: ask, log: log,
+		byKind: map[schema.GroupVersionKind]*Kind{}, watched: map[string]bool{}, change: make(chan struct{}, 1),
+	}
 }
 
 // anyKinds is true once a program has Kinds, so that other programs do not look for them.
@@ -58,12 +74,17 @@ func KindsOf(in cluster.Cluster, log logr.Logger, asks discovery.DiscoveryInterf
 		}
 		asks = made
 	}
+	config := rest.CopyConfig(in.GetConfig())
+	config.NegotiatedSerializer = nil
+	objects, err := metadata.NewForConfigAndClient(config, in.GetHTTPClient())
+	if err != nil {
+		return nil, err
+	}
 	anyKinds.Store(true)
 	return allKinds.findOr(func(k *Kinds) bool { return k.in == in }, func() *Kinds {
-		return &Kinds{
-			in: in, discovery: asks, log: log,
-			byKind: map[schema.GroupVersionKind]*Kind{}, watched: map[string]bool{}, change: make(chan struct{}, 1),
-		}
+		created := NewKinds(objects, askVersion(asks), log)
+		created.in = in
+		return created
 	}), nil
 }
 
@@ -81,7 +102,7 @@ func (k *Kinds) RunWith(mgr manager.Manager) error {
 // NeedLeaderElection implements [manager.LeaderElectionRunnable]. Nothing happens before a kind is asked for.
 func (k *Kinds) NeedLeaderElection() bool { return false }
 
-// Start implements [manager.Runnable].
+// Start implements [manager.Runnable]. It returns when ctx is done and nothing runs any more.
 func (k *Kinds) Start(ctx context.Context) error {
 	k.mu.Lock()
 	k.run = ctx
@@ -139,34 +160,31 @@ func (k *Kinds) all() []*Kind {
 	return all
 }
 
-// ask asks the API server for a kind. The resource is empty if it is not served.
-func (k *Kinds) ask(gvk schema.GroupVersionKind) (resource string, err error) {
-	list, err := k.discovery.ServerResourcesForGroupVersion(gvk.GroupVersion().String())
-	switch {
-	case apierrs.IsNotFound(err):
-		return "", nil
-	case err != nil:
-		return "", err
-	}
-	for _, r := range list.APIResources {
-		if r.Kind == gvk.Kind && !strings.Contains(r.Name, "/") {
-			return r.Name, nil
+// askVersion asks for a kind in its version.
+func askVersion(asks discovery.DiscoveryInterface) Ask {
+	return func(_ context.Context, gvk schema.GroupVersionKind) (none schema.GroupVersionResource, err error) {
+		list, err := asks.ServerResourcesForGroupVersion(gvk.GroupVersion().String())
+		switch {
+		case apierrs.IsNotFound(err):
+			return none, nil
+		case err != nil:
+			return none, err
 		}
+		return served.ResourceOf(list, gvk), nil
 	}
-	return "", nil
 }
 
 // first finds out whether a kind is served when it is asked for first. The mapper makes no request for types that it
 // knows. What it says is checked once, because it forgets nothing.
-func (k *Kinds) first(gvk schema.GroupVersionKind) (resource string, err error) {
+func (k *Kinds) first(gvk schema.GroupVersionKind) (resource schema.GroupVersionResource, err error) {
 	mapping, err := k.in.GetRESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
 	switch {
 	case meta.IsNoMatchError(err):
-		return "", nil
+		return resource, nil
 	case err != nil:
-		return "", fmt.Errorf("unable to find out whether the cluster serves %s: %w", gvk.Kind, err)
+		return resource, fmt.Errorf("unable to find out whether the cluster serves %s: %w", gvk.Kind, err)
 	}
-	return mapping.Resource.Resource, nil
+	return mapping.Resource, nil
 }
 
 // Due times of checks.
@@ -240,7 +258,7 @@ func (k *Kinds) check(ctx context.Context) {
 			if ctx.Err() != nil {
 				return
 			}
-			kind.checkIfDue(now, followed)
+			kind.checkIfDue(ctx, now, followed)
 			if at, due := kind.due(followed); due && (!any || at.Sub(now) < delay) {
 				any, delay = true, at.Sub(now)
 			}
@@ -252,12 +270,11 @@ func (k *Kinds) check(ctx context.Context) {
 		}
 		select {
 		case <-ctx.Done():
+			timer.Stop()
+			return
 		case <-k.change:
 		case <-expired:
 		}
 		timer.Stop()
-		if ctx.Err() != nil {
-			return
-		}
 	}
 }

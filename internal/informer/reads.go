@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -15,6 +16,53 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 )
 
+// reads is a client that has each read made by around, unless needless returns true. It watches if the client in it
+// does.
+type reads struct {
+	client.Client
+	needless func() bool
+	around   func(ctx context.Context, obj runtime.Object, namespace string, read func(context.Context) error) error
+}
+
+var _ client.WithWatch = (*reads)(nil)
+
+// Get implements [client.Reader].
+func (r *reads) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	if r.needless() {
+		return r.Client.Get(ctx, key, obj, opts...)
+	}
+	return r.around(ctx, obj, key.Namespace, func(ctx context.Context) error {
+		return r.Client.Get(ctx, key, obj, opts...)
+	})
+}
+
+// List implements [client.Reader].
+func (r *reads) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if r.needless() {
+		return r.Client.List(ctx, list, opts...)
+	}
+	namespace := (&client.ListOptions{}).ApplyOptions(opts).Namespace
+	return r.around(ctx, list, namespace, func(ctx context.Context) error { return r.Client.List(ctx, list, opts...) })
+}
+
+// Watch implements [client.WithWatch]. It returns an error if the client in it does not.
+func (r *reads) Watch(
+	ctx context.Context, list client.ObjectList, opts ...client.ListOption,
+) (watch.Interface, error) {
+	watcher, ok := r.Client.(client.WithWatch)
+	if !ok {
+		return nil, errors.New("the client of the cluster cannot watch")
+	}
+	return watcher.Watch(ctx, list, opts...)
+}
+
+// kindOf returns the kind of an object, or of the items of a list.
+func kindOf(c client.Client, obj runtime.Object) (schema.GroupVersionKind, error) {
+	gvk, err := c.GroupVersionKindFor(obj)
+	gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
+	return gvk, err
+}
+
 // NewClient returns the client of a cluster other than the manager's. A read waits for a limited time only for a cache
 // that does not sync, and returns an error that names the missing right. The client of controller-runtime would wait
 // until the program ends. Timeout is how long all readers of a type wait; 0 for [DefaultTimeout].
@@ -22,11 +70,11 @@ import (
 // The manager's own cluster does not need it for what is watched at set-up, because a controller does not start before
 // that has synced.
 func NewClient(in cluster.Cluster, timeout time.Duration) client.Client {
-	return &boundedReads{watching: watching{in.GetClient()}, in: in, timeout: timeout}
+	bounded := &boundedReads{in: in, timeout: timeout}
+	return &reads{in.GetClient(), func() bool { return false }, bounded.read}
 }
 
 type boundedReads struct {
-	watching
 	in      cluster.Cluster
 	timeout time.Duration
 
@@ -40,44 +88,9 @@ type readType struct {
 	kind schema.GroupVersionKind
 }
 
-var _ client.WithWatch = (*boundedReads)(nil)
-
-// Get implements [client.Reader].
-func (r *boundedReads) Get(
-	ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption,
-) error {
-	return r.bounded(ctx, obj, key.Namespace, func(ctx context.Context) error {
-		return r.Client.Get(ctx, key, obj, opts...)
-	})
-}
-
-// List implements [client.Reader].
-func (r *boundedReads) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	namespace := (&client.ListOptions{}).ApplyOptions(opts).Namespace
-	return r.bounded(ctx, list, namespace, func(ctx context.Context) error {
-		return r.Client.List(ctx, list, opts...)
-	})
-}
-
-// watching is a client that watches if the client in it does.
-type watching struct {
-	client.Client
-}
-
-// Watch implements [client.WithWatch]. It returns an error if the client in it does not.
-func (r watching) Watch(
-	ctx context.Context, list client.ObjectList, opts ...client.ListOption,
-) (watch.Interface, error) {
-	watcher, ok := r.Client.(client.WithWatch)
-	if !ok {
-		return nil, errors.New("the client of the cluster cannot watch")
-	}
-	return watcher.Watch(ctx, list, opts...)
-}
-
-// bounded calls read, and limits its time until the first answer for that type.
-func (r *boundedReads) bounded(
-	ctx context.Context, obj runtime.Object, namespace string, read func(context.Context) error,
+// read calls do, and limits its time until the first answer for that type.
+func (r *boundedReads) read(
+	ctx context.Context, obj runtime.Object, namespace string, do func(context.Context) error,
 ) error {
 	t := readType{reflect.TypeOf(obj), obj.GetObjectKind().GroupVersionKind()}
 	known, ok := r.waits.Load(t)
@@ -86,11 +99,11 @@ func (r *boundedReads) bounded(
 	}
 	limit := known.(*wait)
 	if limit == nil {
-		return read(ctx)
+		return do(ctx)
 	}
 	limited, cancel := limit.context(ctx)
 	defer cancel()
-	err := read(limited)
+	err := do(limited)
 	switch {
 	case ctx.Err() != nil:
 		return err
@@ -98,14 +111,71 @@ func (r *boundedReads) bounded(
 		r.waits.Store(t, (*wait)(nil))
 		if limited.Err() != nil && err != nil {
 			// It does not read from a cache, and takes its time.
-			return read(ctx)
+			return do(ctx)
 		}
 		return err
 	}
-	gvk, err := r.GroupVersionKindFor(obj)
+	gvk, err := kindOf(r.in.GetClient(), obj)
 	if err != nil {
 		return err
 	}
-	gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
 	return notSynced(ctx, r.in, gvk, namespace)
+}
+
+// Guard returns a client whose reads of kinds that the cluster may not serve do not wait for an informer, and make none
+// for a kind that is gone. Such a read returns what explain makes of [ErrNotServed] and [ErrSyncing]. Reads of other
+// kinds are those of inner.
+func Guard(
+	in cluster.Cluster, inner client.Client, explain func(schema.GroupVersionKind, error) error,
+) client.Client {
+	guarded := &guardedReads{in: in, inner: inner, explain: explain}
+	return &reads{inner, func() bool { return !anyKinds.Load() }, guarded.read}
+}
+
+type guardedReads struct {
+	in      cluster.Cluster
+	inner   client.Client
+	explain func(schema.GroupVersionKind, error) error
+	// kinds are those of the cluster, once there are any.
+	kinds atomic.Pointer[Kinds]
+}
+
+// read calls do, unless the kind of obj, an object or a list, cannot be read.
+func (r *guardedReads) read(
+	ctx context.Context, obj runtime.Object, namespace string, do func(context.Context) error,
+) error {
+	kinds := r.kinds.Load()
+	if kinds == nil {
+		kinds = allKinds.findOr(func(k *Kinds) bool { return k.in == r.in }, nil)
+		r.kinds.Store(kinds)
+	}
+	if kinds == nil {
+		return do(ctx)
+	}
+	gvk, err := kindOf(r.inner, obj)
+	if err != nil {
+		return do(ctx)
+	}
+	kind := kinds.known(gvk)
+	if kind == nil {
+		return do(ctx)
+	}
+	var item client.Object
+	if _, untyped := obj.(runtime.Unstructured); !untyped {
+		item = Item(obj, gvk, r.inner.Scheme())
+	} else {
+		// The client reads it past the cache, unless the author said otherwise. Then it must not wait for ever.
+		limited, cancel := context.WithTimeout(ctx, DefaultTimeout)
+		defer cancel()
+		ctx = limited
+	}
+	var failed error
+	err = kind.Read(ctx, item, namespace, func() error {
+		failed = do(ctx)
+		return nil
+	})
+	if err != nil {
+		return r.explain(gvk, err)
+	}
+	return failed
 }

@@ -37,8 +37,6 @@ type Discoverer interface {
 	// Known returns where a type is served, as far as the mapper knows that. It asks the API server only if the mapper
 	// knows of no type yet.
 	Known(gk schema.GroupKind) (at schema.GroupVersionResource, ok bool)
-	// Refresh asks the API server for all types that it serves. Callers at the same time share the answer.
-	Refresh(ctx context.Context) error
 	// Learn tells the mapper what a definition says. The mapper then need not ask.
 	Learn(d *Definition)
 }
@@ -102,11 +100,19 @@ func Discover(ctx context.Context, api rest.Interface, gk schema.GroupKind) (sch
 		if err != nil && !apierrors.IsNotFound(err) {
 			errs = append(errs, err)
 		}
-		for _, resource := range list.APIResources {
-			if resource.Kind == gk.Kind && !strings.Contains(resource.Name, "/") {
-				return schema.GroupVersion{Group: gk.Group, Version: version}.WithResource(resource.Name), nil
-			}
+		if at := ResourceOf(&list, gk.WithVersion(version)); !at.Empty() {
+			return at, nil
 		}
 	}
 	return none, errors.Join(errs...)
+}
+
+// ResourceOf returns the resource of a kind in the list of a group and version. It is empty if the list has none.
+func ResourceOf(list *metav1.APIResourceList, gvk schema.GroupVersionKind) schema.GroupVersionResource {
+	for _, resource := range list.APIResources {
+		if resource.Kind == gvk.Kind && !strings.Contains(resource.Name, "/") {
+			return gvk.GroupVersion().WithResource(resource.Name)
+		}
+	}
+	return schema.GroupVersionResource{}
 }

@@ -150,12 +150,6 @@ func (m resettableMapper) Known(gk schema.GroupKind) (schema.GroupVersionResourc
 	return mapping.Resource, true
 }
 
-// Refresh implements [served.Discoverer].
-func (m resettableMapper) Refresh(ctx context.Context) error {
-	_, err := m.refresh(ctx)
-	return err
-}
-
 // Learn implements [served.Discoverer].
 func (m resettableMapper) Learn(d *served.Definition) {
 	scope := meta.RESTScope(meta.RESTScopeRoot)

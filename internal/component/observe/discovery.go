@@ -3,7 +3,6 @@ package observe
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/kinds"
@@ -13,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // A type becomes known in one of these ways, of which the first costs no request:
@@ -23,12 +21,7 @@ import (
 //   - The mapper knows the type, or asks for all types (resolve).
 //   - The API server is asked about the group. Only this shows that a type is not served: an API that does not answer
 //     is missing among all types, too (locate).
-//   - A type that was not served is asked for, together with all others, when a request finds it missing, and a few
-//     times after something that defines types has changed (discoverMissing).
-
-// servedBackoff spaces out the questions whether types are served that may just have been defined. This takes a moment
-// to show.
-var servedBackoff = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Steps: 6}
+//   - A type that was not served is followed by [informer.Kinds] (awaitServed).
 
 // maxLag is how often a type may be denied that is established: an API server begins to serve it a moment later.
 const maxLag = 4
@@ -43,15 +36,18 @@ func (w *Watching) set(e *entry, in *Interest) {
 
 // setDefines stores which types an object defines.
 func (w *Watching) setDefines(e *entry, defines []apis.ManagedType) {
-	for _, t := range w.defines[e] {
-		gk := schema.GroupKind{Group: t.Group, Kind: t.Kind}
+	for _, defined := range w.defines[e] {
+		gk := schema.GroupKind{Group: defined.Group, Kind: defined.Kind}
 		w.definers[gk] = slices.DeleteFunc(w.definers[gk], func(other *entry) bool { return other == e })
 		if len(w.definers[gk]) == 0 {
 			delete(w.definers, gk)
 		}
+		if t := w.types[gk]; t != nil {
+			t.Wake()
+		}
 	}
-	for _, t := range defines {
-		gk := schema.GroupKind{Group: t.Group, Kind: t.Kind}
+	for _, defined := range defines {
+		gk := schema.GroupKind{Group: defined.Group, Kind: defined.Kind}
 		w.definers[gk] = append(w.definers[gk], e)
 	}
 	if delete(w.defines, e); len(defines) > 0 {
@@ -88,62 +84,45 @@ func (w *Watching) define(e *entry, d *served.Definition, wake *wakeups) {
 	}
 }
 
-// signalDefined has the missing types looked for.
-func (w *Watching) signalDefined() {
-	select {
-	case w.defined <- struct{}{}:
-	default:
+// ask asks the API server about a kind that was missing, for [informer.Kinds].
+func (w *Watching) ask(ctx context.Context, gvk schema.GroupVersionKind) (schema.GroupVersionResource, error) {
+	at, err := w.locate(ctx, gvk.GroupKind(), true)
+	if !at.Empty() {
+		// It may be back in another version or scope.
+		meta.MaybeResetRESTMapper(w.options.Mapper)
 	}
+	return at, err
 }
 
-// discoverMissing asks for missing types when something that defines types has changed, all at once.
-func (w *Watching) discoverMissing(ctx context.Context) {
-	for {
+// awaitServed waits until a type is not missing any more, or ctx is done. The API server is asked at once if it denied a
+// type that it served before.
+func (w *Watching) awaitServed(ctx context.Context, t *watchedType, denied bool) {
+	kind := w.kinds.Of(t.WithVersion(""))
+	kind.Missing()
+	defer kind.Forget(t)
+	for first := true; ctx.Err() == nil; first = false {
+		w.mu.Lock()
+		phase, defined := t.phase, w.awaitsDefinition(t.GroupKind)
+		w.mu.Unlock()
+		at := kind.Resource()
+		switch {
+		case phase != missing:
+			return
+		case !at.Empty():
+			w.locked(func(wake *wakeups) { t.appear(at, 0, wake) })
+			return
+		case defined:
+			kind.Forget(t)
+		case first && denied:
+			kind.Doubt(t)
+		default:
+			kind.Await(t)
+		}
 		select {
 		case <-ctx.Done():
-			return
-		case <-w.defined:
+		case <-t.signal:
 		}
-		// It ends with an error if a type is still missing.
-		_ = wait.ExponentialBackoffWithContext(ctx, servedBackoff, func(ctx context.Context) (bool, error) {
-			var types []*watchedType
-			w.mu.Lock()
-			for _, t := range w.types {
-				if t.phase == missing && !w.awaitsDefinition(t.GroupKind) {
-					types = append(types, t)
-				}
-			}
-			w.mu.Unlock()
-			return len(types) == w.findMissing(ctx, types), nil
-		})
 	}
-}
-
-// findMissing asks whether missing types are served now, and returns how many are.
-func (w *Watching) findMissing(ctx context.Context, types []*watchedType) int {
-	if len(types) == 0 {
-		return 0
-	}
-	locate := func(t *watchedType) (schema.GroupVersionResource, bool) {
-		at, err := w.locate(ctx, t.GroupKind, true)
-		return at, err == nil && !at.Empty()
-	}
-	if mapper, can := w.options.Mapper.(served.Discoverer); can {
-		if mapper.Refresh(ctx) != nil {
-			return 0
-		}
-		locate = func(t *watchedType) (schema.GroupVersionResource, bool) { return mapper.Known(t.GroupKind) }
-	}
-	count := 0
-	for _, t := range types {
-		at, ok := locate(t)
-		if !ok {
-			continue
-		}
-		count++
-		w.locked(func(wake *wakeups) { t.appear(at, 0, wake) })
-	}
-	return count
 }
 
 // locate finds where a type is served; the result is empty if it is not served. It asks the mapper first, unless what
@@ -157,35 +136,24 @@ func (w *Watching) locate(ctx context.Context, gk schema.GroupKind, doubted bool
 	}
 	limited, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	at, err := served.Discover(limited, w.discovery, gk)
-	if !at.Empty() && doubted {
-		if _, err := w.options.Mapper.RESTMapping(gk); err != nil {
-			meta.MaybeResetRESTMapper(w.options.Mapper)
-		}
-	}
-	return at, err
+	return served.Discover(limited, w.discovery, gk)
 }
 
 // resolveAll finds out for an Observe which types are served, and starts to watch these. It fails only if ctx is done.
 func (w *Watching) resolveAll(ctx context.Context, types []*watchedType) error {
-	var late []*watchedType
 	for _, t := range types {
-		w.mu.Lock()
-		phase, awaits := t.phase, w.awaitsDefinition(t.GroupKind)
-		w.mu.Unlock()
-		if phase == missing {
-			late = append(late, t)
-		} else if err := w.resolve(ctx, t, awaits); err != nil {
+		if err := w.resolve(ctx, t); err != nil {
 			return err
 		}
 	}
-	w.findMissing(ctx, late)
 	return ctx.Err()
 }
 
-// resolve finds out whether a type is served, and starts to watch it if it is. awaits is the result of
-// awaitsDefinition. It fails only if ctx is done.
-func (w *Watching) resolve(ctx context.Context, t *watchedType, awaits bool) (err error) {
+// resolve finds out whether a type is served, and starts to watch it. It fails only if ctx is done.
+func (w *Watching) resolve(ctx context.Context, t *watchedType) (err error) {
+	w.mu.Lock()
+	awaits := w.awaitsDefinition(t.GroupKind)
+	w.mu.Unlock()
 	var at schema.GroupVersionResource
 	if mapper, can := w.options.Mapper.(served.Discoverer); can && awaits {
 		at, _ = mapper.Known(t.GroupKind)

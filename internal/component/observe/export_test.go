@@ -5,6 +5,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/component/plan"
 	"github.com/espalier-dev/espalier/internal/component/secretdata"
+	"github.com/espalier-dev/espalier/internal/informer"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -39,15 +40,15 @@ func (w *Watching) Offline() {
 }
 
 // named returns the store of the first watch by name.
-func (w *Watching) named() *nameStore {
+func (w *Watching) named() informer.Events {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, s := range w.states {
 		for _, n := range s.names {
-			return &nameStore{w, n}
+			return w.storeOfName(n)
 		}
 	}
-	return nil
+	return informer.Events{}
 }
 
 // NameListed is a list that the first watch by name begins with, and NameShown and NameGone are events of it.
@@ -69,7 +70,7 @@ func (w *Watching) Listed(gk schema.GroupKind, version string, objects ...any) {
 	w.mu.Lock()
 	k := w.types[gk]
 	w.mu.Unlock()
-	_ = (&reflectorStore{watching: w, typ: k}).Replace(objects, version)
+	_ = w.storeOf(k).Replace(objects, version)
 }
 
 // Opened is that the watch of a type is open.
@@ -110,7 +111,7 @@ func (w *Watching) Shown(gk schema.GroupKind, object metav1.Object) {
 	w.mu.Lock()
 	k := w.types[gk]
 	w.mu.Unlock()
-	s := &reflectorStore{watching: w, typ: k}
+	s := w.storeOf(k)
 	_ = s.Update(object)
 	s.UpdateResourceVersion(object.GetResourceVersion())
 }
@@ -119,7 +120,7 @@ func (w *Watching) Gone(gk schema.GroupKind, object metav1.Object) {
 	w.mu.Lock()
 	k := w.types[gk]
 	w.mu.Unlock()
-	s := &reflectorStore{watching: w, typ: k}
+	s := w.storeOf(k)
 	_ = s.Delete(object)
 	s.UpdateResourceVersion(object.GetResourceVersion())
 }
@@ -129,7 +130,7 @@ func (w *Watching) Progressed(gk schema.GroupKind, version string) {
 	w.mu.Lock()
 	k := w.types[gk]
 	w.mu.Unlock()
-	(&reflectorStore{watching: w, typ: k}).UpdateResourceVersion(version)
+	w.storeOf(k).UpdateResourceVersion(version)
 }
 
 // Types is how many types are watched, Components how many components are known.

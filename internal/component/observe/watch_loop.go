@@ -4,12 +4,12 @@ import (
 	"context"
 	"time"
 
+	"github.com/espalier-dev/espalier/internal/informer"
 	"github.com/espalier-dev/espalier/internal/kinds"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -18,34 +18,13 @@ import (
 	"k8s.io/klog/v2"
 )
 
-const (
-	// listTimeout is how long a list may take. A watch has no such limit.
-	listTimeout = time.Minute
-	// maxFailures is how many attempts to watch have to fail in a row until a type is polled that was watched before,
-	// or for which there was no answer.
-	maxFailures = 4
-)
+// maxFailures is how many attempts to watch have to fail in a row until a type is polled that was watched before, or for
+// which there was no answer.
+const maxFailures = 4
 
-var (
-	// watchBackoff spaces out attempts to watch. Many types may come back at the same time, and the jitter keeps them
-	// from being asked for at the same time.
-	watchBackoff = wait.Backoff{
-		Duration: 800 * time.Millisecond, Factor: 2, Jitter: 0.25, Steps: 7, Cap: 30 * time.Second,
-	}
-	// appearedBackoff is the same for a type that was missing.
-	appearedBackoff = wait.Backoff{
-		Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.25, Steps: 10, Cap: 30 * time.Second,
-	}
-)
-
-// pause waits for the next delay. It returns earlier if ctx is done.
-func pause(ctx context.Context, backoff *wait.Backoff) {
-	timer := time.NewTimer(backoff.Step())
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
+// appearedBackoff is [informer.WatchBackoff] for a type that was missing.
+var appearedBackoff = wait.Backoff{
+	Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.25, Steps: 10, Cap: 30 * time.Second,
 }
 
 // start starts the goroutine of a type, unless it runs. The lock is held.
@@ -63,20 +42,17 @@ func (w *Watching) start(t *watchedType) {
 
 // run watches a type until ctx is done.
 func (w *Watching) run(ctx context.Context, t *watchedType) {
-	backoff := watchBackoff
+	backoff := informer.WatchBackoff
 	var reflector *cache.Reflector
 	var reflected schema.GroupVersionResource
-	for ctx.Err() == nil {
+	for denied := false; ctx.Err() == nil; denied = true {
 		w.mu.Lock()
 		phase, at, doubted := t.phase, t.resource, t.doubted
 		w.mu.Unlock()
 		switch {
 		case phase == missing:
 			backoff, reflector = appearedBackoff, nil
-			select {
-			case <-ctx.Done():
-			case <-t.signal:
-			}
+			w.awaitServed(ctx, t, denied)
 			continue
 		case at.Empty() || doubted:
 			if w.relocate(ctx, t, at, doubted) {
@@ -87,10 +63,10 @@ func (w *Watching) run(ctx context.Context, t *watchedType) {
 				reflector, reflected = w.newReflector(t, at), at
 			}
 			if w.watch(ctx, t, reflector) {
-				backoff = watchBackoff
+				backoff = informer.WatchBackoff
 			}
 		}
-		pause(ctx, &backoff)
+		informer.Pause(ctx, backoff.Step())
 	}
 }
 
@@ -162,8 +138,6 @@ func (w *Watching) lost(t *watchedType) {
 	w.locked(func(wake *wakeups) {
 		if !t.stopped && t.phase != missing {
 			w.setMissing(t)
-			// Its definition may say that it is served.
-			w.signalDefined()
 			t.notifyUsers(wake)
 		}
 	})
@@ -188,60 +162,40 @@ func (w *Watching) setMissing(t *watchedType) {
 // newReflector returns the reflector that watches a type: metadata, or full objects for Secrets, whose data is
 // compared.
 func (w *Watching) newReflector(t *watchedType, at schema.GroupVersionResource) *cache.Reflector {
-	var expected runtime.Object = &metav1.PartialObjectMetadata{}
-	list := func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-		return w.metadata.Resource(at).List(ctx, o)
-	}
-	open := w.metadata.Resource(at).Watch
+	name, store := t.GroupKind.String(), w.storeOf(t)
+	labelled := func(o *metav1.ListOptions) { o.LabelSelector = w.extractor.label }
 	if t.GroupKind == kinds.Secret {
-		expected = &corev1.Secret{}
-		list = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			return w.core.Secrets("").List(ctx, o)
-		}
-		open = w.core.Secrets("").Watch
+		secrets := w.core.Secrets("")
+		return informer.NewReflector(w.options.Log, name, &corev1.Secret{}, secrets.List, w.opens(t, secrets.Watch),
+			labelled, store)
 	}
-	lw := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.LabelSelector = w.extractor.label
-			limited, cancel := context.WithTimeout(ctx, listTimeout)
-			defer cancel()
-			return list(limited, o)
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.LabelSelector = w.extractor.label
-			return w.open(ctx, t, o, open)
-		},
-	}
-	log := w.options.Log
-	return cache.NewReflectorWithOptions(lw, expected, &reflectorStore{watching: w, typ: t}, cache.ReflectorOptions{
-		Name:            t.GroupKind.String(),
-		TypeDescription: t.GroupKind.String(),
-		Logger:          &log,
-	})
+	objects := w.metadata.Resource(at)
+	return informer.NewReflector(w.options.Log, name, &metav1.PartialObjectMetadata{}, objects.List,
+		w.opens(t, objects.Watch), labelled, store)
 }
 
-// open opens a watch. While there is no answer it tries again, so that the watch goes on where it ended. The reflector
-// would try again too, but its delay does not end with ctx.
-func (w *Watching) open(ctx context.Context, t *watchedType, o metav1.ListOptions,
-	open func(context.Context, metav1.ListOptions) (watch.Interface, error),
-) (watch.Interface, error) {
-	for backoff := watchBackoff; ; pause(ctx, &backoff) {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
+type openFunc = func(context.Context, metav1.ListOptions) (watch.Interface, error)
+
+// opens returns a function that opens a watch. While there is no answer it tries again, so that the watch goes on where
+// it ended. The reflector would try again too, but its delay does not end with ctx.
+func (w *Watching) opens(t *watchedType, open openFunc) openFunc {
+	return func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+		for backoff := informer.WatchBackoff; ctx.Err() == nil; informer.Pause(ctx, backoff.Step()) {
+			opened, err := open(ctx, o)
+			if err == nil {
+				s := &stream{Interface: opened, watching: w, typ: t}
+				w.locked(func(wake *wakeups) {
+					t.stream = s
+					w.setLive(t, wake)
+				})
+				return s, nil
+			}
+			if !utilnet.IsConnectionRefused(err) && !apierrors.IsTooManyRequests(err) {
+				return nil, err
+			}
+			w.unwatchable(t, err, "watched")
 		}
-		opened, err := open(ctx, o)
-		if err == nil {
-			s := &stream{Interface: opened, watching: w, typ: t}
-			w.locked(func(wake *wakeups) {
-				t.stream = s
-				w.setLive(t, wake)
-			})
-			return s, nil
-		}
-		if !utilnet.IsConnectionRefused(err) && !apierrors.IsTooManyRequests(err) {
-			return nil, err
-		}
-		w.unwatchable(t, err, "watched")
+		return nil, ctx.Err()
 	}
 }
 

@@ -2,18 +2,15 @@ package observe
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/espalier-dev/espalier/internal/component/plan"
+	"github.com/espalier-dev/espalier/internal/informer"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 )
 
@@ -115,81 +112,51 @@ func (w *Watching) endNameWatch(e *entry) {
 func (w *Watching) runName(
 	ctx context.Context, n *nameWatch, at schema.GroupVersionResource, name types.NamespacedName,
 ) {
-	resource := w.metadata.Resource(at).Namespace(name.Namespace)
+	objects := w.metadata.Resource(at).Namespace(name.Namespace)
 	selector := fields.OneTermEqualSelector(metav1.ObjectNameField, name.Name).String()
-	lw := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.FieldSelector = selector
-			limited, cancel := context.WithTimeout(ctx, listTimeout)
-			defer cancel()
-			return resource.List(limited, o)
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.FieldSelector = selector
-			return resource.Watch(ctx, o)
-		},
-	}
-	log := w.options.Log
-	for backoff := watchBackoff; ctx.Err() == nil; pause(ctx, &backoff) {
-		reflector := cache.NewReflectorWithOptions(lw, &metav1.PartialObjectMetadata{}, &nameStore{w, n},
-			cache.ReflectorOptions{Name: at.String(), TypeDescription: at.String(), Logger: &log})
-		_ = reflector.ListAndWatchWithContext(ctx)
+	named := func(o *metav1.ListOptions) { o.FieldSelector = selector }
+	for backoff := informer.WatchBackoff; ctx.Err() == nil; informer.Pause(ctx, backoff.Step()) {
+		_ = informer.NewReflector(w.options.Log, at.String(), &metav1.PartialObjectMetadata{}, objects.List,
+			objects.Watch, named, w.storeOfName(n)).ListAndWatchWithContext(ctx)
 		w.mu.Lock()
 		if n.open {
-			n.open, backoff = false, watchBackoff
+			n.open, backoff = false, informer.WatchBackoff
 		}
 		w.mu.Unlock()
 	}
 }
 
-// nameStore receives the events of a nameWatch.
-type nameStore struct {
-	watching *Watching
-	watch    *nameWatch
-}
-
-var _ cache.ReflectorStore = (*nameStore)(nil)
-
-// Add implements [cache.ReflectorStore].
-func (s *nameStore) Add(object any) error { return s.event(object, false) }
-
-// Update implements [cache.ReflectorStore].
-func (s *nameStore) Update(object any) error { return s.event(object, false) }
-
-// Delete implements [cache.ReflectorStore].
-func (s *nameStore) Delete(object any) error { return s.event(object, true) }
-
-func (s *nameStore) event(object any, deleted bool) error {
-	seen, ok := object.(metav1.Object)
-	if !ok {
-		return errors.New("an object without metadata")
+// storeOfName returns the store that receives the events of a nameWatch.
+func (w *Watching) storeOfName(n *nameWatch) informer.Events {
+	return informer.Events{
+		Replaced: func(objects []any, version string) error {
+			var shown *snapshot
+			for _, object := range objects {
+				if seen, ok := object.(metav1.Object); ok {
+					shown = w.extractor.snapshot(seen)
+				}
+			}
+			w.locked(func(wake *wakeups) {
+				n.open = true
+				n.show(shown, version, wake)
+			})
+			return nil
+		},
+		Shown: func(object any, deleted bool) error {
+			seen, ok := object.(metav1.Object)
+			if !ok {
+				return errNoMetadata
+			}
+			shown := w.extractor.snapshot(seen)
+			version := shown.version
+			if deleted {
+				shown = nil
+			}
+			w.locked(func(wake *wakeups) { n.show(shown, version, wake) })
+			return nil
+		},
 	}
-	shown := s.watching.extractor.snapshot(seen)
-	version := shown.version
-	if deleted {
-		shown = nil
-	}
-	s.watching.locked(func(wake *wakeups) { s.watch.show(shown, version, wake) })
-	return nil
 }
-
-// Replace implements [cache.ReflectorStore].
-func (s *nameStore) Replace(objects []any, version string) error {
-	var shown *snapshot
-	for _, object := range objects {
-		if seen, ok := object.(metav1.Object); ok {
-			shown = s.watching.extractor.snapshot(seen)
-		}
-	}
-	s.watching.locked(func(wake *wakeups) {
-		s.watch.open = true
-		s.watch.show(shown, version, wake)
-	})
-	return nil
-}
-
-// Resync implements [cache.ReflectorStore].
-func (s *nameStore) Resync() error { return nil }
 
 // show stores what the watch shows from a resource version on; nil stands for no object. The lock is held.
 //

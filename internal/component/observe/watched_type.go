@@ -3,8 +3,8 @@ package observe
 import (
 	"context"
 	"errors"
-	"time"
 
+	"github.com/espalier-dev/espalier/internal/informer"
 	"github.com/espalier-dev/espalier/internal/kinds"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,7 +36,7 @@ const (
 //	unresolved  polled     an Observe cannot find that out
 //	any         missing    the API server does not serve the type (lost)
 //	missing     starting   its definition is established (define), or the API server says that it serves the type
-//	                       (resolveAll, discoverMissing)
+//	                       (awaitServed)
 //	any         live       the watch has shown what there is, and is open (setLive)
 //	any         polled     the watch fails (unwatchable): at once, or maxFailures times if it was live before or if
 //	                       there was no answer; never if it was live before and there is no answer
@@ -65,9 +65,6 @@ type watchedType struct {
 	wasLive bool
 	// failures counts attempts to watch since a watch last worked.
 	failures int
-	// asked is when an Observe last asked whether the type is served, and epoch the epoch of the [Watching] then.
-	asked time.Time
-	epoch int
 	// signal wakes the goroutine that waits until the type is not missing any more.
 	signal chan struct{}
 	// stop ends the goroutine; nil if there is none. stopped: no component is interested any more.
@@ -102,8 +99,10 @@ func (t *watchedType) dropEmpty(name types.NamespacedName) {
 	}
 }
 
-// wakeUp lets the goroutine go on that waits until the type is not missing any more.
-func (t *watchedType) wakeUp() {
+var _ informer.Waiter = (*watchedType)(nil)
+
+// Wake implements [informer.Waiter]. It lets the goroutine go on that waits until the type is not missing any more.
+func (t *watchedType) Wake() {
 	select {
 	case t.signal <- struct{}{}:
 	default:
@@ -121,7 +120,7 @@ func (t *watchedType) notifyUsers(wake *wakeups) {
 func (t *watchedType) appear(at schema.GroupVersionResource, lag int, wake *wakeups) {
 	if t.phase == missing {
 		t.phase, t.resource, t.lag = starting, at, lag
-		t.wakeUp()
+		t.Wake()
 		t.notifyUsers(wake)
 	}
 }
@@ -139,18 +138,9 @@ func (t *watchedType) show(name types.NamespacedName, shown *snapshot, version s
 	t.dropEmpty(name)
 }
 
-// typesChanged handles that an object of a type has changed. If such objects define types, the missing types may be
-// served now.
-func (w *Watching) typesChanged(t *watchedType) {
-	if !kinds.DefinesTypes(t.GroupKind) {
-		return
-	}
-	w.epoch++
-	w.signalDefined()
-}
-
 // reflectorStore receives the events of the watch of a type.
 type reflectorStore struct {
+	informer.Events
 	watching *Watching
 	typ      *watchedType
 }
@@ -159,6 +149,12 @@ var (
 	_ cache.TransformingStore      = (*reflectorStore)(nil)
 	_ cache.ResourceVersionUpdater = (*reflectorStore)(nil)
 )
+
+func (w *Watching) storeOf(t *watchedType) *reflectorStore {
+	s := &reflectorStore{watching: w, typ: t}
+	s.Events = informer.Events{Replaced: s.replace, Shown: s.event}
+	return s
+}
 
 // watchedObject is what is kept of an object on its way from the API server to a slot.
 type watchedObject struct {
@@ -179,20 +175,13 @@ func (s *reflectorStore) transform(object any) (any, error) {
 		name := types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
 		return &watchedObject{name: name, snapshot: seen}, nil
 	}
-	return nil, errors.New("an object without metadata")
+	return nil, errNoMetadata
 }
+
+var errNoMetadata = errors.New("an object without metadata")
 
 // Transformer lets client-go keep as little of an object as the store does.
 func (s *reflectorStore) Transformer() cache.TransformFunc { return s.transform }
-
-// Add implements [cache.ReflectorStore].
-func (s *reflectorStore) Add(object any) error { return s.event(object, false) }
-
-// Update implements [cache.ReflectorStore].
-func (s *reflectorStore) Update(object any) error { return s.event(object, false) }
-
-// Delete implements [cache.ReflectorStore].
-func (s *reflectorStore) Delete(object any) error { return s.event(object, true) }
 
 func (s *reflectorStore) event(object any, deleted bool) error {
 	transformed, err := s.transform(object)
@@ -213,8 +202,7 @@ func (s *reflectorStore) event(object any, deleted bool) error {
 	return nil
 }
 
-// Replace implements [cache.ReflectorStore].
-func (s *reflectorStore) Replace(objects []any, version string) error {
+func (s *reflectorStore) replace(objects []any, version string) error {
 	all := make(map[types.NamespacedName]*snapshot, len(objects))
 	for _, object := range objects {
 		transformed, err := s.transform(object)
@@ -248,12 +236,8 @@ func (s *reflectorStore) apply(change func(wake *wakeups)) {
 		}
 		wake.low = !s.typ.wasLive
 		change(wake)
-		s.watching.typesChanged(s.typ)
 	})
 }
-
-// Resync implements [cache.ReflectorStore]. There is nothing to do: no component is notified twice.
-func (s *reflectorStore) Resync() error { return nil }
 
 // UpdateResourceVersion implements [cache.ResourceVersionUpdater].
 func (s *reflectorStore) UpdateResourceVersion(version string) {

@@ -15,6 +15,7 @@ import (
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/component/plan"
 	"github.com/espalier-dev/espalier/internal/component/readiness"
+	"github.com/espalier-dev/espalier/internal/informer"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -59,8 +60,6 @@ type Options struct {
 
 const (
 	defaultPoll = 30 * time.Second
-	// askAfter is how long a type that is not served is not asked for again, unless what defines types has changed.
-	askAfter = time.Second
 	// maxReads is how often an Observe reads what has changed while it was reading.
 	maxReads = 3
 	// maxDigests is how many digests of fields are kept.
@@ -82,6 +81,8 @@ type Watching struct {
 	metadata  metadata.Interface
 	core      corev1client.CoreV1Interface
 	discovery rest.Interface
+	// kinds follow the types that are missing.
+	kinds *informer.Kinds
 
 	// root is the context of all goroutines, which are counted in running.
 	root    context.Context
@@ -98,13 +99,9 @@ type Watching struct {
 	states  map[types.NamespacedName]*componentState
 	// names is how many objects are watched by name.
 	names int
-	// epoch counts changes to the objects that define types.
-	epoch int
 	// defines are the types that objects define, by the entries of these objects. definers are the entries by type.
 	defines  map[*entry][]apis.ManagedType
 	definers map[schema.GroupKind][]*entry
-	// defined is a signal that a missing type may be served now.
-	defined chan struct{}
 	// digests are the digests of the fields of objects that were made alike. They save most of the time of a cold
 	// start.
 	digests *lru.Cache
@@ -148,7 +145,6 @@ func NewWatching(options Options) (*Watching, error) {
 		states:    map[types.NamespacedName]*componentState{},
 		defines:   map[*entry][]apis.ManagedType{},
 		definers:  map[schema.GroupKind][]*entry{},
-		defined:   make(chan struct{}, 1),
 		digests:   lru.New(maxDigests),
 	}
 	var metadataErr, coreErr error
@@ -161,7 +157,8 @@ func NewWatching(options Options) (*Watching, error) {
 	w.discovery = discoverer.RESTClient()
 	w.root, w.cancel = context.WithCancel(context.Background())
 	w.watchType, w.watchName = w.run, w.runName
-	w.running.Go(func() { w.discoverMissing(w.root) })
+	w.kinds = informer.NewKinds(w.metadata, w.ask, options.Log)
+	w.running.Go(func() { _ = w.kinds.Start(w.root) })
 	return w, nil
 }
 
@@ -227,7 +224,7 @@ func (w *Watching) begin(
 		// The component may have been released meanwhile.
 		if !w.stopped && w.states[c.Watcher] == s {
 			w.setInterests(s, interests)
-			unlocated := w.toResolve(s, c.Now)
+			unlocated := w.toResolve(s)
 			w.mu.Unlock()
 			return s, unlocated, nil
 		}
@@ -236,17 +233,11 @@ func (w *Watching) begin(
 	}
 }
 
-// toResolve returns the types of a component that the API server has to be asked for now.
-func (w *Watching) toResolve(s *componentState, now time.Time) []*watchedType {
+// toResolve returns the types of a component of which it is not known whether the API server serves them.
+func (w *Watching) toResolve(s *componentState) []*watchedType {
 	var found []*watchedType
 	for _, t := range w.types {
-		if t.users[s] == 0 {
-			continue
-		}
-		late := t.phase == missing && !w.awaitsDefinition(t.GroupKind) &&
-			(t.epoch != w.epoch || now.Sub(t.asked) >= askAfter)
-		if t.phase == unresolved || late {
-			t.asked, t.epoch = now, w.epoch
+		if t.users[s] > 0 && t.phase == unresolved {
 			found = append(found, t)
 		}
 	}
@@ -370,7 +361,6 @@ func (w *Watching) Wrote(c Component, interest Interest, object *unstructured.Un
 		if shown := e.slot.shown; shown == nil || !older(said.version, shown.version) {
 			delete(s.pending, e)
 		}
-		w.typesChanged(e.typ)
 		observed = w.observed(e, said, &c, &interest)
 	})
 	return observed
@@ -386,7 +376,6 @@ func (w *Watching) Deleted(c Component, key plan.Key, uid types.UID, gone bool) 
 		return
 	}
 	s.settled = false
-	w.typesChanged(e.typ)
 	believed, _ := e.latest(c.Now)
 	if uid == "" && believed != nil {
 		uid = believed.uid
