@@ -3,6 +3,7 @@ package reconcilers_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
@@ -101,6 +102,52 @@ func TestAnOptionalChildOfAKindThatIsNotServed(t *testing.T) {
 		},
 		"is returned by a node that needs it": {
 			node: changedChild(),
+			widgetCase: widgetCase{
+				WithReactors: unserved("list"),
+				ShouldErr:    true,
+				Verify: func(t *testing.T, _ reconcilers.Result, err error) {
+					if !meta.IsNoMatchError(err) || errors.As(err, new(*reconcilers.KindNotServedError)) {
+						t.Errorf("the error is %v, want the one of the client", err)
+					}
+				},
+			},
+		},
+	}.run(t)
+}
+
+// The literal for many children shows each of them what it shows a single one.
+func TestAnOptionalChildSetOfAKindThatIsNotServed(t *testing.T) {
+	optional := func(node *configMapSet) { node.OptionalKind = true }
+	ab := []string{"a", "b"}
+	lacks := fmt.Sprintf("reflect [a: nothing (%[1]v), b: nothing (%[1]v)]", notServedConfigMap)
+	nodeTests{
+		"is reflected when it cannot be listed": {
+			node:  changedSet(ab, optional),
+			calls: []string{"desired children of 0 known", lacks},
+			widgetCase: widgetCase{
+				WithReactors:   unserved("list"),
+				ExpectedResult: reconcilers.Result{},
+			},
+		},
+		"is reflected when it cannot be created": {
+			node: changedSet(ab, optional, func(node *configMapSet) {
+				node.ReflectedChildErrorReasons = []metav1.StatusReason{}
+			}),
+			calls: []string{"desired children of 0 known", "create ConfigMap", "create ConfigMap", lacks},
+			widgetCase: widgetCase{
+				WithReactors:  unserved("create"),
+				ExpectCreates: []client.Object{part("a"), part("b")},
+				ExpectEvents: append(failedTo("create", "gadget-a", pathGone()),
+					failedTo("create", "gadget-b", pathGone())...),
+			},
+		},
+		"does not count if none is desired": {
+			node:       changedSet(nil, optional),
+			calls:      []string{"desired children of 0 known", "reflect []"},
+			widgetCase: widgetCase{WithReactors: unserved("list")},
+		},
+		"is returned by a node that needs it": {
+			node: changedSet(ab),
 			widgetCase: widgetCase{
 				WithReactors: unserved("list"),
 				ShouldErr:    true,

@@ -123,7 +123,8 @@ func (d Description) rights(scheme *runtime.Scheme, mapper meta.RESTMapper) ([]r
 		}
 	})
 	if optional {
-		for _, definitions := range informer.Definitions {
+		for _, watched := range informer.Definitions {
+			definitions := watched.GroupResource()
 			r, ok := byResource[definitions]
 			if !ok {
 				r = right{resource: definitions, verbs: sets.New[string]()}

@@ -11,20 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-var (
-	customResources = schema.GroupVersionResource{
-		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
-	}
-	apiServices = schema.GroupVersionResource{
-		Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices",
-	}
-	// definitions are the resources that make an API server serve types. Only their metadata is watched: an event says
-	// when to ask, and the API server then says what it serves.
-	definitions = []schema.GroupVersionResource{customResources, apiServices}
-)
-
-// Definitions are the resources of which [Kinds] watch the metadata.
-var Definitions = []schema.GroupResource{customResources.GroupResource(), apiServices.GroupResource()}
+// Definitions are the resources that make an API server serve types. Only their metadata is watched: an event says when
+// to ask, and the API server then says what it serves.
+var Definitions = []schema.GroupVersionResource{
+	{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
+	{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"},
+}
 
 // watchAgain is after which time a watch of definitions that was refused is tried again, if a kind is needed then.
 const watchAgain = 10 * time.Minute
@@ -108,7 +100,7 @@ func (k *Kind) definedBy(of schema.GroupVersionResource, name string) bool {
 	switch {
 	case group != k.Group:
 		return false
-	case of == apiServices:
+	case of.Resource == "apiservices":
 		return k.Version == "" || first == k.Version
 	}
 	// The name of the resource is not known of a kind that is not served.

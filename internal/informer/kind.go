@@ -43,12 +43,13 @@ type Kind struct {
 	informers map[reflect.Type]*started
 	// waiting are woken when the kind can be read, and when it is not served any more. using only then.
 	waiting, using map[Waiter]struct{}
-	// last is the time of the last check, fresh is false if one is due, checks counts those since an event of the
-	// definition, if event is true, or since somebody waits.
-	last   time.Time
-	fresh  bool
-	event  bool
-	checks int
+	// syncing reports whether somebody waits for an informer.
+	syncing bool
+	// due is when it is checked next, if it is needed; zero for never. delay is the one before that check. series is true
+	// if the check is made although the definitions are followed.
+	due    time.Time
+	delay  time.Duration
+	series bool
 }
 
 // Waiter is who waits for a kind. It is comparable. Wake must not block.
@@ -70,9 +71,6 @@ type started struct {
 	wait     wait
 	// handlers are those that get its events, by who has added them.
 	handlers map[any]toolscache.ResourceEventHandlerRegistration
-	// stop ends with the informer.
-	stop    context.Context
-	stopped context.CancelFunc
 }
 
 // synced reports whether the handlers got all objects, or the informer if it has no handlers.
@@ -113,7 +111,7 @@ func (k *Kind) Served() (bool, error) {
 			return false, err
 		}
 		k.known, k.resource = true, resource
-		k.kinds.wake()
+		k.refresh()
 	}
 	return !k.resource.Empty(), nil
 }
@@ -147,7 +145,6 @@ func (k *Kind) Missing() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.known, k.resource = true, schema.GroupVersionResource{}
-	k.last, k.fresh = time.Now(), true
 }
 
 // Check asks the API server whether the kind is served.
@@ -165,16 +162,18 @@ func (k *Kind) Doubt(w Waiter) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.note(&k.waiting, w)
-	if !k.event {
-		k.last, k.event, k.checks = time.Now(), true, 0
+	if !k.series {
+		k.schedule(0, true)
 	}
-	k.kinds.wake()
 }
 
 // note adds a waiter to a set. The lock is held.
 func (k *Kind) note(to *map[Waiter]struct{}, w Waiter) {
 	if w == nil {
 		return
+	}
+	if !k.needed() {
+		k.kinds.wake()
 	}
 	if *to == nil {
 		*to = map[Waiter]struct{}{}
@@ -186,17 +185,13 @@ func (k *Kind) note(to *map[Waiter]struct{}, w Waiter) {
 func (k *Kind) Await(w Waiter) {
 	k.kinds.follow()
 	k.mu.Lock()
-	first := len(k.waiting) == 0
-	k.note(&k.waiting, w)
-	if first && !k.event {
-		k.checks = 0
+	if len(k.waiting) == 0 && !k.series {
+		k.schedule(askAwaited, false)
 	}
+	k.note(&k.waiting, w)
 	k.mu.Unlock()
-	switch {
-	case k.isServed():
+	if k.isServed() {
 		k.wake(false)
-	case first:
-		k.kinds.wake()
 	}
 }
 
@@ -233,9 +228,6 @@ func (k *Kind) Ready(ctx context.Context, w Waiter, namespace string, handlers .
 				return err
 			}
 		}
-		if !k.fresh {
-			k.kinds.wake()
-		}
 		k.note(&k.using, w)
 		return nil
 	})
@@ -265,6 +257,8 @@ func (k *Kind) prepare(ctx context.Context, handler Handler, namespace string) e
 	limited, cancel := s.wait.context(ctx)
 	defer cancel()
 	if limited.Err() == nil || ctx.Err() != nil {
+		k.syncing = true
+		k.kinds.wake()
 		return ErrSyncing
 	}
 	return notSynced(ctx, k.kinds.in, k.GroupVersionKind, namespace)
@@ -286,28 +280,29 @@ func (k *Kind) start(ctx context.Context, item client.Object) (*started, error) 
 		return nil, err
 	}
 	s := &started{item: item, informer: informer, handlers: map[any]toolscache.ResourceEventHandlerRegistration{}}
-	s.stop, s.stopped = context.WithCancel(context.Background())
 	if k.informers == nil {
 		k.informers = map[reflect.Type]*started{}
 	}
 	k.informers[representation] = s
-	k.kinds.spawn(func(run context.Context) { k.wakeSynced(run, s) })
+	k.kinds.wake()
 	return s, nil
 }
 
-// wakeSynced wakes those who wait for an informer when it has synced, or when it has not done so in time.
-func (k *Kind) wakeSynced(run context.Context, s *started) {
-	limited, cancel := s.wait.context(run)
-	defer cancel()
-	synced := func() bool {
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		return s.stop.Err() != nil || s.synced()
+// awaitsSync reports whether somebody waits for an informer. It wakes those who wait once all informers have synced, or
+// have not done so in time.
+func (k *Kind) awaitsSync() bool {
+	k.mu.Lock()
+	waits := k.syncing
+	k.syncing = false
+	for _, s := range k.informers {
+		k.syncing = k.syncing || waits && !s.wait.over() && !s.synced()
 	}
-	toolscache.WaitForCacheSync(limited.Done(), synced)
-	if run.Err() == nil && s.stop.Err() == nil {
+	still := k.syncing
+	k.mu.Unlock()
+	if waits && !still {
 		k.wake(false)
 	}
+	return still
 }
 
 // wake wakes those who wait, and if the kind is gone those who use it.
@@ -351,12 +346,12 @@ func (k *Kind) check(ctx context.Context) error {
 		before, after := !k.resource.Empty(), !resource.Empty()
 		k.known, k.resource = true, resource
 		gone, came = before && !after, after && !before
-		if gone && !anyKeeps(k.kinds.in, k.GroupVersionKind) {
+		if gone && !k.kinds.keeps(k.GroupVersionKind) {
 			k.remove()
 		}
 		k.gate.Unlock()
 	}
-	settled := k.checked(err != nil, gone || came)
+	settled := k.checked(err != nil, gone || came, !resource.Empty())
 	switch {
 	case gone:
 		k.kinds.log.Info("a kind is not served any more", "type", k.GroupVersionKind.String())
@@ -371,23 +366,40 @@ func (k *Kind) check(ctx context.Context) error {
 	return err
 }
 
-// checked notes a check. It returns true if it was the last one after an event.
-func (k *Kind) checked(failed, changed bool) (settled bool) {
+// Delays of checks.
+const (
+	// The API server serves a type, and says so, some time after its definition says it. So there is a series of checks
+	// after an event of a definition, with delays that double from the first to the last.
+	firstOfSeries, lastOfSeries = 100 * time.Millisecond, 3200 * time.Millisecond
+	// askAwaited is the first delay before a check of a kind that somebody waits for, and maxAwaited the longest.
+	askAwaited, maxAwaited = time.Second, 30 * time.Second
+	// pollServed is the delay between checks of a kind that is served.
+	pollServed = 5 * time.Minute
+)
+
+// schedule has the kind checked after a delay. The lock is held.
+func (k *Kind) schedule(delay time.Duration, series bool) {
+	k.due, k.delay, k.series = time.Now().Add(delay), delay, series
+	k.kinds.wake()
+}
+
+// checked plans the next check after one. It returns true if the answer is final, as far as events tell.
+func (k *Kind) checked(failed, changed, served bool) (settled bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.last, k.fresh = time.Now(), true
-	k.checks++
+	next := max(2*k.delay, firstOfSeries)
 	switch {
-	case failed:
-		// There is no answer yet.
-		k.event, k.checks = true, min(k.checks, len(afterEvent)-1)
+	case failed, k.series && !changed && k.delay < lastOfSeries:
+		k.schedule(min(next, lastOfSeries), true)
+		return false
+	case served:
+		k.schedule(pollServed, false)
 	case changed:
-		k.event, k.checks = false, 0
-	case k.event && k.checks >= len(afterEvent):
-		k.event, k.checks = false, 0
-		return true
+		k.schedule(askAwaited, false)
+	default:
+		k.schedule(min(next, maxAwaited), false)
 	}
-	return false
+	return true
 }
 
 // remove removes the informers from the cache. The gate is held.
@@ -395,7 +407,6 @@ func (k *Kind) remove() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, s := range k.informers {
-		s.stopped()
 		if err := k.kinds.in.GetCache().RemoveInformer(context.Background(), s.item); err != nil {
 			k.kinds.log.Error(err, "unable to remove an informer", "type", k.GroupVersionKind.String())
 		}
@@ -403,44 +414,26 @@ func (k *Kind) remove() {
 	k.informers = nil
 }
 
-// due returns when the kind is to be checked, and false for never.
-func (k *Kind) due(followed bool) (time.Time, bool) {
-	k.gate.RLock()
-	known, is := k.known, !k.resource.Empty()
-	k.gate.RUnlock()
+// next returns when the kind is to be checked, and false for never.
+func (k *Kind) next(followed bool) (time.Time, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	switch {
-	case !known:
-		return time.Time{}, false
-	case !k.fresh && k.last.IsZero():
-		return time.Time{}, true
-	case !k.needed():
-		return time.Time{}, false
-	case !k.fresh && !k.event:
-		return k.last, true
-	}
-	delay, ok := next(is, len(k.waiting) > 0, followed, k.checks, k.event)
-	return k.last.Add(delay), ok
-}
-
-// checkIfDue checks the kind if it is time.
-func (k *Kind) checkIfDue(ctx context.Context, now time.Time, followed bool) {
-	if at, due := k.due(followed); due && !at.After(now) {
-		_ = k.check(ctx) // An error is followed by another check.
-	}
+	return k.due, !k.due.IsZero() && k.needed() && (k.series || !followed)
 }
 
 // defined notes that the definition of the kind may have changed.
 func (k *Kind) defined() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.last, k.event, k.checks = time.Now(), true, 0
+	k.schedule(0, true)
 }
 
 // refresh has the kind checked once.
 func (k *Kind) refresh() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.fresh = false
+	if !k.series {
+		k.schedule(0, true)
+		k.delay = lastOfSeries
+	}
 }

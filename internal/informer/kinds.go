@@ -3,9 +3,11 @@ package informer
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+	"weak"
 
 	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/internal/served"
@@ -33,17 +35,17 @@ type Kinds struct {
 
 	mu     sync.Mutex
 	byKind map[schema.GroupVersionKind]*Kind
+	// kept are kinds whose informers have to stay in the cache.
+	kept map[schema.GroupVersionKind]bool
 	// added is true once a manager runs it.
 	added bool
-	// run is nil until the manager starts it, and after it has stopped.
-	run   context.Context
-	tasks sync.WaitGroup
-	// following is true once the definitions are watched, or that was tried.
-	following bool
 	// watched are the definitions whose watch has synced.
 	watched map[string]bool
 	// change is sent to when a check may be due.
 	change chan struct{}
+	// follow starts to follow what is served, as soon as it runs, by closing asked.
+	follow func()
+	asked  chan struct{}
 }
 
 // Ask asks the API server where it serves a kind. The result is empty if it does not serve the kind. A kind without a
@@ -52,17 +54,44 @@ type Ask func(ctx context.Context, gvk schema.GroupVersionKind) (schema.GroupVer
 
 // NewKinds returns Kinds without a cache, of the API server that ask and objects reach. [Kinds.Start] runs them.
 func NewKinds(objects metadata.Interface, ask Ask, log logr.Logger) *Kinds {
+	asked := make(chan struct{})
 	return &Kinds{
 		metadata: objects, ask: ask, log: log,
-		byKind: map[schema.GroupVersionKind]*Kind{}, watched: map[string]bool{}, change: make(chan struct{}, 1),
+		byKind: map[schema.GroupVersionKind]*Kind{}, kept: map[schema.GroupVersionKind]bool{},
+		watched: map[string]bool{}, change: make(chan struct{}, 1),
+		follow: sync.OnceFunc(func() { close(asked) }), asked: asked,
 	}
 }
 
 // anyKinds is true once a program has Kinds, so that other programs do not look for them.
 var anyKinds atomic.Bool
 
-// allKinds are the Kinds of the program. The controllers that need them hold them.
-var allKinds weakList[Kinds]
+// ofProgram are the Kinds of the program with a cache. The controllers that need them hold them.
+var ofProgram struct {
+	sync.Mutex
+	all []weak.Pointer[Kinds]
+}
+
+// kindsOf returns the Kinds of a cluster. If there are none, it returns nil unless create is true, and else some without
+// the means to ask the cluster.
+func kindsOf(in cluster.Cluster, create bool) *Kinds {
+	ofProgram.Lock()
+	defer ofProgram.Unlock()
+	gone := func(one weak.Pointer[Kinds]) bool { return one.Value() == nil }
+	ofProgram.all = slices.DeleteFunc(ofProgram.all, gone)
+	for _, one := range ofProgram.all {
+		if k := one.Value(); k != nil && k.in == in {
+			return k
+		}
+	}
+	if !create {
+		return nil
+	}
+	k := NewKinds(nil, nil, logr.Discard())
+	k.in = in
+	ofProgram.all = append(ofProgram.all, weak.Make(k))
+	return k
+}
 
 // KindsOf returns the Kinds of a cluster. All callers in a program get the same. Asks is who is asked which kinds are
 // served; nil to ask with the config of the cluster.
@@ -81,11 +110,13 @@ func KindsOf(in cluster.Cluster, log logr.Logger, asks discovery.DiscoveryInterf
 		return nil, err
 	}
 	anyKinds.Store(true)
-	return allKinds.findOr(func(k *Kinds) bool { return k.in == in }, func() *Kinds {
-		created := NewKinds(objects, askVersion(asks), log)
-		created.in = in
-		return created
-	}), nil
+	k := kindsOf(in, true)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.ask == nil {
+		k.metadata, k.ask, k.log = objects, askVersion(asks), log
+	}
+	return k, nil
 }
 
 // RunWith has a manager run the Kinds. Further calls do nothing.
@@ -104,31 +135,18 @@ func (k *Kinds) NeedLeaderElection() bool { return false }
 
 // Start implements [manager.Runnable]. It returns when ctx is done and nothing runs any more.
 func (k *Kinds) Start(ctx context.Context) error {
-	k.mu.Lock()
-	k.run = ctx
-	asked := len(k.byKind) > 0
-	k.mu.Unlock()
-	if asked {
-		k.follow()
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-k.asked:
 	}
-	<-ctx.Done()
-	k.mu.Lock()
-	k.run = nil
-	k.mu.Unlock()
-	k.tasks.Wait()
+	var tasks sync.WaitGroup
+	defer tasks.Wait()
+	for _, definition := range Definitions {
+		tasks.Go(func() { k.watch(ctx, definition) })
+	}
+	k.check(ctx)
 	return nil
-}
-
-// spawn runs do until the manager stops. It returns false if the manager does not run.
-func (k *Kinds) spawn(do func(ctx context.Context)) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.run == nil || k.run.Err() != nil {
-		return false
-	}
-	ctx := k.run
-	k.tasks.Go(func() { do(ctx) })
-	return true
 }
 
 // Of returns a kind, which may not be served.
@@ -148,6 +166,19 @@ func (k *Kinds) known(gvk schema.GroupVersionKind) *Kind {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.byKind[gvk]
+}
+
+// keep notes that a watch of a kind is not one of the Kinds.
+func (k *Kinds) keep(gvk schema.GroupVersionKind) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.kept[gvk] = true
+}
+
+func (k *Kinds) keeps(gvk schema.GroupVersionKind) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.kept[gvk]
 }
 
 func (k *Kinds) all() []*Kind {
@@ -187,57 +218,11 @@ func (k *Kinds) first(gvk schema.GroupVersionKind) (resource schema.GroupVersion
 	return mapping.Resource, nil
 }
 
-// Due times of checks.
-const (
-	// pollUnserved is the longest delay between checks of a kind that somebody waits for.
-	pollUnserved = 30 * time.Second
-	// pollServed is the delay between checks of a kind that is served.
-	pollServed = 5 * time.Minute
-)
-
-// afterEvent are the delays between the checks after an event of a definition: the API server serves a type, and says
-// so, some time after its definition says it.
-var afterEvent = []time.Duration{
-	0, 100 * time.Millisecond, 200 * time.Millisecond, 300 * time.Millisecond, 400 * time.Millisecond,
-	time.Second, 2 * time.Second, 4 * time.Second,
-}
-
-// next returns after which delay a kind is checked again, and false for not at all. Checks are those of the current
-// series of unchanged answers: since an event of the definition, or since somebody waits.
-func next(served, awaited, followed bool, checks int, event bool) (time.Duration, bool) {
-	switch {
-	case event && checks < len(afterEvent):
-		return afterEvent[checks], true
-	case followed:
-		return 0, false
-	case served:
-		return pollServed, true
-	case awaited:
-		return min(time.Second<<min(checks, 10), pollUnserved), true
-	}
-	return 0, false
-}
-
-// follow starts to follow what is served, unless that was done.
-func (k *Kinds) follow() {
-	k.mu.Lock()
-	start := !k.following && k.run != nil
-	k.following = k.following || start
-	k.mu.Unlock()
-	if !start {
-		return
-	}
-	k.spawn(k.check)
-	for _, definition := range definitions {
-		k.spawn(func(ctx context.Context) { k.watch(ctx, definition) })
-	}
-}
-
 // followed reports whether all that defines types is watched.
 func (k *Kinds) followed() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return len(k.watched) == len(definitions)
+	return len(k.watched) == len(Definitions)
 }
 
 func (k *Kinds) wake() {
@@ -247,25 +232,30 @@ func (k *Kinds) wake() {
 	}
 }
 
+// syncPoll is how often it is looked whether an informer has synced that somebody waits for.
+const syncPoll = 100 * time.Millisecond
+
 // check checks the kinds that are due, until the manager stops.
 func (k *Kinds) check(ctx context.Context) {
 	for {
-		now := time.Now()
 		followed := k.followed()
-		var delay time.Duration
-		var any bool
+		var first time.Time
 		for _, kind := range k.all() {
-			if ctx.Err() != nil {
-				return
+			at, due := kind.next(followed)
+			if due && !at.After(time.Now()) {
+				_ = kind.check(ctx) // An error is followed by another check.
+				at, due = kind.next(followed)
 			}
-			kind.checkIfDue(ctx, now, followed)
-			if at, due := kind.due(followed); due && (!any || at.Sub(now) < delay) {
-				any, delay = true, at.Sub(now)
+			if kind.awaitsSync() {
+				at, due = time.Now().Add(syncPoll), true
+			}
+			if due && (first.IsZero() || at.Before(first)) {
+				first = at
 			}
 		}
 		var expired <-chan time.Time
-		timer := time.NewTimer(max(delay, 10*time.Millisecond))
-		if any {
+		timer := time.NewTimer(max(time.Until(first), 10*time.Millisecond))
+		if !first.IsZero() {
 			expired = timer.C
 		}
 		select {

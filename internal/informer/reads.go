@@ -146,7 +146,7 @@ func (r *guardedReads) read(
 ) error {
 	kinds := r.kinds.Load()
 	if kinds == nil {
-		kinds = allKinds.findOr(func(k *Kinds) bool { return k.in == r.in }, nil)
+		kinds = kindsOf(r.in, false)
 		r.kinds.Store(kinds)
 	}
 	if kinds == nil {

@@ -3,6 +3,7 @@ package informer
 import (
 	"cmp"
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,19 +39,13 @@ type Tracked struct {
 	run    context.Context
 	queue  workqueue.TypedRateLimitingInterface[reconcile.Request]
 	byType map[Type]*trackedWatch
-	// kept are the kinds whose informers have to stay in the cache.
-	kept map[keptKind]bool
-}
-
-// keptKind is a kind in a cluster, nil for the manager's.
-type keptKind struct {
-	in   cluster.Cluster
-	kind schema.GroupVersionKind
+	// kinds know which informers have to stay in a cache. It holds them, so that they know.
+	kinds []*Kinds
 }
 
 // NewTracked returns a Tracked without any type.
 func NewTracked() *Tracked {
-	return &Tracked{byType: map[Type]*trackedWatch{}, kept: map[keptKind]bool{}}
+	return &Tracked{byType: map[Type]*trackedWatch{}}
 }
 
 // Type is a type in a cluster, and who is told of its events. The version and the representation do not matter,
@@ -75,7 +70,6 @@ type trackedWatch struct {
 // leader.
 func (w *Tracked) StartWith(ctx context.Context, mgr cluster.Cluster, bldr *builder.Builder) {
 	w.log, w.manager = logr.FromContextOrDiscard(ctx), mgr
-	register(w)
 	bldr.WatchesRawSource(source.Func(
 		func(run context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			w.mu.Lock()
@@ -88,16 +82,19 @@ func (w *Tracked) StartWith(ctx context.Context, mgr cluster.Cluster, bldr *buil
 // Keep notes that a watch of a kind is not one of [Kinds], so that its informer has to stay in the cache. In is nil for
 // the cluster of the manager.
 func (w *Tracked) Keep(in cluster.Cluster, kind schema.GroupVersionKind) {
+	if in == nil {
+		in = w.manager
+	}
+	if in == nil {
+		return
+	}
+	kinds := kindsOf(in, true)
+	kinds.keep(kind)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.kept[keptKind{in, kind}] = true
-}
-
-// keeps reports whether the informers of a kind have to stay in the cache of a cluster.
-func (w *Tracked) keeps(in cluster.Cluster, kind schema.GroupVersionKind) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.kept[keptKind{in, kind}] || w.manager == in && w.kept[keptKind{nil, kind}]
+	if !slices.Contains(w.kinds, kinds) {
+		w.kinds = append(w.kinds, kinds)
+	}
 }
 
 // Queue returns the context and the queue of the controller. They are nil if it does not run.

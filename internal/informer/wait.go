@@ -44,6 +44,13 @@ func (w *wait) context(ctx context.Context) (context.Context, context.CancelFunc
 	return context.WithDeadline(ctx, w.end)
 }
 
+// over reports whether the period is over.
+func (w *wait) over() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !w.end.IsZero() && time.Now().After(w.end)
+}
+
 // rightsTimeout is how long the search for a missing right may take.
 const rightsTimeout = 5 * time.Second
 

@@ -179,18 +179,10 @@ func (m resettableMapper) Reset() { _ = m.reset() }
 
 // RESTMapping implements [meta.RESTMapper].
 func (m resettableMapper) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
-	info := m.current.Load()
-	if mapping, ok := info.find(gk, versions...); ok {
+	if mapping, ok := m.current.Load().find(gk, versions...); ok {
 		return mapping, nil
 	}
-	known := info.catalog
-	if known == nil || !known.asks {
-		var err error
-		if known, err = m.refresh(context.Background()); err != nil {
-			return nil, err
-		}
-	}
-	return known.RESTMapping(gk, versions...)
+	return ask(m, func(mapper meta.RESTMapper) (*meta.RESTMapping, error) { return mapper.RESTMapping(gk, versions...) })
 }
 
 // RESTMappings implements [meta.RESTMapper].

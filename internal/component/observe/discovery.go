@@ -139,16 +139,6 @@ func (w *Watching) locate(ctx context.Context, gk schema.GroupKind, doubted bool
 	return served.Discover(limited, w.discovery, gk)
 }
 
-// resolveAll finds out for an Observe which types are served, and starts to watch these. It fails only if ctx is done.
-func (w *Watching) resolveAll(ctx context.Context, types []*watchedType) error {
-	for _, t := range types {
-		if err := w.resolve(ctx, t); err != nil {
-			return err
-		}
-	}
-	return ctx.Err()
-}
-
 // resolve finds out whether a type is served, and starts to watch it. It fails only if ctx is done.
 func (w *Watching) resolve(ctx context.Context, t *watchedType) (err error) {
 	w.mu.Lock()

@@ -178,8 +178,10 @@ func (w *Watching) Observe(ctx context.Context, c Component, interests []Interes
 		return nil, err
 	}
 	defer func() { <-s.sem }()
-	if err := w.resolveAll(ctx, unlocated); err != nil {
-		return nil, err
+	for _, t := range unlocated {
+		if err := w.resolve(ctx, t); err != nil {
+			return nil, err
+		}
 	}
 	for reads := 0; ; reads++ {
 		observation, tasks := w.observation(s, &c, interests)
