@@ -120,45 +120,40 @@ type optionalKind struct {
 type lateWatch struct {
 	*informer.Kind
 	// fans get the events, one for each representation.
-	fans []*lateFan
-}
-
-type lateFan struct {
-	fan  *fanOut
-	item client.Object
-	// renew adds the indexes of a new informer.
-	renew []func(ctx context.Context)
+	fans []*fanOut
 }
 
 func (l *lateWatch) handlers(tracked *informer.Tracked) []informer.Handler {
-	handlers := make([]informer.Handler, len(l.fans))
-	for i, f := range l.fans {
-		handlers[i] = informer.Handler{
-			Key: f.fan, Item: f.item, Events: tracked.EventsFor(f.fan), Added: func(ctx context.Context) {
-				for _, renew := range f.renew {
+	var handlers []informer.Handler
+	for _, fan := range l.fans {
+		if fan.late == nil {
+			continue
+		}
+		handlers = append(handlers, informer.Handler{
+			Key: fan, Item: fan.late, Events: tracked.EventsFor(fan), Added: func(ctx context.Context) {
+				for _, renew := range fan.renew {
 					renew(ctx)
 				}
 			},
-		}
+		})
 	}
 	return handlers
 }
 
-// watchLate has a type watched when it is needed first. It returns false if the type is to be watched at set-up.
-func watchLate(ctx context.Context, config Config, obj client.Object, fan *fanOut) (late bool, err error) {
+// watchLate makes a fan late, so that the type is watched when it is needed first, unless it is to be watched at set-up.
+func watchLate(ctx context.Context, config Config, obj client.Object, fan *fanOut) error {
 	gvk, err := config.GroupVersionKindFor(obj)
-	if err != nil {
-		return false, err
+	if err != nil || isCertain(gvk) {
+		return err
 	}
 	s := contextOf(ctx)
 	in := s.otherCluster(config)
 	if s.watches == nil || s.watches.mgr == nil {
 		// No controller is known that could start the watch later.
-		_, err := config.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
-		return !isCertain(gvk) && meta.IsNoMatchError(err), nil
-	}
-	if isCertain(gvk) {
-		return false, nil
+		if _, err := config.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version); meta.IsNoMatchError(err) {
+			fan.late = obj
+		}
+		return nil
 	}
 	at := optionalKind{in, gvk}
 	known := s.watches.optional[at]
@@ -171,13 +166,14 @@ func watchLate(ctx context.Context, config Config, obj client.Object, fan *fanOu
 			err = kinds.RunWith(s.watches.mgr)
 		}
 		if err != nil {
-			return false, fmt.Errorf("unable to follow which kinds the cluster serves: %w", err)
+			return fmt.Errorf("unable to follow which kinds the cluster serves: %w", err)
 		}
 		known = &lateWatch{Kind: kinds.Of(gvk)}
 		s.watches.optional[at] = known
 	}
-	known.fans = append(known.fans, &lateFan{fan: fan, item: obj})
-	return true, nil
+	fan.late = obj
+	known.fans = append(known.fans, fan)
+	return nil
 }
 
 // keepWatched notes that a type is watched at set-up, so that its informer stays in the cache.
@@ -199,9 +195,9 @@ func renewIndex(ctx context.Context, config Config, t listing.Type) {
 	if known == nil {
 		return
 	}
-	for _, f := range known.fans {
-		if reflect.TypeOf(f.item) == reflect.TypeOf(t.Watched) {
-			f.renew = append(f.renew, func(ctx context.Context) { config.owners.Renew(ctx, t) })
+	for _, fan := range known.fans {
+		if reflect.TypeOf(fan.late) == reflect.TypeOf(t.Watched) {
+			fan.renew = append(fan.renew, func(ctx context.Context) { config.owners.Renew(ctx, t) })
 		}
 	}
 }
@@ -227,7 +223,7 @@ func (s *treeContext) optionalWatch(config Config, gvk schema.GroupVersionKind) 
 		return nil
 	}
 	known := s.watches.optional[optionalKind{s.otherCluster(config), gvk}]
-	if known == nil || !slices.ContainsFunc(known.fans, func(f *lateFan) bool { return f.fan.late }) {
+	if known == nil || !slices.ContainsFunc(known.fans, func(fan *fanOut) bool { return fan.late != nil }) {
 		return nil
 	}
 	return known

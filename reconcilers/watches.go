@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/espalier-dev/espalier/internal/gotype"
@@ -54,8 +53,10 @@ type fanOut struct {
 	handlers []handler.EventHandler
 	owner    bool
 	trackers []tracker.Tracker
-	// late is true if the builder does not have the watch.
-	late bool
+	// late is an object in the representation of the events if the builder does not have the watch. It is nil otherwise.
+	late client.Object
+	// renew adds the indexes of a new informer of a watch that the builder does not have.
+	renew []func(ctx context.Context)
 }
 
 var errNoBuilder = errors.New("there is no builder to add a watch to")
@@ -110,7 +111,7 @@ func watchTracked(ctx context.Context, bldr *Builder, obj client.Object, optiona
 	}
 	fan.trackers = append(fan.trackers, config.Tracker)
 	fan.handlers = append(fan.handlers, EnqueueTracked(ctx))
-	if s := contextOf(ctx); s.watches != nil && !fan.late {
+	if s := contextOf(ctx); s.watches != nil && fan.late == nil {
 		s.watches.tracked.Watched(s.trackedType(config, kindOf(config.Client, obj)))
 	}
 	return nil
@@ -133,24 +134,24 @@ func fanOutFor(ctx context.Context, bldr *Builder, obj client.Object, optional b
 	fan := &fanOut{}
 	if registered != nil {
 		if known, ok := registered.byType[key]; ok {
-			if !known.late || optional {
+			if known.late == nil || optional {
 				return known, nil
 			}
 			fan = known
 		}
 	}
 	obj = watchable(obj, config.Scheme())
-	fan.late = false
+	fan.late = nil
 	if optional {
-		if fan.late, err = watchLate(ctx, config, obj, fan); err != nil {
+		if err := watchLate(ctx, config, obj, fan); err != nil {
 			return nil, err
 		}
 	}
-	if !fan.late {
+	if fan.late == nil {
 		keepWatched(ctx, config, obj)
 	}
 	switch {
-	case fan.late:
+	case fan.late != nil:
 	case other == nil:
 		bldr.Watches(obj, fan)
 	default:
@@ -280,12 +281,11 @@ func (c Config) watchTracked(ctx context.Context, obj runtime.Object, namespace 
 	if c.Tracker == nil || c.Tracker == tracker.Tracker(untracked{}) || s.watches == nil && c.cluster == nil {
 		return nil
 	}
-	gvk, err := c.GroupVersionKindFor(obj)
+	gvk, err := c.itemKind(obj)
 	if err != nil {
 		// Tracking and reading fail for the same reason.
 		return nil
 	}
-	gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
 	if s.optionalWatch(c, gvk) != nil {
 		return c.readyKind(ctx, gvk, namespace)
 	}

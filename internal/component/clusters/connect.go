@@ -41,7 +41,7 @@ func (p *Pool) connect(id string, identity Identity) (*Cluster, error) {
 		return nil, err
 	}
 	made := &Cluster{
-		ID: id, Config: config, HTTPClient: httpClient, Client: liveClient{types}, Reachability: reachability,
+		ID: id, Config: config, HTTPClient: httpClient, Client: liveClient{types.current.Load().client, types}, Reachability: reachability,
 		discovery: discoverer, dropped: func() {},
 	}
 	if reachability != nil {

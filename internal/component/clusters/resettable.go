@@ -235,8 +235,12 @@ func ask[T any](m resettableMapper, question func(mapper meta.RESTMapper) (T, er
 	return question(known)
 }
 
-// liveClient makes each request with the client of the current type information.
-type liveClient struct{ *resettable }
+// liveClient makes each request with the client of the current type information. What needs no type information is
+// asked of the first client.
+type liveClient struct {
+	client.Client
+	*resettable
+}
 
 var _ client.Client = liveClient{}
 
@@ -278,16 +282,4 @@ func (c liveClient) Status() client.SubResourceWriter { return c.client().Status
 
 func (c liveClient) SubResource(name string) client.SubResourceClient {
 	return c.client().SubResource(name)
-}
-
-func (c liveClient) Scheme() *runtime.Scheme { return c.client().Scheme() }
-
-func (c liveClient) RESTMapper() meta.RESTMapper { return resettableMapper(c) }
-
-func (c liveClient) GroupVersionKindFor(object runtime.Object) (schema.GroupVersionKind, error) {
-	return c.client().GroupVersionKindFor(object)
-}
-
-func (c liveClient) IsObjectNamespaced(object runtime.Object) (bool, error) {
-	return c.client().IsObjectNamespaced(object)
 }
