@@ -142,8 +142,6 @@ func (k *Kind) Resource() schema.GroupVersionResource {
 func (k *Kind) Missing() {
 	k.gate.Lock()
 	defer k.gate.Unlock()
-	k.mu.Lock()
-	defer k.mu.Unlock()
 	k.known, k.resource = true, schema.GroupVersionResource{}
 }
 
@@ -371,6 +369,8 @@ const (
 	// The API server serves a type, and says so, some time after its definition says it. So there is a series of checks
 	// after an event of a definition, with delays that double from the first to the last.
 	firstOfSeries, lastOfSeries = 100 * time.Millisecond, 3200 * time.Millisecond
+	// once is the delay of a single check.
+	once = lastOfSeries + 1
 	// askAwaited is the first delay before a check of a kind that somebody waits for, and maxAwaited the longest.
 	askAwaited, maxAwaited = time.Second, 30 * time.Second
 	// pollServed is the delay between checks of a kind that is served.
@@ -390,11 +390,11 @@ func (k *Kind) checked(failed, changed, served bool) (settled bool) {
 	next := max(2*k.delay, firstOfSeries)
 	switch {
 	case failed, k.series && !changed && k.delay < lastOfSeries:
-		k.schedule(min(next, lastOfSeries), true)
+		k.schedule(min(next, maxAwaited), true)
 		return false
 	case served:
 		k.schedule(pollServed, false)
-	case changed:
+	case changed, k.delay == once:
 		k.schedule(askAwaited, false)
 	default:
 		k.schedule(min(next, maxAwaited), false)
@@ -434,6 +434,6 @@ func (k *Kind) refresh() {
 	defer k.mu.Unlock()
 	if !k.series {
 		k.schedule(0, true)
-		k.delay = lastOfSeries
+		k.delay = once
 	}
 }

@@ -63,7 +63,7 @@ func NewKinds(objects metadata.Interface, ask Ask, log logr.Logger) *Kinds {
 	}
 }
 
-// anyKinds is true once a program has Kinds, so that other programs do not look for them.
+// anyKinds is true once a program has kinds that may not be served, so that other programs do not look for them.
 var anyKinds atomic.Bool
 
 // ofProgram are the Kinds of the program with a cache. The controllers that need them hold them.

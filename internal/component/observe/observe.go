@@ -6,8 +6,9 @@
 //
 //   - [Watching.Observe] (watching.go) takes the interests of a component and keeps one entry for each object
 //     (component_state.go).
-//   - A new type is located by its definition or by discovery (discovery.go), and a goroutine watches it
-//     (watch_loop.go). Until the watch has shown what there is, the type is in [Observation.Syncing].
+//   - A new type is located by its definition or by discovery, and a goroutine watches it (watch_loop.go). Until the
+//     watch has shown what there is, the type is in [Observation.Syncing]. A type that is not served is followed
+//     until it is (discovery.go).
 //   - Each event of a watch becomes a snapshot of the object (snapshot.go), for a Secret with keyed hashes of its
 //     values (secret_data.go). It replaces the snapshot that the type keeps of the object (watched_type.go).
 //   - Each entry of the object decides whether the event is news, and forgets what it is newer than (entry.go). News
