@@ -58,7 +58,7 @@ type Config struct {
 // that time.
 func NewConfig(mgr Manager, apiType client.Object, syncPeriod time.Duration) Config {
 	return Config{syncPeriod: syncPeriod}.
-		withCluster(mgr, informer.Guard(mgr, mgr.GetClient(), explainKind)).WithTracker()
+		withCluster(mgr, informer.NewClient(mgr, false, 0, explainKind)).WithTracker()
 }
 
 // IsEmpty reports whether c is the zero value.
@@ -76,7 +76,7 @@ func (c Config) IsEmpty() bool {
 //
 // It panics if the cluster's REST config is not valid for a discovery client, which is a mistake in the program.
 func (c Config) WithCluster(other cluster.Cluster) Config {
-	return c.withCluster(other, informer.Guard(other, informer.NewClient(other, c.syncTimeout), explainKind))
+	return c.withCluster(other, informer.NewClient(other, true, c.syncTimeout, explainKind))
 }
 
 // withCluster is [Config.WithCluster] with the given client of the cluster.

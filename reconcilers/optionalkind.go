@@ -140,7 +140,8 @@ func (l *lateWatch) handlers(tracked *informer.Tracked) []informer.Handler {
 	return handlers
 }
 
-// watchLate makes a fan late, so that the type is watched when it is needed first, unless it is to be watched at set-up.
+// watchLate makes a fan late, so that the type is watched when it is needed first, unless the type is to be watched at
+// set-up.
 func watchLate(ctx context.Context, config Config, obj client.Object, fan *fanOut) error {
 	gvk, err := config.GroupVersionKindFor(obj)
 	if err != nil || isCertain(gvk) {

@@ -53,7 +53,8 @@ type fanOut struct {
 	handlers []handler.EventHandler
 	owner    bool
 	trackers []tracker.Tracker
-	// late is an object in the representation of the events if the builder does not have the watch. It is nil otherwise.
+	// late is an object in the representation of the events if the builder does not have the watch. It is nil
+	// otherwise.
 	late client.Object
 	// renew adds the indexes of a new informer of a watch that the builder does not have.
 	renew []func(ctx context.Context)

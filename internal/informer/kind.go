@@ -24,8 +24,8 @@ var (
 	ErrSyncing = errors.New("the cache of the kind does not have all objects yet")
 )
 
-// Kind is a kind that a cluster may not serve. It has no version if any counts, which one with a cache must not. Its informers are started when it is needed first, and removed when it
-// is not served any more.
+// Kind is a kind that a cluster may not serve. Without a version any one counts, but a kind that is read from a cache
+// has a version. Its informers are started when it is needed first, and removed when it is not served any more.
 type Kind struct {
 	schema.GroupVersionKind
 	kinds *Kinds
@@ -45,8 +45,8 @@ type Kind struct {
 	waiting, using map[Waiter]struct{}
 	// syncing reports whether somebody waits for an informer.
 	syncing bool
-	// due is when it is checked next, if it is needed; zero for never. delay is the one before that check. series is true
-	// if the check is made although the definitions are followed.
+	// due is when it is checked next, if it is needed; zero for never. delay is the one before that check. series is
+	// true if the check is made although the definitions are followed.
 	due    time.Time
 	delay  time.Duration
 	series bool

@@ -72,8 +72,8 @@ var ofProgram struct {
 	all []weak.Pointer[Kinds]
 }
 
-// kindsOf returns the Kinds of a cluster. If there are none, it returns nil unless create is true, and else some without
-// the means to ask the cluster.
+// kindsOf returns the Kinds of a cluster. If there are none, it returns nil unless create is true, and else some
+// without the means to ask the cluster.
 func kindsOf(in cluster.Cluster, create bool) *Kinds {
 	ofProgram.Lock()
 	defer ofProgram.Unlock()

@@ -16,68 +16,30 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 )
 
-// reads is a client that has each read made by around, unless needless returns true. It watches if the client in it
-// does.
+// NewClient returns the client of a cluster for reads of nodes.
+//
+// Reads of kinds that the cluster may not serve do not wait for an informer, and make none for a kind that is gone.
+// Such a read returns what explain makes of [ErrNotServed] and [ErrSyncing].
+//
+// If bounded is true, any other read waits for a limited time only for a cache that does not sync, and returns an error
+// that names the missing right. The client of controller-runtime would wait until the program ends. The cluster of the
+// manager does not need it for what is watched at set-up, because a controller does not start before that has synced.
+// Timeout is how long all readers of a type wait; 0 for [DefaultTimeout].
+func NewClient(
+	in cluster.Cluster, bounded bool, timeout time.Duration, explain func(schema.GroupVersionKind, error) error,
+) client.Client {
+	return &reads{Client: in.GetClient(), in: in, bounded: bounded, timeout: timeout, explain: explain}
+}
+
 type reads struct {
 	client.Client
-	needless func() bool
-	around   func(ctx context.Context, obj runtime.Object, namespace string, read func(context.Context) error) error
-}
-
-var _ client.WithWatch = (*reads)(nil)
-
-// Get implements [client.Reader].
-func (r *reads) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	if r.needless() {
-		return r.Client.Get(ctx, key, obj, opts...)
-	}
-	return r.around(ctx, obj, key.Namespace, func(ctx context.Context) error {
-		return r.Client.Get(ctx, key, obj, opts...)
-	})
-}
-
-// List implements [client.Reader].
-func (r *reads) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	if r.needless() {
-		return r.Client.List(ctx, list, opts...)
-	}
-	namespace := (&client.ListOptions{}).ApplyOptions(opts).Namespace
-	return r.around(ctx, list, namespace, func(ctx context.Context) error { return r.Client.List(ctx, list, opts...) })
-}
-
-// Watch implements [client.WithWatch]. It returns an error if the client in it does not.
-func (r *reads) Watch(
-	ctx context.Context, list client.ObjectList, opts ...client.ListOption,
-) (watch.Interface, error) {
-	watcher, ok := r.Client.(client.WithWatch)
-	if !ok {
-		return nil, errors.New("the client of the cluster cannot watch")
-	}
-	return watcher.Watch(ctx, list, opts...)
-}
-
-// kindOf returns the kind of an object, or of the items of a list.
-func kindOf(c client.Client, obj runtime.Object) (schema.GroupVersionKind, error) {
-	gvk, err := c.GroupVersionKindFor(obj)
-	gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
-	return gvk, err
-}
-
-// NewClient returns the client of a cluster other than the manager's. A read waits for a limited time only for a cache
-// that does not sync, and returns an error that names the missing right. The client of controller-runtime would wait
-// until the program ends. Timeout is how long all readers of a type wait; 0 for [DefaultTimeout].
-//
-// The manager's own cluster does not need it for what is watched at set-up, because a controller does not start before
-// that has synced.
-func NewClient(in cluster.Cluster, timeout time.Duration) client.Client {
-	bounded := &boundedReads{in: in, timeout: timeout}
-	return &reads{in.GetClient(), func() bool { return false }, bounded.read}
-}
-
-type boundedReads struct {
 	in      cluster.Cluster
+	bounded bool
 	timeout time.Duration
+	explain func(schema.GroupVersionKind, error) error
 
+	// kinds are those of the cluster, once there are any.
+	kinds atomic.Pointer[Kinds]
 	// waits has a *wait for each readType, nil once there was an answer: from then on the cache has synced.
 	waits sync.Map
 }
@@ -88,8 +50,72 @@ type readType struct {
 	kind schema.GroupVersionKind
 }
 
-// read calls do, and limits its time until the first answer for that type.
-func (r *boundedReads) read(
+var _ client.WithWatch = (*reads)(nil)
+
+// Get implements [client.Reader].
+func (r *reads) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	if r.plain() {
+		return r.Client.Get(ctx, key, obj, opts...)
+	}
+	return r.read(ctx, obj, key.Namespace, func(ctx context.Context) error {
+		return r.Client.Get(ctx, key, obj, opts...)
+	})
+}
+
+// List implements [client.Reader].
+func (r *reads) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if r.plain() {
+		return r.Client.List(ctx, list, opts...)
+	}
+	namespace := (&client.ListOptions{}).ApplyOptions(opts).Namespace
+	return r.read(ctx, list, namespace, func(ctx context.Context) error { return r.Client.List(ctx, list, opts...) })
+}
+
+// Watch implements [client.WithWatch]. It returns an error if the client of the cluster does not.
+func (r *reads) Watch(
+	ctx context.Context, list client.ObjectList, opts ...client.ListOption,
+) (watch.Interface, error) {
+	watcher, ok := r.Client.(client.WithWatch)
+	if !ok {
+		return nil, errors.New("the client of the cluster cannot watch")
+	}
+	return watcher.Watch(ctx, list, opts...)
+}
+
+// plain reports whether reads are those of the client of the cluster.
+func (r *reads) plain() bool { return !r.bounded && !anyKinds.Load() }
+
+// read calls do for an object or a list.
+func (r *reads) read(
+	ctx context.Context, obj runtime.Object, namespace string, do func(context.Context) error,
+) error {
+	kinds := r.kinds.Load()
+	if kinds == nil && anyKinds.Load() {
+		kinds = kindsOf(r.in, false)
+		r.kinds.Store(kinds)
+	}
+	if kinds != nil {
+		if gvk, err := r.kindOf(obj); err == nil {
+			if kind := kinds.known(gvk); kind != nil {
+				return r.guarded(ctx, kind, obj, namespace, do)
+			}
+		}
+	}
+	if r.bounded {
+		return r.limited(ctx, obj, namespace, do)
+	}
+	return do(ctx)
+}
+
+// kindOf returns the kind of an object, or of the items of a list.
+func (r *reads) kindOf(obj runtime.Object) (schema.GroupVersionKind, error) {
+	gvk, err := r.GroupVersionKindFor(obj)
+	gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
+	return gvk, err
+}
+
+// limited calls do, and limits its time until the first answer for that type.
+func (r *reads) limited(
 	ctx context.Context, obj runtime.Object, namespace string, do func(context.Context) error,
 ) error {
 	t := readType{reflect.TypeOf(obj), obj.GetObjectKind().GroupVersionKind()}
@@ -115,54 +141,20 @@ func (r *boundedReads) read(
 		}
 		return err
 	}
-	gvk, err := kindOf(r.in.GetClient(), obj)
+	gvk, err := r.kindOf(obj)
 	if err != nil {
 		return err
 	}
 	return notSynced(ctx, r.in, gvk, namespace)
 }
 
-// Guard returns a client whose reads of kinds that the cluster may not serve do not wait for an informer, and make none
-// for a kind that is gone. Such a read returns what explain makes of [ErrNotServed] and [ErrSyncing]. Reads of other
-// kinds are those of inner.
-func Guard(
-	in cluster.Cluster, inner client.Client, explain func(schema.GroupVersionKind, error) error,
-) client.Client {
-	guarded := &guardedReads{in: in, inner: inner, explain: explain}
-	return &reads{inner, func() bool { return !anyKinds.Load() }, guarded.read}
-}
-
-type guardedReads struct {
-	in      cluster.Cluster
-	inner   client.Client
-	explain func(schema.GroupVersionKind, error) error
-	// kinds are those of the cluster, once there are any.
-	kinds atomic.Pointer[Kinds]
-}
-
-// read calls do, unless the kind of obj, an object or a list, cannot be read.
-func (r *guardedReads) read(
-	ctx context.Context, obj runtime.Object, namespace string, do func(context.Context) error,
+// guarded calls do, unless the kind of obj cannot be read.
+func (r *reads) guarded(
+	ctx context.Context, kind *Kind, obj runtime.Object, namespace string, do func(context.Context) error,
 ) error {
-	kinds := r.kinds.Load()
-	if kinds == nil {
-		kinds = kindsOf(r.in, false)
-		r.kinds.Store(kinds)
-	}
-	if kinds == nil {
-		return do(ctx)
-	}
-	gvk, err := kindOf(r.inner, obj)
-	if err != nil {
-		return do(ctx)
-	}
-	kind := kinds.known(gvk)
-	if kind == nil {
-		return do(ctx)
-	}
 	var item client.Object
 	if _, untyped := obj.(runtime.Unstructured); !untyped {
-		item = Item(obj, gvk, r.inner.Scheme())
+		item = Item(obj, kind.GroupVersionKind, r.Scheme())
 	} else {
 		// The client reads it past the cache, unless the author said otherwise. Then it must not wait for ever.
 		limited, cancel := context.WithTimeout(ctx, DefaultTimeout)
@@ -170,12 +162,12 @@ func (r *guardedReads) read(
 		ctx = limited
 	}
 	var failed error
-	err = kind.Read(ctx, item, namespace, func() error {
+	err := kind.Read(ctx, item, namespace, func() error {
 		failed = do(ctx)
 		return nil
 	})
 	if err != nil {
-		return r.explain(gvk, err)
+		return r.explain(kind.GroupVersionKind, err)
 	}
 	return failed
 }

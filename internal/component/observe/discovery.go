@@ -94,8 +94,8 @@ func (w *Watching) ask(ctx context.Context, gvk schema.GroupVersionKind) (schema
 	return at, err
 }
 
-// awaitServed waits until a type is not missing any more, or ctx is done. The API server is asked at once if it denied a
-// type that it served before.
+// awaitServed waits until a type is not missing any more, or ctx is done. The API server is asked at once if it denied
+// a type that it served before.
 func (w *Watching) awaitServed(ctx context.Context, t *watchedType, denied bool) {
 	kind := w.kinds.Of(t.WithVersion(""))
 	kind.Missing()

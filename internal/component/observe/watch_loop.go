@@ -18,8 +18,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// maxFailures is how many attempts to watch have to fail in a row until a type is polled that was watched before, or for
-// which there was no answer.
+// maxFailures is how many attempts to watch have to fail in a row until a type is polled that was watched before, or
+// for which there was no answer.
 const maxFailures = 4
 
 // appearedBackoff is [informer.WatchBackoff] for a type that was missing.
