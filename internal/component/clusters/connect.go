@@ -41,8 +41,8 @@ func (p *Pool) connect(id string, identity Identity) (*Cluster, error) {
 		return nil, err
 	}
 	made := &Cluster{
-		ID: id, Config: config, HTTPClient: httpClient, Client: liveClient{types.current.Load().client, types}, Reachability: reachability,
-		discovery: discoverer, dropped: func() {},
+		ID: id, Config: config, HTTPClient: httpClient, Client: liveClient{types.current.Load().client, types},
+		Reachability: reachability, discovery: discoverer, dropped: func() {},
 	}
 	if reachability != nil {
 		reachability.probe = discoverer.RESTClient()

@@ -182,7 +182,9 @@ func (m resettableMapper) RESTMapping(gk schema.GroupKind, versions ...string) (
 	if mapping, ok := m.current.Load().find(gk, versions...); ok {
 		return mapping, nil
 	}
-	return ask(m, func(mapper meta.RESTMapper) (*meta.RESTMapping, error) { return mapper.RESTMapping(gk, versions...) })
+	return ask(m, func(mapper meta.RESTMapper) (*meta.RESTMapping, error) {
+		return mapper.RESTMapping(gk, versions...)
+	})
 }
 
 // RESTMappings implements [meta.RESTMapper].

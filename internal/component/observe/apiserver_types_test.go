@@ -1,13 +1,17 @@
 package observe_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/component/observe"
 	"github.com/espalier-dev/espalier/internal/component/plan"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -50,4 +54,73 @@ func TestATypeMayComeBackAsAnother(t *testing.T) {
 		o.component.Now = o.component.Now.Add(time.Second)
 		return got.Presence == plan.Present && got.Status == apis.ObjectCurrent
 	})
+}
+
+// A type that somebody else defines wakes the component that waits for it. Until then there is no request (invariant
+// L1), if the component may watch what defines types.
+func TestATypeThatSomebodyDefinesWakes(t *testing.T) {
+	t.Parallel()
+	o := newOnline(t, nil)
+	gadgets := schema.GroupKind{Group: "wakes.observe.test", Kind: "Gadget"}
+	in := o.interest(gadgets, "g")
+	if got := o.observe(in).Objects[in.Key]; !got.TypeMissing {
+		t.Fatalf("the object shows %+v, want its type missing", got)
+	}
+	o.eventually("what defines types is watched", func() error {
+		if o.requests.Watches() < 2 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	o.requests.Reset()
+	time.Sleep(1500 * time.Millisecond)
+	if n := o.requests.Total(); n != 0 {
+		t.Errorf("there are %d requests for a type that is missing, want none:\n%s", n, o.requests)
+	}
+	o.defineGadget(gadgets, in)
+}
+
+// Where what defines types may not be watched, the API server is asked.
+func TestATypeThatSomebodyDefinesIsFoundWithoutRights(t *testing.T) {
+	t.Parallel()
+	namespace := plane.Namespace(t)
+	user, err := plane.Environment(t).User(namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := newOnline(t, user)
+	gadgets := schema.GroupKind{Group: "asked.observe.test", Kind: "Gadget"}
+	meta := metav1.ObjectMeta{Name: namespace + "-gadgets"}
+	for _, object := range []client.Object{
+		&rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{gadgets.Group}, Resources: []string{"gadgets"}, Verbs: []string{"get", "list", "watch"},
+		}}},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, Name: namespace}},
+		},
+	} {
+		if err := o.admin.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	in := o.interest(gadgets, "g")
+	if got := o.observe(in).Objects[in.Key]; !got.TypeMissing {
+		t.Fatalf("the object shows %+v, want its type missing", got)
+	}
+	o.defineGadget(gadgets, in)
+}
+
+// defineGadget defines a type as somebody else, and waits until the component is woken and knows the type.
+func (o *online) defineGadget(gadgets schema.GroupKind, in observe.Interest) {
+	o.t.Helper()
+	o.resetWakes()
+	if err := o.admin.Create(o.t.Context(), gadgetDefinition(gadgets.Group)); err != nil {
+		o.t.Fatal(err)
+	}
+	defer o.delete(gadgetDefinition(gadgets.Group))
+	o.awaitWake("shop", false)
+	if got := o.awaitLive(in).Objects[in.Key]; got.TypeMissing || got.Presence != plan.Absent {
+		o.t.Errorf("the object shows %+v, want it absent and its type known", got)
+	}
 }
