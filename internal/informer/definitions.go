@@ -9,6 +9,7 @@ import (
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/klog/v2"
 )
 
 // Definitions are the resources that make an API server serve types. Only their metadata is watched: an event says when
@@ -48,6 +49,7 @@ func (k *Kinds) watch(ctx context.Context, of schema.GroupVersionResource) {
 	objects := k.metadata.Resource(of)
 	reflector := NewReflector(k.log, of.Resource, &metav1.PartialObjectMetadata{}, objects.List, objects.Watch, nil,
 		events)
+	ctx = klog.NewContext(ctx, k.log)
 	for ctx.Err() == nil {
 		err := reflector.ListAndWatchWithContext(ctx)
 		if ctx.Err() != nil {
