@@ -27,6 +27,7 @@ type facts struct {
 	now        time.Time
 	generation int64
 	grace      time.Duration
+	records    Records
 }
 
 // decision is what a feature reports.
@@ -69,7 +70,7 @@ func decide(record apis.FeatureStatus, f facts) decision {
 		d.record.Since, d.record.Generation = metav1.Time{Time: f.now.Truncate(time.Second)}, f.generation
 	}
 	if e != gateFails {
-		d.record.Dependents = f.summary.dependents
+		d.record.Dependents, d.record.OmittedDependents = f.records.entries(record.Dependents, f)
 	}
 	if t.requeues {
 		if ends := endOfGrace(d.record.Since.Time, f.grace); f.now.Before(ends) {

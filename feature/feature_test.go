@@ -23,12 +23,37 @@ const (
 	isUnknown = metav1.ConditionUnknown
 )
 
-// after returns a row: a shop as it is, and how its features leave it.
+// after returns a row: a shop as it is, and how its features leave it. An expected entry of a record that the shop as it
+// is does not have is one of now.
 func after(now time.Time, given []edit, expected ...edit) row {
+	before := shop.With(given...).Object()
 	return row{
 		Now:            now,
-		Resource:       shop.With(given...).Object(),
-		ExpectResource: shop.With(append(given, expected...)...).Object(),
+		Resource:       before,
+		ExpectResource: shop.With(append(append(given, expected...), begunAfter(before, now))...).Object(),
+	}
+}
+
+// begunAfter gives each entry without a time the time now, unless the shop before has an entry that says the same.
+func begunAfter(before *Shop, now time.Time) edit {
+	return func(s *Shop) {
+		for i := range s.Status.Features {
+			dependents := slices.Clone(s.Status.Features[i].Dependents)
+			for j, d := range dependents {
+				if d.Since.IsZero() && !slices.ContainsFunc(before.Status.Features, func(r apis.FeatureStatus) bool {
+					return r.Name == s.Status.Features[i].Name && slices.ContainsFunc(r.Dependents, isLike(d))
+				}) {
+					dependents[j].Since = metav1.NewTime(now)
+				}
+			}
+			s.Status.Features[i].Dependents = dependents
+		}
+	}
+}
+
+func isLike(d apis.DependentStatus) func(apis.DependentStatus) bool {
+	return func(o apis.DependentStatus) bool {
+		return o.Kind == d.Kind && o.Name == d.Name && o.State == d.State && o.Reason == d.Reason
 	}
 }
 

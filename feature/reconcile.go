@@ -25,10 +25,26 @@ type resourceState struct {
 	// condition is what the last request reported, and lost is how many requests in a row found it without the record.
 	condition metav1.Condition
 	lost      int
-	// pruned is how many requests in a row found the record without the conditions that the one before had recorded.
-	pruned int
-	// recorded is true if the last request recorded conditions.
+	// conditions and omitted are fields of the record.
+	conditions, omitted recordField
+}
+
+// recordField is a field of the record that the definition of the type, if it is that of an earlier release, does not
+// have. Each request would write what is not kept.
+type recordField struct {
+	// recorded is true if the last request recorded something, and lost is how many requests in a row found none of it.
 	recorded bool
+	lost     int
+}
+
+// isDropped reports whether the field is not kept. There is a record, found, the field of which was set before, and is
+// to be set now.
+func (f *recordField) isDropped(found, before, now bool) bool {
+	if f.lost++; !f.recorded || !found || before {
+		f.lost = 0
+	}
+	f.recorded = now
+	return f.lost >= maxLost
 }
 
 // maxLost is how many requests in a row find no record until it is known that records are not kept.
@@ -51,7 +67,9 @@ func (f *Feature[T]) Reconcile(ctx context.Context, resource T) (reconcilers.Res
 	record, found := findRecord(status, f.Name)
 
 	kept := found || !state.survives(resource, f.condition())
-	request := facts{now: rtime.RetrieveNow(ctx), generation: resource.GetGeneration(), grace: f.GracePeriod}
+	request := facts{
+		now: rtime.RetrieveNow(ctx), generation: resource.GetGeneration(), grace: f.GracePeriod, records: f.Records,
+	}
 	result, observed, err := f.run(ctx, resource, record, &request)
 	if !observed {
 		return result, err
@@ -188,7 +206,8 @@ func (f *Feature[T]) summarize(
 		reported = reported || d.counts && d.State == apis.StateError
 		objects = append(objects, d)
 	}
-	s := summarize(objects, asDesired(supervision))
+	s := summarize(objects, f.Records.lists(supervision))
+	s.partial = err != nil
 	switch {
 	case err == nil:
 	case errors.Is(err, reconcilers.ErrHaltSubReconcilers) && !errors.Is(err, reconcilers.ErrDurable):
@@ -322,13 +341,11 @@ func (f *Feature[T]) keep(
 ) {
 	before, found := findRecord(status, f.Name)
 	record.Condition, record.Conditions = f.condition(), slices.Clone(f.nestedConditions())
-	if state.pruned++; !state.recorded || !found || len(before.Conditions) > 0 {
-		state.pruned = 0
-	}
-	state.recorded = len(record.Conditions) > 0
-	if state.pruned >= maxLost {
-		// The definition of the type is that of an earlier release. Each request would write what it does not keep.
+	if state.conditions.isDropped(found, len(before.Conditions) > 0, len(record.Conditions) > 0) {
 		record.Conditions = nil
+	}
+	if state.omitted.isDropped(found, before.OmittedDependents > 0, record.OmittedDependents > 0) {
+		record.OmittedDependents = 0
 	}
 	if equality.Semantic.DeepEqual(before, record) {
 		return
