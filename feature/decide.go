@@ -19,7 +19,8 @@ type facts struct {
 	gate string
 	// prerequisite says which prerequisite is not met, or which error it returned.
 	prerequisite string
-	// supervision is what the objects are told.
+	// supervision is what the objects are told. They are withdrawn after the gate was off, too, if a prerequisite is not
+	// met.
 	supervision reconcilers.Supervision
 	// summary is how the objects are. It is empty if they were not looked at.
 	summary summary
@@ -47,9 +48,10 @@ func decide(record apis.FeatureStatus, f facts) decision {
 		record.Phase = apis.FeatureWaiting
 	}
 	begun := record.Since.IsZero()
-	// The grace period is that of the phase that the request found, and starts again with a new generation.
+	// The grace period is that of the phase that the request found. A new generation does not start it again: a spec that
+	// changes all the time would never be graded.
 	ends := time.Time{}
-	if record.Phase == apis.FeatureProgressing && record.Generation == f.generation && !begun {
+	if record.Phase == apis.FeatureProgressing && !begun {
 		ends = endOfGrace(record.Since.Time, f.grace)
 	}
 	e := eventOf(f, !ends.IsZero() && !f.now.Before(ends))
@@ -65,8 +67,7 @@ func decide(record apis.FeatureStatus, f facts) decision {
 	if t.phase != "" {
 		d.record.Phase = t.phase
 	}
-	renewed := d.record.Phase == apis.FeatureProgressing && record.Generation != f.generation
-	if d.record.Phase != record.Phase || begun || renewed {
+	if d.record.Phase != record.Phase || begun {
 		d.record.Since, d.record.Generation = metav1.Time{Time: f.now.Truncate(time.Second)}, f.generation
 	}
 	if e != gateFails {
@@ -99,7 +100,10 @@ func eventOf(f facts, expired bool) event {
 	case f.gate != "":
 		return gateFails
 	case f.supervision == reconcilers.Withdraw:
-		return withdrawEvent(s)
+		if e := withdrawEvent(s); e != withdrawn || f.prerequisite == "" {
+			return e
+		}
+		return prerequisiteMissing
 	case f.prerequisite != "":
 		return prerequisiteMissing
 	case f.supervision == reconcilers.Suspend:

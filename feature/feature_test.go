@@ -252,6 +252,25 @@ func TestFeatureGates(t *testing.T) {
 		"the gate is switched on again, and prerequisites are asked": after(later,
 			given(spec(func(s *ShopSpec) { s.Unmet = "no electricity" }), was(apis.FeatureDisabled, false)),
 			ready(isFalse, apis.StatePrerequisiteNotMet, "no electricity"), since(apis.FeatureWaiting, later, false)),
+		"and what is left of it is named": after(later,
+			given(spec(func(s *ShopSpec) { s.Unmet = "no electricity" }), reports("Deployment web Healthy"),
+				was(apis.FeatureDisabled, false)),
+			ready(isFalse, apis.StateDisabling, "not gone yet: Deployment default/web"),
+			was(apis.FeatureDisabled, false, entry(later, "Deployment", "web", apis.StateDisabling, ""))),
+		"and so it is if one returns an error": withRow(after(later,
+			given(spec(func(s *ShopSpec) { s.UnmetError = "short circuit" }), reports("Deployment web Healthy"),
+				was(apis.FeatureDisabled, false)),
+			ready(isFalse, apis.StateDisabling, "not gone yet: Deployment default/web"),
+			was(apis.FeatureDisabled, false, entry(later, "Deployment", "web", apis.StateDisabling, "")))).
+			fails("short circuit"),
+		"and nothing is left": withRow(after(later,
+			given(spec(func(s *ShopSpec) { s.UnmetError = "short circuit" }), was(apis.FeatureDisabled, false)),
+			ready(isFalse, apis.StatePrerequisiteNotMet, "short circuit"), since(apis.FeatureWaiting, later, false))).
+			fails("short circuit"),
+		"it is rolled out again while something is left": withRow(after(later,
+			given(reports("Deployment web Creating Down"), was(apis.FeatureDisabled, false)),
+			ready(isFalse, apis.StateCreating, "Deployment default/web"), since(apis.FeatureProgressing, later, true,
+				bad("Deployment", "web", apis.StateCreating, "")))).back(grace),
 	})
 }
 

@@ -115,13 +115,18 @@ func (f *Feature[T]) run(
 			request.supervision = reconcilers.Withdraw
 		}
 	}
-	if request.supervision != reconcilers.Withdraw {
-		if !record.Passed {
-			request.prerequisite, err = f.unmet(ctx, resource)
-			if request.prerequisite != "" || err != nil {
-				return result, !errors.Is(err, reconcilers.ErrQuiet), reconcilers.Failed(ctx, nil, err)
+	var unmet error
+	if request.supervision != reconcilers.Withdraw && !record.Passed {
+		request.prerequisite, unmet = f.unmet(ctx, resource)
+		if unmet = reconcilers.Failed(ctx, nil, unmet); request.prerequisite != "" {
+			if record.Phase != apis.FeatureDisabled || errors.Is(unmet, reconcilers.ErrQuiet) {
+				return result, !errors.Is(unmet, reconcilers.ErrQuiet), unmet
 			}
+			// What the gate has withdrawn is still withdrawn.
+			request.supervision = reconcilers.Withdraw
 		}
+	}
+	if request.supervision != reconcilers.Withdraw {
 		if f.Suspended != nil && outer == reconcilers.Maintain {
 			suspended, err := f.Suspended(ctx, resource)
 			if err != nil {
@@ -140,8 +145,10 @@ func (f *Feature[T]) run(
 	}
 	reports, podsErr := f.lookAtPods(ctx, reports, request.supervision)
 	request.summary = f.summarize(reports, request.supervision, err)
-	if podsErr != nil {
-		err = errors.Join(err, podsErr)
+	for _, other := range []error{podsErr, unmet} {
+		if other != nil {
+			err = errors.Join(err, other)
+		}
 	}
 	return result, true, err
 }
