@@ -10,6 +10,7 @@ import (
 	"github.com/espalier-dev/espalier/feature/gate"
 	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/reconcilers"
+	rtime "github.com/espalier-dev/espalier/time"
 
 	"github.com/go-logr/logr"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
@@ -17,8 +18,29 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// auxiliaryRetry is when a node is tried again whose error is not returned.
-const auxiliaryRetry = 10 * time.Second
+// auxiliaryRetry is when a node is tried again whose error is not returned. The delay doubles up to maxAuxiliaryRetry.
+const (
+	auxiliaryRetry    = 10 * time.Second
+	maxAuxiliaryRetry = 5 * time.Minute
+)
+
+// failure is an error of a resource that is not returned, from one request to the next.
+type failure struct {
+	// logged is the text that was logged last.
+	logged string
+	// retry is when the node is tried again, and delay is how long that is after the time before.
+	retry time.Time
+	delay time.Duration
+}
+
+// again returns after what time the node is tried again. An event may bring the resource back earlier.
+func (f *failure) again(now time.Time) time.Duration {
+	if !now.Before(f.retry) {
+		f.delay = min(max(2*f.delay, auxiliaryRetry), maxAuxiliaryRetry)
+		f.retry = now.Add(f.delay)
+	}
+	return f.retry.Sub(now)
+}
 
 // pass is what the engine gets in one run, and what it finds out.
 type pass[CT client.Object] struct {
@@ -354,17 +376,17 @@ func (s *Switches[Self, T, CT]) forgive(ctx context.Context, resource T, o *outc
 	if !s.has(auxiliary) || reconcilers.CleansUp(ctx, resource) {
 		return
 	}
-	last := s.logged.Of(ctx, resource, func() *string { return new(string) })
+	last := s.failures.Of(ctx, resource, func() *failure { return new(failure) })
 	if o.err == nil {
-		*last = ""
+		*last = failure{}
 		return
 	}
-	if text := o.err.Error(); text != *last && !errors.Is(o.err, reconcilers.ErrQuiet) {
-		*last = text
+	if text := o.err.Error(); text != last.logged && !errors.Is(o.err, reconcilers.ErrQuiet) {
+		last.logged = text
 		logr.FromContextOrDiscard(ctx).Info("an auxiliary child is not as desired", "reason", text)
 	}
 	if !errors.Is(o.err, reconcilers.ErrDurable) && s.retryAfter == 0 {
-		o.wake(auxiliaryRetry)
+		o.wake(last.again(rtime.RetrieveNow(ctx)))
 	}
 	o.err = nil
 }

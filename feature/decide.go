@@ -19,8 +19,8 @@ type facts struct {
 	gate string
 	// prerequisite says which prerequisite is not met, or which error it returned.
 	prerequisite string
-	// supervision is what the objects are told. They are withdrawn after the gate was off, too, if a prerequisite is not
-	// met.
+	// supervision is what the objects are told. They are withdrawn, too, after the gate was off, if a prerequisite is
+	// not met.
 	supervision reconcilers.Supervision
 	// summary is how the objects are. It is empty if they were not looked at.
 	summary summary
@@ -48,8 +48,8 @@ func decide(record apis.FeatureStatus, f facts) decision {
 		record.Phase = apis.FeatureWaiting
 	}
 	begun := record.Since.IsZero()
-	// The grace period is that of the phase that the request found. A new generation does not start it again: a spec that
-	// changes all the time would never be graded.
+	// The grace period is that of the phase that the request found. A new generation does not start it again: a spec
+	// that changes all the time would never be graded.
 	ends := time.Time{}
 	if record.Phase == apis.FeatureProgressing && !begun {
 		ends = endOfGrace(record.Since.Time, f.grace)

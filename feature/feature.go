@@ -55,8 +55,8 @@ type Feature[Type client.Object] struct {
 	// off, nor while a prerequisite is not met, nor while a feature around it is suspended.
 	Suspended func(ctx context.Context, resource Type) (bool, error)
 	// GracePeriod is how long the feature may take to become healthy, before its condition says Degraded or Down. It
-	// starts when the feature is rolled out, resumed, or not healthy any more. A new generation of the resource does not
-	// start it again. Zero: it never does.
+	// starts when the feature is rolled out, resumed, or not healthy any more. A new generation of the resource does
+	// not start it again. Zero: it never does.
 	GracePeriod time.Duration
 	// Health has rules for kinds, in place of those of package health. Optional.
 	Health map[schema.GroupKind]func(object client.Object) apis.Health
