@@ -350,6 +350,9 @@ func (s *Switches[Self, T, CT]) desiredOf(ctx context.Context, resource T) ([]CT
 		if p.owner != "" {
 			object.SetLabels(withMark(object.GetLabels(), OwnerLabel, p.owner))
 		}
+		if s.scales && reconcilers.SupervisionOf(ctx, resource) == reconcilers.Suspend {
+			askForReplicas(object)
+		}
 		if err := s.markSuspended(ctx, resource, object); err != nil {
 			return nil, err
 		}

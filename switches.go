@@ -75,6 +75,9 @@ type Switches[Self any, Type, ChildType client.Object] struct {
 	// failures are the errors of a resource that are not returned.
 	failures reconcilers.ResourceState[*failure]
 
+	// scales is true if the numbers of replicas are kept over a suspension.
+	scales bool
+
 	once    sync.Once
 	make    func() (engine[Type], error)
 	engine  engine[Type]
