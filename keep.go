@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/feature/gate"
 	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/reconcilers"
@@ -51,8 +52,9 @@ type pass[CT client.Object] struct {
 	// owner is the value of [OwnerLabel].
 	owner string
 
-	// live are the objects that exist.
-	live []CT
+	// live are the objects that exist, and ended are Jobs that are gone, and are not to be run again.
+	live  []CT
+	ended []apis.EndedJob
 	// reflected is an error that the engine does not return.
 	reflected error
 	// notReady is what desire returned, and invalid is an error of it that says that what is asked for is not valid.
@@ -78,8 +80,10 @@ type outcome[CT client.Object] struct {
 	// reflected is an error that a condition shows, and invalid is true if the engine does not know it.
 	reflected error
 	invalid   bool
-	// live are the objects that exist, and states is how ready they are, once that was asked.
+	// live are the objects that exist, ended are Jobs that are gone, and states is how ready all are, once that was
+	// asked.
 	live   []CT
+	ended  []apis.EndedJob
 	states []childState
 	// waits says why the objects are left as they are; it has no type, and is nil if they are not.
 	waits *metav1.Condition
@@ -314,7 +318,8 @@ func (s *Switches[Self, T, CT]) converge(ctx context.Context, resource T, p *pas
 	if o.err != nil {
 		return o
 	}
-	o.live, o.reflected, o.invalid = p.live, cmp.Or(p.invalid, p.reflected), p.invalid != nil
+	o.live, o.ended = p.live, p.ended
+	o.reflected, o.invalid = cmp.Or(p.invalid, p.reflected), p.invalid != nil
 	if p.notReady != nil {
 		o.waits = new(conditionOfError(p.notReady))
 		o.wake(p.notReady.Delay)

@@ -77,7 +77,10 @@ func (s *Switches[Self, T, CT]) manager() reconcilers.ObjectManager[CT] {
 		manager = scaler[CT]{manager, fieldManager[T]()}
 	}
 	if s.has(createOnly) {
-		return creator[CT]{manager}
+		manager = creator[CT]{manager}
+	}
+	if isJob(s.object) {
+		manager = runner[CT]{manager}
 	}
 	return manager
 }
