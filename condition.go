@@ -190,6 +190,9 @@ func (s *Switches[Self, T, CT]) statesOf(ctx context.Context, o *outcome[CT]) []
 		for i, object := range o.live {
 			o.states[i] = s.stateOf(ctx, object)
 		}
+		for _, job := range o.ended {
+			o.states = append(o.states, endedState(job))
+		}
 	}
 	return o.states
 }
@@ -203,7 +206,7 @@ func (s *Switches[Self, T, CT]) conditionOf(ctx context.Context, o *outcome[CT])
 		return conditionOfError(o.reflected)
 	case o.waits != nil:
 		return *o.waits
-	case len(o.live) == 0:
+	case len(o.live)+len(o.ended) == 0:
 		return metav1.Condition{Status: metav1.ConditionTrue, Reason: cmp.Or(o.none, ReasonNotDesired)}
 	case s.many:
 		return conditionOfChildren(s.statesOf(ctx, o))

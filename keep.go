@@ -7,9 +7,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/feature/gate"
 	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/reconcilers"
+	rtime "github.com/espalier-dev/espalier/time"
 
 	"github.com/go-logr/logr"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
@@ -17,8 +19,29 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// auxiliaryRetry is when a node is tried again whose error is not returned.
-const auxiliaryRetry = 10 * time.Second
+// auxiliaryRetry is when a node is tried again whose error is not returned. The delay doubles up to maxAuxiliaryRetry.
+const (
+	auxiliaryRetry    = 10 * time.Second
+	maxAuxiliaryRetry = 5 * time.Minute
+)
+
+// failure is an error of a resource that is not returned, from one request to the next.
+type failure struct {
+	// logged is the text that was logged last.
+	logged string
+	// retry is when the node is tried again, and delay is how long that is after the time before.
+	retry time.Time
+	delay time.Duration
+}
+
+// again returns after what time the node is tried again. An event may bring the resource back earlier.
+func (f *failure) again(now time.Time) time.Duration {
+	if !now.Before(f.retry) {
+		f.delay = min(max(2*f.delay, auxiliaryRetry), maxAuxiliaryRetry)
+		f.retry = now.Add(f.delay)
+	}
+	return f.retry.Sub(now)
+}
 
 // pass is what the engine gets in one run, and what it finds out.
 type pass[CT client.Object] struct {
@@ -29,8 +52,9 @@ type pass[CT client.Object] struct {
 	// owner is the value of [OwnerLabel].
 	owner string
 
-	// live are the objects that exist.
-	live []CT
+	// live are the objects that exist, and ended are Jobs that are gone, and are not to be run again.
+	live  []CT
+	ended []apis.EndedJob
 	// reflected is an error that the engine does not return.
 	reflected error
 	// notReady is what desire returned, and invalid is an error of it that says that what is asked for is not valid.
@@ -56,8 +80,10 @@ type outcome[CT client.Object] struct {
 	// reflected is an error that a condition shows, and invalid is true if the engine does not know it.
 	reflected error
 	invalid   bool
-	// live are the objects that exist, and states is how ready they are, once that was asked.
+	// live are the objects that exist, ended are Jobs that are gone, and states is how ready all are, once that was
+	// asked.
 	live   []CT
+	ended  []apis.EndedJob
 	states []childState
 	// waits says why the objects are left as they are; it has no type, and is nil if they are not.
 	waits *metav1.Condition
@@ -292,7 +318,8 @@ func (s *Switches[Self, T, CT]) converge(ctx context.Context, resource T, p *pas
 	if o.err != nil {
 		return o
 	}
-	o.live, o.reflected, o.invalid = p.live, cmp.Or(p.invalid, p.reflected), p.invalid != nil
+	o.live, o.ended = p.live, p.ended
+	o.reflected, o.invalid = cmp.Or(p.invalid, p.reflected), p.invalid != nil
 	if p.notReady != nil {
 		o.waits = new(conditionOfError(p.notReady))
 		o.wake(p.notReady.Delay)
@@ -328,6 +355,9 @@ func (s *Switches[Self, T, CT]) desiredOf(ctx context.Context, resource T) ([]CT
 		if p.owner != "" {
 			object.SetLabels(withMark(object.GetLabels(), OwnerLabel, p.owner))
 		}
+		if s.scales && reconcilers.SupervisionOf(ctx, resource) == reconcilers.Suspend {
+			askForReplicas(object)
+		}
 		if err := s.markSuspended(ctx, resource, object); err != nil {
 			return nil, err
 		}
@@ -354,17 +384,17 @@ func (s *Switches[Self, T, CT]) forgive(ctx context.Context, resource T, o *outc
 	if !s.has(auxiliary) || reconcilers.CleansUp(ctx, resource) {
 		return
 	}
-	last := s.logged.Of(ctx, resource, func() *string { return new(string) })
+	last := s.failures.Of(ctx, resource, func() *failure { return new(failure) })
 	if o.err == nil {
-		*last = ""
+		*last = failure{}
 		return
 	}
-	if text := o.err.Error(); text != *last && !errors.Is(o.err, reconcilers.ErrQuiet) {
-		*last = text
+	if text := o.err.Error(); text != last.logged && !errors.Is(o.err, reconcilers.ErrQuiet) {
+		last.logged = text
 		logr.FromContextOrDiscard(ctx).Info("an auxiliary child is not as desired", "reason", text)
 	}
 	if !errors.Is(o.err, reconcilers.ErrDurable) && s.retryAfter == 0 {
-		o.wake(auxiliaryRetry)
+		o.wake(last.again(rtime.RetrieveNow(ctx)))
 	}
 	o.err = nil
 }

@@ -114,9 +114,12 @@ func (s *Switches[Self, T, CT]) healthOf(
 	r *reporter, object reconcilers.ObservedObject, o *outcome[CT],
 ) *apis.Health {
 	live, there := object.Object.(CT)
+	ended := o.endedHealth(object, r.suspends())
 	switch {
 	case object.Err != nil:
 		return nil
+	case ended != nil:
+		return ended
 	case o.waits != nil && (o.named == nil || !there):
 		blocked := &apis.Health{State: apis.StateBlocked, Message: o.waits.Message}
 		if o.waits.Reason != ReasonBlocked && o.waits.Reason != ReasonWaiting {

@@ -72,8 +72,11 @@ type Switches[Self any, Type, ChildType client.Object] struct {
 	owner atomic.Pointer[schema.GroupKind]
 	// anywhere is true if the objects may be in several namespaces.
 	anywhere atomic.Bool
-	// logged is the text of the error that was logged last for a resource.
-	logged reconcilers.ResourceState[*string]
+	// failures are the errors of a resource that are not returned.
+	failures reconcilers.ResourceState[*failure]
+
+	// scales is true if the numbers of replicas are kept over a suspension.
+	scales bool
 
 	once    sync.Once
 	make    func() (engine[Type], error)
@@ -170,8 +173,8 @@ func (s *Switches[Self, T, CT]) Labeled() Self { return s.with(labeled, false) }
 
 // Auxiliary has a feature do without the objects: its [reconcilers.Supervisor] is told that neither an error nor the
 // health counts. An error is logged and not returned, so the nodes after this one run. The node is tried again after
-// ten seconds, unless the error is durable, or after the time of RetryAfter. On deletion, and on
-// [reconcilers.Withdraw], an error is returned.
+// ten seconds, and later each time, at last after five minutes, unless the error is durable. RetryAfter gives another
+// time. On deletion, and on [reconcilers.Withdraw], an error is returned.
 func (s *Switches[Self, T, CT]) Auxiliary() Self { return s.with(auxiliary, false) }
 
 // Unchecked has a feature not wait until the objects are healthy: its [reconcilers.Supervisor] is told that their
@@ -200,7 +203,7 @@ func (s *Switches[Self, T, CT]) Guard(guard func(ctx context.Context, resource T
 }
 
 // RetryAfter has the resource reconciled again after that time while an object is not ready, an error is not returned,
-// or the node waits. Default: an event has to bring it back, and after an error of an auxiliary object, ten seconds.
+// or the node waits. Default: an event has to bring it back, but for an error of an auxiliary object.
 func (s *Switches[Self, T, CT]) RetryAfter(delay time.Duration) Self {
 	s.retryAfter = delay
 	return s.with(retries, false)

@@ -70,11 +70,17 @@ func (s *Switches[Self, T, CT]) checkTuned(literal any) error {
 
 // manager returns the manager that writes the objects.
 func (s *Switches[Self, T, CT]) manager() reconcilers.ObjectManager[CT] {
-	manager := &reconcilers.ApplyingObjectManager[CT]{
+	var manager reconcilers.ObjectManager[CT] = &reconcilers.ApplyingObjectManager[CT]{
 		Name: s.name, Type: s.object, TrackDesired: s.has(unowned), FieldManager: fieldManager[T](),
 	}
+	if s.scales = isScaled(s.object); s.scales {
+		manager = scaler[CT]{manager, fieldManager[T]()}
+	}
 	if s.has(createOnly) {
-		return creator[CT]{manager}
+		manager = creator[CT]{manager}
+	}
+	if isJob(s.object) {
+		manager = runner[CT]{manager}
 	}
 	return manager
 }

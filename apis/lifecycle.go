@@ -71,7 +71,8 @@ type Health struct {
 	Reason string
 	// Message says in a stable text of limited length why the object is not healthy. It is empty if it is.
 	Message string
-	// Attributes name what is to blame, by keys such as "pod" and "container". It may be nil.
+	// Attributes name what is to blame, by keys such as "pod" and "container". For a healthy object they are what is to
+	// be known of it, such as the name of the pod that serves. It may be nil.
 	Attributes map[string]string
 }
 
@@ -91,7 +92,8 @@ type LifecycleStatus struct {
 type FeaturePhase string
 
 const (
-	// FeatureWaiting means that the feature waits for its prerequisites. Nothing of it exists yet.
+	// FeatureWaiting means that the feature waits for its prerequisites. Nothing of it is created, and nothing exists
+	// unless the record of the feature was lost.
 	FeatureWaiting FeaturePhase = "Waiting"
 	// FeatureProgressing means that the feature was healthy before, or never, and is not healthy now.
 	FeatureProgressing FeaturePhase = "Progressing"
@@ -126,10 +128,32 @@ type FeatureStatus struct {
 	// Passed reports whether the prerequisites were met once since the feature was last disabled.
 	// +optional
 	Passed bool `json:"passed,omitempty"`
-	// Dependents are the objects of the feature that are not as they should be, the first twenty.
+	// Dependents are the objects of the feature that are not as they should be, or that have attributes, and if the
+	// feature says so all objects. The most important ones are first.
 	// +optional
 	// +listType=atomic
 	Dependents []DependentStatus `json:"dependents,omitempty"`
+	// OmittedDependents is how many more dependents there are than the list has room for.
+	// +optional
+	OmittedDependents int `json:"omittedDependents,omitempty"`
+	// Jobs are the Jobs of the feature that delete themselves after they ended, by ttlSecondsAfterFinished. A Job that
+	// is gone is made again if its manifest has another digest.
+	// +optional
+	// +listType=atomic
+	Jobs []EndedJob `json:"jobs,omitempty"`
+}
+
+// EndedJob is what is remembered of a Job that deletes itself.
+//
+// +kubebuilder:object:generate=true
+type EndedJob struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Digest is that of the manifest.
+	Digest string `json:"digest"`
+	// Failed reports whether the Job has failed.
+	// +optional
+	Failed bool `json:"failed,omitempty"`
 }
 
 // DependentStatus says how one object of a feature is.
@@ -144,6 +168,12 @@ type DependentStatus struct {
 	Name      string `json:"name"`
 	// State is how the object is.
 	State State `json:"state"`
+	// Since is when State or Reason became what they are. It is missing in an entry of an earlier release.
+	// +optional
+	Since metav1.Time `json:"since,omitzero"`
+	// Generation is the generation of the object that State is about. It is missing if that is not known.
+	// +optional
+	Generation int64 `json:"generation,omitempty"`
 	// Auxiliary reports whether the feature does without the object.
 	// +optional
 	Auxiliary bool `json:"auxiliary,omitempty"`
@@ -153,7 +183,8 @@ type DependentStatus struct {
 	// Message says why.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// Attributes name what is to blame, by keys such as "pod" and "container".
+	// Attributes name what is to blame, by keys such as "pod" and "container", or what a rule of the feature makes
+	// known of the object. There are at most ten, and their values are cut.
 	// +optional
 	Attributes map[string]string `json:"attributes,omitempty"`
 }

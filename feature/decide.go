@@ -19,14 +19,18 @@ type facts struct {
 	gate string
 	// prerequisite says which prerequisite is not met, or which error it returned.
 	prerequisite string
-	// supervision is what the objects are told.
+	// supervision is what the objects are told. They are withdrawn, too, after the gate was off, if a prerequisite is
+	// not met.
 	supervision reconcilers.Supervision
 	// summary is how the objects are. It is empty if they were not looked at.
 	summary summary
+	// jobs are the Jobs that delete themselves.
+	jobs []apis.EndedJob
 
 	now        time.Time
 	generation int64
 	grace      time.Duration
+	records    Records
 }
 
 // decision is what a feature reports.
@@ -46,9 +50,10 @@ func decide(record apis.FeatureStatus, f facts) decision {
 		record.Phase = apis.FeatureWaiting
 	}
 	begun := record.Since.IsZero()
-	// The grace period is that of the phase that the request found, and starts again with a new generation.
+	// The grace period is that of the phase that the request found. A new generation does not start it again: a spec
+	// that changes all the time would never be graded.
 	ends := time.Time{}
-	if record.Phase == apis.FeatureProgressing && record.Generation == f.generation && !begun {
+	if record.Phase == apis.FeatureProgressing && !begun {
 		ends = endOfGrace(record.Since.Time, f.grace)
 	}
 	e := eventOf(f, !ends.IsZero() && !f.now.Before(ends))
@@ -64,12 +69,14 @@ func decide(record apis.FeatureStatus, f facts) decision {
 	if t.phase != "" {
 		d.record.Phase = t.phase
 	}
-	renewed := d.record.Phase == apis.FeatureProgressing && record.Generation != f.generation
-	if d.record.Phase != record.Phase || begun || renewed {
+	if d.record.Phase != record.Phase || begun {
 		d.record.Since, d.record.Generation = metav1.Time{Time: f.now.Truncate(time.Second)}, f.generation
 	}
 	if e != gateFails {
-		d.record.Dependents = f.summary.dependents
+		d.record.Dependents, d.record.OmittedDependents = f.records.entries(record.Dependents, f)
+	}
+	if e != gateFails && e != prerequisiteMissing || f.supervision == reconcilers.Withdraw {
+		d.record.Jobs = f.jobs
 	}
 	if t.requeues {
 		if ends := endOfGrace(d.record.Since.Time, f.grace); f.now.Before(ends) {
@@ -98,7 +105,10 @@ func eventOf(f facts, expired bool) event {
 	case f.gate != "":
 		return gateFails
 	case f.supervision == reconcilers.Withdraw:
-		return withdrawEvent(s)
+		if e := withdrawEvent(s); e != withdrawn || f.prerequisite == "" {
+			return e
+		}
+		return prerequisiteMissing
 	case f.prerequisite != "":
 		return prerequisiteMissing
 	case f.supervision == reconcilers.Suspend:

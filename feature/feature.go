@@ -55,8 +55,8 @@ type Feature[Type client.Object] struct {
 	// off, nor while a prerequisite is not met, nor while a feature around it is suspended.
 	Suspended func(ctx context.Context, resource Type) (bool, error)
 	// GracePeriod is how long the feature may take to become healthy, before its condition says Degraded or Down. It
-	// starts when the feature is rolled out, resumed, or not healthy any more, and again when the generation of the
-	// resource changes. Zero: it never does.
+	// starts when the feature is rolled out, resumed, or not healthy any more. A new generation of the resource does
+	// not start it again. Zero: it never does.
 	GracePeriod time.Duration
 	// Health has rules for kinds, in place of those of package health. Optional.
 	Health map[schema.GroupKind]func(object client.Object) apis.Health
@@ -65,6 +65,10 @@ type Feature[Type client.Object] struct {
 	// Pods has the pods of workloads that are not healthy looked at, to say why. The operator then watches pods.
 	// Default: false.
 	Pods bool
+	// Records says which objects have an entry in the record: [RecordAll], or by default those that are not as they
+	// should be, and those that a rule of Health gives attributes. The first twenty are recorded. The entries of
+	// [RecordAll] that a request did not get to, because a node stopped, stay as they are.
+	Records Records
 	// Metrics has the condition shown by the metric espalier_feature_condition, in the registry of controller-runtime.
 	// A resource has one series for each feature. Default: false.
 	Metrics bool
@@ -177,6 +181,8 @@ func (f *Feature[T]) check() error {
 		return fmt.Errorf("Feature %q must define a Condition that is a qualified name, not %q", f.Name, f.condition())
 	case f.GracePeriod < 0:
 		return fmt.Errorf("Feature %q must define a GracePeriod that is not negative", f.Name)
+	case f.Records != "" && f.Records != RecordAll:
+		return fmt.Errorf("Feature %q must define Records as %q or not at all, not %q", f.Name, RecordAll, f.Records)
 	case gotype.IsNil(f.Reconciler):
 		return fmt.Errorf("Feature %q must define Reconciler", f.Name)
 	}

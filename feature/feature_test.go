@@ -23,12 +23,37 @@ const (
 	isUnknown = metav1.ConditionUnknown
 )
 
-// after returns a row: a shop as it is, and how its features leave it.
+// after returns a row: a shop as it is, and how its features leave it. An expected entry of a record that the shop as it
+// is does not have is one of now.
 func after(now time.Time, given []edit, expected ...edit) row {
+	before := shop.With(given...).Object()
 	return row{
 		Now:            now,
-		Resource:       shop.With(given...).Object(),
-		ExpectResource: shop.With(append(given, expected...)...).Object(),
+		Resource:       before,
+		ExpectResource: shop.With(append(append(given, expected...), begunAfter(before, now))...).Object(),
+	}
+}
+
+// begunAfter gives each entry without a time the time now, unless the shop before has an entry that says the same.
+func begunAfter(before *Shop, now time.Time) edit {
+	return func(s *Shop) {
+		for i := range s.Status.Features {
+			dependents := slices.Clone(s.Status.Features[i].Dependents)
+			for j, d := range dependents {
+				if d.Since.IsZero() && !slices.ContainsFunc(before.Status.Features, func(r apis.FeatureStatus) bool {
+					return r.Name == s.Status.Features[i].Name && slices.ContainsFunc(r.Dependents, isLike(d))
+				}) {
+					dependents[j].Since = metav1.NewTime(now)
+				}
+			}
+			s.Status.Features[i].Dependents = dependents
+		}
+	}
+}
+
+func isLike(d apis.DependentStatus) func(apis.DependentStatus) bool {
+	return func(o apis.DependentStatus) bool {
+		return o.Kind == d.Kind && o.Name == d.Name && o.State == d.State && o.Reason == d.Reason
 	}
 }
 
@@ -227,6 +252,25 @@ func TestFeatureGates(t *testing.T) {
 		"the gate is switched on again, and prerequisites are asked": after(later,
 			given(spec(func(s *ShopSpec) { s.Unmet = "no electricity" }), was(apis.FeatureDisabled, false)),
 			ready(isFalse, apis.StatePrerequisiteNotMet, "no electricity"), since(apis.FeatureWaiting, later, false)),
+		"and what is left of it is named": after(later,
+			given(spec(func(s *ShopSpec) { s.Unmet = "no electricity" }), reports("Deployment web Healthy"),
+				was(apis.FeatureDisabled, false)),
+			ready(isFalse, apis.StateDisabling, "not gone yet: Deployment default/web"),
+			was(apis.FeatureDisabled, false, entry(later, "Deployment", "web", apis.StateDisabling, ""))),
+		"and so it is if one returns an error": withRow(after(later,
+			given(spec(func(s *ShopSpec) { s.UnmetError = "short circuit" }), reports("Deployment web Healthy"),
+				was(apis.FeatureDisabled, false)),
+			ready(isFalse, apis.StateDisabling, "not gone yet: Deployment default/web"),
+			was(apis.FeatureDisabled, false, entry(later, "Deployment", "web", apis.StateDisabling, "")))).
+			fails("short circuit"),
+		"and nothing is left": withRow(after(later,
+			given(spec(func(s *ShopSpec) { s.UnmetError = "short circuit" }), was(apis.FeatureDisabled, false)),
+			ready(isFalse, apis.StatePrerequisiteNotMet, "short circuit"), since(apis.FeatureWaiting, later, false))).
+			fails("short circuit"),
+		"it is rolled out again while something is left": withRow(after(later,
+			given(reports("Deployment web Creating Down"), was(apis.FeatureDisabled, false)),
+			ready(isFalse, apis.StateCreating, "Deployment default/web"), since(apis.FeatureProgressing, later, true,
+				bad("Deployment", "web", apis.StateCreating, "")))).back(grace),
 	})
 }
 

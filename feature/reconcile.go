@@ -9,6 +9,7 @@ import (
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/feature/gate"
+	"github.com/espalier-dev/espalier/internal/endedjobs"
 	"github.com/espalier-dev/espalier/internal/message"
 	"github.com/espalier-dev/espalier/reconcilers"
 	rtime "github.com/espalier-dev/espalier/time"
@@ -25,10 +26,26 @@ type resourceState struct {
 	// condition is what the last request reported, and lost is how many requests in a row found it without the record.
 	condition metav1.Condition
 	lost      int
-	// pruned is how many requests in a row found the record without the conditions that the one before had recorded.
-	pruned int
-	// recorded is true if the last request recorded conditions.
+	// conditions, omitted and jobs are fields of the record.
+	conditions, omitted, jobs recordField
+}
+
+// recordField is a field of the record that the definition of the type, if it is that of an earlier release, does not
+// have. Each request would write what is not kept.
+type recordField struct {
+	// recorded is true if the last request recorded something, and lost is how many requests in a row found none of it.
 	recorded bool
+	lost     int
+}
+
+// isDropped reports whether the field is not kept. There is a record, found, the field of which was set before, and is
+// to be set now.
+func (f *recordField) isDropped(found, before, now bool) bool {
+	if f.lost++; !f.recorded || !found || before {
+		f.lost = 0
+	}
+	f.recorded = now
+	return f.lost >= maxLost
 }
 
 // maxLost is how many requests in a row find no record until it is known that records are not kept.
@@ -51,7 +68,9 @@ func (f *Feature[T]) Reconcile(ctx context.Context, resource T) (reconcilers.Res
 	record, found := findRecord(status, f.Name)
 
 	kept := found || !state.survives(resource, f.condition())
-	request := facts{now: rtime.RetrieveNow(ctx), generation: resource.GetGeneration(), grace: f.GracePeriod}
+	request := facts{
+		now: rtime.RetrieveNow(ctx), generation: resource.GetGeneration(), grace: f.GracePeriod, records: f.Records,
+	}
 	result, observed, err := f.run(ctx, resource, record, &request)
 	if !observed {
 		return result, err
@@ -97,13 +116,18 @@ func (f *Feature[T]) run(
 			request.supervision = reconcilers.Withdraw
 		}
 	}
-	if request.supervision != reconcilers.Withdraw {
-		if !record.Passed {
-			request.prerequisite, err = f.unmet(ctx, resource)
-			if request.prerequisite != "" || err != nil {
-				return result, !errors.Is(err, reconcilers.ErrQuiet), reconcilers.Failed(ctx, nil, err)
+	var unmet error
+	if request.supervision != reconcilers.Withdraw && !record.Passed {
+		request.prerequisite, unmet = f.unmet(ctx, resource)
+		if unmet = reconcilers.Failed(ctx, nil, unmet); request.prerequisite != "" {
+			if record.Phase != apis.FeatureDisabled || errors.Is(unmet, reconcilers.ErrQuiet) {
+				return result, !errors.Is(unmet, reconcilers.ErrQuiet), unmet
 			}
+			// What the gate has withdrawn is still withdrawn.
+			request.supervision = reconcilers.Withdraw
 		}
+	}
+	if request.supervision != reconcilers.Withdraw {
 		if f.Suspended != nil && outer == reconcilers.Maintain {
 			suspended, err := f.Suspended(ctx, resource)
 			if err != nil {
@@ -115,15 +139,20 @@ func (f *Feature[T]) run(
 		}
 	}
 	supervisor := &supervisor{supervision: request.supervision, rules: f.Suspension}
-	result, err = f.Reconciler.Reconcile(reconcilers.WithSupervisor(ctx, supervisor), resource)
+	jobs := endedjobs.New(record.Jobs)
+	within := endedjobs.With(reconcilers.WithSupervisor(ctx, supervisor), jobs)
+	result, err = f.Reconciler.Reconcile(within, resource)
 	reports := supervisor.collected()
 	if saysNothing(err, reports) {
 		return result, false, err
 	}
 	reports, podsErr := f.lookAtPods(ctx, reports, request.supervision)
 	request.summary = f.summarize(reports, request.supervision, err)
-	if podsErr != nil {
-		err = errors.Join(err, podsErr)
+	request.jobs = jobs.Kept(request.summary.partial)
+	for _, other := range []error{podsErr, unmet} {
+		if other != nil {
+			err = errors.Join(err, other)
+		}
 	}
 	return result, true, err
 }
@@ -188,7 +217,8 @@ func (f *Feature[T]) summarize(
 		reported = reported || d.counts && d.State == apis.StateError
 		objects = append(objects, d)
 	}
-	s := summarize(objects, asDesired(supervision))
+	s := summarize(objects, f.Records.lists(supervision))
+	s.partial = err != nil
 	switch {
 	case err == nil:
 	case errors.Is(err, reconcilers.ErrHaltSubReconcilers) && !errors.Is(err, reconcilers.ErrDurable):
@@ -322,13 +352,14 @@ func (f *Feature[T]) keep(
 ) {
 	before, found := findRecord(status, f.Name)
 	record.Condition, record.Conditions = f.condition(), slices.Clone(f.nestedConditions())
-	if state.pruned++; !state.recorded || !found || len(before.Conditions) > 0 {
-		state.pruned = 0
-	}
-	state.recorded = len(record.Conditions) > 0
-	if state.pruned >= maxLost {
-		// The definition of the type is that of an earlier release. Each request would write what it does not keep.
+	if state.conditions.isDropped(found, len(before.Conditions) > 0, len(record.Conditions) > 0) {
 		record.Conditions = nil
+	}
+	if state.jobs.isDropped(found, len(before.Jobs) > 0, len(record.Jobs) > 0) {
+		record.Jobs = nil
+	}
+	if state.omitted.isDropped(found, before.OmittedDependents > 0, record.OmittedDependents > 0) {
+		record.OmittedDependents = 0
 	}
 	if equality.Semantic.DeepEqual(before, record) {
 		return

@@ -3,15 +3,108 @@ package feature
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
+	"time"
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/gotype"
+	"github.com/espalier-dev/espalier/internal/message"
 	"github.com/espalier-dev/espalier/internal/statusfield"
+	"github.com/espalier-dev/espalier/reconcilers"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
+
+// Records says which objects of a feature have an entry in its record.
+type Records string
+
+// RecordAll has each object recorded, the first hundred of them. Objects that are gone, or that are suspended by having
+// been deleted, are none.
+const RecordAll Records = "all"
+
+// The limits of what a record says.
+const (
+	maxDependents    = 20
+	maxAllDependents = 100
+	maxAttributes    = 10
+	maxAttribute     = 63
+)
+
+// lists returns which objects have an entry under a supervision.
+func (r Records) lists(supervision reconcilers.Supervision) func(dependent) bool {
+	isWell := asDesired(supervision)
+	all := r == RecordAll && supervision != reconcilers.Withdraw
+	return func(d dependent) bool { return all || !isWell(d) || len(d.Attributes) > 0 }
+}
+
+// entry identifies an entry, and what it says of its object.
+type entry struct {
+	group, kind, namespace, name, reason string
+	state                                apis.State
+}
+
+func entryOf(d apis.DependentStatus) entry {
+	return entry{d.Group, d.Kind, d.Namespace, d.Name, d.Reason, d.State}
+}
+
+// object identifies the object of an entry.
+func (e entry) object() entry {
+	e.state, e.reason = "", ""
+	return e
+}
+
+// entries returns the entries of a record, the most important ones first, and how many it has no room for. Before are
+// the entries of the request before: an entry keeps its time as long as it says the same.
+//
+// An entry without a time is of an earlier release, or the definition of the type is: it gets what is new when it says
+// something else.
+func (r Records) entries(before []apis.DependentStatus, f facts) (list []apis.DependentStatus, omitted int) {
+	known := make(map[entry]apis.DependentStatus, len(before))
+	for _, d := range before {
+		known[entryOf(d)] = d
+	}
+	seen := make(map[entry]bool, len(f.summary.dependents))
+	for _, d := range f.summary.dependents {
+		seen[entryOf(d).object()] = true
+		d.Since = metav1.Time{Time: f.now.Truncate(time.Second)}
+		if was, ok := known[entryOf(d)]; ok {
+			if d.Since = was.Since; was.Since.IsZero() {
+				d.Generation = was.Generation
+			}
+		}
+		list = append(list, d)
+	}
+	room := maxDependents
+	if r == RecordAll {
+		room = maxAllDependents
+		if f.summary.partial {
+			list = append(list, slices.DeleteFunc(slices.Clone(before), func(d apis.DependentStatus) bool {
+				return seen[entryOf(d).object()]
+			})...)
+			slices.SortStableFunc(list, compareDependents)
+		}
+	}
+	if len(list) > room {
+		return list[:room:room], len(list) - room
+	}
+	return list, 0
+}
+
+// attributes returns a copy of the attributes of an object, as far as they have room in a record.
+func attributes(all map[string]string) map[string]string {
+	if len(all) == 0 {
+		return nil
+	}
+	keys := slices.Sorted(maps.Keys(all))
+	kept := map[string]string{}
+	for _, key := range keys[:min(len(keys), maxAttributes)] {
+		kept[message.Truncate(key, maxAttribute)] = message.Truncate(all[key], maxText)
+	}
+	return kept
+}
 
 // findRecord returns the record of a feature, and false if there is none.
 func findRecord(status *apis.LifecycleStatus, name string) (apis.FeatureStatus, bool) {

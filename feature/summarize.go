@@ -13,10 +13,9 @@ import (
 
 // The limits of what a status says.
 const (
-	maxMessage    = 1024
-	maxText       = 256
-	maxCulprits   = 3
-	maxDependents = 20
+	maxMessage  = 1024
+	maxText     = 256
+	maxCulprits = 3
 )
 
 // dependent is an object of a feature, and how it is.
@@ -60,14 +59,18 @@ type summary struct {
 	// left is how many objects are not known to be gone, and leftMessage names them.
 	left        int
 	leftMessage string
-	// dependents are the objects that are not as they should be, the most important ones first.
+	// dependents are the objects that have an entry in the record, the most important ones first.
 	dependents []apis.DependentStatus
+	// partial is true if a node stopped, so that not all objects are known.
+	partial bool
 }
 
-// summarize sums up how the objects are. asDesired says in which states an object is as it should be.
-func summarize(objects []dependent, asDesired func(dependent) bool) summary {
+// summarize sums up how the objects are. lists says which objects have an entry in the record.
+func summarize(objects []dependent, lists func(dependent) bool) summary {
 	objects = slices.Clone(objects)
-	slices.SortStableFunc(objects, compareDependents)
+	slices.SortStableFunc(objects, func(a, b dependent) int {
+		return compareDependents(a.DependentStatus, b.DependentStatus)
+	})
 	gradeWaiting(objects)
 	s := summary{state: apis.StateHealthy}
 	var left []dependent
@@ -75,7 +78,7 @@ func summarize(objects []dependent, asDesired func(dependent) bool) summary {
 		if d.left {
 			left = append(left, d)
 		}
-		if !asDesired(d) && len(s.dependents) < maxDependents {
+		if lists(d) {
 			s.dependents = append(s.dependents, d.DependentStatus)
 		}
 		if !d.counts {
@@ -120,7 +123,7 @@ func gradeWaiting(objects []dependent) {
 }
 
 // compareDependents sorts the most important objects first.
-func compareDependents(a, b dependent) int {
+func compareDependents(a, b apis.DependentStatus) int {
 	return cmp.Or(
 		cmp.Compare(rank(a.State), rank(b.State)),
 		cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Group, b.Group),

@@ -80,7 +80,10 @@ func (r rules) assess(report reconcilers.ObservedObject, supervision reconcilers
 		// What is there works.
 		d.grade = apis.StateDegraded
 	}
-	d.Reason, d.Attributes = h.Reason, h.Attributes
+	if report.Object != nil {
+		d.Generation = report.Object.GetGeneration()
+	}
+	d.Reason, d.Attributes = h.Reason, attributes(h.Attributes)
 	d.Message = message.Truncate(h.Message, maxText)
 	if supervision == reconcilers.Withdraw {
 		d.left = report.Object != nil || report.Health != nil || report.Err != nil && report.Auxiliary

@@ -174,8 +174,19 @@ func TestTimeOfPhases(t *testing.T) {
 			change: func(f *facts) { f.now = at(3600) },
 			reason: apis.StateUpdating, since: at(3600), requeueAfter: grace,
 		},
-		"a new generation starts again": {
+		"a new generation does not start again": {
 			record: progressing,
+			change: func(f *facts) { f.now, f.generation = at(3600), generation+1 },
+			reason: apis.StateDown, since: began,
+		},
+		"a new generation has what is left": {
+			record: progressing,
+			change: func(f *facts) { f.now, f.generation = at(60), generation+1 },
+			reason: apis.StateUpdating, since: began, requeueAfter: grace - time.Minute,
+		},
+		"a new generation of a healthy feature": {
+			record: apis.FeatureStatus{Phase: apis.FeatureHealthy, Since: metav1.NewTime(began), Generation: generation,
+				Passed: true},
 			change: func(f *facts) { f.now, f.generation = at(3600), generation+1 },
 			reason: apis.StateUpdating, since: at(3600), requeueAfter: grace,
 		},
@@ -232,8 +243,12 @@ func TestTimeOfPhases(t *testing.T) {
 				t.Errorf("the reason is %s since %s, back after %s, want %s since %s, back after %s", d.reason,
 					d.record.Since, d.requeueAfter, tc.reason, tc.since, tc.requeueAfter)
 			}
-			if d.record.Generation != f.generation {
-				t.Errorf("the generation is %d, want %d", d.record.Generation, f.generation)
+			want := f.generation
+			if tc.since.Equal(tc.record.Since.Time) {
+				want = tc.record.Generation
+			}
+			if d.record.Generation != want {
+				t.Errorf("the generation is %d, want %d, that for which the phase began", d.record.Generation, want)
 			}
 		})
 	}

@@ -247,6 +247,9 @@ func (k *children[T, CT, CLT]) carryOut(
 func (k *children[T, CT, CLT]) mayReplace(
 	ctx context.Context, config Config, s supervision, read []CT, child CT,
 ) (bool, error) {
+	if gotype.IsNil(child) {
+		return true, nil // the object manager says that there is nothing to make
+	}
 	ready := func(child CT) bool {
 		return child.GetDeletionTimestamp() == nil && (s.says == Suspend || k.isReady(ctx, child))
 	}
