@@ -70,8 +70,11 @@ func (s *Switches[Self, T, CT]) checkTuned(literal any) error {
 
 // manager returns the manager that writes the objects.
 func (s *Switches[Self, T, CT]) manager() reconcilers.ObjectManager[CT] {
-	manager := &reconcilers.ApplyingObjectManager[CT]{
+	var manager reconcilers.ObjectManager[CT] = &reconcilers.ApplyingObjectManager[CT]{
 		Name: s.name, Type: s.object, TrackDesired: s.has(unowned), FieldManager: fieldManager[T](),
+	}
+	if s.has(orphanWhen) {
+		manager = adopter[CT]{manager, s.object, s.identify}
 	}
 	if s.has(createOnly) {
 		return creator[CT]{manager}
