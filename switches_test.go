@@ -184,7 +184,8 @@ func TestAbsent(t *testing.T) {
 		"one of others is not": {
 			Resource: widget.Object(), ExpectResource: widget.With(isNone).Object(),
 			GivenObjects: []object{
-				labeled.With(func(c *corev1.ConfigMap) { c.OwnerReferences = nil }), configMap.With(exists),
+				labeled.With(func(c *corev1.ConfigMap) { c.OwnerReferences = nil }),
+				configMap.With(func(c *corev1.ConfigMap) { c.Name = "other" }, exists),
 			},
 		},
 	}, func(c *child) *child { return c.Absent().Labeled() },
