@@ -20,6 +20,9 @@ import (
 // auxiliaryRetry is when a node is tried again whose error is not returned.
 const auxiliaryRetry = 10 * time.Second
 
+// takenRetry is when a node is tried again whose name is taken, if no event tells that it is free.
+const takenRetry = time.Minute
+
 // pass is what the engine gets in one run, and what it finds out.
 type pass[CT client.Object] struct {
 	// desire returns the objects as they should be. Nil: there are to be none.
@@ -94,7 +97,7 @@ func (s *Switches[Self, T, CT]) Reconcile(ctx context.Context, resource T) (reco
 	if reporter != nil {
 		s.report(at, reporter, resource, &o)
 	}
-	if s.condition == "" && o.err == nil {
+	if s.condition == "" && o.err == nil && (reporter == nil || !isTaken(o.reflected)) {
 		o.err, o.reflected = o.reflected, nil
 	}
 	if !done {
@@ -103,8 +106,20 @@ func (s *Switches[Self, T, CT]) Reconcile(ctx context.Context, resource T) (reco
 	if !done && !o.leaves {
 		o.wake(s.retryAfter)
 	}
+	if s.has(unowned) && s.retryAfter == 0 && isTaken(o.reflected) {
+		// The other object is not tracked.
+		o.wake(takenRetry)
+	}
 	s.forgive(at, resource, &o)
 	return o.result, o.err
+}
+
+// isTaken reports whether an error says only that others have objects of the desired names. No retry helps.
+func isTaken(err error) bool {
+	if several, ok := err.(interface{ Errors() []error }); ok {
+		return !slices.ContainsFunc(several.Errors(), func(err error) bool { return !apierrs.IsAlreadyExists(err) })
+	}
+	return apierrs.IsAlreadyExists(err)
 }
 
 // isDone reports whether nodes that are after this one may run. It is true if nobody wants to know.
