@@ -280,10 +280,10 @@ func (s *Switches[Self, T, CT]) remove(ctx context.Context, resource T) outcome[
 	terminating := resource.GetDeletionTimestamp() != nil
 	leaves := terminating && len(s.engine.Describe().Finalizers) == 0 && len(s.look(ctx, resource).live) > 0
 	o := s.converge(ctx, resource, &pass[CT]{})
-	if o.none = ReasonNotDesired; s.has(absent) && s.desires && !terminating && o.err == nil {
+	o.none, o.leaves = ReasonNotDesired, leaves
+	if s.has(absent) && s.desires && !terminating && o.err == nil {
 		s.removeNamed(reconcilers.Enter(ctx, s.name), resource, &o)
 	}
-	o.leaves = leaves
 	if r, ok := reconcilers.SupervisorOf(ctx).(*reporter); ok && r.Supervision() == reconcilers.Withdraw {
 		o.leaves = o.leaves || len(r.observed) > 0
 	}
