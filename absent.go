@@ -48,23 +48,21 @@ func (s *Switches[Self, T, CT]) removeOne(ctx context.Context, resource, named c
 	if err != nil {
 		return err
 	}
-	key, live := client.ObjectKeyFromObject(named), s.object.DeepCopyObject().(CT)
-	switch err := config.Get(ctx, key, live); {
+	live := s.object.DeepCopyObject().(CT)
+	switch err := config.TrackAndGet(ctx, client.ObjectKeyFromObject(named), live); {
 	case s.isMissing(err), err == nil && s.finds(resource, live, digest):
 		return nil
 	case err != nil:
 		return err
 	}
 	if claim := s.claimAgainst(resource, live, digest); claim != "" {
-		if o.waits != nil || reconcilers.CleansUp(ctx, resource) {
-			return nil
+		if o.waits == nil && !reconcilers.CleansUp(ctx, resource) {
+			o.named, o.waits = live, &metav1.Condition{
+				Status: metav1.ConditionFalse, Reason: ReasonNotOurs,
+				Message: fmt.Sprintf("%s is to be absent, and stays: %s", objectname.WithKind(s.kind, live), claim),
+			}
 		}
-		o.named, o.waits = live, &metav1.Condition{
-			Status: metav1.ConditionFalse, Reason: ReasonNotOurs,
-			Message: fmt.Sprintf("%s is to be absent, and stays: %s", objectname.WithKind(s.kind, live), claim),
-		}
-		// The resource is woken when it goes.
-		return client.IgnoreNotFound(config.TrackAndGet(ctx, key, s.object.DeepCopyObject().(CT)))
+		return nil
 	}
 	var none CT
 	left, err := s.manager().Manage(ctx, resource, live, none)

@@ -1,6 +1,7 @@
 package espalier_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/espalier-dev/espalier"
@@ -36,13 +37,13 @@ func TestAbsentByName(t *testing.T) {
 	rows := func(whenDeleted ...rtesting.TrackRequest) tests {
 		goes := func(given []object) rtesting.SubReconcilerTestCase[*resources.Widget] {
 			return rtesting.SubReconcilerTestCase[*resources.Widget]{
-				Resource: widget.Object(), GivenObjects: given, ExpectTracks: whenDeleted,
+				Resource: widget.Object(), GivenObjects: given, ExpectTracks: slices.Concat(tracks, whenDeleted),
 				ExpectDeletes: deletes, ExpectEvents: deleted, ExpectResource: widget.With(isNone).Object(),
 			}
 		}
 		return tests{
 			"there is none": {
-				Resource: widget.Object(), ExpectResource: widget.With(isNone).Object(),
+				Resource: widget.Object(), ExpectTracks: tracks, ExpectResource: widget.With(isNone).Object(),
 			},
 			"an operator without labels made it": goes(given()),
 			"the node made it":                   goes(given(labels(labelOf("ConfigMap")))),
@@ -72,7 +73,7 @@ func TestAbsentByName(t *testing.T) {
 				Resource: widget.With(with("error")).Object(), GivenObjects: given(uncontrolled), ExpectedErr: errBoom,
 			},
 			"it cannot be read": {
-				Resource: widget.Object(), GivenObjects: given(), ShouldErr: true,
+				Resource: widget.Object(), GivenObjects: given(), ExpectTracks: tracks, ShouldErr: true,
 				WithReactors: []rtesting.ReactionFunc{rtesting.InduceFailure("get", "ConfigMap")},
 			},
 			"the resource is terminating": {Resource: terminating.Object(), GivenObjects: given(uncontrolled)},
@@ -87,7 +88,7 @@ func TestAbsentByName(t *testing.T) {
 	runBoth(t, rows(tracks...), func(c *child) *child { return c.Unowned().Absent() },
 		func(c *children) *children { return c.Unowned().Absent() })
 	run(t, tests{"a finalizer keeps it": {
-		Resource: widget.Object(), GivenObjects: given(stuck),
+		Resource: widget.Object(), GivenObjects: given(stuck), ExpectTracks: tracks,
 		ExpectResource: widget.With(is("Ready", metav1.ConditionFalse, "Terminating", "is being deleted")).Object(),
 	}}, func() node { return owns().Labeled().Absent() })
 }
@@ -95,14 +96,15 @@ func TestAbsentByName(t *testing.T) {
 // A feature that is off waits until what an operator without labels made is gone, and not for what is not ours.
 func TestAbsentByNameIsWithdrawn(t *testing.T) {
 	withdraw := with("withdraw")
+	tracks := []rtesting.TrackRequest{rtesting.NewTrackRequest(configMap, widget, scheme)}
 	run(t, tests{
 		"it is deleted": {
-			Resource: widget.With(withdraw).Object(), GivenObjects: []object{configMap.With(exists)},
+			Resource: widget.With(withdraw).Object(), GivenObjects: []object{configMap.With(exists)}, ExpectTracks: tracks,
 			ExpectDeletes: deletes, ExpectEvents: deleted,
 			ExpectResource: widget.With(withdraw, isNone, observed(`ConfigMap: ConfigMap "gadget", terminating`)).Object(),
 		},
 		"it is not ours": {
-			Resource:       widget.With(withdraw).Object(),
+			Resource: widget.With(withdraw).Object(), ExpectTracks: tracks,
 			GivenObjects:   []object{configMap.With(exists, func(c *corev1.ConfigMap) { c.OwnerReferences = nil })},
 			ExpectResource: widget.With(withdraw, isNone).Object(),
 		},

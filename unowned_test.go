@@ -51,7 +51,7 @@ func TestUnowned(t *testing.T) {
 	}
 	runBoth(t, rows, (*child).Unowned, (*children).Unowned)
 	runBoth(t, tests{"it is to be absent": {
-		Resource: widget.Object(), GivenObjects: given, ExpectTracks: tracks,
+		Resource: widget.Object(), GivenObjects: given, ExpectTracks: append(tracks, tracks...),
 		ExpectDeletes: deletes, ExpectEvents: deleted, ExpectResource: widget.With(isNone).Object(),
 	}}, func(c *child) *child { return c.Unowned().Absent() },
 		func(c *children) *children { return c.Unowned().Absent() })
