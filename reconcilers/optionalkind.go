@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/espalier-dev/espalier/duck"
 	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/internal/informer"
 	"github.com/espalier-dev/espalier/internal/listing"
@@ -237,6 +238,27 @@ func (s *treeContext) optionalWatch(config Config, gvk schema.GroupVersionKind) 
 func (s *treeContext) waiter() informer.Waiter {
 	_, queue := s.watches.tracked.Queue()
 	return informer.Waiter{Queue: queue, Request: s.request}
+}
+
+// readerOf returns who reads obj, an object or a list. A type without a Go type, which the client reads past the cache,
+// is read from the cache if it is watched as an optional kind, unless the author has replaced the client.
+func (c Config) readerOf(ctx context.Context, obj runtime.Object) client.Reader {
+	s := contextOf(ctx)
+	isOwn := c.cached != nil && s.comparable && c.Client == c.own
+	if !isOwn || s.watches == nil || len(s.watches.untyped) == 0 || !isUntyped(obj, c.Scheme()) {
+		return c.Client
+	}
+	gvk, err := c.itemKind(obj)
+	if err != nil || !s.watches.untyped[optionalKind{s.otherCluster(c), gvk}] {
+		return c.Client
+	}
+	return c.cached
+}
+
+// isUntyped reports whether an informer shows obj, an object or a list, as an unstructured object.
+func isUntyped(obj runtime.Object, scheme *runtime.Scheme) bool {
+	_, untyped := obj.(runtime.Unstructured)
+	return untyped || duck.IsDuck(obj, scheme)
 }
 
 // readyKind returns nil if objects of a kind can be read, and events wake the resource. It starts the watch of an

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -20,10 +21,39 @@ func Guard(
 	return &guardedReads{watching: watching{inner}, in: in, explain: explain}
 }
 
+// NewCacheReader returns a reader that reads all objects from the cache of a cluster, unstructured ones too, as [Guard]
+// and [NewClient] do.
+func NewCacheReader(
+	in cluster.Cluster, timeout time.Duration, explain func(schema.GroupVersionKind, error) error,
+) client.Reader {
+	inner := &boundedReads{watching: watching{cacheReads{in.GetClient(), in.GetCache()}}, in: in, timeout: timeout}
+	return &guardedReads{watching: watching{inner}, in: in, explain: explain, untyped: true}
+}
+
+// cacheReads is a client that reads from a cache.
+type cacheReads struct {
+	client.Client
+	cache client.Reader
+}
+
+// Get implements [client.Reader].
+func (r cacheReads) Get(
+	ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption,
+) error {
+	return r.cache.Get(ctx, key, obj, opts...)
+}
+
+// List implements [client.Reader].
+func (r cacheReads) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	return r.cache.List(ctx, list, opts...)
+}
+
 type guardedReads struct {
 	watching
 	in      cluster.Cluster
 	explain func(schema.GroupVersionKind, error) error
+	// untyped is true if inner reads unstructured objects from the cache, too.
+	untyped bool
 	// kinds are those of the cluster, once there are any.
 	kinds atomic.Pointer[Kinds]
 }
@@ -75,7 +105,7 @@ func (r *guardedReads) guarded(
 		return read(ctx)
 	}
 	var item client.Object
-	if _, untyped := obj.(runtime.Unstructured); !untyped {
+	if _, untyped := obj.(runtime.Unstructured); !untyped || r.untyped {
 		item = Item(obj, gvk, r.Scheme())
 	} else {
 		// The client reads it past the cache, unless the author said otherwise. Then it must not wait for ever.
