@@ -31,6 +31,8 @@ type pass[CT client.Object] struct {
 	keep bool
 	// owner is the value of [OwnerLabel].
 	owner string
+	// names are those of the objects to read, if the type is not watched.
+	names []client.ObjectKey
 
 	// live are the objects that exist.
 	live []CT
@@ -161,7 +163,7 @@ func (s *Switches[Self, T, CT]) run(ctx, at context.Context, resource T) outcome
 		return outcome[CT]{err: reconcilers.Failed(at, nil, err)}
 	}
 	cleansUp, terminating := reconcilers.CleansUp(ctx, resource), resource.GetDeletionTimestamp() != nil
-	if cleansUp && (s.has(readOnly) || terminating && s.has(unowned)) {
+	if cleansUp && (s.has(readOnly) || terminating && (s.has(unowned) || s.has(unwatched))) {
 		return outcome[CT]{none: ReasonNotDesired}
 	}
 	released, err := s.isReleased(at, resource)
@@ -281,7 +283,7 @@ func (s *Switches[Self, T, CT]) remove(ctx context.Context, resource T) outcome[
 	leaves := terminating && len(s.engine.Describe().Finalizers) == 0 && len(s.look(ctx, resource).live) > 0
 	o := s.converge(ctx, resource, &pass[CT]{})
 	o.none, o.leaves = ReasonNotDesired, leaves
-	if s.has(absent) && s.desires && !terminating && o.err == nil {
+	if s.has(absent) && s.desires && !s.has(unwatched) && !terminating && o.err == nil {
 		s.removeNamed(reconcilers.Enter(ctx, s.name), resource, &o)
 	}
 	if r, ok := reconcilers.SupervisorOf(ctx).(*reporter); ok && r.Supervision() == reconcilers.Withdraw {
@@ -303,6 +305,17 @@ func (s *Switches[Self, T, CT]) converge(ctx context.Context, resource T, p *pas
 	if s.has(unowned) {
 		if p.owner, err = s.identify(ctx, resource); err != nil {
 			return outcome[CT]{err: err}
+		}
+	}
+	if s.has(unwatched) {
+		ctx, err = s.byNames(ctx, resource, p)
+		if notReady := asNotReady(err); notReady != nil {
+			o := outcome[CT]{waits: new(conditionOfError(notReady))}
+			o.wake(notReady.Delay)
+			return o
+		}
+		if err != nil {
+			return outcome[CT]{err: reconcilers.Failed(reconcilers.Enter(ctx, s.name), nil, err)}
 		}
 	}
 	var o outcome[CT]

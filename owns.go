@@ -131,6 +131,9 @@ func (c *Child[T, CT]) literal() (engine[T], error) {
 	}
 	child.OptionalKind, child.Renaming = true, c.renaming
 	child.LabelChildren, child.RecreateImmutable = c.has(labeled) || c.has(unowned), c.has(recreates)
+	if c.has(unwatched) {
+		child.SkipOwnerReference, child.ListOptions, child.OurChild = true, c.noOptions, c.isControlled
+	}
 	if c.has(unowned) {
 		child.SkipOwnerReference, child.ListOptions, child.OurChild = true, c.ownedBy, c.isOurs
 	}

@@ -36,6 +36,8 @@ import (
 //	CreateOnly   | created and deleted, and never updated        | ReadOnly, Absent, Recreates
 //	Recreates    | an immutable field is changed by a new object | ReadOnly, Absent, CreateOnly
 //	Labeled      | the label of the node tells them apart        | ReadOnly
+//	Unwatched    | read by name, with no right to list or watch   | Unowned, OrphanWhen, Recreates, Renames,
+//	             |                                               | HoldsData, Tune
 //	Auxiliary    | neither an error nor the health counts        |
 //	Unchecked    | the health does not count                     |
 //	Health       | a function says how an object is              | Unchecked
@@ -47,7 +49,7 @@ import (
 //	Yield        | a value is taken from the object              | Absent
 //	RetryAfter   | a delay while something is not as it should be |
 //
-// All objects are watched, because they are read from the cache. A type that the cluster does not serve stops only its
+// All objects are watched, because they are read from the cache, but for those that are Unwatched. A type that the cluster does not serve stops only its
 // node: the condition says [reconcilers.StatusReasonKindNotServed], and the node goes on when the type is served.
 //
 // An object whose node was removed from the program stays. To have it deleted, keep the node with Absent for one
@@ -222,6 +224,9 @@ func (s *Switches[Self, T, CT]) SetupWithManager(
 	if err := checkStatus(ctx, s.word, s.name, s.condition); err != nil {
 		return err
 	}
+	if s.has(readOnly) && s.has(unwatched) {
+		return nil
+	}
 	if s.has(readOnly) {
 		return reconcilers.WatchOptional(reconcilers.Enter(ctx, s.name), bldr, s.object)
 	}
@@ -262,6 +267,9 @@ func (s *Switches[Self, T, CT]) Describe() reconcilers.Description {
 	}
 	if s.complete() == nil && !s.has(readOnly) {
 		description = s.engine.Describe()
+	}
+	if s.has(unwatched) {
+		description.Uses = s.unwatchedUses(description.Uses)
 	}
 	description.Kind, description.Detail = s.word, s.describe()
 	description.Conditions, description.Order = conditions(s.condition), s.orderOf()

@@ -7,9 +7,11 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/feature/gate"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -152,4 +154,46 @@ func TestANameThatAnotherHasTakenOnAnAPIServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.reports(t, w, map[string]string{"taken": "Ready", "map": "Ready"})
+}
+
+// A node that does not watch its type works without the rights to list and watch it, for a GET per object and request.
+func TestUnwatchedOnAnAPIServer(t *testing.T) {
+	t.Parallel()
+	o := startMeterOperator(t, "unwatched", userWith(t,
+		rbacv1.PolicyRule{APIGroups: []string{resources.GroupVersion.Group}, Resources: []string{"*"}, Verbs: []string{"*"}},
+		rbacv1.PolicyRule{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"*"}},
+		rbacv1.PolicyRule{
+			APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "create", "patch", "delete"},
+		},
+	), espalier.Steps(
+		espalier.Owns("map", mapOf("map")).Labeled().Unwatched().Reports("map").
+			Gate(func(_ context.Context, w *resources.Widget) gate.Gate {
+				return gate.When(w.Spec.Fields["meter"] != "off")
+			}),
+		espalier.Owns("read", mapOf("map")).ReadOnly().Unwatched().RetryAfter(time.Second).Reports("read"),
+	))
+	w := o.widget(t, "one", "")
+	o.reports(t, w, map[string]string{"map": "Ready", "read": "Ready"})
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: "one-map"}}
+	o.patch(t, object, func() { object.Data["of"] = "others" })
+
+	o.requests.Reset()
+	o.touch(t, w)
+	eventually(t, "the change is not corrected", func(ctx context.Context) error {
+		err := o.live.Get(ctx, client.ObjectKeyFromObject(object), object)
+		if err == nil && object.Data["of"] != "map" {
+			return fmt.Errorf("the data are %v", object.Data)
+		}
+		return err
+	})
+	time.Sleep(2 * time.Second)
+	o.requests.Reset()
+	o.touch(t, w)
+	time.Sleep(2 * time.Second)
+	if n := o.requests.Total(); n != 2 {
+		t.Errorf("there are %d requests although nothing changes, want a GET of each node:\n%s", n, o.requests)
+	}
+	o.patch(t, w, func() { w.Spec.Fields = map[string]string{"meter": "off"} })
+	o.reports(t, w, map[string]string{"map": "NotDesired", "read": "NotFound"})
+	o.owns(t, w)
 }
