@@ -47,8 +47,8 @@ const (
 	ReasonNotReady = "NotReady"
 	// ReasonOrphaned means that the objects were released, and are not managed any more.
 	ReasonOrphaned = "Orphaned"
-	// ReasonNotOurs means that an object that is to be absent is there, and stays: nothing proves that the resource made
-	// it. The message says whose it is.
+	// ReasonNotOurs means that an object that is to be absent is there, and stays: nothing proves that the resource
+	// made it. The message says whose it is.
 	ReasonNotOurs = "NotOurs"
 	// ReasonBlocked means that the guard of a node says why it waits.
 	ReasonBlocked = "Blocked"

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// OrphanedAnnotation marks an object that was released, see [Switches.OrphanWhen]. Its value is that of [OwnerLabel] for
-// the resource that has released it, which alone takes it back.
+// OrphanedAnnotation marks an object that was released, see [Switches.OrphanWhen]. Its value is that of [OwnerLabel]
+// for the resource that has released it, which alone takes it back.
 const OrphanedAnnotation = "espalier.dev/orphaned-from"
 
 // adopter is an object manager that takes back an object that the resource has released, in place of creating one.

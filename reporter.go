@@ -121,9 +121,8 @@ func takenHealth(r *reporter, err error) *apis.Health {
 	if r.suspends() {
 		return nil
 	}
-	return &apis.Health{
-		State: apis.StateBlocked, Reason: string(metav1.StatusReasonAlreadyExists), Message: message.Stable(err.Error()),
-	}
+	reason := string(metav1.StatusReasonAlreadyExists)
+	return &apis.Health{State: apis.StateBlocked, Reason: reason, Message: message.Stable(err.Error())}
 }
 
 // healthOf returns how an object is if the node knows better than the supervisor, or nil.

@@ -49,8 +49,9 @@ import (
 //	Yield        | a value is taken from the object              | Absent
 //	RetryAfter   | a delay while something is not as it should be |
 //
-// All objects are watched, because they are read from the cache, but for those that are Unwatched. A type that the cluster does not serve stops only its
-// node: the condition says [reconcilers.StatusReasonKindNotServed], and the node goes on when the type is served.
+// All objects are watched, because they are read from the cache, but for those that are Unwatched. A type that the
+// cluster does not serve stops only its node: the condition says [reconcilers.StatusReasonKindNotServed], and the node
+// goes on when the type is served.
 //
 // An object whose node was removed from the program stays. To have it deleted, keep the node with Absent for one
 // release.
@@ -135,7 +136,9 @@ func (s *Switches[Self, T, CT]) Gate(gate func(ctx context.Context, resource T) 
 
 // ReadOnly has the objects read by their names and namespaces; all else that desired returns is ignored. They are
 // tracked, so that the resource is reconciled again when they change, come or go. Their health counts. While one is
-// missing, the node waits: the condition is False with the reason NotFound.
+// missing, the node waits: the condition is False with the reason NotFound. The function desired may itself find what
+// is to be read, by a label, say: it lists with [reconcilers.Config.TrackAndList], and returns what it found, or
+// [NotReady].
 func (s *Switches[Self, T, CT]) ReadOnly() Self { return s.with(readOnly, false) }
 
 // IgnoreAbsent says that an object that is only read may be missing. It is not reported then, and yields nothing.
@@ -145,10 +148,10 @@ func (s *Switches[Self, T, CT]) IgnoreAbsent() Self { return s.with(ignoreAbsent
 // and they have the label of the node if it is Labeled. With Unowned, they have the labels of the node and of the
 // resource.
 //
-// The function desired may be nil. Otherwise an object of a name that it returns is deleted too if the resource provably
-// made it: it controls the object, or [OwnerLabel] names it and nobody controls the object, and the object does not have
-// the label of another node. So an operator without labels may have made it. Any other object of that name stays: the
-// condition is False with NotOurs, and says whose it is.
+// The function desired may be nil. Otherwise an object of a name that it returns is deleted too if the resource
+// provably made it: it controls the object, or [OwnerLabel] names it and nobody controls the object, and the object
+// does not have the label of another node. So an operator without labels may have made it. Any other object of that
+// name stays: the condition is False with NotOurs, and says whose it is.
 func (s *Switches[Self, T, CT]) Absent() Self { return s.with(absent, false) }
 
 // OrphanWhen has the objects released while the function returns true: the owner reference and the label of the node

@@ -3,6 +3,7 @@ package espalier_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
@@ -53,6 +54,29 @@ func TestBlockedByAnother(t *testing.T) {
 				return []*corev1.ConfigMap{one}, err
 			}).Labeled(), keeps("next"))}
 	})
+}
+
+// An object in the way of one without an owner is not tracked, so the node asks again.
+func TestATakenNameIsTriedAgain(t *testing.T) {
+	foreign := configMap.With(exists, func(c *corev1.ConfigMap) {
+		c.OwnerReferences = []metav1.OwnerReference{controlledByAnother}
+	})
+	const text = `configmaps "gadget" already exists and is controlled by ReplicaSet web`
+	rows := func(delay time.Duration) tests {
+		return tests{"it is without an owner": {
+			Resource: widget.Object(), GivenObjects: []object{foreign}, APIGivenObjects: []object{foreign},
+			ExpectCreates: []object{configMap.With(func(c *corev1.ConfigMap) {
+				c.OwnerReferences = nil
+				c.Labels = map[string]string{espalier.OwnerLabel: widgetDigest, reconcilers.NodeLabel: "ConfigMap"}
+			})},
+			ExpectEvents:   event(corev1.EventTypeWarning, "CreationFailed", `Failed to create ConfigMap "gadget": `+text),
+			ExpectResource: widget.With(is("Ready", metav1.ConditionFalse, "AlreadyExists", text)).Object(),
+			ExpectedResult: reconcilers.Result{RequeueAfter: delay},
+		}}
+	}
+	runBoth(t, rows(time.Minute), (*child).Unowned, (*children).Unowned)
+	runBoth(t, rows(time.Hour), func(c *child) *child { return c.Unowned().RetryAfter(time.Hour) },
+		func(c *children) *children { return c.Unowned().RetryAfter(time.Hour) })
 }
 
 func labeledMap() object {

@@ -22,8 +22,8 @@ import (
 // an object brings the resource back: while one is not as it should be, that is done after a minute, or after the time
 // of RetryAfter. Otherwise changes by others are corrected when something else brings it back.
 //
-// An object is known by its name alone. It is deleted while a gate is off, with Absent, and with the resource. If desired
-// returns nil or another name, it stays until then. While the node waits, its objects are not read.
+// An object is known by its name alone. It is deleted while a gate is off, with Absent, and with the resource. If
+// desired returns nil or another name, it stays until then. While the node waits, its objects are not read.
 func (s *Switches[Self, T, CT]) Unwatched() Self {
 	s.retryAfter = cmp.Or(s.retryAfter, time.Minute)
 	return s.with(unwatched, false)

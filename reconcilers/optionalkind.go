@@ -86,6 +86,9 @@ func explainKind(gvk schema.GroupVersionKind, err error) error {
 // waits, and every 5 minutes for a type that is in use. The watch of a type that is removed may be shared only by nodes
 // below roots: a hand-written controller that watches it in the same manager loses its watch.
 //
+// Unstructured and duck types are read from the cache then, as other types are, by [Config.TrackAndGet],
+// [Config.TrackAndList] and the nodes with children, unless the client of the config was replaced.
+//
 // In a set-up without a root, a type is watched if it is served at that time.
 func WatchOptional(ctx context.Context, bldr *Builder, obj client.Object) error {
 	return watchTracked(ctx, bldr, obj, true)
