@@ -47,6 +47,9 @@ const (
 	ReasonNotReady = "NotReady"
 	// ReasonOrphaned means that the objects were released, and are not managed any more.
 	ReasonOrphaned = "Orphaned"
+	// ReasonNotOurs means that an object that is to be absent is there, and stays: nothing proves that the resource
+	// made it. The message says whose it is.
+	ReasonNotOurs = "NotOurs"
 	// ReasonBlocked means that the guard of a node says why it waits.
 	ReasonBlocked = "Blocked"
 	// ReasonWaiting means that the node waits for what the message names: a condition, values, or other nodes.

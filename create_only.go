@@ -27,8 +27,7 @@ type creator[CT client.Object] struct {
 
 // Manage creates and deletes, see [reconcilers.ObjectManager].
 func (c creator[CT]) Manage(ctx context.Context, resource client.Object, actual, desired CT) (CT, error) {
-	exists := !gotype.IsNil(actual) && !actual.GetCreationTimestamp().Time.IsZero()
-	if gotype.IsNil(desired) || !exists || isMarked(actual) {
+	if gotype.IsNil(desired) || !isThere(actual) || isMarked(actual) {
 		return c.ObjectManager.Manage(ctx, resource, actual, desired)
 	}
 	if reconcilers.SupervisionOf(ctx, resource) != reconcilers.Suspend {

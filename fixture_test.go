@@ -67,6 +67,9 @@ var (
 		APIVersion: "test.espalier.dev/v1", Kind: "Widget", Name: "gadget", UID: "gadget-uid",
 		Controller: new(true), BlockOwnerDeletion: new(true),
 	}
+	controlledByAnother = metav1.OwnerReference{
+		APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "web-uid", Controller: new(true),
+	}
 )
 
 // run runs a table with the node that make returns, anew for each case.

@@ -43,6 +43,9 @@ func (f *failure) again(now time.Time) time.Duration {
 	return f.retry.Sub(now)
 }
 
+// takenRetry is when a node is tried again whose name is taken, if no event tells that it is free.
+const takenRetry = time.Minute
+
 // pass is what the engine gets in one run, and what it finds out.
 type pass[CT client.Object] struct {
 	// desire returns the objects as they should be. Nil: there are to be none.
@@ -51,6 +54,8 @@ type pass[CT client.Object] struct {
 	keep bool
 	// owner is the value of [OwnerLabel].
 	owner string
+	// names are those of the objects to read, if the type is not watched.
+	names []client.ObjectKey
 
 	// live are the objects that exist, and ended are Jobs that are gone, and are not to be run again.
 	live  []CT
@@ -120,7 +125,7 @@ func (s *Switches[Self, T, CT]) Reconcile(ctx context.Context, resource T) (reco
 	if reporter != nil {
 		s.report(at, reporter, resource, &o)
 	}
-	if s.condition == "" && o.err == nil {
+	if s.condition == "" && o.err == nil && (reporter == nil || !isTaken(o.reflected)) {
 		o.err, o.reflected = o.reflected, nil
 	}
 	if !done {
@@ -129,8 +134,20 @@ func (s *Switches[Self, T, CT]) Reconcile(ctx context.Context, resource T) (reco
 	if !done && !o.leaves {
 		o.wake(s.retryAfter)
 	}
+	if s.has(unowned) && s.retryAfter == 0 && isTaken(o.reflected) {
+		// The other object is not tracked.
+		o.wake(takenRetry)
+	}
 	s.forgive(at, resource, &o)
 	return o.result, o.err
+}
+
+// isTaken reports whether an error says only that others have objects of the desired names. No retry helps.
+func isTaken(err error) bool {
+	if several, ok := err.(interface{ Errors() []error }); ok {
+		return !slices.ContainsFunc(several.Errors(), func(err error) bool { return !apierrs.IsAlreadyExists(err) })
+	}
+	return apierrs.IsAlreadyExists(err)
 }
 
 // isDone reports whether nodes that are after this one may run. It is true if nobody wants to know.
@@ -172,7 +189,7 @@ func (s *Switches[Self, T, CT]) run(ctx, at context.Context, resource T) outcome
 		return outcome[CT]{err: reconcilers.Failed(at, nil, err)}
 	}
 	cleansUp, terminating := reconcilers.CleansUp(ctx, resource), resource.GetDeletionTimestamp() != nil
-	if cleansUp && (s.has(readOnly) || terminating && s.has(unowned)) {
+	if cleansUp && (s.has(readOnly) || terminating && (s.has(unowned) || s.has(unwatched))) {
 		return outcome[CT]{none: ReasonNotDesired}
 	}
 	released, err := s.isReleased(at, resource)
@@ -292,6 +309,9 @@ func (s *Switches[Self, T, CT]) remove(ctx context.Context, resource T) outcome[
 	leaves := terminating && len(s.engine.Describe().Finalizers) == 0 && len(s.look(ctx, resource).live) > 0
 	o := s.converge(ctx, resource, &pass[CT]{})
 	o.none, o.leaves = ReasonNotDesired, leaves
+	if s.has(absent) && s.desires && !s.has(unwatched) && !terminating && o.err == nil {
+		s.removeNamed(reconcilers.Enter(ctx, s.name), resource, &o)
+	}
 	if r, ok := reconcilers.SupervisorOf(ctx).(*reporter); ok && r.Supervision() == reconcilers.Withdraw {
 		o.leaves = o.leaves || len(r.observed) > 0
 	}
@@ -311,6 +331,17 @@ func (s *Switches[Self, T, CT]) converge(ctx context.Context, resource T, p *pas
 	if s.has(unowned) {
 		if p.owner, err = s.identify(ctx, resource); err != nil {
 			return outcome[CT]{err: err}
+		}
+	}
+	if s.has(unwatched) {
+		ctx, err = s.byNames(ctx, resource, p)
+		if notReady := asNotReady(err); notReady != nil {
+			o := outcome[CT]{waits: new(conditionOfError(notReady))}
+			o.wake(notReady.Delay)
+			return o
+		}
+		if err != nil {
+			return outcome[CT]{err: reconcilers.Failed(reconcilers.Enter(ctx, s.name), nil, err)}
 		}
 	}
 	var o outcome[CT]

@@ -5,12 +5,58 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/reconcilers"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
+
+// OrphanedAnnotation marks an object that was released, see [Switches.OrphanWhen]. Its value is that of [OwnerLabel]
+// for the resource that has released it, which alone takes it back.
+const OrphanedAnnotation = "espalier.dev/orphaned-from"
+
+// adopter is an object manager that takes back an object that the resource has released, in place of creating one.
+type adopter[CT client.Object] struct {
+	reconcilers.ObjectManager[CT]
+	object   CT
+	identify func(ctx context.Context, resource client.Object) (string, error)
+}
+
+// Manage creates, updates and deletes, see [reconcilers.ObjectManager].
+func (a adopter[CT]) Manage(ctx context.Context, resource client.Object, actual, desired CT) (CT, error) {
+	if isThere(actual) || gotype.IsNil(desired) || desired.GetName() == "" {
+		return a.ObjectManager.Manage(ctx, resource, actual, desired)
+	}
+	var none CT
+	config, err := reconcilers.RetrieveConfig(ctx)
+	if err != nil {
+		return none, err
+	}
+	digest, err := a.identify(ctx, resource)
+	if err != nil {
+		return none, err
+	}
+	live := a.object.DeepCopyObject().(CT)
+	err = config.Get(ctx, client.ObjectKeyFromObject(desired), live)
+	if client.IgnoreNotFound(err) != nil {
+		return none, err
+	}
+	released := err == nil && live.GetAnnotations()[OrphanedAnnotation] == digest
+	if released && live.GetDeletionTimestamp() == nil && metav1.GetControllerOf(live) == nil {
+		actual = live
+	}
+	return a.ObjectManager.Manage(ctx, resource, actual, desired)
+}
+
+// Describe describes what writes the objects.
+func (a adopter[CT]) Describe() reconcilers.Description { return reconcilers.Describe(a.ObjectManager) }
+
+// isThere reports whether an object that an object manager gets exists.
+func isThere(actual client.Object) bool {
+	return !gotype.IsNil(actual) && !actual.GetCreationTimestamp().Time.IsZero()
+}
 
 // release removes from the objects what makes them ours.
 func (s *Switches[Self, T, CT]) release(ctx context.Context, resource T) outcome[CT] {
@@ -28,9 +74,14 @@ func (s *Switches[Self, T, CT]) release(ctx context.Context, resource T) outcome
 	return o
 }
 
-// disown removes from an object the owner reference to the resource, and the label of the node.
+// disown removes from an object the owner reference to the resource, and the label of the node. The annotation has the
+// field manager of the node, so that it goes when the object is applied again.
 func (s *Switches[Self, T, CT]) disown(ctx context.Context, resource T, object CT) error {
 	config, err := reconcilers.RetrieveConfig(ctx)
+	if err != nil {
+		return err
+	}
+	digest, err := s.identify(ctx, resource)
 	if err != nil {
 		return err
 	}
@@ -43,8 +94,9 @@ func (s *Switches[Self, T, CT]) disown(ctx context.Context, resource T, object C
 		delete(labels, reconcilers.NodeLabel)
 		live.SetLabels(labels)
 	}
+	live.SetAnnotations(withMark(live.GetAnnotations(), OrphanedAnnotation, digest))
 	base := client.MergeFromWithOptions(object, client.MergeFromWithOptimisticLock{})
-	if err := config.Patch(ctx, live, base); err != nil {
+	if err := config.Patch(ctx, live, base, client.FieldOwner(fieldManager[T]())); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	reconcilers.RecordEvent(ctx, resource, corev1.EventTypeNormal, "Orphaned",

@@ -23,8 +23,8 @@ type Child[Type, ChildType client.Object] struct {
 // object of that name that the resource does not control is not touched. [Switches] change that.
 //
 // The function gives the fields that matter, and nothing that depends on the time or on chance. It is not called for an
-// object that is to be deleted, nor for a resource that is terminating. It may return [NotReady]: the object stays as
-// it is then.
+// object that is to be deleted, except with Absent and Unwatched, nor for a resource that is terminating. It may return
+// [NotReady]: the object stays as it is then.
 //
 // If the function returns another name, the object of that name is created, and when it is ready, the old one is
 // deleted. A PersistentVolumeClaim, a StatefulSet, and what HoldsData, stays under its old name: the condition is False
@@ -35,7 +35,9 @@ type Child[Type, ChildType client.Object] struct {
 //     after it run, but for those that need it.
 //   - On error: an error that only a user can mend (AlreadyExists, Forbidden, Invalid), a kind that is not served, and
 //     a name that may not change are reported by the condition, and the nodes after it run. Without a condition, they
-//     are returned. Every other error is returned.
+//     are returned. Every other error is returned. A name that somebody else has taken counts as Blocked for a
+//     [reconcilers.Supervisor], and is not returned below one. The events of that object bring the resource back, or,
+//     with Unowned, a retry after a minute, or after the time of RetryAfter.
 //   - On deletion: deletes the child. One without an owner reference stays.
 func Owns[Type, ChildType client.Object](
 	name string, desired func(ctx context.Context, resource Type) (ChildType, error),
@@ -131,6 +133,9 @@ func (c *Child[T, CT]) literal() (engine[T], error) {
 	}
 	child.OptionalKind, child.Renaming = true, c.renaming
 	child.LabelChildren, child.RecreateImmutable = c.has(labeled) || c.has(unowned), c.has(recreates)
+	if c.has(unwatched) {
+		child.SkipOwnerReference, child.ListOptions, child.OurChild = true, c.noOptions, c.isControlled
+	}
 	if c.has(unowned) {
 		child.SkipOwnerReference, child.ListOptions, child.OurChild = true, c.ownedBy, c.isOurs
 	}

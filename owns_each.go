@@ -74,6 +74,9 @@ func (c *Children[T, CT]) literal() (engine[T], error) {
 	}
 	set.OptionalKind = true
 	set.LabelChildren, set.RecreateImmutable = c.has(labeled) || c.has(unowned), c.has(recreates)
+	if c.has(unwatched) {
+		set.SkipOwnerReference, set.ListOptions, set.OurChild = true, c.noOptions, c.isControlled
+	}
 	if c.has(unowned) {
 		set.SkipOwnerReference, set.ListOptions, set.OurChild = true, c.ownedBy, c.isOurs
 	}

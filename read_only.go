@@ -36,7 +36,7 @@ func (s *Switches[Self, T, CT]) read(ctx context.Context, resource T) outcome[CT
 			continue
 		}
 		live := s.object.DeepCopyObject().(CT)
-		switch err := config.TrackAndGet(ctx, client.ObjectKeyFromObject(named), live); {
+		switch err := s.readOne(ctx, config, client.ObjectKeyFromObject(named), live); {
 		case err == nil:
 			o.live = append(o.live, live)
 		case s.isMissing(err) && s.has(ignoreAbsent):

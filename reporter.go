@@ -6,8 +6,11 @@ import (
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/health"
 	"github.com/espalier-dev/espalier/internal/content"
+	"github.com/espalier-dev/espalier/internal/message"
 	"github.com/espalier-dev/espalier/reconcilers"
 
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -99,6 +102,10 @@ func (s *Switches[Self, T, CT]) observed(
 	}
 	told := false
 	for i := range objects {
+		if o.err == nil && apierrs.IsAlreadyExists(objects[i].Err) {
+			objects[i].Health, objects[i].Err = takenHealth(r, objects[i].Err), nil
+			continue
+		}
 		objects[i].Health = s.healthOf(r, objects[i], o)
 		told = told || objects[i].Err != nil
 	}
@@ -107,6 +114,15 @@ func (s *Switches[Self, T, CT]) observed(
 		objects[0].Err = err
 	}
 	return objects
+}
+
+// takenHealth returns how an object is whose name is taken, which err says. It is not there, so nothing of it runs.
+func takenHealth(r *reporter, err error) *apis.Health {
+	if r.suspends() {
+		return nil
+	}
+	reason := string(metav1.StatusReasonAlreadyExists)
+	return &apis.Health{State: apis.StateBlocked, Reason: reason, Message: message.Stable(err.Error())}
 }
 
 // healthOf returns how an object is if the node knows better than the supervisor, or nil.

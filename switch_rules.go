@@ -24,6 +24,7 @@ const (
 	labeled       switchName = "Labeled"
 	renames       switchName = "Renames"
 	holdsData     switchName = "HoldsData"
+	unwatched     switchName = "Unwatched"
 	auxiliary     switchName = "Auxiliary"
 	unchecked     switchName = "Unchecked"
 	hasHealth     switchName = "Health"
@@ -48,6 +49,7 @@ var contradictions = map[switchName][]switchName{
 		yieldsData,
 	},
 	orphanWhen:  {gated, unowned},
+	unwatched:   {unowned, orphanWhen, recreates, renames, holdsData, tuned},
 	createOnly:  {recreates},
 	independent: {needsData, isAfter},
 	unchecked:   {hasHealth},
@@ -62,7 +64,8 @@ var repeatable = []switchName{needsData, isAfter, yieldsData, tuned}
 
 // described are the switches that the printed tree shows.
 var described = []switchName{
-	gated, readOnly, ignoreAbsent, absent, orphanWhen, unowned, createOnly, auxiliary, unchecked, guarded, independent,
+	gated, readOnly, ignoreAbsent, absent, orphanWhen, unowned, createOnly, unwatched, auxiliary, unchecked, guarded,
+	independent,
 }
 
 // rules are what the author said about a node, but for functions.
@@ -115,7 +118,7 @@ func (r *rules) check() error {
 	switch {
 	case len(r.missing) > 0:
 		return r.errorf("must not have nil for %s", r.missing[0])
-	case !r.desires && !r.has(absent):
+	case !r.desires && (!r.has(absent) || r.has(unwatched)):
 		return r.errorf("must have a function that returns what is desired")
 	}
 	return nil

@@ -42,6 +42,7 @@ var switches = map[string]func(*child) *child{
 	"Observes":     func(c *child) *child { return c.Observes(copied) },
 	"RetryAfter":   func(c *child) *child { return c.RetryAfter(time.Hour) },
 	"Tune":         func(c *child) *child { return c.Tune(func(*literal) {}) },
+	"Unwatched":    (*child).Unwatched,
 }
 
 // Each pair of switches is either refused with the names of both, or accepted, in each order. A switch is refused twice
@@ -53,7 +54,7 @@ func TestContradictions(t *testing.T) {
 		"ReadOnly Absent OrphanWhen Unowned CreateOnly Recreates Labeled Renames HoldsData Suspension Tune",
 		"Absent Gate OrphanWhen CreateOnly Recreates Renames HoldsData Guard Needs After Independent Yield",
 		"OrphanWhen Gate Unowned", "CreateOnly Recreates", "Independent Needs After", "Unchecked Health",
-		"HoldsData Renames",
+		"HoldsData Renames", "Unwatched Unowned OrphanWhen Recreates Renames HoldsData Tune",
 	} {
 		for _, other := range strings.Fields(row)[1:] {
 			one, _, _ := strings.Cut(row, " ")

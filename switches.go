@@ -36,6 +36,8 @@ import (
 //	CreateOnly   | created and deleted, and never updated        | ReadOnly, Absent, Recreates
 //	Recreates    | an immutable field is changed by a new object | ReadOnly, Absent, CreateOnly
 //	Labeled      | the label of the node tells them apart        | ReadOnly
+//	Unwatched    | read by name, with no right to list or watch   | Unowned, OrphanWhen, Recreates, Renames,
+//	             |                                               | HoldsData, Tune
 //	Auxiliary    | neither an error nor the health counts        |
 //	Unchecked    | the health does not count                     |
 //	Health       | a function says how an object is              | Unchecked
@@ -47,8 +49,9 @@ import (
 //	Yield        | a value is taken from the object              | Absent
 //	RetryAfter   | a delay while something is not as it should be |
 //
-// All objects are watched, because they are read from the cache. A type that the cluster does not serve stops only its
-// node: the condition says [reconcilers.StatusReasonKindNotServed], and the node goes on when the type is served.
+// All objects are watched, because they are read from the cache, but for those that are Unwatched. A type that the
+// cluster does not serve stops only its node: the condition says [reconcilers.StatusReasonKindNotServed], and the node
+// goes on when the type is served.
 //
 // An object whose node was removed from the program stays. To have it deleted, keep the node with Absent for one
 // release.
@@ -136,7 +139,9 @@ func (s *Switches[Self, T, CT]) Gate(gate func(ctx context.Context, resource T) 
 
 // ReadOnly has the objects read by their names and namespaces; all else that desired returns is ignored. They are
 // tracked, so that the resource is reconciled again when they change, come or go. Their health counts. While one is
-// missing, the node waits: the condition is False with the reason NotFound.
+// missing, the node waits: the condition is False with the reason NotFound. The function desired may itself find what
+// is to be read, by a label, say: it lists with [reconcilers.Config.TrackAndList], and returns what it found, or
+// [NotReady].
 func (s *Switches[Self, T, CT]) ReadOnly() Self { return s.with(readOnly, false) }
 
 // IgnoreAbsent says that an object that is only read may be missing. It is not reported then, and yields nothing.
@@ -144,12 +149,18 @@ func (s *Switches[Self, T, CT]) IgnoreAbsent() Self { return s.with(ignoreAbsent
 
 // Absent has the objects deleted that this node made in an earlier version of the program: the resource controls them,
 // and they have the label of the node if it is Labeled. With Unowned, they have the labels of the node and of the
-// resource. The function desired may be nil.
+// resource.
+//
+// The function desired may be nil. Otherwise an object of a name that it returns is deleted too if the resource
+// provably made it: it controls the object, or [OwnerLabel] names it and nobody controls the object, and the object
+// does not have the label of another node. So an operator without labels may have made it. Any other object of that
+// name stays: the condition is False with NotOurs, and says whose it is.
 func (s *Switches[Self, T, CT]) Absent() Self { return s.with(absent, false) }
 
 // OrphanWhen has the objects released while the function returns true: the owner reference and the label of the node
-// are removed, and the objects stay in place and are not managed. They do not become ours again: if the function
-// returns false later, the name is taken.
+// are removed, and the objects stay in place and are not managed. They get the annotation [OrphanedAnnotation]. If the
+// function returns false later, an object with the desired name that this resource has released is taken back, unless
+// somebody else controls it, or Tune gives another object manager. Any other object has taken the name.
 func (s *Switches[Self, T, CT]) OrphanWhen(when func(ctx context.Context, resource T) (bool, error)) Self {
 	s.orphan = when
 	return s.with(orphanWhen, when == nil)
@@ -219,6 +230,9 @@ func (s *Switches[Self, T, CT]) SetupWithManager(
 	if err := checkStatus(ctx, s.word, s.name, s.condition); err != nil {
 		return err
 	}
+	if s.has(readOnly) && s.has(unwatched) {
+		return nil
+	}
 	if s.has(readOnly) {
 		return reconcilers.WatchOptional(reconcilers.Enter(ctx, s.name), bldr, s.object)
 	}
@@ -259,6 +273,9 @@ func (s *Switches[Self, T, CT]) Describe() reconcilers.Description {
 	}
 	if s.complete() == nil && !s.has(readOnly) {
 		description = s.engine.Describe()
+	}
+	if s.has(unwatched) {
+		description.Uses = s.unwatchedUses(description.Uses)
 	}
 	description.Kind, description.Detail = s.word, s.describe()
 	description.Conditions, description.Order = conditions(s.condition), s.orderOf()

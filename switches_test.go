@@ -174,17 +174,19 @@ func TestAbsent(t *testing.T) {
 	labeled := configMap.With(func(c *corev1.ConfigMap) {
 		c.Name, c.Labels = "labeled", map[string]string{reconcilers.NodeLabel: "ConfigMap"}
 	}, exists)
+	tracks := []rtesting.TrackRequest{rtesting.NewTrackRequest(configMap, widget, scheme)}
 	runBoth(t, tests{
 		"it is deleted if it is ours": {
-			Resource: widget.Object(), GivenObjects: []object{labeled},
+			Resource: widget.Object(), GivenObjects: []object{labeled}, ExpectTracks: tracks,
 			ExpectDeletes:  []rtesting.DeleteRef{rtesting.NewDeleteRefFromObject(labeled, scheme)},
 			ExpectEvents:   event(corev1.EventTypeNormal, "Deleted", `Deleted ConfigMap "labeled"`),
 			ExpectResource: widget.With(isNone).Object(),
 		},
 		"one of others is not": {
-			Resource: widget.Object(), ExpectResource: widget.With(isNone).Object(),
+			Resource: widget.Object(), ExpectTracks: tracks, ExpectResource: widget.With(isNone).Object(),
 			GivenObjects: []object{
-				labeled.With(func(c *corev1.ConfigMap) { c.OwnerReferences = nil }), configMap.With(exists),
+				labeled.With(func(c *corev1.ConfigMap) { c.OwnerReferences = nil }),
+				configMap.With(func(c *corev1.ConfigMap) { c.Name = "other" }, exists),
 			},
 		},
 	}, func(c *child) *child { return c.Absent().Labeled() },

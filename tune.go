@@ -76,6 +76,9 @@ func (s *Switches[Self, T, CT]) manager() reconcilers.ObjectManager[CT] {
 	if s.scales = isScaled(s.object); s.scales {
 		manager = scaler[CT]{manager, fieldManager[T]()}
 	}
+	if s.has(orphanWhen) {
+		manager = adopter[CT]{manager, s.object, s.identify}
+	}
 	if s.has(createOnly) {
 		manager = creator[CT]{manager}
 	}

@@ -27,7 +27,7 @@ func ownerDigest(kind schema.GroupKind, resource client.Object) string {
 }
 
 // identify notes the kind of the resource, and returns the value of [OwnerLabel].
-func (s *Switches[Self, T, CT]) identify(ctx context.Context, resource T) (string, error) {
+func (s *Switches[Self, T, CT]) identify(ctx context.Context, resource client.Object) (string, error) {
 	config, err := reconcilers.RetrieveConfig(ctx)
 	if err != nil {
 		return "", err

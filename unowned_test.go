@@ -10,11 +10,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
+// widgetDigest identifies the widget.
+const widgetDigest = "fc1d05f1b4e6934ce20a9bf62ea3faf4"
+
 func TestUnowned(t *testing.T) {
 	free := configMap.With(func(c *corev1.ConfigMap) {
 		c.OwnerReferences = nil
 		c.Labels = map[string]string{
-			espalier.OwnerLabel: "fc1d05f1b4e6934ce20a9bf62ea3faf4", reconcilers.NodeLabel: "ConfigMap",
+			espalier.OwnerLabel: widgetDigest, reconcilers.NodeLabel: "ConfigMap",
 		}
 	})
 	given := []object{free.With(exists)}
@@ -48,7 +51,7 @@ func TestUnowned(t *testing.T) {
 	}
 	runBoth(t, rows, (*child).Unowned, (*children).Unowned)
 	runBoth(t, tests{"it is to be absent": {
-		Resource: widget.Object(), GivenObjects: given, ExpectTracks: tracks,
+		Resource: widget.Object(), GivenObjects: given, ExpectTracks: append(tracks, tracks...),
 		ExpectDeletes: deletes, ExpectEvents: deleted, ExpectResource: widget.With(isNone).Object(),
 	}}, func(c *child) *child { return c.Unowned().Absent() },
 		func(c *children) *children { return c.Unowned().Absent() })

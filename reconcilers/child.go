@@ -42,8 +42,8 @@ import (
 // While nothing changes, the node makes no request. The child is read from the cache: through an index by owner if
 // [NewConfig] made the config, else by listing the namespace. Nodes with children of one type share what was read in a
 // request. If the manager's client reads a type past its cache, each request to the root costs a request to the API
-// server. These are unstructured and duck types, unless the client's cache options include them, and the types that the
-// options exclude.
+// server. These are unstructured and duck types, unless OptionalKind is set or the client's cache options include them,
+// and the types that the options exclude.
 //
 // An object of the desired name that is not a child of this node is not written. The error is reflected, with reason
 // AlreadyExists, and the resource is woken when that object changes. Without owner references, the resource is woken
@@ -136,7 +136,8 @@ type ChildReconciler[Type, ChildType client.Object, ChildListType client.ObjectL
 	LabelChildren bool
 
 	// OptionalKind lets the node work in clusters that do not serve the child's type. It is then watched when it is
-	// needed first, see [WatchOptional], unless it is a type of Kubernetes itself. While it is not served, nothing
+	// needed first, see [WatchOptional], unless it is a type of Kubernetes itself. Unstructured and duck types are read
+	// from the cache then, unless the client of the config was replaced. While the type is not served, nothing
 	// happens if no child is desired. Otherwise a [KindNotServedError] is reflected, whatever
 	// ReflectedChildErrorReasons are, and the resource is woken when the type is served. Default (false): the manager
 	// stops if the type is not served.

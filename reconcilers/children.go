@@ -97,12 +97,13 @@ func (k *children[T, CT, CLT]) cached(ctx context.Context, config Config, resour
 func (k *children[T, CT, CLT]) list(
 	ctx context.Context, config Config, resource T, opts ...client.ListOption,
 ) ([]client.Object, error) {
+	reader := config.readerOf(ctx, k.listType)
 	if k.listOptions == nil {
-		return config.owners.Controlled(ctx, config.Client, k.indexed, k.listType, resource, opts...)
+		return config.owners.Controlled(ctx, reader, k.indexed, k.listType, resource, opts...)
 	}
 	mayBeOwn := func(obj client.Object) bool { return k.mayBeOwn(resource, obj) }
 	opts = slices.Concat(k.listOptions(ctx, resource), opts)
-	return listing.List(ctx, config.Client, k.listType, mayBeOwn, opts...)
+	return listing.List(ctx, reader, k.listType, mayBeOwn, opts...)
 }
 
 func (k *children[T, CT, CLT]) listKey(config Config) listing.ListKey {

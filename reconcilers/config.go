@@ -49,6 +49,10 @@ type Config struct {
 	syncTimeout time.Duration
 	// cluster is the cluster of Client and of the objects that Tracker tracks. It is nil in a struct literal.
 	cluster cluster.Cluster
+	// cached reads unstructured objects, and ducks, from the cache that the client own reads other objects from. Both
+	// are nil in a struct literal.
+	cached client.Reader
+	own    client.Client
 	// owners finds children by their owner. It is nil if no index is possible.
 	owners *listing.Index
 }
@@ -88,6 +92,9 @@ func (c Config) withCluster(other cluster.Cluster, inner client.Client) Config {
 	c.Recorder = other.GetEventRecorderFor("controller")
 	c.EventRecorder = other.GetEventRecorder("controller")
 	c.cluster = other
+	c.own = c.Client
+	c.cached = duck.NewDuckAwareAPIReaderWrapper(
+		informer.NewCacheReader(other, c.syncTimeout, explainKind), other.GetClient())
 	c.owners = listing.NewIndex(other.GetFieldIndexer())
 	if c.Tracker != nil {
 		c.Tracker = tracker.InCluster(c.Tracker, other)
@@ -114,6 +121,7 @@ func (c Config) WithTracker() Config {
 // dangerous, because an update removes all fields that the duck type lacks.
 func (c Config) WithDangerousDuckClientOperations() Config {
 	c.Client = duck.NewDangerousDuckAwareClientWrapper(c.Client)
+	c.own = c.Client
 	return c
 }
 
@@ -145,7 +153,7 @@ func (c Config) TrackAndGet(
 	if err := c.track(ctx, ref, watcher); err != nil {
 		return err
 	}
-	if err = c.Get(ctx, key, obj, opts...); err != nil {
+	if err = c.readerOf(ctx, obj).Get(ctx, key, obj, opts...); err != nil {
 		return c.unread(ctx, obj, err)
 	}
 	contextOf(ctx).state.noteRead(obj)
@@ -161,7 +169,7 @@ func (c Config) TrackAndList(ctx context.Context, list client.ObjectList, opts .
 	if err := c.trackList(ctx, list, opts); err != nil {
 		return c.untracked(ctx, list, typeName(list), err)
 	}
-	if err := c.List(ctx, list, opts...); err != nil {
+	if err := c.readerOf(ctx, list).List(ctx, list, opts...); err != nil {
 		return c.unread(ctx, list, err)
 	}
 	return meta.EachListItem(list, func(item runtime.Object) error {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/espalier-dev/espalier/duck"
 	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/internal/informer"
 	"github.com/espalier-dev/espalier/internal/listing"
@@ -84,6 +85,9 @@ func explainKind(gvk schema.GroupVersionKind, err error) error {
 // is watched if the role allows it. Otherwise the API server is asked: every 30 seconds at the latest while a resource
 // waits, and every 5 minutes for a type that is in use. The watch of a type that is removed may be shared only by nodes
 // below roots: a hand-written controller that watches it in the same manager loses its watch.
+//
+// Unstructured and duck types are read from the cache then, as other types are, by [Config.TrackAndGet],
+// [Config.TrackAndList] and the nodes with children, unless the client of the config was replaced.
 //
 // In a set-up without a root, a type is watched if it is served at that time.
 func WatchOptional(ctx context.Context, bldr *Builder, obj client.Object) error {
@@ -237,6 +241,27 @@ func (s *treeContext) waiter() informer.Waiter {
 		return nil
 	}
 	return informer.Queued{Queue: queue, Request: s.request}
+}
+
+// readerOf returns who reads obj, an object or a list. A type without a Go type, which the client reads past the cache,
+// is read from the cache if it is watched as an optional kind, unless the author has replaced the client.
+func (c Config) readerOf(ctx context.Context, obj runtime.Object) client.Reader {
+	s := contextOf(ctx)
+	isOwn := c.cached != nil && s.comparable && c.Client == c.own
+	if !isOwn || s.watches == nil || len(s.watches.untyped) == 0 || !isUntyped(obj, c.Scheme()) {
+		return c.Client
+	}
+	gvk, err := c.itemKind(obj)
+	if err != nil || !s.watches.untyped[optionalKind{s.otherCluster(c), gvk}] {
+		return c.Client
+	}
+	return c.cached
+}
+
+// isUntyped reports whether an informer shows obj, an object or a list, as an unstructured object.
+func isUntyped(obj runtime.Object, scheme *runtime.Scheme) bool {
+	_, untyped := obj.(runtime.Unstructured)
+	return untyped || duck.IsDuck(obj, scheme)
 }
 
 // readyKind returns nil if objects of a kind can be read, and events wake the resource. It starts the watch of an

@@ -30,6 +30,8 @@ type watches struct {
 	tracked *informer.Tracked
 	// optional are the handlers of kinds that are watched when they are needed first.
 	optional map[optionalKind]*lateWatch
+	// untyped are the optional kinds that are watched as unstructured objects, and so are in the cache.
+	untyped map[optionalKind]bool
 	// mgr is the manager of the set-up.
 	mgr Manager
 }
@@ -37,6 +39,7 @@ type watches struct {
 func newWatches() *watches {
 	return &watches{
 		byType: map[watchedType]*fanOut{}, tracked: informer.NewTracked(), optional: map[optionalKind]*lateWatch{},
+		untyped: map[optionalKind]bool{},
 	}
 }
 
@@ -142,6 +145,9 @@ func fanOutFor(ctx context.Context, bldr *Builder, obj client.Object, optional b
 		}
 	}
 	obj = watchable(obj, config.Scheme())
+	if _, untyped := obj.(runtime.Unstructured); untyped && optional && registered != nil {
+		registered.untyped[optionalKind{other, kindOf(config.Client, obj)}] = true
+	}
 	fan.late = nil
 	if optional {
 		if err := watchLate(ctx, config, obj, fan); err != nil {

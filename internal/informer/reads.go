@@ -31,12 +31,41 @@ func NewClient(
 	return &reads{Client: in.GetClient(), in: in, bounded: bounded, timeout: timeout, explain: explain}
 }
 
+// NewCacheReader returns a reader that reads all objects from the cache of a cluster, unstructured ones too, as a
+// bounded [NewClient] does.
+func NewCacheReader(
+	in cluster.Cluster, timeout time.Duration, explain func(schema.GroupVersionKind, error) error,
+) client.Reader {
+	cached := cacheReads{in.GetClient(), in.GetCache()}
+	return &reads{Client: cached, in: in, bounded: true, timeout: timeout, explain: explain, untyped: true}
+}
+
+// cacheReads is a client that reads from a cache.
+type cacheReads struct {
+	client.Client
+	cache client.Reader
+}
+
+// Get implements [client.Reader].
+func (r cacheReads) Get(
+	ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption,
+) error {
+	return r.cache.Get(ctx, key, obj, opts...)
+}
+
+// List implements [client.Reader].
+func (r cacheReads) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	return r.cache.List(ctx, list, opts...)
+}
+
 type reads struct {
 	client.Client
 	in      cluster.Cluster
 	bounded bool
 	timeout time.Duration
 	explain func(schema.GroupVersionKind, error) error
+	// untyped is true if Client reads unstructured objects from the cache, too.
+	untyped bool
 
 	// kinds are those of the cluster, once there are any.
 	kinds atomic.Pointer[Kinds]
@@ -153,7 +182,7 @@ func (r *reads) guarded(
 	ctx context.Context, kind *Kind, obj runtime.Object, namespace string, do func(context.Context) error,
 ) error {
 	var item client.Object
-	if _, untyped := obj.(runtime.Unstructured); !untyped {
+	if _, untyped := obj.(runtime.Unstructured); !untyped || r.untyped {
 		item = Item(obj, kind.GroupVersionKind, r.Scheme())
 	} else {
 		// The client reads it past the cache, unless the author said otherwise. Then it must not wait for ever.
