@@ -29,6 +29,9 @@ type pass[CT client.Object] struct {
 	// owner is the value of [OwnerLabel].
 	owner string
 
+	// again is true if the engine was left because it turned out that the resource cannot own the objects.
+	again bool
+
 	// live are the objects that exist.
 	live []CT
 	// reflected is an error that the engine does not return.
@@ -78,7 +81,8 @@ func (s *Switches[Self, T, CT]) Reconcile(ctx context.Context, resource T) (reco
 	if err := s.complete(); err != nil {
 		return reconcilers.Result{}, err
 	}
-	if s.has(unowned) || resource.GetNamespace() == "" {
+	s.scope.resourceNamespaced.CompareAndSwap(nil, new(resource.GetNamespace() != ""))
+	if s.has(unowned) || s.has(anyNamespace) || resource.GetNamespace() == "" {
 		s.anywhere.Store(true)
 	}
 	reporter := s.reporter(ctx)
@@ -262,8 +266,9 @@ func (s *Switches[Self, T, CT]) remove(ctx context.Context, resource T) outcome[
 		return outcome[CT]{none: ReasonNotDesired}
 	}
 	// A finalizer says by itself that they are not gone.
+	engine, _ := s.engineFor(resource)
 	terminating := resource.GetDeletionTimestamp() != nil
-	leaves := terminating && len(s.engine.Describe().Finalizers) == 0 && len(s.look(ctx, resource).live) > 0
+	leaves := terminating && len(engine.Describe().Finalizers) == 0 && len(s.look(ctx, resource).live) > 0
 	o := s.converge(ctx, resource, &pass[CT]{})
 	o.none, o.leaves = ReasonNotDesired, leaves
 	if r, ok := reconcilers.SupervisorOf(ctx).(*reporter); ok && r.Supervision() == reconcilers.Withdraw {
@@ -282,13 +287,21 @@ func (s *Switches[Self, T, CT]) look(ctx context.Context, resource T) outcome[CT
 // converge runs the engine.
 func (s *Switches[Self, T, CT]) converge(ctx context.Context, resource T, p *pass[CT]) outcome[CT] {
 	var err error
-	if s.has(unowned) {
+	engine, finalized := s.engineFor(resource)
+	if finalized && engine == nil {
+		return outcome[CT]{err: reconcilers.Failed(reconcilers.Enter(ctx, s.name), nil, s.refused)}
+	}
+	if finalized || s.has(unowned) {
 		if p.owner, err = s.identify(ctx, resource); err != nil {
 			return outcome[CT]{err: err}
 		}
 	}
 	var o outcome[CT]
-	o.result, o.err = s.engine.Reconcile(context.WithValue(ctx, passKey{}, p), resource)
+	o.result, o.err = engine.Reconcile(context.WithValue(ctx, passKey{}, p), resource)
+	if p.again {
+		p.again, p.live = false, nil
+		return s.converge(ctx, resource, p)
+	}
 	if o.err != nil {
 		return o
 	}
@@ -324,6 +337,10 @@ func (s *Switches[Self, T, CT]) desiredOf(ctx context.Context, resource T) ([]CT
 	for _, object := range desired {
 		if gotype.IsNil(object) {
 			continue // the engine says so
+		}
+		if p.owner == "" && s.mustBeFinalized(ctx, resource, object) {
+			p.again = true
+			return nil, reconcilers.OnlyReconcileChildStatus
 		}
 		if p.owner != "" {
 			object.SetLabels(withMark(object.GetLabels(), OwnerLabel, p.owner))

@@ -25,6 +25,9 @@ func (s *Switches[Self, T, CT]) release(ctx context.Context, resource T) outcome
 		}
 	}
 	o.live = nil
+	if o.err == nil {
+		o.err = s.unfinalize(ctx, resource)
+	}
 	return o
 }
 
@@ -41,6 +44,7 @@ func (s *Switches[Self, T, CT]) disown(ctx context.Context, resource T, object C
 	live.SetOwnerReferences(refs)
 	if labels := maps.Clone(live.GetLabels()); labels[reconcilers.NodeLabel] == s.name {
 		delete(labels, reconcilers.NodeLabel)
+		delete(labels, OwnerLabel)
 		live.SetLabels(labels)
 	}
 	base := client.MergeFromWithOptions(object, client.MergeFromWithOptimisticLock{})

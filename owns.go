@@ -99,16 +99,21 @@ func (c *Child[Type, ChildType]) Tune(
 }
 
 // literal returns the literal that the node is made of.
-func (c *Child[T, CT]) literal() (engine[T], error) {
+func (c *Child[T, CT]) literal(finalized bool) (engine[T], error) {
 	child := &reconcilers.ChildReconciler[T, CT, client.ObjectList]{
 		ChildType: c.object, ReflectedChildErrorReasons: reflectedReasons,
 	}
 	for _, change := range c.tunes {
 		change(child)
 	}
-	if err := c.checkTuned(child); err != nil {
+	finalized = finalized && child.Finalizer == ""
+	if err := c.checkTuned(child, finalized); err != nil {
 		return nil, err
 	}
+	if finalized && child.MergeBeforeUpdate != nil {
+		child.Finalizer = c.finalizer()
+	}
+	free := finalized || c.has(unowned)
 	child.Name = c.name
 	child.DesiredChild = func(ctx context.Context, resource T) (CT, error) {
 		desired, err := c.desiredOf(ctx, resource)
@@ -127,11 +132,11 @@ func (c *Child[T, CT]) literal() (engine[T], error) {
 	}
 	child.ChildListType = c.listType(child.ChildListType)
 	if gotype.IsNil(child.ChildObjectManager) && child.MergeBeforeUpdate == nil && child.Sanitize == nil {
-		child.ChildObjectManager = c.manager()
+		child.ChildObjectManager = c.manager(finalized)
 	}
 	child.OptionalKind, child.Renaming = true, c.renaming
-	child.LabelChildren, child.RecreateImmutable = c.has(labeled) || c.has(unowned), c.has(recreates)
-	if c.has(unowned) {
+	child.LabelChildren, child.RecreateImmutable = c.has(labeled) || free, c.has(recreates)
+	if free {
 		child.SkipOwnerReference, child.ListOptions, child.OurChild = true, c.ownedBy, c.isOurs
 	}
 	child.ChildIsReady = func(ctx context.Context, live CT) bool {

@@ -50,16 +50,21 @@ func (c *Children[Type, ChildType]) Tune(
 }
 
 // literal returns the literal that the node is made of.
-func (c *Children[T, CT]) literal() (engine[T], error) {
+func (c *Children[T, CT]) literal(finalized bool) (engine[T], error) {
 	set := &reconcilers.ChildSetReconciler[T, CT, client.ObjectList]{
 		ChildType: c.object, ReflectedChildErrorReasons: reflectedReasons,
 	}
 	for _, change := range c.tunes {
 		change(set)
 	}
-	if err := c.checkTuned(set); err != nil {
+	finalized = finalized && set.Finalizer == ""
+	if err := c.checkTuned(set, finalized); err != nil {
 		return nil, err
 	}
+	if finalized && set.MergeBeforeUpdate != nil {
+		set.Finalizer = c.finalizer()
+	}
+	free := finalized || c.has(unowned)
 	set.Name, set.DesiredChildren = c.name, c.desiredOf
 	set.IdentifyChild = c.identityOf
 	set.ReflectChildrenStatusOnParent = func(
@@ -70,11 +75,11 @@ func (c *Children[T, CT]) literal() (engine[T], error) {
 	}
 	set.ChildListType = c.listType(set.ChildListType)
 	if gotype.IsNil(set.ChildObjectManager) && set.MergeBeforeUpdate == nil && set.Sanitize == nil {
-		set.ChildObjectManager = c.manager()
+		set.ChildObjectManager = c.manager(finalized)
 	}
 	set.OptionalKind = true
-	set.LabelChildren, set.RecreateImmutable = c.has(labeled) || c.has(unowned), c.has(recreates)
-	if c.has(unowned) {
+	set.LabelChildren, set.RecreateImmutable = c.has(labeled) || free, c.has(recreates)
+	if free {
 		set.SkipOwnerReference, set.ListOptions, set.OurChild = true, c.ownedBy, c.isOurs
 	}
 	return set, nil

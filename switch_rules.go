@@ -19,6 +19,7 @@ const (
 	absent        switchName = "Absent"
 	orphanWhen    switchName = "OrphanWhen"
 	unowned       switchName = "Unowned"
+	anyNamespace  switchName = "AnyNamespace"
 	createOnly    switchName = "CreateOnly"
 	recreates     switchName = "Recreates"
 	labeled       switchName = "Labeled"
@@ -41,13 +42,14 @@ const (
 // contradictions are the switches that cannot be together with another one.
 var contradictions = map[switchName][]switchName{
 	readOnly: {
-		absent, orphanWhen, unowned, createOnly, recreates, labeled, renames, holdsData, hasSuspension, tuned,
+		absent, orphanWhen, unowned, anyNamespace, createOnly, recreates, labeled, renames, holdsData, hasSuspension, tuned,
 	},
 	absent: {
 		gated, orphanWhen, createOnly, recreates, renames, holdsData, guarded, needsData, isAfter, independent,
 		yieldsData,
 	},
 	orphanWhen:  {gated, unowned},
+	unowned:     {anyNamespace},
 	createOnly:  {recreates},
 	independent: {needsData, isAfter},
 	unchecked:   {hasHealth},
@@ -62,7 +64,7 @@ var repeatable = []switchName{needsData, isAfter, yieldsData, tuned}
 
 // described are the switches that the printed tree shows.
 var described = []switchName{
-	gated, readOnly, ignoreAbsent, absent, orphanWhen, unowned, createOnly, auxiliary, unchecked, guarded, independent,
+	gated, readOnly, ignoreAbsent, absent, orphanWhen, unowned, anyNamespace, createOnly, auxiliary, unchecked, guarded, independent,
 }
 
 // rules are what the author said about a node, but for functions.

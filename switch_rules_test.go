@@ -25,6 +25,7 @@ var switches = map[string]func(*child) *child{
 	"Absent":       (*child).Absent,
 	"OrphanWhen":   func(c *child) *child { return c.OrphanWhen(never) },
 	"Unowned":      (*child).Unowned,
+	"AnyNamespace": (*child).AnyNamespace,
 	"CreateOnly":   (*child).CreateOnly,
 	"Recreates":    (*child).Recreates,
 	"Labeled":      (*child).Labeled,
@@ -50,10 +51,11 @@ func TestContradictions(t *testing.T) {
 	const refusal = `Owns "ConfigMap" must not be both `
 	refused := map[string]bool{}
 	for _, row := range []string{
-		"ReadOnly Absent OrphanWhen Unowned CreateOnly Recreates Labeled Renames HoldsData Suspension Tune",
+		"ReadOnly Absent OrphanWhen Unowned AnyNamespace CreateOnly Recreates Labeled Renames HoldsData " +
+			"Suspension Tune",
 		"Absent Gate OrphanWhen CreateOnly Recreates Renames HoldsData Guard Needs After Independent Yield",
 		"OrphanWhen Gate Unowned", "CreateOnly Recreates", "Independent Needs After", "Unchecked Health",
-		"HoldsData Renames",
+		"HoldsData Renames", "Unowned AnyNamespace",
 	} {
 		for _, other := range strings.Fields(row)[1:] {
 			one, _, _ := strings.Cut(row, " ")

@@ -27,12 +27,14 @@ import (
 //	Reports      | a condition says how the objects are          |
 //	Gate         | while the gate is off, the objects are deleted | Absent, OrphanWhen
 //	ReadOnly     | the objects are read, and never written       | Absent, OrphanWhen, Unowned, CreateOnly,
-//	             |                                               | Recreates, Labeled, Renames, HoldsData
+//	             |                                               | Recreates, Labeled, Renames, HoldsData,
+//	             |                                               | AnyNamespace
 //	IgnoreAbsent | a missing object does not count               | needs ReadOnly
 //	Absent       | the objects are deleted if they are ours      | Gate, ReadOnly, OrphanWhen, CreateOnly, Guard,
 //	             |                                               | Needs, After, Independent, Yield, Recreates
 //	OrphanWhen   | while true, the objects are released, and stay | Gate, ReadOnly, Absent, Unowned
-//	Unowned      | no owner reference: they outlive the resource | ReadOnly, OrphanWhen
+//	Unowned      | no owner reference: they outlive the resource | ReadOnly, OrphanWhen, AnyNamespace
+//	AnyNamespace | no owner reference: a finalizer deletes them  | ReadOnly, Unowned
 //	CreateOnly   | created and deleted, and never updated        | ReadOnly, Absent, Recreates
 //	Recreates    | an immutable field is changed by a new object | ReadOnly, Absent, CreateOnly
 //	Labeled      | the label of the node tells them apart        | ReadOnly
@@ -72,13 +74,19 @@ type Switches[Self any, Type, ChildType client.Object] struct {
 	owner atomic.Pointer[schema.GroupKind]
 	// anywhere is true if the objects may be in several namespaces.
 	anywhere atomic.Bool
+	// scope is what is known of the scopes of the resource and of the objects.
+	scope scope
 	// logged is the text of the error that was logged last for a resource.
 	logged reconcilers.ResourceState[*string]
 
-	once    sync.Once
-	make    func() (engine[Type], error)
-	engine  engine[Type]
-	invalid error
+	once sync.Once
+	// make makes the engine. Finalized is true if the resource cannot own the objects.
+	make   func(finalized bool) (engine[Type], error)
+	engine engine[Type]
+	// finalized is the engine for objects that the resource cannot own, and refused is why there can be none.
+	finalized engine[Type]
+	invalid   error
+	refused   error
 }
 
 // engine is the node that writes the objects.
@@ -219,7 +227,18 @@ func (s *Switches[Self, T, CT]) SetupWithManager(
 	if s.has(readOnly) {
 		return reconcilers.WatchOptional(reconcilers.Enter(ctx, s.name), bldr, s.object)
 	}
-	return s.engine.SetupWithManager(ctx, mgr, bldr)
+	s.learnScope(ctx, reconcilers.RetrieveResourceType(ctx))
+	if err := s.Validate(ctx); err != nil {
+		return err
+	}
+	used := s.used()
+	if used == s.engine && s.finalized != nil && s.scope.objectsNamespaced.Load() == nil {
+		// The type is not served, so it is not known yet which one is needed.
+		if err := s.finalized.SetupWithManager(ctx, mgr, bldr); err != nil {
+			return err
+		}
+	}
+	return used.SetupWithManager(ctx, mgr, bldr)
 }
 
 // Validate checks the switches, and what they make of the objects.
@@ -227,7 +246,7 @@ func (s *Switches[Self, T, CT]) Validate(ctx context.Context) error {
 	if err := s.complete(); err != nil || s.has(readOnly) {
 		return err
 	}
-	if err := s.engine.Validate(ctx); err != nil {
+	if err := s.used().Validate(ctx); err != nil {
 		return s.errorf("must be valid: %w", err)
 	}
 	return nil
@@ -243,8 +262,15 @@ func (s *Switches[Self, T, CT]) complete() error {
 			s.invalid = s.errorf("must have a Type since none can be made of %s", reflect.TypeFor[CT]())
 			return
 		}
-		s.engine, s.invalid = s.make()
+		s.builtInScope()
+		s.engine, s.invalid = s.make(false)
+		if s.invalid == nil && s.mayBeFinalized() {
+			s.finalized, s.refused = s.make(true)
+		}
 	})
+	if s.invalid == nil && s.isFinalized() {
+		return s.refused
+	}
 	return s.invalid
 }
 
@@ -255,7 +281,11 @@ func (s *Switches[Self, T, CT]) Describe() reconcilers.Description {
 		Uses: []reconcilers.Access{{Object: s.object, Verbs: []string{"get", "list", "watch"}, Optional: true}},
 	}
 	if s.complete() == nil && !s.has(readOnly) {
-		description = s.engine.Describe()
+		description = s.used().Describe()
+		if !s.isFinalized() && s.finalized != nil {
+			description.Uses = append(description.Uses,
+				reconcilers.Access{Verbs: []string{"patch"}, IfClusterScoped: s.object})
+		}
 	}
 	description.Kind, description.Detail = s.word, s.describe()
 	description.Conditions, description.Order = conditions(s.condition), s.orderOf()
