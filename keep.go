@@ -39,6 +39,9 @@ type pass[CT client.Object] struct {
 	// notReady is what desire returned, and invalid is an error of it that says that what is asked for is not valid.
 	notReady *NotReadyError
 	invalid  error
+	// waits says what the engine waits for, and named is the object. Both are nil if it does not wait.
+	waits *metav1.Condition
+	named client.Object
 }
 
 type passKey struct{}
@@ -222,7 +225,7 @@ func (s *Switches[Self, T, CT]) wait(ctx context.Context, resource T, waits *met
 		return outcome[CT]{waits: waits}
 	}
 	o := s.converge(ctx, resource, &pass[CT]{keep: true})
-	if o.err == nil && o.reflected == nil && s.goesOn(ctx, resource, o.live) {
+	if o.err == nil && o.reflected == nil && !s.has(contributes) && s.goesOn(ctx, resource, o.live) {
 		if r, ok := reconcilers.SupervisorOf(ctx).(*reporter); ok {
 			r.observed = nil
 		}
@@ -306,6 +309,7 @@ func (s *Switches[Self, T, CT]) converge(ctx context.Context, resource T, p *pas
 		return o
 	}
 	o.live, o.reflected, o.invalid = p.live, cmp.Or(p.invalid, p.reflected), p.invalid != nil
+	o.waits, o.named = p.waits, p.named
 	if p.notReady != nil {
 		o.waits = new(conditionOfError(p.notReady))
 		o.wake(p.notReady.Delay)
@@ -355,7 +359,7 @@ func (s *Switches[Self, T, CT]) desiredOf(ctx context.Context, resource T) ([]CT
 // markSuspended marks an object that is to be suspended, and that is not written in each request.
 func (s *Switches[Self, T, CT]) markSuspended(ctx context.Context, resource T, object CT) error {
 	waits := s.guard != nil || s.has(needsData) || s.has(isAfter)
-	if !waits && !s.has(createOnly) || reconcilers.SupervisionOf(ctx, resource) != reconcilers.Suspend {
+	if !waits && !s.has(createOnly) || s.has(contributes) || reconcilers.SupervisionOf(ctx, resource) != reconcilers.Suspend {
 		return nil
 	}
 	runs, err := runs(ctx, object)

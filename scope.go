@@ -72,7 +72,7 @@ func (s *Switches[Self, T, CT]) builtInScope() {
 
 // isFinalized reports whether the resource cannot own the objects, so that a finalizer has them deleted.
 func (s *Switches[Self, T, CT]) isFinalized() bool {
-	if s.has(unowned) || s.has(readOnly) {
+	if s.has(unowned) || s.isForeign() {
 		return false
 	}
 	objects, resource := s.scope.objectsNamespaced.Load(), s.scope.resourceNamespaced.Load()
@@ -91,16 +91,21 @@ func (s *Switches[Self, T, CT]) engineFor(resource T) (_ engine[T], finalized bo
 
 // mustBeFinalized reports whether an object is of a cluster-scoped type, which was not known before.
 func (s *Switches[Self, T, CT]) mustBeFinalized(ctx context.Context, resource T, object CT) bool {
-	if s.scope.objectsNamespaced.Load() != nil || object.GetNamespace() != "" || s.has(unowned) {
+	if s.scope.objectsNamespaced.Load() != nil || object.GetNamespace() != "" || s.has(unowned) || s.isForeign() {
 		return false
 	}
 	s.learnScope(ctx, resource)
 	return s.isFinalized()
 }
 
-// finalizer returns the finalizer that is on the resource while there may be objects that it cannot own.
+// finalizer returns the finalizer that is on the resource while there may be objects that it cannot own, or that have
+// contributions.
 func (s *Switches[Self, T, CT]) finalizer() string {
-	return "espalier.dev/" + nameInKey(strings.ToLower(s.kind)+"."+s.name)
+	name := nameInKey(strings.ToLower(s.kind) + "." + s.name)
+	if s.has(contributes) {
+		return ContributionLabel + name
+	}
+	return "espalier.dev/" + name
 }
 
 // nameInKey returns a name, or a digest of it, as the part of a qualified name after the slash.

@@ -35,6 +35,9 @@ import (
 //	OrphanWhen   | while true, the objects are released, and stay | Gate, ReadOnly, Absent, Unowned
 //	Unowned      | no owner reference: they outlive the resource | ReadOnly, OrphanWhen, AnyNamespace
 //	AnyNamespace | no owner reference: a finalizer deletes them  | ReadOnly, Unowned
+//	Contributes  | fields of objects of others are set           | ReadOnly, OrphanWhen, Unowned, AnyNamespace,
+//	             |                                               | CreateOnly, Recreates, Labeled, Renames, HoldsData
+//	ForceConflicts | they are taken from other field managers    | needs Contributes
 //	CreateOnly   | created and deleted, and never updated        | ReadOnly, Absent, Recreates
 //	Recreates    | an immutable field is changed by a new object | ReadOnly, Absent, CreateOnly
 //	Labeled      | the label of the node tells them apart        | ReadOnly
@@ -260,6 +263,10 @@ func (s *Switches[Self, T, CT]) complete() error {
 		}
 		if gotype.IsNil(s.object) {
 			s.invalid = s.errorf("must have a Type since none can be made of %s", reflect.TypeFor[CT]())
+			return
+		}
+		if s.has(contributes) {
+			s.engine = &contributor[Self, T, CT]{Switches: s}
 			return
 		}
 		s.builtInScope()
