@@ -75,6 +75,7 @@ func TestClusterScopedObjects(t *testing.T) {
 	none, off := held.With(with("none")), held.With(with("off"))
 	dying := held.With(func(w *resources.Widget) { w.DeletionTimestamp = terminating.Object().DeletionTimestamp })
 	red := clusterRole.With(exists, func(r *rbacv1.ClusterRole) { r.Labels[espalier.OwnerLabel] = "other" })
+	const taken = `clusterroles.rbac.authorization.k8s.io "gadget" already exists`
 	rows := tests{
 		"the finalizer is on before it is created": {
 			Resource: widget.Object(), ExpectPatches: patchesFinalizers(ours), ExpectCreates: []object{clusterRole},
@@ -109,6 +110,11 @@ func TestClusterScopedObjects(t *testing.T) {
 			Resource:      terminating.With(hasFinalizer(ours)).Object(),
 			ExpectPatches: patchesFinalizers("test.espalier.dev/other"), ExpectEvents: patchedFinalizer(ours),
 			ExpectResource: terminating.With(written).Object(),
+		},
+		"somebody else has its name": {
+			Resource: held.Object(), GivenObjects: []object{red}, ExpectCreates: []object{clusterRole}, ExpectTracks: tracks,
+			ExpectEvents:   event(corev1.EventTypeWarning, "CreationFailed", `Failed to create ClusterRole "gadget": `+taken),
+			ExpectResource: held.With(is("Ready", metav1.ConditionFalse, "AlreadyExists", taken)).Object(),
 		},
 		"the object of another resource is left alone": {
 			Resource: none.Object(), GivenObjects: []object{red}, ExpectPatches: patchesFinalizers(),
