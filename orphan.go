@@ -26,7 +26,7 @@ func (s *Switches[Self, T, CT]) release(ctx context.Context, resource T) outcome
 	}
 	o.live = nil
 	if o.err == nil {
-		o.err = s.unfinalize(ctx, resource)
+		o.err = s.unfinalize(reconcilers.Enter(ctx, s.name), resource)
 	}
 	return o
 }

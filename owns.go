@@ -22,6 +22,9 @@ type Child[Type, ChildType client.Object] struct {
 // has none, anywhere. The object is written by server-side apply, which leaves the fields of other writers alone. An
 // object of that name that the resource does not control is not touched. [Switches] change that.
 //
+// A resource with a namespace cannot own a cluster-scoped object. Such an object has no owner reference, and a finalizer
+// has it deleted with the resource, see [Switches.AnyNamespace]. The name of the node must not change later then.
+//
 // The function gives the fields that matter, and nothing that depends on the time or on chance. It is not called for an
 // object that is to be deleted, nor for a resource that is terminating. It may return [NotReady]: the object stays as
 // it is then.
@@ -36,7 +39,7 @@ type Child[Type, ChildType client.Object] struct {
 //   - On error: an error that only a user can mend (AlreadyExists, Forbidden, Invalid), a kind that is not served, and
 //     a name that may not change are reported by the condition, and the nodes after it run. Without a condition, they
 //     are returned. Every other error is returned.
-//   - On deletion: deletes the child. One without an owner reference stays.
+//   - On deletion: deletes the child. One that is Unowned stays.
 func Owns[Type, ChildType client.Object](
 	name string, desired func(ctx context.Context, resource Type) (ChildType, error),
 ) *Child[Type, ChildType] {

@@ -22,7 +22,7 @@ type Children[Type, ChildType client.Object] struct {
 //   - Runs: desired, and makes each child agree with it, in the order of the names.
 //   - Stops: at the first child whose error is returned.
 //   - On error: as [Owns].
-//   - On deletion: deletes the children. Those without an owner reference stay.
+//   - On deletion: deletes the children. Those that are Unowned stay.
 func OwnsEach[Type, ChildType client.Object](
 	name string, desired func(ctx context.Context, resource Type) ([]ChildType, error),
 ) *Children[Type, ChildType] {

@@ -28,7 +28,7 @@ import (
 //	Gate         | while the gate is off, the objects are deleted | Absent, OrphanWhen
 //	ReadOnly     | the objects are read, and never written       | Absent, OrphanWhen, Unowned, CreateOnly,
 //	             |                                               | Recreates, Labeled, Renames, HoldsData,
-//	             |                                               | AnyNamespace
+//	             |                                               | AnyNamespace, Contributes
 //	IgnoreAbsent | a missing object does not count               | needs ReadOnly
 //	Absent       | the objects are deleted if they are ours      | Gate, ReadOnly, OrphanWhen, CreateOnly, Guard,
 //	             |                                               | Needs, After, Independent, Yield, Recreates
@@ -55,8 +55,8 @@ import (
 // All objects are watched, because they are read from the cache. A type that the cluster does not serve stops only its
 // node: the condition says [reconcilers.StatusReasonKindNotServed], and the node goes on when the type is served.
 //
-// An object whose node was removed from the program stays. To have it deleted, keep the node with Absent for one
-// release.
+// An object whose node was removed from the program stays, and so does a finalizer of the node, which then keeps the
+// resource from being deleted. To have them removed, keep the node with Absent for one release.
 type Switches[Self any, Type, ChildType client.Object] struct {
 	Ordered[Self]
 	// object is an object of the type.
