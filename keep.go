@@ -84,7 +84,9 @@ func (s *Switches[Self, T, CT]) Reconcile(ctx context.Context, resource T) (reco
 	if err := s.complete(); err != nil {
 		return reconcilers.Result{}, err
 	}
-	s.scope.resourceNamespaced.CompareAndSwap(nil, new(resource.GetNamespace() != ""))
+	if s.scope.resourceNamespaced.Load() == nil {
+		s.scope.resourceNamespaced.Store(new(resource.GetNamespace() != ""))
+	}
 	if s.has(unowned) || s.has(anyNamespace) || resource.GetNamespace() == "" {
 		s.anywhere.Store(true)
 	}
@@ -359,7 +361,8 @@ func (s *Switches[Self, T, CT]) desiredOf(ctx context.Context, resource T) ([]CT
 // markSuspended marks an object that is to be suspended, and that is not written in each request.
 func (s *Switches[Self, T, CT]) markSuspended(ctx context.Context, resource T, object CT) error {
 	waits := s.guard != nil || s.has(needsData) || s.has(isAfter)
-	if !waits && !s.has(createOnly) || s.has(contributes) || reconcilers.SupervisionOf(ctx, resource) != reconcilers.Suspend {
+	is := reconcilers.SupervisionOf(ctx, resource)
+	if !waits && !s.has(createOnly) || s.has(contributes) || is != reconcilers.Suspend {
 		return nil
 	}
 	runs, err := runs(ctx, object)

@@ -22,8 +22,8 @@ type Child[Type, ChildType client.Object] struct {
 // has none, anywhere. The object is written by server-side apply, which leaves the fields of other writers alone. An
 // object of that name that the resource does not control is not touched. [Switches] change that.
 //
-// A resource with a namespace cannot own a cluster-scoped object. Such an object has no owner reference, and a finalizer
-// has it deleted with the resource, see [Switches.AnyNamespace]. The name of the node must not change later then.
+// A resource with a namespace cannot own a cluster-scoped object. Such an object has no owner reference, and a
+// finalizer has it deleted with the resource, see [Switches.AnyNamespace]. The name of the node must not change then.
 //
 // The function gives the fields that matter, and nothing that depends on the time or on chance. It is not called for an
 // object that is to be deleted, nor for a resource that is terminating. It may return [NotReady]: the object stays as

@@ -71,7 +71,8 @@ func (s *Switches[Self, T, CT]) checkTuned(literal any, finalized bool) error {
 	}
 	for _, field := range []string{"ListOptions", "OurChild", "ChildObjectManager"} {
 		if !fields.FieldByName(field).IsZero() {
-			return s.errorf("must not set %s by Tune without Finalizer, since the resource cannot own its objects", field)
+			return s.errorf("must not set %s by Tune without Finalizer, since the resource cannot own the objects",
+				field)
 		}
 	}
 	return nil
