@@ -1,7 +1,7 @@
 package reconcilers_test
 
 import (
-	"strings"
+	"slices"
 	"testing"
 
 	"github.com/espalier-dev/espalier/internal/kinds"
@@ -29,7 +29,7 @@ func TestClusterScopedKindsAreThoseOfTheAPIServer(t *testing.T) {
 		}
 		for _, resource := range list.APIResources {
 			kind := gv.WithKind(resource.Kind)
-			if strings.Contains(resource.Name, "/") || !clientgoscheme.Scheme.Recognizes(kind) {
+			if !slices.Contains(resource.Verbs, "list") || !clientgoscheme.Scheme.Recognizes(kind) {
 				continue
 			}
 			if got := kinds.IsClusterScoped(kind.GroupKind()); got == resource.Namespaced {
