@@ -65,7 +65,7 @@ func (s *Switches[Self, T, CT]) removeOne(ctx context.Context, resource, named c
 		return nil
 	}
 	var none CT
-	left, err := s.manager().Manage(ctx, resource, live, none)
+	left, err := s.manager(false).Manage(ctx, resource, live, none)
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (s *Switches[Self, T, CT]) removeOne(ctx context.Context, resource, named c
 // finds reports whether the engine finds an object by itself.
 func (s *Switches[Self, T, CT]) finds(resource, live client.Object, digest string) bool {
 	labels := live.GetLabels()
-	if s.has(unowned) {
+	if s.has(unowned) || s.isFinalized() {
 		return labels[OwnerLabel] == digest && labels[reconcilers.NodeLabel] == s.name
 	}
 	return metav1.IsControlledBy(live, resource) && (!s.has(labeled) || labels[reconcilers.NodeLabel] == s.name)

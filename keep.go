@@ -57,6 +57,9 @@ type pass[CT client.Object] struct {
 	// names are those of the objects to read, if the type is not watched.
 	names []client.ObjectKey
 
+	// again is true if the engine was left because it turned out that the resource cannot own the objects.
+	again bool
+
 	// live are the objects that exist, and ended are Jobs that are gone, and are not to be run again.
 	live  []CT
 	ended []apis.EndedJob
@@ -65,6 +68,9 @@ type pass[CT client.Object] struct {
 	// notReady is what desire returned, and invalid is an error of it that says that what is asked for is not valid.
 	notReady *NotReadyError
 	invalid  error
+	// waits says what the engine waits for, and named is the object. Both are nil if it does not wait.
+	waits *metav1.Condition
+	named client.Object
 }
 
 type passKey struct{}
@@ -109,7 +115,10 @@ func (s *Switches[Self, T, CT]) Reconcile(ctx context.Context, resource T) (reco
 	if err := s.complete(); err != nil {
 		return reconcilers.Result{}, err
 	}
-	if s.has(unowned) || resource.GetNamespace() == "" {
+	if s.scope.resourceNamespaced.Load() == nil {
+		s.scope.resourceNamespaced.Store(new(resource.GetNamespace() != ""))
+	}
+	if s.has(unowned) || s.has(anyNamespace) || resource.GetNamespace() == "" {
 		s.anywhere.Store(true)
 	}
 	reporter := s.reporter(ctx)
@@ -261,7 +270,7 @@ func (s *Switches[Self, T, CT]) wait(ctx context.Context, resource T, waits *met
 		return outcome[CT]{waits: waits}
 	}
 	o := s.converge(ctx, resource, &pass[CT]{keep: true})
-	if o.err == nil && o.reflected == nil && s.goesOn(ctx, resource, o.live) {
+	if o.err == nil && o.reflected == nil && !s.has(contributes) && s.goesOn(ctx, resource, o.live) {
 		if r, ok := reconcilers.SupervisorOf(ctx).(*reporter); ok {
 			r.observed = nil
 		}
@@ -305,11 +314,12 @@ func (s *Switches[Self, T, CT]) remove(ctx context.Context, resource T) outcome[
 		return outcome[CT]{none: ReasonNotDesired}
 	}
 	// A finalizer says by itself that they are not gone.
+	engine, _ := s.engineFor(resource)
 	terminating := resource.GetDeletionTimestamp() != nil
-	leaves := terminating && len(s.engine.Describe().Finalizers) == 0 && len(s.look(ctx, resource).live) > 0
+	leaves := terminating && len(engine.Describe().Finalizers) == 0 && len(s.look(ctx, resource).live) > 0
 	o := s.converge(ctx, resource, &pass[CT]{})
 	o.none, o.leaves = ReasonNotDesired, leaves
-	if s.has(absent) && s.desires && !s.has(unwatched) && !terminating && o.err == nil {
+	if s.has(absent) && s.desires && !s.has(unwatched) && !s.has(contributes) && !terminating && o.err == nil {
 		s.removeNamed(reconcilers.Enter(ctx, s.name), resource, &o)
 	}
 	if r, ok := reconcilers.SupervisorOf(ctx).(*reporter); ok && r.Supervision() == reconcilers.Withdraw {
@@ -328,7 +338,11 @@ func (s *Switches[Self, T, CT]) look(ctx context.Context, resource T) outcome[CT
 // converge runs the engine.
 func (s *Switches[Self, T, CT]) converge(ctx context.Context, resource T, p *pass[CT]) outcome[CT] {
 	var err error
-	if s.has(unowned) {
+	engine, finalized := s.engineFor(resource)
+	if finalized && engine == nil {
+		return outcome[CT]{err: reconcilers.Failed(reconcilers.Enter(ctx, s.name), nil, s.refused)}
+	}
+	if finalized || s.has(unowned) {
 		if p.owner, err = s.identify(ctx, resource); err != nil {
 			return outcome[CT]{err: err}
 		}
@@ -345,12 +359,17 @@ func (s *Switches[Self, T, CT]) converge(ctx context.Context, resource T, p *pas
 		}
 	}
 	var o outcome[CT]
-	o.result, o.err = s.engine.Reconcile(context.WithValue(ctx, passKey{}, p), resource)
+	o.result, o.err = engine.Reconcile(context.WithValue(ctx, passKey{}, p), resource)
+	if p.again {
+		p.again, p.live = false, nil
+		return s.converge(ctx, resource, p)
+	}
 	if o.err != nil {
 		return o
 	}
 	o.live, o.ended = p.live, p.ended
 	o.reflected, o.invalid = cmp.Or(p.invalid, p.reflected), p.invalid != nil
+	o.waits, o.named = p.waits, p.named
 	if p.notReady != nil {
 		o.waits = new(conditionOfError(p.notReady))
 		o.wake(p.notReady.Delay)
@@ -383,6 +402,10 @@ func (s *Switches[Self, T, CT]) desiredOf(ctx context.Context, resource T) ([]CT
 		if gotype.IsNil(object) {
 			continue // the engine says so
 		}
+		if p.owner == "" && s.mustBeFinalized(ctx, resource, object) {
+			p.again = true
+			return nil, reconcilers.OnlyReconcileChildStatus
+		}
 		if p.owner != "" {
 			object.SetLabels(withMark(object.GetLabels(), OwnerLabel, p.owner))
 		}
@@ -399,7 +422,8 @@ func (s *Switches[Self, T, CT]) desiredOf(ctx context.Context, resource T) ([]CT
 // markSuspended marks an object that is to be suspended, and that is not written in each request.
 func (s *Switches[Self, T, CT]) markSuspended(ctx context.Context, resource T, object CT) error {
 	waits := s.guard != nil || s.has(needsData) || s.has(isAfter)
-	if !waits && !s.has(createOnly) || reconcilers.SupervisionOf(ctx, resource) != reconcilers.Suspend {
+	is := reconcilers.SupervisionOf(ctx, resource)
+	if !waits && !s.has(createOnly) || s.has(contributes) || is != reconcilers.Suspend {
 		return nil
 	}
 	runs, err := runs(ctx, object)

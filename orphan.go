@@ -71,6 +71,9 @@ func (s *Switches[Self, T, CT]) release(ctx context.Context, resource T) outcome
 		}
 	}
 	o.live = nil
+	if o.err == nil {
+		o.err = s.unfinalize(reconcilers.Enter(ctx, s.name), resource)
+	}
 	return o
 }
 
@@ -92,6 +95,7 @@ func (s *Switches[Self, T, CT]) disown(ctx context.Context, resource T, object C
 	live.SetOwnerReferences(refs)
 	if labels := maps.Clone(live.GetLabels()); labels[reconcilers.NodeLabel] == s.name {
 		delete(labels, reconcilers.NodeLabel)
+		delete(labels, OwnerLabel)
 		live.SetLabels(labels)
 	}
 	live.SetAnnotations(withMark(live.GetAnnotations(), OrphanedAnnotation, digest))

@@ -22,6 +22,9 @@ type Child[Type, ChildType client.Object] struct {
 // has none, anywhere. The object is written by server-side apply, which leaves the fields of other writers alone. An
 // object of that name that the resource does not control is not touched. [Switches] change that.
 //
+// A resource with a namespace cannot own a cluster-scoped object. Such an object has no owner reference, and a
+// finalizer has it deleted with the resource, see [Switches.AnyNamespace]. The name of the node must not change then.
+//
 // The function gives the fields that matter, and nothing that depends on the time or on chance. It is not called for an
 // object that is to be deleted, except with Absent and Unwatched, nor for a resource that is terminating. It may return
 // [NotReady]: the object stays as it is then.
@@ -38,7 +41,7 @@ type Child[Type, ChildType client.Object] struct {
 //     are returned. Every other error is returned. A name that somebody else has taken counts as Blocked for a
 //     [reconcilers.Supervisor], and is not returned below one. The events of that object bring the resource back, or,
 //     with Unowned, a retry after a minute, or after the time of RetryAfter.
-//   - On deletion: deletes the child. One without an owner reference stays.
+//   - On deletion: deletes the child. One that is Unowned stays.
 func Owns[Type, ChildType client.Object](
 	name string, desired func(ctx context.Context, resource Type) (ChildType, error),
 ) *Child[Type, ChildType] {
@@ -101,16 +104,21 @@ func (c *Child[Type, ChildType]) Tune(
 }
 
 // literal returns the literal that the node is made of.
-func (c *Child[T, CT]) literal() (engine[T], error) {
+func (c *Child[T, CT]) literal(finalized bool) (engine[T], error) {
 	child := &reconcilers.ChildReconciler[T, CT, client.ObjectList]{
 		ChildType: c.object, ReflectedChildErrorReasons: reflectedReasons,
 	}
 	for _, change := range c.tunes {
 		change(child)
 	}
-	if err := c.checkTuned(child); err != nil {
+	finalized = finalized && child.Finalizer == ""
+	if err := c.checkTuned(child, finalized); err != nil {
 		return nil, err
 	}
+	if finalized && child.MergeBeforeUpdate != nil {
+		child.Finalizer = c.finalizer()
+	}
+	free := finalized || c.has(unowned)
 	child.Name = c.name
 	child.DesiredChild = func(ctx context.Context, resource T) (CT, error) {
 		desired, err := c.desiredOf(ctx, resource)
@@ -129,14 +137,14 @@ func (c *Child[T, CT]) literal() (engine[T], error) {
 	}
 	child.ChildListType = c.listType(child.ChildListType)
 	if gotype.IsNil(child.ChildObjectManager) && child.MergeBeforeUpdate == nil && child.Sanitize == nil {
-		child.ChildObjectManager = c.manager()
+		child.ChildObjectManager = c.manager(finalized)
 	}
 	child.OptionalKind, child.Renaming = true, c.renaming
-	child.LabelChildren, child.RecreateImmutable = c.has(labeled) || c.has(unowned), c.has(recreates)
+	child.LabelChildren, child.RecreateImmutable = c.has(labeled) || free, c.has(recreates)
 	if c.has(unwatched) {
 		child.SkipOwnerReference, child.ListOptions, child.OurChild = true, c.noOptions, c.isControlled
 	}
-	if c.has(unowned) {
+	if free {
 		child.SkipOwnerReference, child.ListOptions, child.OurChild = true, c.ownedBy, c.isOurs
 	}
 	child.ChildIsReady = func(ctx context.Context, live CT) bool {

@@ -22,7 +22,7 @@ type Children[Type, ChildType client.Object] struct {
 //   - Runs: desired, and makes each child agree with it, in the order of the names.
 //   - Stops: at the first child whose error is returned.
 //   - On error: as [Owns].
-//   - On deletion: deletes the children. Those without an owner reference stay.
+//   - On deletion: deletes the children. Those that are Unowned stay.
 func OwnsEach[Type, ChildType client.Object](
 	name string, desired func(ctx context.Context, resource Type) ([]ChildType, error),
 ) *Children[Type, ChildType] {
@@ -50,16 +50,21 @@ func (c *Children[Type, ChildType]) Tune(
 }
 
 // literal returns the literal that the node is made of.
-func (c *Children[T, CT]) literal() (engine[T], error) {
+func (c *Children[T, CT]) literal(finalized bool) (engine[T], error) {
 	set := &reconcilers.ChildSetReconciler[T, CT, client.ObjectList]{
 		ChildType: c.object, ReflectedChildErrorReasons: reflectedReasons,
 	}
 	for _, change := range c.tunes {
 		change(set)
 	}
-	if err := c.checkTuned(set); err != nil {
+	finalized = finalized && set.Finalizer == ""
+	if err := c.checkTuned(set, finalized); err != nil {
 		return nil, err
 	}
+	if finalized && set.MergeBeforeUpdate != nil {
+		set.Finalizer = c.finalizer()
+	}
+	free := finalized || c.has(unowned)
 	set.Name, set.DesiredChildren = c.name, c.desiredOf
 	set.IdentifyChild = c.identityOf
 	set.ReflectChildrenStatusOnParent = func(
@@ -70,14 +75,14 @@ func (c *Children[T, CT]) literal() (engine[T], error) {
 	}
 	set.ChildListType = c.listType(set.ChildListType)
 	if gotype.IsNil(set.ChildObjectManager) && set.MergeBeforeUpdate == nil && set.Sanitize == nil {
-		set.ChildObjectManager = c.manager()
+		set.ChildObjectManager = c.manager(finalized)
 	}
 	set.OptionalKind = true
-	set.LabelChildren, set.RecreateImmutable = c.has(labeled) || c.has(unowned), c.has(recreates)
+	set.LabelChildren, set.RecreateImmutable = c.has(labeled) || free, c.has(recreates)
 	if c.has(unwatched) {
 		set.SkipOwnerReference, set.ListOptions, set.OurChild = true, c.noOptions, c.isControlled
 	}
-	if c.has(unowned) {
+	if free {
 		set.SkipOwnerReference, set.ListOptions, set.OurChild = true, c.ownedBy, c.isOurs
 	}
 	return set, nil

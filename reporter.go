@@ -74,7 +74,7 @@ func (r *reporter) suspends() bool { return r.Supervision() == reconcilers.Suspe
 
 // hasNothingToSuspend reports whether the objects are only read, or do not exist while the node waits.
 func (s *Switches[Self, T, CT]) hasNothingToSuspend(o *outcome[CT]) bool {
-	return s.has(readOnly) || o.waits != nil && len(o.live) == 0
+	return s.isForeign() || o.waits != nil && len(o.live) == 0
 }
 
 // observed returns what the engine has reported, with what the node knows.
@@ -83,7 +83,7 @@ func (s *Switches[Self, T, CT]) observed(
 ) []reconcilers.ObservedObject {
 	about := reconcilers.ObservedObject{Node: reconcilers.RetrievePath(ctx), Kind: s.gvk(ctx)}
 	objects := r.observed
-	if s.has(readOnly) {
+	if s.isForeign() {
 		for _, live := range o.live {
 			read := about
 			read.Object, read.Namespace, read.Name = live, live.GetNamespace(), live.GetName()
@@ -91,7 +91,7 @@ func (s *Switches[Self, T, CT]) observed(
 		}
 	}
 	err := o.err
-	if err == nil && (s.has(readOnly) || o.invalid) {
+	if err == nil && (s.isForeign() || o.invalid) {
 		err = o.reflected
 	}
 	if o.named != nil || len(objects) == 0 && (err != nil || o.waits != nil) {

@@ -13,43 +13,53 @@ type switchName string
 
 // The switches whose combination is checked.
 const (
-	gated         switchName = "Gate"
-	readOnly      switchName = "ReadOnly"
-	ignoreAbsent  switchName = "IgnoreAbsent"
-	absent        switchName = "Absent"
-	orphanWhen    switchName = "OrphanWhen"
-	unowned       switchName = "Unowned"
-	createOnly    switchName = "CreateOnly"
-	recreates     switchName = "Recreates"
-	labeled       switchName = "Labeled"
-	renames       switchName = "Renames"
-	holdsData     switchName = "HoldsData"
-	unwatched     switchName = "Unwatched"
-	auxiliary     switchName = "Auxiliary"
-	unchecked     switchName = "Unchecked"
-	hasHealth     switchName = "Health"
-	hasSuspension switchName = "Suspension"
-	guarded       switchName = "Guard"
-	needsData     switchName = "Needs"
-	isAfter       switchName = "After"
-	independent   switchName = "Independent"
-	yieldsData    switchName = "Yield"
-	observes      switchName = "Observes"
-	retries       switchName = "RetryAfter"
-	tuned         switchName = "Tune"
+	gated          switchName = "Gate"
+	readOnly       switchName = "ReadOnly"
+	ignoreAbsent   switchName = "IgnoreAbsent"
+	absent         switchName = "Absent"
+	orphanWhen     switchName = "OrphanWhen"
+	unowned        switchName = "Unowned"
+	anyNamespace   switchName = "AnyNamespace"
+	contributes    switchName = "Contributes"
+	forceConflicts switchName = "ForceConflicts"
+	createOnly     switchName = "CreateOnly"
+	recreates      switchName = "Recreates"
+	labeled        switchName = "Labeled"
+	renames        switchName = "Renames"
+	holdsData      switchName = "HoldsData"
+	unwatched      switchName = "Unwatched"
+	auxiliary      switchName = "Auxiliary"
+	unchecked      switchName = "Unchecked"
+	hasHealth      switchName = "Health"
+	hasSuspension  switchName = "Suspension"
+	guarded        switchName = "Guard"
+	needsData      switchName = "Needs"
+	isAfter        switchName = "After"
+	independent    switchName = "Independent"
+	yieldsData     switchName = "Yield"
+	observes       switchName = "Observes"
+	retries        switchName = "RetryAfter"
+	tuned          switchName = "Tune"
 )
 
 // contradictions are the switches that cannot be together with another one.
 var contradictions = map[switchName][]switchName{
 	readOnly: {
-		absent, orphanWhen, unowned, createOnly, recreates, labeled, renames, holdsData, hasSuspension, tuned,
+		absent, orphanWhen, unowned, anyNamespace, contributes, createOnly, recreates, labeled, renames, holdsData,
+		hasSuspension, tuned,
+	},
+	contributes: {
+		orphanWhen, unowned, anyNamespace, createOnly, recreates, labeled, renames, holdsData, hasSuspension, tuned,
 	},
 	absent: {
 		gated, orphanWhen, createOnly, recreates, renames, holdsData, guarded, needsData, isAfter, independent,
 		yieldsData,
 	},
-	orphanWhen:  {gated, unowned},
-	unwatched:   {unowned, orphanWhen, recreates, renames, holdsData, tuned},
+	orphanWhen: {gated, unowned},
+	unwatched: {
+		unowned, anyNamespace, contributes, orphanWhen, recreates, renames, holdsData, tuned,
+	},
+	unowned:     {anyNamespace},
 	createOnly:  {recreates},
 	independent: {needsData, isAfter},
 	unchecked:   {hasHealth},
@@ -57,15 +67,15 @@ var contradictions = map[switchName][]switchName{
 }
 
 // required are pairs of a switch, and the switch that it needs.
-var required = [][2]switchName{{ignoreAbsent, readOnly}}
+var required = [][2]switchName{{ignoreAbsent, readOnly}, {forceConflicts, contributes}}
 
 // repeatable are the switches that may be used more than once.
 var repeatable = []switchName{needsData, isAfter, yieldsData, tuned}
 
 // described are the switches that the printed tree shows.
 var described = []switchName{
-	gated, readOnly, ignoreAbsent, absent, orphanWhen, unowned, createOnly, unwatched, auxiliary, unchecked, guarded,
-	independent,
+	gated, readOnly, ignoreAbsent, absent, orphanWhen, unowned, anyNamespace, contributes, forceConflicts,
+	createOnly, unwatched, auxiliary, unchecked, guarded, independent,
 }
 
 // rules are what the author said about a node, but for functions.

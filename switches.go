@@ -27,12 +27,17 @@ import (
 //	Reports      | a condition says how the objects are          |
 //	Gate         | while the gate is off, the objects are deleted | Absent, OrphanWhen
 //	ReadOnly     | the objects are read, and never written       | Absent, OrphanWhen, Unowned, CreateOnly,
-//	             |                                               | Recreates, Labeled, Renames, HoldsData
+//	             |                                               | Recreates, Labeled, Renames, HoldsData,
+//	             |                                               | AnyNamespace, Contributes
 //	IgnoreAbsent | a missing object does not count               | needs ReadOnly
 //	Absent       | the objects are deleted if they are ours      | Gate, ReadOnly, OrphanWhen, CreateOnly, Guard,
 //	             |                                               | Needs, After, Independent, Yield, Recreates
 //	OrphanWhen   | while true, the objects are released, and stay | Gate, ReadOnly, Absent, Unowned
-//	Unowned      | no owner reference: they outlive the resource | ReadOnly, OrphanWhen
+//	Unowned      | no owner reference: they outlive the resource | ReadOnly, OrphanWhen, AnyNamespace
+//	AnyNamespace | no owner reference: a finalizer deletes them  | ReadOnly, Unowned
+//	Contributes  | fields of objects of others are set           | ReadOnly, OrphanWhen, Unowned, AnyNamespace,
+//	             |                                               | CreateOnly, Recreates, Labeled, Renames, HoldsData
+//	ForceConflicts | they are taken from other field managers    | needs Contributes
 //	CreateOnly   | created and deleted, and never updated        | ReadOnly, Absent, Recreates
 //	Recreates    | an immutable field is changed by a new object | ReadOnly, Absent, CreateOnly
 //	Labeled      | the label of the node tells them apart        | ReadOnly
@@ -53,8 +58,8 @@ import (
 // cluster does not serve stops only its node: the condition says [reconcilers.StatusReasonKindNotServed], and the node
 // goes on when the type is served.
 //
-// An object whose node was removed from the program stays. To have it deleted, keep the node with Absent for one
-// release.
+// An object whose node was removed from the program stays, and so does a finalizer of the node, which then keeps the
+// resource from being deleted. To have them removed, keep the node with Absent for one release.
 type Switches[Self any, Type, ChildType client.Object] struct {
 	Ordered[Self]
 	// object is an object of the type.
@@ -75,16 +80,21 @@ type Switches[Self any, Type, ChildType client.Object] struct {
 	owner atomic.Pointer[schema.GroupKind]
 	// anywhere is true if the objects may be in several namespaces.
 	anywhere atomic.Bool
+	// scope is what is known of the scopes of the resource and of the objects.
+	scope scope
 	// failures are the errors of a resource that are not returned.
 	failures reconcilers.ResourceState[*failure]
-
 	// scales is true if the numbers of replicas are kept over a suspension.
 	scales bool
 
-	once    sync.Once
-	make    func() (engine[Type], error)
-	engine  engine[Type]
-	invalid error
+	once sync.Once
+	// make makes the engine. Finalized is true if the resource cannot own the objects.
+	make   func(finalized bool) (engine[Type], error)
+	engine engine[Type]
+	// finalized is the engine for objects that the resource cannot own, and refused is why there can be none.
+	finalized engine[Type]
+	invalid   error
+	refused   error
 }
 
 // engine is the node that writes the objects.
@@ -236,7 +246,18 @@ func (s *Switches[Self, T, CT]) SetupWithManager(
 	if s.has(readOnly) {
 		return reconcilers.WatchOptional(reconcilers.Enter(ctx, s.name), bldr, s.object)
 	}
-	return s.engine.SetupWithManager(ctx, mgr, bldr)
+	s.learnScope(ctx, reconcilers.RetrieveResourceType(ctx))
+	if err := s.Validate(ctx); err != nil {
+		return err
+	}
+	used := s.used()
+	if used == s.engine && s.finalized != nil && s.scope.objectsNamespaced.Load() == nil {
+		// The type is not served, so it is not known yet which one is needed.
+		if err := s.finalized.SetupWithManager(ctx, mgr, bldr); err != nil {
+			return err
+		}
+	}
+	return used.SetupWithManager(ctx, mgr, bldr)
 }
 
 // Validate checks the switches, and what they make of the objects.
@@ -244,7 +265,7 @@ func (s *Switches[Self, T, CT]) Validate(ctx context.Context) error {
 	if err := s.complete(); err != nil || s.has(readOnly) {
 		return err
 	}
-	if err := s.engine.Validate(ctx); err != nil {
+	if err := s.used().Validate(ctx); err != nil {
 		return s.errorf("must be valid: %w", err)
 	}
 	return nil
@@ -260,8 +281,19 @@ func (s *Switches[Self, T, CT]) complete() error {
 			s.invalid = s.errorf("must have a Type since none can be made of %s", reflect.TypeFor[CT]())
 			return
 		}
-		s.engine, s.invalid = s.make()
+		if s.has(contributes) {
+			s.engine = &contributor[Self, T, CT]{Switches: s}
+			return
+		}
+		s.builtInScope()
+		s.engine, s.invalid = s.make(false)
+		if s.invalid == nil && s.mayBeFinalized() {
+			s.finalized, s.refused = s.make(true)
+		}
 	})
+	if s.invalid == nil && s.isFinalized() {
+		return s.refused
+	}
 	return s.invalid
 }
 
@@ -272,7 +304,11 @@ func (s *Switches[Self, T, CT]) Describe() reconcilers.Description {
 		Uses: []reconcilers.Access{{Object: s.object, Verbs: []string{"get", "list", "watch"}, Optional: true}},
 	}
 	if s.complete() == nil && !s.has(readOnly) {
-		description = s.engine.Describe()
+		description = s.used().Describe()
+		if !s.isFinalized() && s.finalized != nil {
+			description.Uses = append(description.Uses,
+				reconcilers.Access{Verbs: []string{"patch"}, IfClusterScoped: s.object})
+		}
 	}
 	if s.has(unwatched) {
 		description.Uses = s.unwatchedUses(description.Uses)

@@ -49,8 +49,9 @@ var takenBy = []struct {
 	{orphanWhen, []string{"Finalizer"}},
 }
 
-// checkTuned returns an error if a function of Tune set a field of a literal that is not its own.
-func (s *Switches[Self, T, CT]) checkTuned(literal any) error {
+// checkTuned returns an error if a function of Tune set a field of a literal that is not its own. Finalized is true if
+// the resource cannot own the objects, and Tune sets no finalizer.
+func (s *Switches[Self, T, CT]) checkTuned(literal any, finalized bool) error {
 	fields := reflect.ValueOf(literal).Elem()
 	for i := range fields.NumField() {
 		field := fields.Type().Field(i)
@@ -65,14 +66,28 @@ func (s *Switches[Self, T, CT]) checkTuned(literal any) error {
 			}
 		}
 	}
+	if !finalized {
+		return nil
+	}
+	for _, field := range []string{"ListOptions", "OurChild", "ChildObjectManager"} {
+		if !fields.FieldByName(field).IsZero() {
+			return s.errorf("must not set %s by Tune without Finalizer, since the resource cannot own the objects",
+				field)
+		}
+	}
 	return nil
 }
 
-// manager returns the manager that writes the objects.
-func (s *Switches[Self, T, CT]) manager() reconcilers.ObjectManager[CT] {
-	var manager reconcilers.ObjectManager[CT] = &reconcilers.ApplyingObjectManager[CT]{
-		Name: s.name, Type: s.object, TrackDesired: s.has(unowned), FieldManager: fieldManager[T](),
+// manager returns the manager that writes the objects. Finalized is true if the resource cannot own them.
+func (s *Switches[Self, T, CT]) manager(finalized bool) reconcilers.ObjectManager[CT] {
+	applying := &reconcilers.ApplyingObjectManager[CT]{
+		Name: s.name, Type: s.object, TrackDesired: finalized || s.has(unowned),
+		FieldManager: fieldManager[T](),
 	}
+	if finalized {
+		applying.Finalizer = s.finalizer()
+	}
+	var manager reconcilers.ObjectManager[CT] = applying
 	if s.scales = isScaled(s.object); s.scales {
 		manager = scaler[CT]{manager, fieldManager[T]()}
 	}

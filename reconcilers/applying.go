@@ -238,6 +238,14 @@ func appliesAllDesired(manager any) bool {
 	return ok && m.appliesAllDesired()
 }
 
+// tracksDesired reports whether a manager has the resource woken by the objects that it writes.
+func tracksDesired(manager any) bool {
+	m, ok := manager.(interface{ tracksDesired() bool })
+	return ok && !gotype.IsNil(manager) && m.tracksDesired()
+}
+
+func (m *ApplyingObjectManager[Type]) tracksDesired() bool { return m.TrackDesired }
+
 func (m *ApplyingObjectManager[Type]) appliesAllDesired() bool {
 	return m.ApplyConfiguration == nil
 }

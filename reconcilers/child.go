@@ -47,7 +47,7 @@ import (
 //
 // An object of the desired name that is not a child of this node is not written. The error is reflected, with reason
 // AlreadyExists, and the resource is woken when that object changes. Without owner references, the resource is woken
-// only if the node uses the short form.
+// only if the node uses the short form, or an object manager with TrackDesired.
 type ChildReconciler[Type, ChildType client.Object, ChildListType client.ObjectList] struct {
 	// Name identifies the node in paths and logs. Default: the child's kind followed by ChildReconciler.
 	Name string
@@ -162,6 +162,7 @@ func (r *ChildReconciler[T, CT, CLT]) init() {
 			childType: r.ChildType, listType: r.ChildListType,
 			manager:     r.ChildObjectManager,
 			unowned:     r.SkipOwnerReference || r.Finalizer != "",
+			tracked:     tracksDesired(r.ChildObjectManager),
 			reasons:     r.ReflectedChildErrorReasons,
 			listOptions: r.ListOptions,
 			ourChild:    r.OurChild,

@@ -146,6 +146,7 @@ func (r *ChildSetReconciler[T, CT, CLT]) init() {
 			childType: r.ChildType, listType: r.ChildListType,
 			manager:     r.ChildObjectManager,
 			unowned:     r.SkipOwnerReference || r.Finalizer != "",
+			tracked:     tracksDesired(r.ChildObjectManager),
 			reasons:     r.ReflectedChildErrorReasons,
 			listOptions: r.ListOptions,
 			ourChild:    r.OurChild,

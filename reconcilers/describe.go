@@ -71,6 +71,9 @@ type Access struct {
 	// Optional says that the cluster may not serve the type, see [WatchOptional]. Then [Description.PolicyRules] has
 	// the rules to watch what defines types, unless the type is one of Kubernetes itself.
 	Optional bool
+	// IfClusterScoped is an object of a type that the resource of the root cannot own if the type is cluster-scoped and
+	// the resource has a namespace. The use counts only then. Nil: it counts.
+	IfClusterScoped client.Object
 }
 
 // Describe returns the description of node.

@@ -11,6 +11,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/definitions"
 	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/internal/informer"
+	"github.com/espalier-dev/espalier/internal/kinds"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -109,6 +110,9 @@ func (d Description) rights(scheme *runtime.Scheme, mapper meta.RESTMapper) ([]r
 	optional := false
 	d.Walk(func(path string, node Description) {
 		for _, access := range node.Uses {
+			if !access.counts(d.Resource, scheme, mappers) {
+				continue
+			}
 			r, err := access.right(d.Resource, scheme, mappers)
 			if err != nil {
 				failed = cmp.Or(failed, fmt.Errorf("%s: %w", path, err))
@@ -163,6 +167,27 @@ func (a Access) isOptional(root client.Object, scheme *runtime.Scheme) bool {
 	}
 	gvk, err := apiutil.GVKForObject(obj, scheme)
 	return err == nil && !isCertain(gvk)
+}
+
+// counts reports whether the use counts in the tree of a resource, see IfClusterScoped. A type that is not known counts
+// as namespaced.
+func (a Access) counts(root client.Object, scheme *runtime.Scheme, mapper meta.RESTMapper) bool {
+	return gotype.IsNil(a.IfClusterScoped) ||
+		isClusterScoped(a.IfClusterScoped, scheme, mapper) && !isClusterScoped(root, scheme, mapper)
+}
+
+func isClusterScoped(obj client.Object, scheme *runtime.Scheme, mapper meta.RESTMapper) bool {
+	if gotype.IsNil(obj) {
+		return false
+	}
+	gvk := obj.GetObjectKind().GroupVersionKind()
+	if gvk.Empty() {
+		gvk, _ = apiutil.GVKForObject(obj, scheme) // the access to the type itself reports the error
+	}
+	if mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version); err == nil && mapping != nil {
+		return mapping.Scope.Name() == meta.RESTScopeNameRoot
+	}
+	return kinds.IsClusterScoped(gvk.GroupKind())
 }
 
 // right returns the right for the resource or subresource of the access, without verbs. root is the resource that the

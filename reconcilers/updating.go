@@ -144,6 +144,8 @@ func (m *UpdatingObjectManager[Type]) Describe() Description {
 	}
 }
 
+func (m *UpdatingObjectManager[Type]) tracksDesired() bool { return m.TrackDesired }
+
 // Manage makes actual agree with desired, see [ObjectManager].
 func (m *UpdatingObjectManager[Type]) Manage(
 	ctx context.Context, resource client.Object, actual, desired Type,

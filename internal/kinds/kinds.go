@@ -1,7 +1,11 @@
 // Package kinds names the built-in kinds that the toolkit treats specially, each once.
 package kinds
 
-import "k8s.io/apimachinery/pkg/runtime/schema"
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
 
 // The kinds are identified by group and kind, in any version.
 var (
@@ -31,6 +35,34 @@ var (
 // the objects in a namespace.
 func IsContainer(kind schema.GroupKind) bool {
 	return kind == Namespace || DefinesTypes(kind)
+}
+
+// clusterScoped are the kinds of Kubernetes itself whose objects have no namespace, by group.
+var clusterScoped = map[string][]string{
+	"": {"ComponentStatus", "Namespace", "Node", "PersistentVolume"},
+	"admissionregistration.k8s.io": {
+		"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "MutatingWebhookConfiguration",
+		"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration",
+	},
+	"apiextensions.k8s.io":         {"CustomResourceDefinition"},
+	"apiregistration.k8s.io":       {"APIService"},
+	"certificates.k8s.io":          {"CertificateSigningRequest", "ClusterTrustBundle"},
+	"flowcontrol.apiserver.k8s.io": {"FlowSchema", "PriorityLevelConfiguration"},
+	"internal.apiserver.k8s.io":    {"StorageVersion"},
+	"networking.k8s.io":            {"IPAddress", "IngressClass", "ServiceCIDR"},
+	"node.k8s.io":                  {"RuntimeClass"},
+	"rbac.authorization.k8s.io":    {"ClusterRole", "ClusterRoleBinding"},
+	"resource.k8s.io":              {"DeviceClass", "DeviceTaintRule", "ResourceSlice"},
+	"scheduling.k8s.io":            {"PriorityClass"},
+	"storage.k8s.io": {
+		"CSIDriver", "CSINode", "StorageClass", "VolumeAttachment", "VolumeAttributesClass",
+	},
+	"storagemigration.k8s.io": {"StorageVersionMigration"},
+}
+
+// IsClusterScoped reports whether an object of the kind has no namespace. It knows the kinds of Kubernetes itself.
+func IsClusterScoped(kind schema.GroupKind) bool {
+	return slices.Contains(clusterScoped[kind.Group], kind.Kind)
 }
 
 // DefinesTypes reports whether an object of the kind makes the API server serve other types.

@@ -1,0 +1,290 @@
+package reconcilers_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/internal/testenv/resources"
+	"github.com/espalier-dev/espalier/reconcilers"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// probedOperator is an operator whose last node notes which version of a Widget it has seen.
+type probedOperator struct {
+	*meterOperator
+	seen *atomic.Value
+}
+
+func startProbed(t *testing.T, group string, nodes ...widgetNode) *probedOperator {
+	t.Helper()
+	seen := &atomic.Value{}
+	seen.Store("")
+	probe := espalier.Runs("Probe", func(_ context.Context, w *resources.Widget) error {
+		seen.Store(w.Labels["probe"])
+		return nil
+	}).Independent()
+	return &probedOperator{startMeterOperator(t, group, plane.Config(t), espalier.Steps(append(nodes, probe)...)), seen}
+}
+
+// edit changes a Widget, and waits until the operator has seen it.
+func (o *probedOperator) edit(t *testing.T, w *resources.Widget, change func(*resources.Widget)) {
+	t.Helper()
+	version := fmt.Sprint(time.Now().UnixNano())
+	editWidget(t, o.live, w, func(w *resources.Widget) {
+		w.Labels = map[string]string{"probe": version}
+		change(w)
+	})
+	eventually(t, "the operator does not see the change", func(context.Context) error {
+		if o.seen.Load() != version {
+			return fmt.Errorf("it saw %s", o.seen.Load())
+		}
+		return nil
+	})
+}
+
+// staysIdle fails if a request of the operator for the Widget has requests to the API server.
+func (o *probedOperator) staysIdle(t *testing.T, w *resources.Widget) {
+	t.Helper()
+	eventually(t, "the operator is not idle", func(context.Context) error {
+		o.requests.Reset()
+		o.edit(t, w, func(*resources.Widget) {})
+		time.Sleep(100 * time.Millisecond)
+		if o.requests.Total() > 0 {
+			return fmt.Errorf("it made the requests %s", o.requests)
+		}
+		return nil
+	})
+}
+
+func isNotFound(err error, what string) error {
+	switch {
+	case apierrs.IsNotFound(err):
+		return nil
+	case err != nil:
+		return err
+	}
+	return fmt.Errorf("%s is still there", what)
+}
+
+// A Widget cannot own a ClusterRole, and deletes it all the same. A custom type is known as cluster-scoped once it is
+// served.
+func TestClusterScopedObjectsOnAnAPIServer(t *testing.T) {
+	t.Parallel()
+	name := plane.Namespace(t)
+	desires := func(w *resources.Widget) bool { return w.Spec.Fields["meter"] != "" }
+	o := startProbed(t, "scope",
+		espalier.Owns("Access", func(_ context.Context, w *resources.Widget) (*rbacv1.ClusterRole, error) {
+			if !desires(w) {
+				return nil, nil
+			}
+			return &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}}, nil
+		}).Reports("Role"),
+		espalier.OwnsEach("Meters", func(_ context.Context, w *resources.Widget) ([]*meter, error) {
+			if !desires(w) {
+				return nil, nil
+			}
+			return []*meter{{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: map[string]string{"of": "all"}}}, nil
+		}).Reports("Meters"),
+	)
+	role, of := &rbacv1.ClusterRole{}, &meter{}
+	gone := func(ctx context.Context) error {
+		if err := isNotFound(o.live.Get(ctx, client.ObjectKey{Name: name}, role), "the ClusterRole"); err != nil {
+			return err
+		}
+		return isNotFound(o.live.Get(ctx, client.ObjectKey{Name: name}, of), "the Meter")
+	}
+	w := o.widget(t, "scope", "yes")
+	o.reports(t, w, map[string]string{"Role": "Ready", "Meters": "KindNotServed"})
+	definition := meterDefinition(o.gvk)
+	definition.Spec.Scope = apiextensionsv1.ClusterScoped
+	if err := o.live.Create(t.Context(), definition); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = o.live.Delete(context.Background(), meterDefinition(o.gvk)) })
+	o.reports(t, w, map[string]string{"Role": "Ready", "Meters": "Ready"})
+	if err := o.live.Get(t.Context(), client.ObjectKey{Name: name}, role); err != nil || len(role.OwnerReferences) > 0 {
+		t.Fatalf("the ClusterRole has the owners %v, want none: %v", role.OwnerReferences, err)
+	}
+	if err := o.live.Get(t.Context(), client.ObjectKeyFromObject(w), w); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"espalier.dev/clusterrole.Access", "espalier.dev/meter.Meters"}; !slices.Equal(w.Finalizers, want) {
+		t.Errorf("the finalizers of the Widget are %v, want %v", w.Finalizers, want)
+	}
+	o.staysIdle(t, w)
+
+	o.edit(t, w, func(w *resources.Widget) { w.Spec.Fields = nil })
+	eventually(t, "what is not desired stays", func(ctx context.Context) error {
+		if err := gone(ctx); err != nil {
+			return err
+		}
+		if err := o.live.Get(ctx, client.ObjectKeyFromObject(w), w); err != nil || len(w.Finalizers) > 0 {
+			return fmt.Errorf("the finalizers are %v, %w", w.Finalizers, err)
+		}
+		return nil
+	})
+	o.edit(t, w, func(w *resources.Widget) { w.Spec.Fields = map[string]string{"meter": "yes"} })
+	o.reports(t, w, map[string]string{"Role": "Ready", "Meters": "Ready"})
+	if err := o.live.Delete(t.Context(), w); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the Widget is not deleted with its objects", func(ctx context.Context) error {
+		if err := gone(ctx); err != nil {
+			return err
+		}
+		return isNotFound(o.live.Get(ctx, client.ObjectKeyFromObject(w), w), "the Widget")
+	})
+}
+
+// binding is what a capability contributes to the Deployment of somebody else.
+func binding(_ context.Context, w *resources.Widget) (*appsv1.Deployment, error) {
+	app := w.Spec.Fields["meter"]
+	if app == "" {
+		return nil, nil
+	}
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: app},
+		Spec: appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{
+			{Name: "app", Env: []corev1.EnvVar{{Name: w.Name, Value: "bound"}}},
+		}}}},
+	}, nil
+}
+
+func TestContributionsOnAnAPIServer(t *testing.T) {
+	t.Parallel()
+	o := startProbed(t, "contributions", espalier.Owns("Binding", binding).Contributes().Unchecked().Reports("Bound"))
+	app := func(name string) *appsv1.Deployment {
+		return &appsv1.Deployment{
+			ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: name},
+			Spec: appsv1.DeploymentSpec{
+				Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}},
+				Template: corev1.PodTemplateSpec{
+					ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": name}},
+					Spec: corev1.PodSpec{Containers: []corev1.Container{
+						{Name: "app", Image: "app", Env: []corev1.EnvVar{{Name: "own", Value: "1"}}},
+					}},
+				},
+			},
+		}
+	}
+	// has fails unless the Deployment has these variables soon, and as many labels and applying managers as bindings.
+	has := func(name string, want ...string) {
+		t.Helper()
+		eventually(t, fmt.Sprintf("Deployment %s does not have the variables %v", name, want), func(ctx context.Context) error {
+			live := app(name)
+			if err := o.live.Get(ctx, client.ObjectKeyFromObject(live), live); err != nil {
+				return err
+			}
+			vars := map[string]string{}
+			for _, env := range live.Spec.Template.Spec.Containers[0].Env {
+				vars[env.Name] = env.Value
+			}
+			managers := slices.DeleteFunc(live.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool {
+				return !strings.HasPrefix(entry.Manager, "espalier-Binding-")
+			})
+			got := slices.Sorted(maps.Keys(vars))
+			if bindings := len(want) - 1; !slices.Equal(got, want) || len(live.Labels) != bindings || len(managers) != bindings {
+				return fmt.Errorf("it has %v, the labels %v, the managers %v", got, live.Labels, managers)
+			}
+			if len(live.OwnerReferences) > 0 {
+				return fmt.Errorf("it has the owners %v", live.OwnerReferences)
+			}
+			return nil
+		})
+	}
+	one := o.widget(t, "one", "app")
+	o.reports(t, one, map[string]string{"Bound": "NotFound"})
+	for _, name := range []string{"app", "other"} {
+		if err := o.live.Create(t.Context(), app(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o.reports(t, one, map[string]string{"Bound": "InProgress"})
+	has("app", "one", "own")
+	two := o.widget(t, "two", "app")
+	o.reports(t, two, map[string]string{"Bound": "InProgress"})
+	has("app", "one", "own", "two")
+	o.staysIdle(t, one)
+
+	// Another name takes the fields along.
+	o.edit(t, one, func(w *resources.Widget) { w.Spec.Fields["meter"] = "other" })
+	has("app", "own", "two")
+	has("other", "one", "own")
+	// Nothing is desired.
+	o.edit(t, one, func(w *resources.Widget) { w.Spec.Fields = nil })
+	has("other", "own")
+	o.reports(t, one, map[string]string{"Bound": "NotDesired"})
+	// The resource goes.
+	if err := o.live.Delete(t.Context(), two); err != nil {
+		t.Fatal(err)
+	}
+	has("app", "own")
+	eventually(t, "the Widget stays", func(ctx context.Context) error {
+		return isNotFound(o.live.Get(ctx, client.ObjectKeyFromObject(two), two), "the Widget")
+	})
+
+	// A field that somebody else has set is not taken.
+	three := o.widget(t, "own", "app")
+	o.reports(t, three, map[string]string{"Bound": "Conflict"})
+	if err := o.live.Get(t.Context(), client.ObjectKeyFromObject(three), three); err != nil {
+		t.Fatal(err)
+	}
+	const want = `.spec.template.spec.containers[name="app"].env[name="own"].value by "`
+	if found := reconcilers.GetCondition(three, "Bound"); found == nil || !strings.Contains(found.Message, want) {
+		t.Errorf("the condition is %v, want a message with %s", found, want)
+	}
+	has("app", "own")
+	// The object goes, and the resource after it.
+	if err := o.live.Delete(t.Context(), app("app")); err != nil {
+		t.Fatal(err)
+	}
+	o.reports(t, three, map[string]string{"Bound": "NotFound"})
+	if err := o.live.Delete(t.Context(), three); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the Widget stays", func(ctx context.Context) error {
+		return isNotFound(o.live.Get(ctx, client.ObjectKeyFromObject(three), three), "the Widget")
+	})
+}
+
+// An apply with a UID creates nothing: neither where there is no object, nor where there is another one.
+func TestL4AnApplyWithAUIDNeverCreates(t *testing.T) {
+	t.Parallel()
+	c, namespace := live(t), plane.Namespace(t)
+	apply := func(uid string) error {
+		body := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "ConfigMap",
+			"metadata": map[string]any{"namespace": namespace, "name": "theirs", "uid": uid},
+			"data":     map[string]any{"color": "blue"},
+		}}
+		return c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(body), client.FieldOwner("espalier-test"))
+	}
+	theirs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "theirs"}}
+	if err := c.Create(t.Context(), theirs); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Delete(t.Context(), theirs); err != nil {
+		t.Fatal(err)
+	}
+	if err := apply(string(theirs.UID)); !apierrs.IsConflict(err) {
+		t.Errorf("an apply to an object that is gone returns %v, want a conflict", err)
+	}
+	if err := isNotFound(c.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs), "the ConfigMap"); err != nil {
+		t.Error(err)
+	}
+}
