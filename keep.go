@@ -43,9 +43,6 @@ func (f *failure) again(now time.Time) time.Duration {
 	return f.retry.Sub(now)
 }
 
-// takenRetry is when a node is tried again whose name is taken, if no event tells that it is free.
-const takenRetry = time.Minute
-
 // pass is what the engine gets in one run, and what it finds out.
 type pass[CT client.Object] struct {
 	// desire returns the objects as they should be. Nil: there are to be none.
@@ -142,10 +139,6 @@ func (s *Switches[Self, T, CT]) Reconcile(ctx context.Context, resource T) (reco
 	}
 	if !done && !o.leaves {
 		o.wake(s.retryAfter)
-	}
-	if s.has(unowned) && s.retryAfter == 0 && isTaken(o.reflected) {
-		// The other object is not tracked.
-		o.wake(takenRetry)
 	}
 	s.forgive(at, resource, &o)
 	return o.result, o.err

@@ -39,8 +39,7 @@ type Child[Type, ChildType client.Object] struct {
 //   - On error: an error that only a user can mend (AlreadyExists, Forbidden, Invalid), a kind that is not served, and
 //     a name that may not change are reported by the condition, and the nodes after it run. Without a condition, they
 //     are returned. Every other error is returned. A name that somebody else has taken counts as Blocked for a
-//     [reconcilers.Supervisor], and is not returned below one. The events of that object bring the resource back, or,
-//     with Unowned, a retry after a minute, or after the time of RetryAfter.
+//     [reconcilers.Supervisor], and is not returned below one. The events of that object bring the resource back.
 //   - On deletion: deletes the child. One that is Unowned stays.
 func Owns[Type, ChildType client.Object](
 	name string, desired func(ctx context.Context, resource Type) (ChildType, error),

@@ -141,7 +141,7 @@ func TestClusterScopedObjects(t *testing.T) {
 		Resource: held.Object(), GivenObjects: given,
 		ExpectPatches: append([]rtesting.PatchRef{{
 			Group: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "gadget", PatchType: "application/merge-patch+json",
-			Patch: []byte(`{"metadata":{"labels":null,"resourceVersion":"5"}}`),
+			Patch: []byte(`{"metadata":{"annotations":{"espalier.dev/orphaned-from":"` + widgetDigest + `"},"labels":null,"resourceVersion":"5"}}`),
 		}}, patchesFinalizers()...),
 		ExpectEvents: append(event(corev1.EventTypeNormal, "Orphaned", `Orphaned ClusterRole "gadget"`),
 			patchedFinalizer(ours)...),

@@ -57,7 +57,7 @@ func TestBlockedByAnother(t *testing.T) {
 }
 
 // An object in the way of one without an owner is not tracked, so the node asks again.
-func TestATakenNameIsTriedAgain(t *testing.T) {
+func TestATakenNameWithoutAnOwner(t *testing.T) {
 	foreign := configMap.With(exists, func(c *corev1.ConfigMap) {
 		c.OwnerReferences = []metav1.OwnerReference{controlledByAnother}
 	})
@@ -71,10 +71,13 @@ func TestATakenNameIsTriedAgain(t *testing.T) {
 			})},
 			ExpectEvents:   event(corev1.EventTypeWarning, "CreationFailed", `Failed to create ConfigMap "gadget": `+text),
 			ExpectResource: widget.With(is("Ready", metav1.ConditionFalse, "AlreadyExists", text)).Object(),
+			ExpectTracks: []rtesting.TrackRequest{
+				rtesting.CreateTrackRequest("", "ConfigMap", "default", "gadget").By("default", "gadget"),
+			},
 			ExpectedResult: reconcilers.Result{RequeueAfter: delay},
 		}}
 	}
-	runBoth(t, rows(time.Minute), (*child).Unowned, (*children).Unowned)
+	runBoth(t, rows(0), (*child).Unowned, (*children).Unowned)
 	runBoth(t, rows(time.Hour), func(c *child) *child { return c.Unowned().RetryAfter(time.Hour) },
 		func(c *children) *children { return c.Unowned().RetryAfter(time.Hour) })
 }
