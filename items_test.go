@@ -54,8 +54,12 @@ func desiredDatabase(ctx context.Context, w *resources.Widget) (*corev1.ConfigMa
 	case "nothing":
 		return nil, nil
 	}
+	name := "db-" + item.key
+	if item.asked == "that of a" {
+		name = "db-a"
+	}
 	return &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "db-" + item.key},
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name},
 		Data:       map[string]string{"asked": item.asked},
 	}, nil
 }
@@ -100,6 +104,21 @@ func TestItems(t *testing.T) {
 	}
 	a, b := of("a", labelOfA, "x"), of("b", labelOfB, "y")
 	both := append(slices.Clone(ready), asking("a=x", "b=y"), recorded([]string{"a", "b"}))
+	problem := func(key, text string) []func(*resources.Widget) {
+		return []func(*resources.Widget){
+			is("ChildReady", metav1.ConditionFalse, "InvalidItem", key+": "+text),
+			is("Ready", metav1.ConditionFalse, "InvalidItem", "ChildReady: "+key+": "+text),
+			recorded([]string{"a", "b"}, apis.ItemStatus{
+				Key: key, Status: metav1.ConditionFalse, Reason: "InvalidItem", Message: text,
+			}),
+		}
+	}
+	const (
+		twice    = `ForEach "Databases" has the items 0 and 1 with the key "a": give each item a key of its own`
+		brackets = `ForEach "Databases" has the item 2 with a key that has brackets`
+		taken    = `configmaps "db-a" already exists and is controlled by Widget gadget for another item, ` +
+			`which has the label espalier.dev/item=` + labelOfA
+	)
 
 	rtesting.RootTests{
 		"new keys are recorded first": {
@@ -123,6 +142,99 @@ func TestItems(t *testing.T) {
 		"nothing changed": {
 			Request:      request,
 			GivenObjects: []object{widget.With(both...), a.With(exists), b.With(exists)},
+		},
+		"an item fails, and the others are kept": {
+			Request: request,
+			GivenObjects: []object{widget.With(asking("a=fails", "b=y"), is("ChildReady", metav1.ConditionTrue, "Ready", ""),
+				recorded([]string{"a", "b"}))},
+			ShouldErr:     true,
+			ExpectCreates: []object{b},
+			ExpectEvents:  event(corev1.EventTypeNormal, "Created", `Created ConfigMap "db-b"`),
+			ExpectStatusUpdates: []object{widget.With(asking("a=fails", "b=y"),
+				is("ChildReady", metav1.ConditionTrue, "Ready", ""),
+				is("Ready", metav1.ConditionFalse, "Retry", "Widget/0/Databases[a]/0/Config: ConfigMap: boom"),
+				recorded([]string{"a", "b"}, apis.ItemStatus{
+					Key: "a", Status: metav1.ConditionFalse, Reason: "Retry", Message: "boom",
+				}))},
+		},
+		"an item waits": {
+			Request:      request,
+			GivenObjects: []object{widget.With(append(slices.Clone(both), asking("a=x", "b=waits"))...), a.With(exists), b.With(exists)},
+			ExpectStatusUpdates: []object{widget.With(asking("a=x", "b=waits"),
+				is("ChildReady", metav1.ConditionFalse, "NoColor", "b: there is no color"),
+				is("Ready", metav1.ConditionFalse, "NoColor", "ChildReady: b: there is no color"),
+				recorded([]string{"a", "b"}, apis.ItemStatus{
+					Key: "b", Condition: "ChildReady", Status: metav1.ConditionFalse, Reason: "NoColor",
+					Message: "there is no color",
+				}))},
+		},
+		"an item is gone": {
+			Request:       request,
+			GivenObjects:  []object{widget.With(append(slices.Clone(both), asking("a=x"))...), a.With(exists), b.With(exists)},
+			ExpectDeletes: []rtesting.DeleteRef{rtesting.NewDeleteRefFromObject(b.With(exists), scheme)},
+			ExpectEvents:  event(corev1.EventTypeNormal, "Deleted", `Deleted ConfigMap "db-b"`),
+			ExpectStatusUpdates: []object{widget.With(append(slices.Clone(ready), asking("a=x"), recorded([]string{"a", "b"},
+				apis.ItemStatus{Key: "b", Status: metav1.ConditionUnknown, Reason: "Withdrawing"}))...)},
+		},
+		"all of an item is gone": {
+			Request:             request,
+			GivenObjects:        []object{widget.With(append(slices.Clone(both), asking("a=x"))...), a.With(exists)},
+			ExpectStatusUpdates: []object{widget.With(append(slices.Clone(ready), asking("a=x"), recorded([]string{"a"}))...)},
+		},
+		"the last item is gone": {
+			Request:      request,
+			GivenObjects: []object{widget.With(append(slices.Clone(ready), recorded([]string{"a"}))...)},
+			ExpectStatusUpdates: []object{widget.With(is("Ready", metav1.ConditionTrue, "Ready", ""), recorded(nil), func(w *resources.Widget) {
+				w.Status.ForEach = nil
+			})},
+		},
+		"two items have one key": {
+			Request: request,
+			GivenObjects: []object{widget.With(append(slices.Clone(both), asking("a/1=z", "a/2=z", "b=y"))...),
+				a.With(exists), b.With(exists)},
+			ExpectStatusUpdates: []object{widget.With(append(problem("a", twice), asking("a/1=z", "a/2=z", "b=y"))...)},
+		},
+		"a key cannot be recorded": {
+			Request: request,
+			GivenObjects: []object{widget.With(append(slices.Clone(both), asking("a=x", "b=y", "c[0]=z"))...),
+				a.With(exists), b.With(exists)},
+			ExpectStatusUpdates: []object{widget.With(append(problem(`"c[0]"`, brackets), asking("a=x", "b=y", "c[0]=z"))...)},
+		},
+		"two items want one object": {
+			Request: request,
+			GivenObjects: []object{widget.With(append(slices.Clone(both), asking("a=x", "b=that of a"))...), a.With(exists)},
+			ExpectCreates: []object{b.With(func(c *corev1.ConfigMap) {
+				c.Name, c.Data = "db-a", map[string]string{"asked": "that of a"}
+			})},
+			ExpectTracks: []rtesting.TrackRequest{
+				rtesting.CreateTrackRequest("", "ConfigMap", "default", "db-a").By("default", "gadget"),
+			},
+			ExpectEvents: event(corev1.EventTypeWarning, "CreationFailed", `Failed to create ConfigMap "db-a": `+taken),
+			ExpectStatusUpdates: []object{widget.With(asking("a=x", "b=that of a"),
+				is("ChildReady", metav1.ConditionFalse, "AlreadyExists", "b: "+taken),
+				is("Ready", metav1.ConditionFalse, "AlreadyExists", "ChildReady: b: "+taken),
+				recorded([]string{"a", "b"}, apis.ItemStatus{
+					Key: "b", Condition: "ChildReady", Status: metav1.ConditionFalse, Reason: "AlreadyExists", Message: taken,
+				}))},
+		},
+		"an object without a label is taken over": {
+			Request: request,
+			GivenObjects: []object{widget.With(both...), b.With(exists),
+				a.With(exists, func(c *corev1.ConfigMap) { c.Labels = nil })},
+			ExpectApplies: []rtesting.ApplyRef{{ApplyConfiguration: rtesting.Applied(a.With(func(c *corev1.ConfigMap) { c.UID = "db-a-child-uid" })), FieldOwner: "widget-controller"}}, ExpectEvents: event(corev1.EventTypeNormal, "Updated", `Updated ConfigMap "db-a"`),
+		},
+		"the resource is terminating": {
+			Request: request,
+			GivenObjects: []object{terminating.With(append(slices.Clone(ready), recorded([]string{"a", "b"}), asking("a=x"))...),
+				a.With(exists), b.With(exists)},
+			ExpectDeletes: []rtesting.DeleteRef{
+				rtesting.NewDeleteRefFromObject(a.With(exists), scheme), rtesting.NewDeleteRefFromObject(b.With(exists), scheme),
+			},
+			ExpectEvents: append(event(corev1.EventTypeNormal, "Deleted", `Deleted ConfigMap "db-a"`),
+				event(corev1.EventTypeNormal, "Deleted", `Deleted ConfigMap "db-b"`)...),
+			ExpectStatusUpdates: []object{terminating.With(is("ChildReady", metav1.ConditionTrue, "Ready", ""),
+				is("Ready", metav1.ConditionFalse, "Terminating", "the resource is being deleted"),
+				recorded([]string{"a", "b"}), asking("a=x"))},
 		},
 	}.RunRoot(t, scheme, func(config reconcilers.Config) reconcile.Reconciler {
 		return espalier.For(config, eachDatabase(database1()))

@@ -153,7 +153,15 @@ func (r *ForEach[Type, Item]) reconcileItems(ctx context.Context, resource Type)
 
 func (p *itemsPass[Type, Item]) reconcile() (Result, error) {
 	for _, problem := range p.plan.problems {
-		p.errs = append(p.errs, Failed(Enter(p.ctx, p.Name), nil, errors.Join(problem, ErrDurable)))
+		err := problem.err
+		if len(p.types) > 0 {
+			// A condition shows it, and only another spec helps.
+			err = errors.Join(err, ErrDurable)
+		}
+		p.errs = append(p.errs, Failed(Enter(p.ctx, p.Name), nil, err))
+		p.notReady = append(p.notReady, apis.ItemStatus{
+			Key: problem.key, Status: metav1.ConditionFalse, Reason: reasonInvalidItem, Message: problem.err.Error(),
+		})
 	}
 	outer := takeConditions(p.resource, p.types)
 	for _, run := range p.plan.runs {
@@ -286,7 +294,7 @@ func (p *itemsPass[Type, Item]) conditionOf(
 
 // clearFinalizers removes the finalizers that no item needs.
 func (p *itemsPass[Type, Item]) clearFinalizers() error {
-	if len(p.plan.kept) > 0 || len(p.plan.problems) > 0 {
+	if len(p.plan.problems) > 0 {
 		return nil
 	}
 	for _, finalizer := range p.finalizers {
@@ -312,8 +320,8 @@ func (p *itemsPass[Type, Item]) report() {
 				Status: metav1.ConditionUnknown, Reason: reasonInitializing,
 			}})
 		}
-		if len(p.plan.problems) > 0 {
-			items = append(items, itemCondition{missing: true})
+		for _, problem := range p.plan.problems {
+			items = append(items, itemCondition{key: problem.key, condition: problem.condition()})
 		}
 		switch sum, known := sumOfItems(items); {
 		case !known:

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/message"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,7 +33,21 @@ type itemPlan struct {
 	// kept are the keys of items that cannot be run for.
 	kept []string
 	// problems say why.
-	problems []error
+	problems []itemProblem
+}
+
+// itemProblem says why the nested node cannot run for an item.
+type itemProblem struct {
+	key string
+	err error
+}
+
+// reasonInvalidItem is the reason of a condition if the nested node cannot run for an item.
+const reasonInvalidItem = "InvalidItem"
+
+// condition returns what a condition says of the item.
+func (p itemProblem) condition() *metav1.Condition {
+	return &metav1.Condition{Status: metav1.ConditionFalse, Reason: reasonInvalidItem, Message: p.err.Error()}
 }
 
 // planItems decides what becomes of items with these keys, of which some are recorded.
@@ -41,8 +57,8 @@ func planItems(loop string, keys, recorded []string, cleansUp bool) itemPlan {
 	double := map[string]bool{}
 	for i, key := range keys {
 		if problem := invalidKey(key); problem != "" {
-			plan.problems = append(plan.problems, fmt.Errorf("ForEach %q has the item %d with the key %q, which %s",
-				loop, i, key, problem))
+			plan.problems = append(plan.problems, itemProblem{key: message.Truncate(strconv.Quote(key), maxKeyText),
+				err: fmt.Errorf("ForEach %q has the item %d with a key that %s", loop, i, problem)})
 			continue
 		}
 		before, known := first[key]
@@ -51,8 +67,8 @@ func planItems(loop string, keys, recorded []string, cleansUp bool) itemPlan {
 			continue
 		}
 		double[key] = true
-		plan.problems = append(plan.problems, fmt.Errorf(
-			"ForEach %q has the items %d and %d with the key %q: give each item a key of its own", loop, before, i, key))
+		plan.problems = append(plan.problems, itemProblem{key: key, err: fmt.Errorf(
+			"ForEach %q has the items %d and %d with the key %q: give each item a key of its own", loop, before, i, key)})
 	}
 	for i, key := range keys {
 		switch at, valid := first[key]; {
@@ -73,8 +89,12 @@ func planItems(loop string, keys, recorded []string, cleansUp bool) itemPlan {
 	return plan
 }
 
-// longestKey is how long a key may be, in bytes.
-const longestKey = 253
+const (
+	// longestKey is how long a key may be, in bytes.
+	longestKey = 253
+	// maxKeyText is how long the text of an invalid key is.
+	maxKeyText = 80
+)
 
 // invalidKey says what is wrong with a key. It is empty for one that an item may have.
 func invalidKey(key string) string {
