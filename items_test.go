@@ -201,7 +201,7 @@ func TestItems(t *testing.T) {
 			ExpectStatusUpdates: []object{widget.With(append(problem(`"c[0]"`, brackets), asking("a=x", "b=y", "c[0]=z"))...)},
 		},
 		"two items want one object": {
-			Request: request,
+			Request:      request,
 			GivenObjects: []object{widget.With(append(slices.Clone(both), asking("a=x", "b=that of a"))...), a.With(exists)},
 			ExpectCreates: []object{b.With(func(c *corev1.ConfigMap) {
 				c.Name, c.Data = "db-a", map[string]string{"asked": "that of a"}
