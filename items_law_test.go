@@ -6,9 +6,12 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/feature"
+	"github.com/espalier-dev/espalier/feature/gate"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/stash"
@@ -25,6 +28,39 @@ import (
 const registryFinalizer = "test.espalier.dev/registry"
 
 var colorCell = stash.New[string]("test.espalier.dev/color-of-item")
+
+// eachRegion returns a loop over regions, each of which has a loop over its databases.
+func eachRegion(nodes ...node) node {
+	type region string
+	regions := reconcilers.CursorStasher[region]()
+	of := func(key string) region {
+		if key < "c" {
+			return "east"
+		}
+		return "west"
+	}
+	return &reconcilers.ForEach[*resources.Widget, region]{
+		Name: "Regions", Key: func(r region) string { return string(r) },
+		Items: func(ctx context.Context, w *resources.Widget) (items []region, _ error) {
+			for _, key := range slices.Sorted(maps.Keys(w.Spec.Fields)) {
+				if r := of(key); !slices.Contains(items, r) {
+					items = append(items, r)
+				}
+			}
+			return items, nil
+		},
+		Reconciler: &reconcilers.ForEach[*resources.Widget, database]{
+			Name: "Databases", Key: func(d database) string { return d.key },
+			Items: func(ctx context.Context, w *resources.Widget) ([]database, error) {
+				items, err := databases(ctx, w)
+				return slices.DeleteFunc(items, func(d database) bool {
+					return of(d.key) != regions.RetrieveOrDie(ctx).Item
+				}), err
+			},
+			Reconciler: espalier.Steps(nodes...),
+		},
+	}
+}
 
 // world is a cluster, and a registry outside of it.
 type world struct {
@@ -106,6 +142,16 @@ func (w *world) nodes(key func(ctx context.Context) (key, color string)) []node 
 			}
 			return parts, nil
 		}).Labeled().Reports("PartsReady"),
+		&feature.Feature[*resources.Widget]{
+			Name: "Extra",
+			Gate: func(ctx context.Context, _ *resources.Widget) gate.Gate {
+				_, color := key(ctx)
+				return gate.When(color != "blue")
+			},
+			Reconciler: espalier.Owns("Extra", func(ctx context.Context, _ *resources.Widget) (*corev1.ConfigMap, error) {
+				return named(ctx, "extra"), nil
+			}).Labeled().Reports("ExtraKept"),
+		},
 	}
 }
 
@@ -196,7 +242,11 @@ func TestItemsAreAsTreesOfTheirOwn(t *testing.T) {
 	}
 	for seed := range uint64(24) {
 		random := rand.New(rand.NewPCG(seed, 1))
-		w := newWorld(t, inLoop, eachDatabase)
+		around := eachDatabase
+		if seed%3 == 2 {
+			around = eachRegion
+		}
+		w := newWorld(t, inLoop, around)
 		for step := range 5 {
 			colors, want := map[string]string{}, map[string]map[string]string{}
 			for _, key := range []string{"a", "b", "c", "d"} {
@@ -217,6 +267,39 @@ func TestItemsAreAsTreesOfTheirOwn(t *testing.T) {
 			}
 			w.check(t, slices.Sorted(maps.Keys(colors)))
 		}
+		if err := w.Delete(t.Context(), widget.Object()); err != nil {
+			t.Fatal(err)
+		}
+		if faults := 4; seed%2 == 1 {
+			w.fails = func() bool { faults--; return faults >= 0 && random.IntN(2) == 0 }
+		}
+		w.settle(t)
+		if err := w.Get(t.Context(), client.ObjectKeyFromObject(widget.Object()), &resources.Widget{}); err == nil {
+			t.Errorf("seed %d: the deleted resource is still there, want it gone", seed)
+		}
+		if len(w.registry) > 0 {
+			t.Errorf("seed %d: %v are registered after the resource was deleted, want none", seed, w.registry)
+		}
+	}
+}
+
+func TestItemsHaveToBeRecorded(t *testing.T) {
+	type loop = reconcilers.ForEach[*corev1.Node, database]
+	key := func(d database) string { return d.key }
+	items := func(context.Context, *corev1.Node) ([]database, error) { return nil, nil }
+	nothing := espalier.Runs("Nothing", func(context.Context, *corev1.Node) error { return nil })
+	for want, n := range map[string]reconcilers.SubReconciler[*corev1.Node]{
+		`ForEach "ForEach" must have a Name, since Key is set`: &loop{Key: key, Items: items, Reconciler: nothing},
+		`ForEach "Databases" finds no apis.ItemsStatus in the status of *v1.Node: embed apis.ItemsStatus in the type of ` +
+			`its field Status, since Key is set`: &loop{Name: "Databases", Key: key, Items: items, Reconciler: nothing},
+	} {
+		ctx := reconcilers.StashResourceType(t.Context(), &corev1.Node{})
+		if err := n.SetupWithManager(ctx, nil, nil); err == nil || err.Error() != want {
+			t.Errorf("the set-up returned %v, want %s", err, want)
+		}
+		if _, err := n.Reconcile(ctx, &corev1.Node{}); err == nil || err.Error() != want {
+			t.Errorf("a request returned %v, want %s", err, want)
+		}
 	}
 }
 
@@ -229,10 +312,19 @@ func (w *world) check(t *testing.T, keys []string) {
 	}
 	var recorded []string
 	for _, record := range widget.Status.ForEach {
-		recorded = append(recorded, record.Keys...)
+		if strings.HasPrefix(record.Name, "Databases") {
+			recorded = append(recorded, record.Keys...)
+		}
 		if record.NotReadyCount > 0 {
 			t.Errorf("the items %v are not ready, want all ready", record.NotReady)
 		}
+	}
+	var features []string
+	for _, record := range widget.Status.Features {
+		features = append(features, record.Name[len(record.Name)-2:len(record.Name)-1])
+	}
+	if !slices.Equal(features, keys) {
+		t.Errorf("the features of the items %v are recorded, want those of %v", features, keys)
 	}
 	if !slices.Equal(recorded, keys) {
 		t.Errorf("the recorded keys are %v, want %v", recorded, keys)

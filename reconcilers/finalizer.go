@@ -65,12 +65,13 @@ func patchFinalizers(
 		return err
 	}
 	desired := base.DeepCopyObject().(client.Object)
+	desired.SetFinalizers(finalizers)
 	var hidden []string
-	if item := itemOf(ctx); item != nil {
+	if item := itemOf(ctx); item != nil && len(item.cleared) > 0 {
 		hidden = item.cleared
+		base.SetFinalizers(slices.Concat(base.GetFinalizers(), hidden))
+		desired.SetFinalizers(slices.Concat(finalizers, hidden))
 	}
-	base.SetFinalizers(slices.Concat(base.GetFinalizers(), hidden))
-	desired.SetFinalizers(slices.Concat(finalizers, hidden))
 	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
 	if err := config.Patch(ctx, desired, patch); err != nil {
 		recordFailure(ctx, describeObject(base), err)

@@ -122,8 +122,8 @@ type loopName string
 
 // checkKey returns an error if the keys of the items cannot be recorded.
 func (r *ForEach[Type, Item]) checkKey(ctx context.Context) error {
-	if r.Key == nil {
-		return nil
+	if err := r.check(); err != nil || r.Key == nil {
+		return err
 	}
 	if other, taken := Claim(Enter(ctx, r.Name), loopName(r.Name)); taken {
 		return fmt.Errorf("ForEach %q must have another Name than the one at %s, since Key is set", r.Name, other)
