@@ -32,34 +32,26 @@ var colorCell = stash.New[string]("test.espalier.dev/color-of-item")
 // eachRegion returns a loop over regions, each of which has a loop over its databases.
 func eachRegion(nodes ...node) node {
 	type region string
-	regions := reconcilers.CursorStasher[region]()
 	of := func(key string) region {
 		if key < "c" {
 			return "east"
 		}
 		return "west"
 	}
-	return &reconcilers.ForEach[*resources.Widget, region]{
-		Name: "Regions", Key: func(r region) string { return string(r) },
-		Items: func(ctx context.Context, w *resources.Widget) (items []region, _ error) {
-			for _, key := range slices.Sorted(maps.Keys(w.Spec.Fields)) {
-				if r := of(key); !slices.Contains(items, r) {
-					items = append(items, r)
-				}
+	regions := func(_ context.Context, w *resources.Widget) (items []region, _ error) {
+		for _, key := range slices.Sorted(maps.Keys(w.Spec.Fields)) {
+			if r := of(key); !slices.Contains(items, r) {
+				items = append(items, r)
 			}
-			return items, nil
-		},
-		Reconciler: &reconcilers.ForEach[*resources.Widget, database]{
-			Name: "Databases", Key: func(d database) string { return d.key },
-			Items: func(ctx context.Context, w *resources.Widget) ([]database, error) {
-				items, err := databases(ctx, w)
-				return slices.DeleteFunc(items, func(d database) bool {
-					return of(d.key) != regions.RetrieveOrDie(ctx).Item
-				}), err
-			},
-			Reconciler: espalier.Steps(nodes...),
-		},
+		}
+		return items, nil
 	}
+	inRegion := func(ctx context.Context, w *resources.Widget) ([]database, error) {
+		items, err := databases(ctx, w)
+		return slices.DeleteFunc(items, func(d database) bool { return of(d.key) != espalier.ItemOf[region](ctx) }), err
+	}
+	return espalier.Each("Regions", regions, func(r region) string { return string(r) },
+		espalier.Each("Databases", inRegion, func(d database) string { return d.key }, nodes...))
 }
 
 // world is a cluster, and a registry outside of it.
@@ -227,7 +219,7 @@ func (w *world) ask(t *testing.T, colors map[string]string) {
 // A tree of n items does to the cluster what n hand-written trees do.
 func TestItemsAreAsTreesOfTheirOwn(t *testing.T) {
 	inLoop := func(ctx context.Context) (string, string) {
-		return reconcilers.ItemKey(ctx), cursor.RetrieveOrDie(ctx).Item.asked
+		return reconcilers.ItemKey(ctx), espalier.ItemOf[database](ctx).asked
 	}
 	alone := map[string]map[string]map[string]string{}
 	tree := func(key, color string) map[string]map[string]string {

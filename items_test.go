@@ -22,8 +22,6 @@ import (
 // database is an item: its key, and what is asked of it.
 type database struct{ key, asked string }
 
-var cursor = reconcilers.CursorStasher[database]()
-
 // databases are the items that the spec has, sorted by key.
 func databases(_ context.Context, w *resources.Widget) ([]database, error) {
 	var items []database
@@ -37,15 +35,12 @@ func databases(_ context.Context, w *resources.Widget) ([]database, error) {
 
 // eachDatabase returns a loop that runs nodes for each item.
 func eachDatabase(nodes ...node) node {
-	return &reconcilers.ForEach[*resources.Widget, database]{
-		Name: "Databases", Items: databases, Key: func(d database) string { return d.key },
-		Reconciler: espalier.Steps(nodes...),
-	}
+	return espalier.Each("Databases", databases, func(d database) string { return d.key }, nodes...)
 }
 
 // desiredDatabase is the config map of an item.
 func desiredDatabase(ctx context.Context, w *resources.Widget) (*corev1.ConfigMap, error) {
-	item := cursor.RetrieveOrDie(ctx).Item
+	item := espalier.ItemOf[database](ctx)
 	switch item.asked {
 	case "fails":
 		return nil, errBoom
