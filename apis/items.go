@@ -14,6 +14,20 @@ type ItemsStatus struct {
 	// +listType=map
 	// +listMapKey=name
 	ForEach []ForEachStatus `json:"forEach,omitempty"`
+	// ItemComponents has the status of each component of an item.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	ItemComponents []ItemComponentStatus `json:"itemComponents,omitempty"`
+}
+
+// ItemComponentStatus is the status of a component of an item.
+//
+// +kubebuilder:object:generate=true
+type ItemComponentStatus struct {
+	// Name is the name of the node. The key of the item follows in brackets.
+	Name            string `json:"name"`
+	ComponentStatus `json:",inline"`
 }
 
 // ForEachStatus is the record of one node that runs for items.

@@ -260,7 +260,7 @@ func (f *Feature[T]) report(
 	if outer := reconcilers.SupervisorOf(ctx); outer != nil {
 		f.reportTo(ctx, outer, d)
 	}
-	if reconcilers.ItemKey(ctx) != "" && d.reason == apis.StateDisabled &&
+	if reconcilers.HasItem(ctx) && d.reason == apis.StateDisabled &&
 		reconcilers.SupervisionOf(ctx, resource) == reconcilers.Withdraw {
 		// The item is gone, and its key will not be used again for a while.
 		status.Features = slices.DeleteFunc(slices.Clone(status.Features), func(r apis.FeatureStatus) bool {

@@ -114,6 +114,9 @@ func (r *ForEach[Type, Item]) SetupWithManager(ctx context.Context, mgr Manager,
 	if err := r.checkKey(ctx); err != nil {
 		return err
 	}
+	if r.Key != nil {
+		ctx = derive(ctx, func(s *treeContext) { s.item = newItem(s.item, r.Name, "") })
+	}
 	return setUpNode(ctx, mgr, bldr, r, r.Name, setUpOf(r.Reconciler), r.Setup)
 }
 

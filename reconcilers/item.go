@@ -77,6 +77,10 @@ func ItemKey(ctx context.Context) string {
 	return ""
 }
 
+// HasItem reports whether the nodes of ctx run for an item of a [ForEach] with a Key. In the set-up it reports whether
+// they will.
+func HasItem(ctx context.Context) bool { return itemOf(ctx) != nil }
+
 // ItemName returns a name that is a different one for each item that the nodes of ctx run for: name followed by the
 // keys of the items, each in brackets. It is name itself outside of a [ForEach] with a Key. A node uses it for what it
 // records about itself in the resource.

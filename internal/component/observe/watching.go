@@ -95,7 +95,7 @@ type Watching struct {
 	mu      sync.Mutex
 	stopped bool
 	types   map[schema.GroupKind]*watchedType
-	states  map[types.NamespacedName]*componentState
+	states  map[componentKey]*componentState
 	// names is how many objects are watched by name.
 	names int
 	// epoch counts changes to the objects that define types.
@@ -145,7 +145,7 @@ func NewWatching(options Options) (*Watching, error) {
 		options:   options,
 		extractor: newExtractor(options.Prefix, options.FieldManager),
 		types:     map[schema.GroupKind]*watchedType{},
-		states:    map[types.NamespacedName]*componentState{},
+		states:    map[componentKey]*componentState{},
 		defines:   map[*entry][]apis.ManagedType{},
 		definers:  map[schema.GroupKind][]*entry{},
 		defined:   make(chan struct{}, 1),
@@ -225,7 +225,7 @@ func (w *Watching) begin(
 		}
 		w.mu.Lock()
 		// The component may have been released meanwhile.
-		if !w.stopped && w.states[c.Watcher] == s {
+		if !w.stopped && w.states[c.key()] == s {
 			w.setInterests(s, interests)
 			unlocated := w.toResolve(s, c.Now)
 			w.mu.Unlock()
