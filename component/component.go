@@ -101,7 +101,8 @@ type ComponentReconciler[Type client.Object] struct {
 
 	// Status returns the status of the component within the resource, to be changed. Default: what GetStatus of the
 	// resource returns if that is an [apis.ComponentStatus], else the field Status, or the one embedded in it. The
-	// set-up refuses a resource without one.
+	// set-up refuses a resource without one. Below a [reconcilers.ForEach] with a Key it is not used: the status of the
+	// component of each item is in the [apis.ItemsStatus] of the resource.
 	Status func(resource Type) *apis.ComponentStatus
 
 	// Configure changes how the component is deployed, after the resource and its spec were read for that. Optional.
@@ -231,7 +232,7 @@ func (r *ComponentReconciler[T]) SetupWithManager(
 		return err
 	}
 	sample := sampleOf[T](ctx)
-	if err := r.checkStatus(sample); err != nil {
+	if err := r.checkStatus(ctx, sample); err != nil {
 		return err
 	}
 	if err := r.claim(ctx, sample); err != nil {

@@ -68,6 +68,15 @@ func (r *request[T]) inventoryStore() (inventory.Store, error) {
 	return store, nil
 }
 
+// inventoryLabels select the objects of the inventory.
+func (r *request[T]) inventoryLabels() map[string]string {
+	value := string(r.resource.GetUID())
+	if r.owner.Item != "" {
+		value += "." + r.owner.OwnerID[:20]
+	}
+	return map[string]string{r.Prefix + "/inventory": value}
+}
+
 // objectStore returns the inventory in objects, which remembers what they hold from request to request.
 func (r *request[T]) objectStore() (inventory.Store, error) {
 	if r.state.objects != nil {
@@ -86,14 +95,14 @@ func (r *request[T]) objectStore() (inventory.Store, error) {
 	}
 	kind := r.kind
 	owner := types.NamespacedName{Namespace: r.resource.GetNamespace(), Name: r.resource.GetName()}
-	name := inventory.ObjectName(r.Prefix, kind.Kind, owner, r.resource.GetUID())
+	name := inventory.ObjectName(r.Prefix+r.owner.Item, kind.Kind, owner, r.resource.GetUID())
 	options := inventory.Options{
 		Client:     r.config.Client,
 		Reader:     reader,
 		Kind:       r.Inventory.Kind,
 		Namespace:  namespace,
 		Name:       name,
-		Labels:     map[string]string{r.Prefix + "/inventory": string(r.resource.GetUID())},
+		Labels:     r.inventoryLabels(),
 		CountLabel: r.Prefix + "/inventory-buckets",
 		OwnerUID:   r.resource.GetUID(),
 		Finalizer:  r.Finalizer,

@@ -104,7 +104,7 @@ func (r *ComponentReconciler[T]) begin(ctx context.Context, resource T) (*reques
 	if err != nil {
 		return nil, err
 	}
-	status := r.Status(resource)
+	status := r.statusOf(ctx, resource)
 	if status == nil {
 		return nil, permanent(fmt.Errorf("ComponentReconciler %q must define Status since %s has none of a component",
 			r.Name, typeOf(resource)))
@@ -112,8 +112,9 @@ func (r *ComponentReconciler[T]) begin(ctx context.Context, resource T) (*reques
 	// The kind is empty if the scheme does not know it.
 	kind, _ := config.GroupVersionKindFor(resource)
 	now := rtime.RetrieveNow(ctx)
-	text := engine.OwnerText(kind.GroupKind(), client.ObjectKeyFromObject(resource), "", resource.GetUID())
-	owner := observe.Component{UID: resource.GetUID(), OwnerID: engine.OwnerID(text), Owner: text, Now: now}
+	item := reconcilers.ItemName(ctx, "")
+	text := engine.OwnerText(kind.GroupKind(), client.ObjectKeyFromObject(resource), "", resource.GetUID()) + item
+	owner := observe.Component{UID: resource.GetUID(), Item: item, OwnerID: engine.OwnerID(text), Owner: text, Now: now}
 	// Events bring back the resource of the root, although the node may see it as another type.
 	if owner.Watcher = reconcilers.RetrieveRequest(ctx).NamespacedName; owner.Watcher.Name == "" {
 		owner.Watcher = client.ObjectKeyFromObject(resource)
@@ -173,6 +174,9 @@ func (r *request[T]) run(ctx context.Context) (reconcilers.Result, error) {
 		return r.requeueAfter(back, reasonBefore), nil
 	}
 	c, back := r.updateStatus(ctx)
+	if r.owner.Item != "" {
+		r.reportItem(ctx)
+	}
 	if c.reason != reasonBefore || err != nil || r.anyResult(func(execute.Result) bool { return true }) {
 		r.recordEvents(ctx, reasonBefore, c)
 	}

@@ -13,8 +13,8 @@ import (
 )
 
 // checkStatus returns an error if a resource of the type of sample has no status of a component.
-func (r *ComponentReconciler[T]) checkStatus(sample T) error {
-	if !r.statusByDefault || gotype.IsNil(sample) {
+func (r *ComponentReconciler[T]) checkStatus(ctx context.Context, sample T) error {
+	if !r.statusByDefault || gotype.IsNil(sample) || reconcilers.HasItem(ctx) {
 		// Only the author knows what Status returns for a resource with content.
 		return nil
 	}
@@ -41,7 +41,7 @@ func (r *ComponentReconciler[T]) claim(ctx context.Context, sample T) error {
 			r.Name, r.Prefix, claimant)
 	}
 	status := statusfield.PlaceOf(r.Status, sample)
-	if status == (statusfield.Place{}) {
+	if status == (statusfield.Place{}) || reconcilers.HasItem(ctx) {
 		return nil
 	}
 	if claimant, taken := reconcilers.Claim(ctx, statusClaim(status)); taken {

@@ -45,11 +45,19 @@ type target struct {
 	// inMemory is true if the client may be one in memory, without a REST mapper that knows kinds. The scheme then says
 	// which kinds there are.
 	inMemory bool
-	// users are the components that are deployed here, by the UIDs of their resources; nil if it is not shared.
-	users map[types.UID]types.NamespacedName
+	// users are the components that are deployed here; nil if it is not shared.
+	users map[user]types.NamespacedName
 	// stop ends the watches of a shared target.
 	stop func()
 }
+
+// user is a component that is deployed to a target: the UID of its resource, and its item.
+type user struct {
+	uid  types.UID
+	item string
+}
+
+func userOf(c observe.Component) user { return user{c.UID, c.Item} }
 
 // targets are those of one node.
 type targets struct {
@@ -220,7 +228,7 @@ func (r *request[T]) watching(reached *clusters.Cluster, server string) (*target
 		observer:     watching,
 		server:       server,
 		reachability: reached.Reachability,
-		users:        map[types.UID]types.NamespacedName{},
+		users:        map[user]types.NamespacedName{},
 	}
 	silence := reached.Reachability.Listen(func() {
 		for _, user := range r.targets.usersOf(made) {
@@ -263,7 +271,7 @@ func (t *targets) get(
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if known, ok := t.by[key]; ok {
-		known.users[user.UID] = user.Watcher
+		known.users[userOf(user)] = user.Watcher
 		return known, nil
 	}
 	if t.by == nil {
@@ -273,7 +281,7 @@ func (t *targets) get(
 	if err != nil || made.users == nil {
 		return made, err
 	}
-	made.users[user.UID] = user.Watcher
+	made.users[userOf(user)] = user.Watcher
 	t.by[key] = made
 	return made, nil
 }
@@ -285,7 +293,7 @@ func (t *targets) leave(left *target, user observe.Component) {
 		return
 	}
 	t.mu.Lock()
-	delete(left.users, user.UID)
+	delete(left.users, userOf(user))
 	unused := len(left.users) == 0
 	if unused {
 		maps.DeleteFunc(t.by, func(_ targetKey, known *target) bool { return known == left })

@@ -204,7 +204,11 @@ func (f *Features[T]) prune(ctx context.Context, resource T) {
 	if status == nil {
 		return
 	}
-	retired := func(r apis.FeatureStatus) bool { return !slices.Contains(f.known.names, r.Name) }
+	retired := func(r apis.FeatureStatus) bool {
+		// The key of an item follows the name, see [reconcilers.ItemName].
+		name, _, _ := strings.Cut(r.Name, "[")
+		return !slices.Contains(f.known.names, r.Name) && !slices.Contains(f.known.names, name)
+	}
 	if !slices.ContainsFunc(status.Features, retired) {
 		return
 	}

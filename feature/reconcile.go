@@ -65,7 +65,7 @@ func (f *Feature[T]) Reconcile(ctx context.Context, resource T) (reconcilers.Res
 		return reconcilers.Result{}, reconcilers.Failed(ctx, nil, errNoStatus("Feature", f.Name, resource))
 	}
 	state := f.states.Of(ctx, resource, func() *resourceState { return &resourceState{} })
-	record, found := findRecord(status, f.Name)
+	record, found := findRecord(status, reconcilers.ItemName(ctx, f.Name))
 
 	kept := found || !state.survives(resource, f.condition())
 	request := facts{
@@ -290,8 +290,16 @@ func (f *Feature[T]) report(
 	if outer := reconcilers.SupervisorOf(ctx); outer != nil {
 		f.reportTo(ctx, outer, d)
 	}
+	if reconcilers.HasItem(ctx) && d.reason == apis.StateDisabled &&
+		reconcilers.SupervisionOf(ctx, resource) == reconcilers.Withdraw {
+		// The item is gone, and its key will not be used again for a while.
+		status.Features = slices.DeleteFunc(slices.Clone(status.Features), func(r apis.FeatureStatus) bool {
+			return r.Name == d.record.Name
+		})
+		state.condition = metav1.Condition{}
+	}
 	if f.Metrics && !reconcilers.IsDryRun(ctx) {
-		state.set(f.kindOf(ctx, resource), resource, f.Name, condition, d.record.Since)
+		state.set(f.kindOf(ctx, resource), resource, d.record.Name, condition, d.record.Since)
 	}
 }
 
@@ -350,7 +358,7 @@ type recordText string
 func (f *Feature[T]) keep(
 	ctx context.Context, resource T, status *apis.LifecycleStatus, state *resourceState, record apis.FeatureStatus,
 ) {
-	before, found := findRecord(status, f.Name)
+	before, found := findRecord(status, record.Name)
 	record.Condition, record.Conditions = f.condition(), slices.Clone(f.nestedConditions())
 	if state.conditions.isDropped(found, len(before.Conditions) > 0, len(record.Conditions) > 0) {
 		record.Conditions = nil
@@ -374,7 +382,7 @@ func (f *Feature[T]) keep(
 	if equality.Semantic.DeepEqual(were, are) {
 		shown = &texts
 	}
-	if f.reporter.Text(ctx, resource, recordText(f.Name), shown, newest) != newest {
+	if f.reporter.Text(ctx, resource, recordText(record.Name), shown, newest) != newest {
 		record.Dependents = before.Dependents
 	}
 	setRecord(status, record)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/feature"
-	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
 	rtesting "github.com/espalier-dev/espalier/testing"
 	rtime "github.com/espalier-dev/espalier/time"
@@ -72,19 +71,19 @@ func TestDescribe(t *testing.T) {
 
 // A type without a place for records is refused.
 func TestSetupNeedsAStatus(t *testing.T) {
-	type widget = *resources.Widget
-	done := &reconcilers.SyncReconciler[widget]{Name: "Done", Sync: func(context.Context, widget) error { return nil }}
-	const text = `Feature "Till" finds no apis.LifecycleStatus in the status of *resources.Widget: ` +
+	type machine = *corev1.Node
+	done := &reconcilers.SyncReconciler[machine]{Name: "Done", Sync: func(context.Context, machine) error { return nil }}
+	const text = `Feature "Till" finds no apis.LifecycleStatus in the status of *v1.Node: ` +
 		`embed apis.LifecycleStatus in the type of its field Status, or define Status`
-	node := &feature.Feature[widget]{Name: "Till", Reconciler: done}
+	node := &feature.Feature[machine]{Name: "Till", Reconciler: done}
 	if err := node.SetupWithManager(t.Context(), nil, nil); err == nil || err.Error() != text {
 		t.Errorf("expected %s, got %v", text, err)
 	}
-	if _, err := node.Reconcile(t.Context(), &resources.Widget{}); err == nil || err.Error() != text {
+	if _, err := node.Reconcile(t.Context(), &corev1.Node{}); err == nil || err.Error() != text {
 		t.Errorf("expected %s, got %v", text, err)
 	}
 	kept := apis.LifecycleStatus{}
-	node.Status = func(widget) *apis.LifecycleStatus { return &kept }
+	node.Status = func(machine) *apis.LifecycleStatus { return &kept }
 	if err := node.SetupWithManager(t.Context(), nil, nil); err != nil {
 		t.Error(err)
 	}

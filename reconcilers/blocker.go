@@ -76,7 +76,7 @@ func (k *children[T, CT, CLT]) blockerOf(
 	case key.Name == "":
 		return found
 	}
-	blocker := copyOf(k.childType)
+	blocker, item := copyOf(k.childType), itemOf(ctx).labelled()
 	getErr := config.APIReader.Get(ctx, key, blocker)
 	switch {
 	case apierrs.IsNotFound(getErr):
@@ -86,11 +86,11 @@ func (k *children[T, CT, CLT]) blockerOf(
 		found.unreadable = k.errorf("is unable to read %s %s, which exists already: %w",
 			typeName(k.childType), key, getErr)
 		return found
-	case k.isOwn(resource, blocker), k.isUnlabelled(resource, blocker):
+	case k.isOwn(resource, blocker, item), k.isUnlabelled(resource, blocker, item):
 		found.ours = true
 		return found
 	}
-	found.claim = k.claimOf(resource, blocker)
+	found.claim = k.claimOf(resource, blocker, item)
 	if (!k.unowned || k.tracked) && config.Tracker != nil {
 		if err := config.track(ctx, blocker, resource); err != nil {
 			found.unreadable = k.errorf("is unable to track %s: %w", describeObject(blocker), err)
@@ -100,13 +100,19 @@ func (k *children[T, CT, CLT]) blockerOf(
 }
 
 // claimOf says whose an object is that is not a child of the node, in words that follow "it".
-func (k *children[T, CT, CLT]) claimOf(resource T, blocker CT) string {
+func (k *children[T, CT, CLT]) claimOf(resource T, blocker CT, item string) string {
 	claim := ownership.ClaimOf(blocker)
 	if !metav1.IsControlledBy(blocker, resource) {
 		return claim
 	}
 	if other := blocker.GetLabels()[NodeLabel]; k.label != "" && other != "" && other != k.label {
 		return claim + fmt.Sprintf(" as the child of the node %q", other)
+	}
+	if other := blocker.GetLabels()[ItemLabel]; other != item {
+		if other == "" {
+			return claim + ", and is not for an item"
+		}
+		return claim + fmt.Sprintf(" for another item, which has the label %s=%s", ItemLabel, other)
 	}
 	return claim + ", but is not selected by OurChild"
 }

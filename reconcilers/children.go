@@ -43,7 +43,7 @@ func (k *children[T, CT, CLT]) find(
 	if k.optional && isKindNotServed(err) {
 		ctx, err = context.WithValue(ctx, lackingKey{}, err), nil
 	}
-	found = k.ownOf(resource, candidates)
+	found = k.ownOf(ctx, resource, candidates)
 	asks := err == nil && k.unowned && len(found) == 0 && config.APIReader != nil
 	asks = asks && (resource.GetDeletionTimestamp() != nil ||
 		SupervisionOf(ctx, resource) == Withdraw && k.holdsFinalizer(resource))
@@ -52,7 +52,7 @@ func (k *children[T, CT, CLT]) find(
 	}
 	if asks {
 		candidates, err = listing.List(ctx, config.APIReader, k.listType, nil, k.listOptions(ctx, resource)...)
-		found = k.ownOf(resource, candidates)
+		found = k.ownOf(ctx, resource, candidates)
 		if apierrs.IsBadRequest(err) {
 			// Only the cache understands these options.
 			err = nil
@@ -79,7 +79,7 @@ func (k *children[T, CT, CLT]) cached(ctx context.Context, config Config, resour
 	if request == nil {
 		return k.list(ctx, config, resource)
 	}
-	key := k.listKey(config)
+	key := k.listKey(ctx, config)
 	if known, ok := request.lists.Get(key); ok && key.Node == nil {
 		return known, nil
 	}
@@ -106,14 +106,14 @@ func (k *children[T, CT, CLT]) list(
 	return listing.List(ctx, reader, k.listType, mayBeOwn, opts...)
 }
 
-func (k *children[T, CT, CLT]) listKey(config Config) listing.ListKey {
+func (k *children[T, CT, CLT]) listKey(ctx context.Context, config Config) listing.ListKey {
 	key := listing.ListKey{
 		Reader: config.Client,
 		Listed: reflect.TypeOf(k.listType),
 		Kind:   k.listType.GetObjectKind().GroupVersionKind(),
 	}
 	if k.listOptions != nil {
-		key.Node = k.node
+		key.Node = itemOf(ctx).of(k.node)
 	}
 	return key
 }
@@ -138,7 +138,8 @@ func (k *children[T, CT, CLT]) holdsFinalizer(resource T) bool {
 func (k *children[T, CT, CLT]) withUnlabelled(
 	ctx context.Context, config Config, resource T, found []CT, desired ...CT,
 ) ([]CT, error) {
-	if k.label == "" {
+	item := itemOf(ctx).labelled()
+	if k.label == "" && item == "" {
 		return found, nil
 	}
 	names := map[client.ObjectKey]bool{}
@@ -158,7 +159,7 @@ func (k *children[T, CT, CLT]) withUnlabelled(
 		return nil, err
 	}
 	for _, obj := range candidates {
-		if names[client.ObjectKeyFromObject(obj)] && k.isUnlabelled(resource, obj) {
+		if names[client.ObjectKeyFromObject(obj)] && k.isUnlabelled(resource, obj, item) {
 			found = append(found, obj.(CT))
 		}
 	}
@@ -241,9 +242,9 @@ func (k *children[T, CT, CLT]) take(ctx context.Context, config Config, resource
 	if request == nil || resource.GetDeletionTimestamp() != nil {
 		return nil
 	}
-	key := k.listKey(config)
+	key, node := k.listKey(ctx, config), itemOf(ctx).of(k.node)
 	for _, child := range found {
-		if other := request.lists.Take(key, child, k.node, at); other != nil {
+		if other := request.lists.Take(key, child, node, at); other != nil {
 			return fmt.Errorf("the nodes %s and %s both count %s as their child: set LabelChildren or OurChild on both",
 				other, at, describeObject(child))
 		}
@@ -254,16 +255,15 @@ func (k *children[T, CT, CLT]) take(ctx context.Context, config Config, resource
 // setOwner makes the resource the controller of desired, unless owner references are not used. It labels desired if
 // the children are labelled.
 func (k *children[T, CT, CLT]) setOwner(ctx context.Context, config Config, resource T, desired CT) error {
-	if k.label != "" {
-		k.setLabel(desired)
-	}
+	item := itemOf(ctx).labelled()
+	k.setLabels(desired, item)
 	if !k.unowned {
 		if err := setController(ctx, config, resource, desired); err != nil {
 			return k.errorf("is unable to make %s the controller of %s: %w",
 				describeObject(resource), describeObject(desired), err)
 		}
 	}
-	if !k.isOwn(resource, desired) {
+	if !k.isOwn(resource, desired, item) {
 		logOnce(ctx, "object returned from DesiredChild does not match OurChild", describeObject(desired),
 			"this can result in orphaned children")
 	}
@@ -364,7 +364,7 @@ func (k *children[T, CT, CLT]) recordWrite(ctx context.Context, config Config, b
 		return
 	}
 	now := rtime.RetrieveNow(ctx)
-	request.lists.Wrote(request.resource, now, k.listKey(config), before, written, isAbsent(before))
+	request.lists.Wrote(request.resource, now, k.listKey(ctx, config), before, written, isAbsent(before))
 }
 
 // recreate deletes actual, whose update was refused as invalid, so that the desired child can be created in its place.

@@ -71,34 +71,45 @@ func (k *children[T, CT, CLT]) errorf(format string, args ...any) error {
 // Only nodes with LabelChildren set it.
 const NodeLabel = "espalier.dev/node"
 
-// setLabel labels a child with the name of the node.
-func (k *children[T, CT, CLT]) setLabel(child CT) {
-	labels := child.GetLabels()
-	if labels[NodeLabel] == k.label {
+// setLabels labels a child with the name of the node, and with the item that it is for.
+func (k *children[T, CT, CLT]) setLabels(child CT, item string) {
+	setLabel(child, NodeLabel, k.label)
+	setLabel(child, ItemLabel, item)
+}
+
+// setLabel gives an object a label, unless its value is empty.
+func setLabel(obj client.Object, key, value string) {
+	if value == "" || obj.GetLabels()[key] == value {
 		return
 	}
 	// The author may use one map for several objects.
-	labels = maps.Clone(labels)
+	labels := maps.Clone(obj.GetLabels())
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	labels[NodeLabel] = k.label
-	child.SetLabels(labels)
+	labels[key] = value
+	obj.SetLabels(labels)
 }
 
-func (k *children[T, CT, CLT]) ownOf(resource T, objects []client.Object) []CT {
+// ownOf returns the objects that are children of the node, for the item of ctx.
+func (k *children[T, CT, CLT]) ownOf(ctx context.Context, resource T, objects []client.Object) []CT {
+	item := itemOf(ctx).labelled()
 	own := make([]CT, 0, len(objects))
 	for _, obj := range objects {
-		if k.isOwn(resource, obj) {
+		if k.isOwn(resource, obj, item) {
 			own = append(own, obj.(CT))
 		}
 	}
 	return own
 }
 
-// isOwn reports whether an object is a child of the node.
-func (k *children[T, CT, CLT]) isOwn(resource T, obj client.Object) bool {
-	return k.mayBeOwn(resource, obj) && (k.label == "" || obj.GetLabels()[NodeLabel] == k.label)
+// isOwn reports whether an object is a child of the node, for an item.
+func (k *children[T, CT, CLT]) isOwn(resource T, obj client.Object, item string) bool {
+	if !k.mayBeOwn(resource, obj) {
+		return false
+	}
+	labels := obj.GetLabels()
+	return labels[ItemLabel] == item && (k.label == "" || labels[NodeLabel] == k.label)
 }
 
 // mayBeOwn reports whether an object is a child of the node, whatever its label.
@@ -111,9 +122,13 @@ func (k *children[T, CT, CLT]) mayBeOwn(resource T, obj client.Object) bool {
 }
 
 // isUnlabelled reports whether an object is a child of the node if it is desired: it was made before the children were
-// labelled, or has lost its label.
-func (k *children[T, CT, CLT]) isUnlabelled(resource T, obj client.Object) bool {
-	return k.label != "" && obj.GetLabels()[NodeLabel] == "" && k.mayBeOwn(resource, obj)
+// labelled, or has lost its labels. A label that it has is that of the node and of the item.
+func (k *children[T, CT, CLT]) isUnlabelled(resource T, obj client.Object, item string) bool {
+	labels := obj.GetLabels()
+	node, of := labels[NodeLabel], labels[ItemLabel]
+	lacks := k.label != "" && node == "" || item != "" && of == ""
+	fits := (k.label == "" || node == "" || node == k.label) && (of == "" || of == item)
+	return lacks && fits && k.mayBeOwn(resource, obj)
 }
 
 // defaultChildTypes returns child and list with empty values for nil, and with the kind of an unstructured list.
@@ -143,13 +158,11 @@ func (k *children[T, CT, CLT]) useShortForm(finalizer string, merge func(current
 		return
 	}
 	k.tracked = k.unowned
-	if k.label != "" {
-		// What is merged may leave the labels as they are.
-		author := merge
-		merge = func(current, desired CT) {
-			author(current, desired)
-			k.setLabel(current)
-		}
+	// What is merged may leave the labels as they are.
+	author := merge
+	merge = func(current, desired CT) {
+		author(current, desired)
+		k.setLabels(current, desired.GetLabels()[ItemLabel])
 	}
 	k.manager = &UpdatingObjectManager[CT]{
 		Name:              k.name,

@@ -35,6 +35,8 @@ type treeContext struct {
 	additionalConfigs    map[string]Config
 	resourceType         client.Object
 	originalResourceType client.Object
+	// item is the item of the innermost [ForEach] with a Key, or nil.
+	item *item
 	// list is the run of the innermost list that has one.
 	list *listRun
 	// casts are the objects that stand for the resource, innermost first.
@@ -68,6 +70,9 @@ func (s *treeContext) Value(key any) any {
 	case treeContextKey{}:
 		return s
 	case conditionlog.Key{}:
+		if s.item != nil {
+			return &s.item.conditions
+		}
 		if s.state != nil {
 			return &s.state.conditions
 		}

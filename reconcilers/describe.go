@@ -54,6 +54,8 @@ type Description struct {
 	children *childSelection
 	// list is true for a List, whose Nodes may be called by their names.
 	list bool
+	// items is true if Nodes run for items with keys, each of which has values of its own.
+	items bool
 	// alternatives is true if only one of Nodes runs in a request.
 	alternatives bool
 	// replacesConfig is true if Nodes run with another config than the node.

@@ -21,6 +21,12 @@ func AddFinalizer(ctx context.Context, resource client.Object, finalizer string)
 	if finalizer == "" || controllerutil.ContainsFinalizer(resource, finalizer) {
 		return nil
 	}
+	item := itemOf(ctx)
+	if item != nil && slices.Contains(item.cleared, finalizer) {
+		item.cleared = without(item.cleared, finalizer)
+		resource.SetFinalizers(append(slices.Clone(resource.GetFinalizers()), finalizer))
+		return nil
+	}
 	finalizers := append(slices.Clone(resource.GetFinalizers()), finalizer)
 	return patchFinalizers(ctx, resource, finalizer, finalizers, "added finalizer", "clean-up is needed later")
 }
@@ -31,11 +37,19 @@ func ClearFinalizer(ctx context.Context, resource client.Object, finalizer strin
 	if finalizer == "" || !controllerutil.ContainsFinalizer(resource, finalizer) {
 		return nil
 	}
-	others := slices.Clone(resource.GetFinalizers())
+	if item := itemOf(ctx); item != nil {
+		item.clear(resource, finalizer)
+		return nil
+	}
 	// With an empty list rather than nil, the patch of an unstructured object has [] and not null, as in
 	// reconciler.io/runtime.
-	others = slices.DeleteFunc(others, func(name string) bool { return name == finalizer })
+	others := without(resource.GetFinalizers(), finalizer)
 	return patchFinalizers(ctx, resource, finalizer, others, "removed finalizer", "clean-up is done")
+}
+
+// without returns a copy of names without some of them.
+func without(names []string, removed ...string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(removed, name) })
 }
 
 // patchFinalizers makes finalizers those of resource. Done and reason are the words in the log.
@@ -52,6 +66,12 @@ func patchFinalizers(
 	}
 	desired := base.DeepCopyObject().(client.Object)
 	desired.SetFinalizers(finalizers)
+	var hidden []string
+	if item := itemOf(ctx); item != nil && len(item.cleared) > 0 {
+		hidden = item.cleared
+		base.SetFinalizers(slices.Concat(base.GetFinalizers(), hidden))
+		desired.SetFinalizers(slices.Concat(finalizers, hidden))
+	}
 	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
 	if err := config.Patch(ctx, desired, patch); err != nil {
 		recordFailure(ctx, describeObject(base), err)
@@ -69,7 +89,7 @@ func patchFinalizers(
 	state.finalizersPatched(desired)
 
 	// Nothing else is copied, because earlier nodes may have changed the rest of resource in memory.
-	resource.SetFinalizers(desired.GetFinalizers())
+	resource.SetFinalizers(without(desired.GetFinalizers(), hidden...))
 	resource.SetResourceVersion(desired.GetResourceVersion())
 	resource.SetGeneration(desired.GetGeneration())
 	return nil

@@ -9,7 +9,9 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/gotype"
+	"github.com/espalier-dev/espalier/internal/statusfield"
 	"github.com/espalier-dev/espalier/stash"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,6 +29,23 @@ import (
 // the name of the node. The cursor is in the stash only while the nested node runs. Afterwards, also after an error or
 // a panic, the stash holds its previous value, so a loop may run inside another loop over items of the same type.
 // Unless the list is empty, the context must have a stash. The context of a root has one.
+//
+// With a Key, each item is on its own, as if the nested node were written once for each, and the nodes below need
+// nothing for that:
+//
+//   - Their objects have the label [ItemLabel], which tells those of the items apart. Values that they store in the
+//     stash are those of the item.
+//   - An error or a halt of one item does not keep the others from running. The errors are joined.
+//   - A condition that they set is summed up: it is False if it is so for one item, else Unknown if it is so for one,
+//     and its message names the item. The record in the status names up to ten items that are not as they should be.
+//   - The keys are recorded in the status of the resource before the nested node runs for their items, which it does in
+//     the next request. The resource needs an [apis.ItemsStatus] in its status.
+//   - When an item is gone, the nested node runs for its key as on [Withdraw], until nothing of it is left. So it does
+//     for all recorded keys when the resource is deleted. The cursor then has an empty item and the index -1; see
+//     [ItemKey]. A finalizer stays until no item needs it.
+//   - Two items with one key are an error. For both the node does not run, and what they have stays.
+//
+// In paths the key takes the place of the index: App/Databases[eu]/Config.
 type ForEach[Type client.Object, Item any] struct {
 	// Name identifies the node in paths and logs. Default: ForEach.
 	Name string
@@ -41,7 +60,16 @@ type ForEach[Type client.Object, Item any] struct {
 	// Required.
 	Items func(ctx context.Context, resource Type) ([]Item, error)
 
+	// Key returns what identifies an item for as long as it exists: at most 253 bytes without brackets. Name is required
+	// with it, unique in the tree, and must not change later. Default (nil): an item has no identity. All items share
+	// what the nested nodes have, and nothing is cleaned up for an item that is gone.
+	Key func(item Item) string
+
+	memories ResourceState[*itemsMemory]
+	reporter Reporter
+
 	initOnce sync.Once
+	unnamed  bool
 	key      stash.Key
 }
 
@@ -74,6 +102,7 @@ func cursorKey[I any]() stash.Key {
 
 func (r *ForEach[Type, Item]) init() {
 	r.initOnce.Do(func() {
+		r.unnamed = r.Name == ""
 		r.Name = cmp.Or(r.Name, "ForEach")
 		r.key = cursorKey[Item]()
 	})
@@ -82,7 +111,31 @@ func (r *ForEach[Type, Item]) init() {
 // SetupWithManager validates, then sets up the nested node and the node itself.
 func (r *ForEach[Type, Item]) SetupWithManager(ctx context.Context, mgr Manager, bldr *Builder) error {
 	r.init()
+	if err := r.checkKey(ctx); err != nil {
+		return err
+	}
+	if r.Key != nil {
+		ctx = derive(ctx, func(s *treeContext) { s.item = newItem(s.item, r.Name, "") })
+	}
 	return setUpNode(ctx, mgr, bldr, r, r.Name, setUpOf(r.Reconciler), r.Setup)
+}
+
+// loopName is what no two loops with a Key of a tree have in common.
+type loopName string
+
+// checkKey returns an error if the keys of the items cannot be recorded.
+func (r *ForEach[Type, Item]) checkKey(ctx context.Context) error {
+	if err := r.check(); err != nil || r.Key == nil {
+		return err
+	}
+	if other, taken := Claim(Enter(ctx, r.Name), loopName(r.Name)); taken {
+		return fmt.Errorf("ForEach %q must have another Name than the one at %s, since Key is set", r.Name, other)
+	}
+	resource, ok := RetrieveResourceType(ctx).(Type)
+	if ok && statusfield.PartOf[apis.ItemsStatus](statusfield.WithStatus(resource)) == nil {
+		return r.errNoRecords(resource)
+	}
+	return nil
 }
 
 // Validate checks that the required fields are set and, if recursive, the nested node.
@@ -101,6 +154,9 @@ func (r *ForEach[Type, Item]) check() error {
 	if r.Items == nil {
 		return fmt.Errorf("ForEach %q must implement Items", r.Name)
 	}
+	if r.Key != nil && r.unnamed {
+		return fmt.Errorf("ForEach %q must have a Name, since Key is set", r.Name)
+	}
 	return nil
 }
 
@@ -109,6 +165,9 @@ func (r *ForEach[Type, Item]) Reconcile(ctx context.Context, resource Type) (Res
 	r.init()
 	if err := r.check(); err != nil {
 		return Result{}, err
+	}
+	if r.Key != nil {
+		return r.reconcileItems(ctx, resource)
 	}
 	ctx = Enter(ctx, r.Name)
 
@@ -147,5 +206,9 @@ func keepStashed(ctx context.Context, key stash.Key) func() {
 // Describe shows the nested node.
 func (r *ForEach[Type, Item]) Describe() Description {
 	r.init()
-	return Description{Kind: "ForEach", Name: r.Name, Nodes: []Description{Describe(r.Reconciler)}}
+	d := Description{Kind: "ForEach", Name: r.Name, Nodes: []Description{Describe(r.Reconciler)}}
+	if d.items = r.Key != nil; d.items {
+		d.Detail = "by key"
+	}
+	return d
 }

@@ -34,6 +34,11 @@ type Reporter struct {
 // Report is [SetCondition] with a text as [Reporter] says. A text is shown at once if the status or the reason of the
 // condition changes, or the generation of the resource.
 func (r *Reporter) Report(ctx context.Context, resource client.Object, condition metav1.Condition) {
+	if itemOf(ctx) != nil {
+		// The condition that stands for all items is reported later.
+		SetCondition(ctx, resource, condition)
+		return
+	}
 	shown := shownCondition(ctx, resource, condition.Type)
 	generation := cmp.Or(condition.ObservedGeneration, apis.RetrieveGeneration(ctx))
 	var text *string

@@ -129,10 +129,15 @@ func (s *requestState) statusWritten(written client.Object) {
 	}
 }
 
-// stateOf returns what the root keeps of the resource of the request, or nil outside of a root.
+// stateOf returns what the root keeps of the resource of the request, or of the item of ctx. It is nil outside of a
+// root.
 func stateOf(ctx context.Context) *resourcestate.State {
-	if s := contextOf(ctx).state; s != nil {
-		return s.resource
+	s := contextOf(ctx)
+	if s.item != nil {
+		return s.item.state
+	}
+	if s.state != nil {
+		return s.state.resource
 	}
 	return nil
 }

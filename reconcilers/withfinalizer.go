@@ -97,7 +97,11 @@ func (r *WithFinalizer[Type]) Reconcile(ctx context.Context, resource Type) (Res
 		}
 	}
 	result, err := reconcileNested(ctx, r.Reconciler, resource)
-	if !finalizes || err != nil && !isOnlyHalt(err) || !r.ReadyToClearFinalizer(ctx, resource) {
+	if !finalizes || err != nil && !isOnlyHalt(err) {
+		return result, err
+	}
+	if !r.ReadyToClearFinalizer(ctx, resource) {
+		NotDone(ctx)
 		return result, err
 	}
 	if clearErr := ClearFinalizer(ctx, resource, r.Finalizer); clearErr != nil {

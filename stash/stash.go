@@ -15,6 +15,7 @@ package stash
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync"
 )
 
@@ -44,6 +45,17 @@ type store struct {
 // WithContext returns a context with a fresh, empty store. A store that ctx already had is shadowed, not copied.
 func WithContext(ctx context.Context) context.Context {
 	return context.WithValue(ctx, contextKey{}, &store{})
+}
+
+// WithCopy returns a context with a store of its own, which holds what that of ctx holds now. What is stored or removed
+// later in one of them does not concern the other.
+//
+// It panics if ctx has no store.
+func WithCopy(ctx context.Context) context.Context {
+	s := from(ctx)
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return context.WithValue(ctx, contextKey{}, &store{values: maps.Clone(s.values)})
 }
 
 func from(ctx context.Context) *store {

@@ -60,6 +60,23 @@ func TestANestedStashShadowsTheOuter(t *testing.T) {
 	}
 }
 
+func TestACopyIsOnItsOwn(t *testing.T) {
+	outer := stash.WithContext(t.Context())
+	stash.StoreValue(outer, key, "before")
+	inner := stash.WithCopy(outer)
+	if got := stash.RetrieveValue(inner, key); got != "before" {
+		t.Errorf("the copy holds %v, want what the stash held", got)
+	}
+	stash.StoreValue(outer, key, "outer")
+	stash.StoreValue(inner, "example.com/other", "inner")
+	if got := stash.RetrieveValue(inner, key); got != "before" {
+		t.Errorf("the copy holds %v after the stash has changed, want what it held before", got)
+	}
+	if stash.HasValue(outer, "example.com/other") {
+		t.Error("the stash holds a value that was stored in its copy, want none")
+	}
+}
+
 func TestAContextWithoutStashPanics(t *testing.T) {
 	stasher := stash.New[int](key)
 	for name, use := range map[string]func(context.Context){

@@ -16,6 +16,8 @@ type Node struct {
 	List bool
 	// Alternatives is true if only one of Nodes runs.
 	Alternatives bool
+	// Closed is true if a value that Nodes yield is only for them.
+	Closed bool
 	// Declared is true if only what it declares stops it.
 	Declared bool
 	// Barrier is true if an error of the node itself stops all that come after it.

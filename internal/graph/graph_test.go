@@ -26,6 +26,7 @@ func below(nodes ...graph.Node) func(*graph.Node) { return func(n *graph.Node) {
 func undeclared(n *graph.Node)   { n.Declared = false }
 func barrier(n *graph.Node)      { n.Barrier = true }
 func storesAny(n *graph.Node)    { n.StoresAny = true }
+func closed(n *graph.Node)       { n.Closed = true }
 func alternatives(n *graph.Node) { n.Alternatives = true }
 
 // list is a list that declares nothing.
@@ -113,6 +114,16 @@ func TestCheck(t *testing.T) {
 		"needs what the other alternative yields": {
 			tree: list(node("if", alternatives, below(node("a", yields("x")), node("b", needs("x"))))),
 			err:  `must have a node before Root/0/if/1/b that yields "x", which no node does`,
+		},
+		"needs what is yielded in the same closed node": {
+			tree: list(node("each", closed, below(list(node("a", yields("x")), node("b", needs("x")))))),
+		},
+		"needs what is yielded around a closed node": {
+			tree: list(node("a", yields("x")), node("each", closed, below(list(node("b", needs("x")))))),
+		},
+		"needs what is yielded in a closed node": {
+			tree: list(node("each", closed, below(list(node("a", yields("x"), storesAny)))), node("b", needs("x"))),
+			err:  `must have a node before Root/1/b that yields "x", which no node does`,
 		},
 		"needs what one before it may store": {tree: list(node("a", storesAny), node("b", needs("x")))},
 		"needs what one around it may store": {tree: list(node("a", storesAny, below(node("b", needs("x")))))},

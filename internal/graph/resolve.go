@@ -107,6 +107,9 @@ func (t *tree) yielding(node int, key string) ([]edge, error) {
 	var before, later []edge
 	inside, provided := false, false
 	for _, target := range t.yields[key] {
+		if t.isHidden(node, target) {
+			continue
+		}
 		e, how := t.between(node, target)
 		e.key = key
 		switch how {
@@ -142,7 +145,7 @@ func (t *tree) yielding(node int, key string) ([]edge, error) {
 // storesAnyBefore reports whether a node before the node may store any value.
 func (t *tree) storesAnyBefore(node int) bool {
 	for other := range node {
-		if !t.places[other].StoresAny {
+		if !t.places[other].StoresAny || t.isHidden(node, other) {
 			continue
 		}
 		if _, how := t.between(node, other); how == isBefore {
@@ -150,6 +153,24 @@ func (t *tree) storesAnyBefore(node int) bool {
 		}
 	}
 	return false
+}
+
+// isHidden reports whether node does not get what target yields, because target is in a closed node without node.
+func (t *tree) isHidden(node, target int) bool {
+	for closed := t.places[target].parent; closed >= 0; closed = t.places[closed].parent {
+		if t.places[closed].Closed {
+			return !t.isBelow(node, closed)
+		}
+	}
+	return false
+}
+
+// isBelow reports whether a node is nested in another.
+func (t *tree) isBelow(node, around int) bool {
+	for node > around {
+		node = t.places[node].parent
+	}
+	return node == around
 }
 
 // order is when a node runs, compared with another.

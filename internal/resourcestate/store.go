@@ -47,7 +47,7 @@ func (s *Store) Of(resource client.Object) *State {
 	state := &State{uid: resource.GetUID()}
 	s.byName[name] = state
 	s.mu.Unlock()
-	known.close()
+	known.Close()
 	return state
 }
 
@@ -74,7 +74,7 @@ func (s *Store) Forget(name types.NamespacedName) {
 	gone := s.byName[name]
 	delete(s.byName, name)
 	s.mu.Unlock()
-	gone.close()
+	gone.Close()
 }
 
 // Each calls visit for each value of each state. It is for tests.
@@ -195,8 +195,8 @@ func (s *State) EndRequest(now time.Time) {
 	}
 }
 
-// close closes the values. An error of a Close has no reader left: the resource is gone.
-func (s *State) close() {
+// Close drops the values, and closes them. An error of a Close has no reader left: the resource is gone.
+func (s *State) Close() {
 	if s == nil {
 		return
 	}

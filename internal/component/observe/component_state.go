@@ -11,8 +11,8 @@ import (
 
 // componentState is what is kept of one component. It is guarded by the lock of the [Watching].
 type componentState struct {
-	watcher types.NamespacedName
-	uid     types.UID
+	key componentKey
+	uid types.UID
 	// sem is held by the Observe under way.
 	sem chan struct{}
 	// entries has an entry for each interest of the last Observe, in its order, and then entries that Wrote has added
@@ -40,7 +40,7 @@ func (s *componentState) notify(e *entry, w *wakeups) {
 		s.pending[e] = struct{}{}
 	}
 	if s.paused == 0 {
-		w.add(s.watcher, w.low)
+		w.add(s.key.NamespacedName, w.low)
 	}
 }
 
@@ -77,7 +77,7 @@ func (w *Watching) locked(f func(wake *wakeups)) {
 
 // lookUp returns the state of a component, nil if it has none. It drops the state of a component with another UID.
 func (w *Watching) lookUp(c *Component) *componentState {
-	s := w.states[c.Watcher]
+	s := w.states[c.key()]
 	if s != nil && s.uid != c.UID {
 		w.drop(s)
 		return nil
@@ -89,8 +89,8 @@ func (w *Watching) lookUp(c *Component) *componentState {
 func (w *Watching) stateOf(c *Component) *componentState {
 	s := w.lookUp(c)
 	if s == nil {
-		s = &componentState{watcher: c.Watcher, uid: c.UID, pending: map[*entry]struct{}{}, sem: make(chan struct{}, 1)}
-		w.states[c.Watcher] = s
+		s = &componentState{key: c.key(), uid: c.UID, pending: map[*entry]struct{}{}, sem: make(chan struct{}, 1)}
+		w.states[c.key()] = s
 	}
 	return s
 }
@@ -179,7 +179,7 @@ func (w *Watching) dropEntry(e *entry) {
 // drop ends all interests of a component.
 func (w *Watching) drop(s *componentState) {
 	w.setInterests(s, nil)
-	delete(w.states, s.watcher)
+	delete(w.states, s.key)
 }
 
 // Pause implements [Observer].
@@ -190,12 +190,12 @@ func (w *Watching) Pause(c Component) (resume func()) {
 	s.paused++
 	return sync.OnceFunc(func() {
 		w.locked(func(wake *wakeups) {
-			if w.states[c.Watcher] != s {
+			if w.states[c.key()] != s {
 				return
 			}
 			s.paused--
 			if urgent := len(s.pending) > 0; s.paused == 0 && (urgent || s.pendingLow) {
-				wake.add(s.watcher, !urgent)
+				wake.add(s.key.NamespacedName, !urgent)
 			}
 		})
 	})
@@ -205,7 +205,7 @@ func (w *Watching) Pause(c Component) (resume func()) {
 func (w *Watching) Release(c Component) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if s := w.states[c.Watcher]; s != nil && (c.UID == "" || s.uid == c.UID) {
+	if s := w.states[c.key()]; s != nil && (c.UID == "" || s.uid == c.UID) {
 		w.drop(s)
 	}
 }

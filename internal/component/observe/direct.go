@@ -34,7 +34,7 @@ type Direct struct {
 
 	mu sync.Mutex
 	// lastSeen are the objects of each component as they were read or written last.
-	lastSeen map[types.NamespacedName]*lastSeen
+	lastSeen map[componentKey]*lastSeen
 }
 
 type lastSeen struct {
@@ -46,7 +46,7 @@ var _ Observer = (*Direct)(nil)
 
 // NewDirect returns an observer that reads with c, which should not be cached. evaluate may be nil.
 func NewDirect(c client.Client, prefix, manager string, evaluate Evaluate) *Direct {
-	seen := map[types.NamespacedName]*lastSeen{}
+	seen := map[componentKey]*lastSeen{}
 	return &Direct{client: c, extractor: newExtractor(prefix, manager), evaluate: evaluate, lastSeen: seen}
 }
 
@@ -105,7 +105,7 @@ func (d *Direct) Observe(ctx context.Context, c Component, interests []Interest)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.lastSeen[c.Watcher] = r.seen
+	d.lastSeen[c.key()] = r.seen
 	return r.observation, nil
 }
 
@@ -257,7 +257,7 @@ func (d *Direct) observed(c *Component, in *Interest, object *unstructured.Unstr
 
 // of returns what was seen of the objects of a component, nil if that is nothing. The lock is held.
 func (d *Direct) of(c *Component) *lastSeen {
-	if seen := d.lastSeen[c.Watcher]; seen != nil && seen.uid == c.UID {
+	if seen := d.lastSeen[c.key()]; seen != nil && seen.uid == c.UID {
 		return seen
 	}
 	return nil
@@ -273,7 +273,7 @@ func (d *Direct) Wrote(c Component, interest Interest, object *unstructured.Unst
 	seen := d.of(&c)
 	if seen == nil {
 		seen = &lastSeen{uid: c.UID, objects: map[plan.Key]*snapshot{}}
-		d.lastSeen[c.Watcher] = seen
+		d.lastSeen[c.key()] = seen
 	}
 	return d.observed(&c, &interest, object, seen)
 }
@@ -309,7 +309,7 @@ func (d *Direct) Pause(Component) (resume func()) { return func() {} }
 func (d *Direct) Release(c Component) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if seen := d.lastSeen[c.Watcher]; seen != nil && (c.UID == "" || seen.uid == c.UID) {
-		delete(d.lastSeen, c.Watcher)
+	if seen := d.lastSeen[c.key()]; seen != nil && (c.UID == "" || seen.uid == c.UID) {
+		delete(d.lastSeen, c.key())
 	}
 }

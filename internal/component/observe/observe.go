@@ -80,6 +80,8 @@ type Interest struct {
 type Component struct {
 	// Watcher is the resource to be woken.
 	Watcher types.NamespacedName
+	// Item tells the components of one resource apart that are of one node. It is empty if there is only one.
+	Item string
 	// UID is the UID of the resource. Nothing is kept from a resource with the same name and another UID.
 	UID types.UID
 	// OwnerID is the value of the owner label, Owner the clear text of the owner annotation.
@@ -87,6 +89,14 @@ type Component struct {
 	// Now is the time of the request.
 	Now time.Time
 }
+
+// componentKey identifies a component from request to request.
+type componentKey struct {
+	types.NamespacedName
+	item string
+}
+
+func (c Component) key() componentKey { return componentKey{c.Watcher, c.Item} }
 
 // Observation is what is known of the objects that were asked for.
 type Observation struct {

@@ -96,7 +96,7 @@ type Watching struct {
 	mu      sync.Mutex
 	stopped bool
 	types   map[schema.GroupKind]*watchedType
-	states  map[types.NamespacedName]*componentState
+	states  map[componentKey]*componentState
 	// names is how many objects are watched by name.
 	names int
 	// defines are the types that objects define, by the entries of these objects. definers are the entries by type.
@@ -142,7 +142,7 @@ func NewWatching(options Options) (*Watching, error) {
 		options:   options,
 		extractor: newExtractor(options.Prefix, options.FieldManager),
 		types:     map[schema.GroupKind]*watchedType{},
-		states:    map[types.NamespacedName]*componentState{},
+		states:    map[componentKey]*componentState{},
 		defines:   map[*entry][]apis.ManagedType{},
 		definers:  map[schema.GroupKind][]*entry{},
 		digests:   lru.New(maxDigests),
@@ -224,7 +224,7 @@ func (w *Watching) begin(
 		}
 		w.mu.Lock()
 		// The component may have been released meanwhile.
-		if !w.stopped && w.states[c.Watcher] == s {
+		if !w.stopped && w.states[c.key()] == s {
 			w.setInterests(s, interests)
 			unlocated := w.toResolve(s)
 			w.mu.Unlock()

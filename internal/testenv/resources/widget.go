@@ -42,7 +42,9 @@ type WidgetSpec struct {
 
 // WidgetStatus is the observed state of a Widget.
 type WidgetStatus struct {
-	apis.Status `json:",inline"`
+	apis.Status          `json:",inline"`
+	apis.LifecycleStatus `json:",inline"`
+	apis.ItemsStatus     `json:",inline"`
 
 	// Fields have the meaning that a test gives them.
 	Fields map[string]string `json:"fields,omitempty"`
@@ -105,6 +107,8 @@ func (w *Widget) DeepCopy() *Widget {
 	w.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
 	out.Spec.Fields = maps.Clone(w.Spec.Fields)
 	w.Status.Status.DeepCopyInto(&out.Status.Status)
+	w.Status.LifecycleStatus.DeepCopyInto(&out.Status.LifecycleStatus)
+	w.Status.ItemsStatus.DeepCopyInto(&out.Status.ItemsStatus)
 	out.Status.Fields = maps.Clone(w.Status.Fields)
 	return out
 }
