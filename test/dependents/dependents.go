@@ -57,7 +57,9 @@ func name(service *Service) string { return service.Name }
 func names(service *Service) []string { return []string{service.Name} }
 
 func rules(context.Context, *Service) ([]rbacv1.PolicyRule, error) {
-	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}}}, nil
+	return []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}},
+	}, nil
 }
 
 func data(_ context.Context, service *Service) (map[string][]byte, error) {

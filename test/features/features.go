@@ -75,7 +75,8 @@ func Client() *feature.Feature[*App] {
 		Reconciler: espalier.Steps(
 			espalier.Yield(espalier.Owns("Password", passwordOf).ReadOnly(), password,
 				func(live *corev1.Secret) (*corev1.Secret, error) { return live, nil }),
-			espalier.Yield(espalier.Owns("Database", objects.ConfigMap(named("database"), settings)).Labeled().Independent(),
+			espalier.Yield(
+				espalier.Owns("Database", objects.ConfigMap(named("database"), settings)).Labeled().Independent(),
 				endpoint, endpointOf),
 			espalier.Owns("Client", client).Labeled().Needs(endpoint, password).Guard(filled),
 		),
@@ -191,9 +192,10 @@ func changes(ctx context.Context, app *App) []edit.Change[*appsv1.Deployment] {
 	return []edit.Change[*appsv1.Deployment]{
 		edit.ForPods[*appsv1.Deployment]("old-port", gate.Version(app.Spec.Version, "< 2"), env("PORT", "80")),
 		edit.ForPods[*appsv1.Deployment]("metrics", metrics(ctx, app), env("METRICS", "true")),
-		edit.ForPods[*appsv1.Deployment]("tracing", gate.When(app.Spec.Tracing), func(pods *corev1.PodTemplateSpec) error {
-			return edit.EnsureContainer(pods, corev1.Container{Name: "tracing", Image: "tracing:1"})
-		}),
+		edit.ForPods[*appsv1.Deployment]("tracing", gate.When(app.Spec.Tracing),
+			func(pods *corev1.PodTemplateSpec) error {
+				return edit.EnsureContainer(pods, corev1.Container{Name: "tracing", Image: "tracing:1"})
+			}),
 	}
 }
 

@@ -23,7 +23,9 @@ func (e *notOursError) Error() string {
 }
 
 // apply creates or updates a child, unless its name is taken. The condition of the part shows an error.
-func (r *Reconciler) apply(ctx context.Context, mirror *v1.Mirror, part string, child client.Object, mutate func()) error {
+func (r *Reconciler) apply(
+	ctx context.Context, mirror *v1.Mirror, part string, child client.Object, mutate func(),
+) error {
 	gvk, err := apiutil.GVKForObject(child, r.Scheme())
 	if err != nil {
 		return err

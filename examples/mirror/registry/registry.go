@@ -1,5 +1,5 @@
-// Package registry is what the mirror operator knows of the registry of mirrors, which is outside the cluster, and takes
-// its time.
+// Package registry is what the mirror operator knows of the registry of mirrors, which is outside the cluster, and
+// takes its time.
 package registry
 
 import (

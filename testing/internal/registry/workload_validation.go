@@ -205,8 +205,8 @@ func validateStatefulSet(s, old *appsv1.StatefulSet) field.ErrorList {
 	return errs
 }
 
-// withClaims returns the template as the controller completes it: each claim is a volume, which takes the place of one of
-// the same name.
+// withClaims returns the template as the controller completes it: each claim is a volume, which takes the place of one
+// of the same name.
 func withClaims(spec *appsv1.StatefulSetSpec) *corev1.PodTemplateSpec {
 	if len(spec.VolumeClaimTemplates) == 0 {
 		return &spec.Template
