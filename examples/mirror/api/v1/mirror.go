@@ -52,7 +52,7 @@ type MirrorSpec struct {
 	Peers []string `json:"peers,omitempty"`
 	// Prune is when the cache is cleaned. Empty: never.
 	// +optional
-	// +kubebuilder:validation:Enum="@hourly";"@daily";"@weekly"
+	// +kubebuilder:validation:Enum="@daily";"@weekly"
 	Prune string `json:"prune,omitempty"`
 }
 
