@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/espalier-dev/espalier/testing/simulation/internal/informers"
@@ -181,6 +183,14 @@ func (r *replica) setUp(ctx context.Context, alive *transport.Client) (mgr ctrl.
 	if options.Cache.NewInformer == nil {
 		options.Cache.NewInformer = informers.New(r.options.Plan.Seed, r.name)
 	}
+	newCache := options.NewCache
+	if newCache == nil {
+		newCache = cache.New
+	}
+	options.NewCache = func(config *rest.Config, o cache.Options) (cache.Cache, error) {
+		made, err := newCache(config, o)
+		return ending{Cache: made, process: ctx}, err
+	}
 	mgr, err = ctrl.NewManager(r.options.authenticated(alive.Config(server.Host)), options)
 	if err != nil {
 		return nil, fmt.Errorf("make a manager: %w", err)
@@ -189,4 +199,19 @@ func (r *replica) setUp(ctx context.Context, alive *transport.Client) (mgr ctrl.
 		err = r.options.Operator(ctx, mgr)
 	}
 	return mgr, err
+}
+
+// ending is a cache that nobody waits for when its process has ended: a manager that waits for it meanwhile would never
+// return.
+type ending struct {
+	cache.Cache
+	process context.Context
+}
+
+// WaitForCacheSync implements [cache.Informers].
+func (e ending) WaitForCacheSync(ctx context.Context) bool {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(e.process, cancel)()
+	return e.Cache.WaitForCacheSync(ctx) || e.process.Err() != nil
 }

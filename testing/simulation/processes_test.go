@@ -201,6 +201,26 @@ func TestDies(t *testing.T) {
 	}
 }
 
+// TestDiesWhileCachesSync has a process die while its manager waits for the informer of an index.
+func TestDiesWhileCachesSync(t *testing.T) {
+	starts := 0
+	Run(t, Options{
+		Operator: func(ctx context.Context, mgr ctrl.Manager) error {
+			starts++
+			return mgr.GetFieldIndexer().IndexField(ctx, &corev1.ConfigMap{}, "data.a", func(client.Object) []string {
+				return nil
+			})
+		},
+		Plan: Plan{Faults: []Fault{
+			{Kind: DiesBefore, Actor: Operator, Verb: fault.List, Path: "/api/v1/configmaps"},
+			{Kind: DiesBefore, Actor: Operator, Verb: fault.Watch, Path: "/api/v1/configmaps"},
+		}},
+	}, func(w *World) { w.Rest() })
+	if starts < 2 {
+		t.Errorf("%d processes are set up, want one more", starts)
+	}
+}
+
 // TestReplicas has two replicas that work at the same time, with clocks that differ.
 func TestReplicas(t *testing.T) {
 	t.Parallel()

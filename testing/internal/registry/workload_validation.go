@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -178,7 +179,7 @@ func validateDaemonSet(d, old *appsv1.DaemonSet) field.ErrorList {
 func validateStatefulSet(s, old *appsv1.StatefulSet) field.ErrorList {
 	at, spec := field.NewPath("spec"), &s.Spec
 	errs := validateSelected(spec.Selector, &spec.Template, at)
-	errs = append(errs, validateTemplate(&spec.Template, at.Child("template"), corev1.RestartPolicyAlways)...)
+	errs = append(errs, validateTemplate(withClaims(spec), at.Child("template"), corev1.RestartPolicyAlways)...)
 	errs = append(errs, notNegative(at.Child("replicas"), spec.Replicas)...)
 	errs = append(errs, notNegative(at.Child("minReadySeconds"), &spec.MinReadySeconds)...)
 	if p := spec.PodManagementPolicy; p != appsv1.OrderedReadyPodManagement && p != appsv1.ParallelPodManagement {
@@ -202,6 +203,27 @@ func validateStatefulSet(s, old *appsv1.StatefulSet) field.ErrorList {
 			"'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"))
 	}
 	return errs
+}
+
+// withClaims returns the template as the controller completes it: each claim is a volume, which takes the place of one
+// of the same name.
+func withClaims(spec *appsv1.StatefulSetSpec) *corev1.PodTemplateSpec {
+	if len(spec.VolumeClaimTemplates) == 0 {
+		return &spec.Template
+	}
+	claimed := func(v corev1.Volume) bool {
+		return slices.ContainsFunc(spec.VolumeClaimTemplates, func(c corev1.PersistentVolumeClaim) bool {
+			return c.Name == v.Name
+		})
+	}
+	template := spec.Template
+	template.Spec.Volumes = slices.DeleteFunc(slices.Clone(template.Spec.Volumes), claimed)
+	for _, claim := range spec.VolumeClaimTemplates {
+		source := corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim.Name}
+		template.Spec.Volumes = append(template.Spec.Volumes,
+			corev1.Volume{Name: claim.Name, VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &source}})
+	}
+	return &template
 }
 
 // validatePodTemplate validates a template that is an object.

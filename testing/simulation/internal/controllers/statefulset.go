@@ -122,7 +122,8 @@ func (s stateful) revise() []write {
 	}
 	switch {
 	case s.updated == nil:
-		hash := hashOf(&s.Spec.Template, s.Status.CollisionCount)
+		// A new status counts no collisions, which is a number, too.
+		hash := hashOf(&s.Spec.Template, ptr.To(ptr.Deref(s.Status.CollisionCount, 0)))
 		revision := &appsv1.ControllerRevision{
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: s.Namespace, Name: s.Name + "-" + hash,

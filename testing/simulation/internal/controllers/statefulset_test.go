@@ -106,6 +106,29 @@ func TestStatefulSet(t *testing.T) {
 	})
 }
 
+// TestStatefulSetRevision has the same template have the same revision, whether the StatefulSet began with it or not.
+func TestStatefulSetRevision(t *testing.T) {
+	revision := func(images ...string) string {
+		set := statefulSet("a", 1)
+		run(t, controllers.Options{}, func(c cluster) {
+			for i, image := range images {
+				set.Spec.Template.Spec.Containers[0].Image = image
+				if i == 0 {
+					c.create(set)
+				} else {
+					c.must(c.Update(c.ctx, set))
+				}
+				time.Sleep(time.Minute)
+				c.get(set)
+			}
+		})
+		return set.Status.CurrentRevision
+	}
+	if changed, begun := revision("a:1", "a:2"), revision("a:2"); changed != begun {
+		t.Errorf("the revision after a change is %q, want %q as that of a StatefulSet that began like that", changed, begun)
+	}
+}
+
 // TestDaemonSet creates and updates a DaemonSet, and adds a node.
 func TestDaemonSet(t *testing.T) {
 	run(t, controllers.Options{Behavior: slow, Nodes: []string{"n1", "n2"}}, func(c cluster) {
