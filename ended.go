@@ -22,8 +22,8 @@ import (
 
 const messageRunFailed = "it failed and is gone; it is run again when its manifest changes"
 
-// ManifestAnnotation is on a Job with ttlSecondsAfterFinished below a feature. Its value is a digest of the manifest that
-// the Job was made of.
+// ManifestAnnotation is on a Job with ttlSecondsAfterFinished below a feature. Its value is a digest of the manifest
+// that the Job was made of.
 const ManifestAnnotation = "espalier.dev/manifest"
 
 // runner is an object manager that does not run a Job again because its time to live has removed it. It needs a feature

@@ -92,7 +92,8 @@ func (s *Switches[Self, T, CT]) engineFor(resource T) (_ engine[T], finalized bo
 
 // mustBeFinalized reports whether an object is of a cluster-scoped type, which was not known before.
 func (s *Switches[Self, T, CT]) mustBeFinalized(ctx context.Context, resource T, object CT) bool {
-	if s.scope.objectsNamespaced.Load() != nil || object.GetNamespace() != "" || s.has(unowned) || s.has(unwatched) || s.isForeign() {
+	never := s.has(unowned) || s.has(unwatched) || s.isForeign()
+	if never || s.scope.objectsNamespaced.Load() != nil || object.GetNamespace() != "" {
 		return false
 	}
 	s.learnScope(ctx, resource)

@@ -150,7 +150,8 @@ func (r *request[T]) identifyOwner(ctx context.Context, remote bool) error {
 		}
 	}
 	r.formerOwnerID = r.owner.OwnerID
-	text := engine.OwnerText(r.kind.GroupKind(), client.ObjectKeyFromObject(r.resource), id, r.resource.GetUID()) + r.owner.Item
+	text := engine.OwnerText(r.kind.GroupKind(), client.ObjectKeyFromObject(r.resource), id, r.resource.GetUID())
+	text += r.owner.Item
 	r.owner.Owner, r.owner.OwnerID = text, engine.OwnerID(text)
 	return nil
 }

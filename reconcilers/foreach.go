@@ -60,8 +60,8 @@ type ForEach[Type client.Object, Item any] struct {
 	// Required.
 	Items func(ctx context.Context, resource Type) ([]Item, error)
 
-	// Key returns what identifies an item for as long as it exists: at most 253 bytes without brackets. Name is required
-	// with it, unique in the tree, and must not change later. Default (nil): an item has no identity. All items share
+	// Key returns what identifies an item for as long as it exists: at most 253 bytes without brackets. Name is then
+	// required, unique in the tree, and must not change later. Default (nil): an item has no identity. All items share
 	// what the nested nodes have, and nothing is cleaned up for an item that is gone.
 	Key func(item Item) string
 

@@ -67,8 +67,9 @@ func planItems(loop string, keys, recorded []string, cleansUp bool) itemPlan {
 			continue
 		}
 		double[key] = true
-		plan.problems = append(plan.problems, itemProblem{key: key, err: fmt.Errorf(
-			"ForEach %q has the items %d and %d with the key %q: give each item a key of its own", loop, before, i, key)})
+		err := fmt.Errorf("ForEach %q has the items %d and %d with the key %q: give each item a key of its own",
+			loop, before, i, key)
+		plan.problems = append(plan.problems, itemProblem{key: key, err: err})
 	}
 	for i, key := range keys {
 		switch at, valid := first[key]; {
