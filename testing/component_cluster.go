@@ -33,8 +33,8 @@ type cluster[Type client.Object] struct {
 	completing bool
 }
 
-// newCluster fails the test if what is given cannot be stored.
-func (r Rollout[Type]) newCluster(t testing.TB, resource Type, given []client.Object) *cluster[Type] {
+// newCluster returns an error if what is given cannot be stored.
+func (r Rollout[Type]) newCluster(resource Type, given []client.Object) (*cluster[Type], error) {
 	c := &cluster[Type]{rollout: r}
 	c.key = c.keyOf(resource)
 	if resource.GetUID() == "" {
@@ -53,14 +53,14 @@ func (r Rollout[Type]) newCluster(t testing.TB, resource Type, given []client.Ob
 		c.given = append(c.given, c.keyOf(objects.Copy(obj)))
 	}
 	if len(c.Problems) > 0 {
-		fatal(t, errors.New(strings.Join(c.Problems, "\n")))
+		return nil, errors.New(strings.Join(c.Problems, "\n"))
 	}
 	for _, obj := range c.Store.Objects() {
 		if key := c.keyOf(obj); key != c.key && !slices.Contains(c.given, key) {
 			c.implied = append(c.implied, key)
 		}
 	}
-	return c
+	return c, nil
 }
 
 // keyOf panics for an object of no kind, which cannot have been given.
@@ -113,22 +113,25 @@ func (c *cluster[Type]) objects(ctx context.Context) ([]*unstructured.Unstructur
 }
 
 // rolledOut returns the state of the cluster.
-func (c *cluster[Type]) rolledOut(t testing.TB) *RolledOut[Type] {
+func (c *cluster[Type]) rolledOut() (*RolledOut[Type], error) {
 	resource, err := c.resource()
 	if err != nil {
-		fatal(t, fmt.Errorf("the resource is not there any more: %w", err))
+		return nil, fmt.Errorf("the resource is not there any more: %w", err)
 	}
 	// The node does not own fields of the resource that a row would have to know.
 	resource.SetManagedFields(nil)
 	d := &RolledOut[Type]{Fixture: NewFixture(resource), rollout: c.rollout}
 	all, err := c.objects(context.Background())
 	if err != nil {
-		fatal(t, err)
+		return nil, err
 	}
 	for _, obj := range all {
 		d.objects = append(d.objects, c.typed(obj))
+		if !slices.Contains(c.given, c.keyOf(obj)) {
+			d.made = append(d.made, d.objects[len(d.objects)-1])
+		}
 	}
-	return d
+	return d, nil
 }
 
 // typed returns an object in its Go type of the scheme, or as it is if there is none.

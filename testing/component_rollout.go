@@ -19,6 +19,7 @@ import (
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/stash"
 	"github.com/espalier-dev/espalier/testing/internal/objects"
+	"github.com/espalier-dev/espalier/testing/internal/run"
 	rtime "github.com/espalier-dev/espalier/time"
 )
 
@@ -29,7 +30,8 @@ const maxRequests = 100
 var RolledOutAt = time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 // Rollout rolls a resource out in memory, so that the rows of a table can start from the result. It has the marks,
-// digests, managed fields and inventory that the reconciler makes, which no test has to spell out.
+// digests, managed fields and inventory that the reconciler makes, which no test has to spell out. A preview of package
+// testing/preview has the objects of a whole tree in a golden file.
 //
 //	deployed := rtesting.Rollout[*v1.House]{Scheme: scheme, Resource: house, Reconciler: HouseReconciler()}.Run(t)
 //	...
@@ -68,13 +70,34 @@ type Rollout[Type client.Object] struct {
 // changes do not end, or if they end before the components of the resource are ready. Without a test, as in an example,
 // it panics instead.
 func (r Rollout[Type]) Run(t testing.TB) *RolledOut[Type] {
+	if t != nil {
+		t.Helper()
+	}
+	d, err := r.Try()
+	if err != nil {
+		fatal(t, err)
+	}
+	return d
+}
+
+// Try is [Rollout.Run] without a test: it returns an error where Run fails the test.
+func (r Rollout[Type]) Try() (*RolledOut[Type], error) {
 	if gotype.IsNil(r.Resource) || gotype.IsNil(r.Reconciler) || r.Scheme == nil {
-		fatal(t, errors.New("a Rollout needs a Scheme, a Resource and a Reconciler"))
+		return nil, errors.New("a Rollout needs a Scheme, a Resource and a Reconciler")
 	}
 	if r.Now.IsZero() {
 		r.Now = RolledOutAt
 	}
-	c := r.newCluster(t, objects.Copy(r.Resource), r.withNamespace())
+	given := run.Given{
+		Scheme: r.Scheme, GivenObjects: append(slices.Clone(r.GivenObjects), r.Resource), How: run.How{Faithful: true},
+	}
+	if err := given.Check(r.Resource); err != nil {
+		return nil, err
+	}
+	c, err := r.newCluster(objects.Copy(r.Resource), r.withNamespace())
+	if err != nil {
+		return nil, err
+	}
 	resource, err := c.resource()
 	for n := 1; err == nil; n++ {
 		var changed bool
@@ -93,9 +116,9 @@ func (r Rollout[Type]) Run(t testing.TB) *RolledOut[Type] {
 		}
 	}
 	if err != nil {
-		fatal(t, err)
+		return nil, err
 	}
-	return c.rolledOut(t)
+	return c.rolledOut()
 }
 
 // withNamespace returns the given objects, with the namespace of the resource among them.
@@ -139,7 +162,8 @@ func (r Rollout[Type]) request(c *cluster[Type], resource Type) (bool, error) {
 type RolledOut[Type client.Object] struct {
 	Fixture[Type]
 	rollout Rollout[Type]
-	objects []client.Object
+	// made are those of the objects that were not given.
+	objects, made []client.Object
 }
 
 // Objects returns copies of all objects but the resource: first the given ones, then the others by group, kind,
@@ -148,6 +172,11 @@ type RolledOut[Type client.Object] struct {
 // unstructured.
 func (d *RolledOut[Type]) Objects() []client.Object {
 	return objects.CopyAll(d.objects)
+}
+
+// Made returns copies of those of [RolledOut.Objects] that were not given.
+func (d *RolledOut[Type]) Made() []client.Object {
+	return objects.CopyAll(d.made)
 }
 
 // Find returns a copy of the object of the kind and name of obj, nil if there is none. It is of the type of the scheme.
@@ -208,9 +237,16 @@ const otherManager = "others"
 // After returns the state after changes by hand: work gets a client with another field manager than the reconciler's.
 // It fails the test if work returns an error.
 func (d *RolledOut[Type]) After(t testing.TB, work func(ctx context.Context, c client.Client) error) *RolledOut[Type] {
-	c := d.rollout.newCluster(t, d.Object(), d.objects)
+	c, err := d.rollout.newCluster(d.Object(), d.objects)
+	if err != nil {
+		fatal(t, err)
+	}
 	if err := work(context.Background(), client.WithFieldOwner(c.Config.Client, otherManager)); err != nil {
 		fatal(t, fmt.Errorf("what is rolled out cannot be changed: %w", err))
 	}
-	return c.rolledOut(t)
+	after, err := c.rolledOut()
+	if err != nil {
+		fatal(t, err)
+	}
+	return after
 }

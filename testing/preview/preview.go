@@ -19,6 +19,8 @@
 //		})
 //	}
 //
+// [Tree] returns what a whole tree keeps, with its gates and switches. [Generated] calls a generator of a component.
+//
 // A case named v1/traced has the golden file testdata/preview/v1/traced.yaml. The flag -preview.update writes the
 // golden files and removes those without a case; so do a flag -update of the test itself, and the flag
 // -rtesting.update.
@@ -53,7 +55,7 @@ type Config[Values any] struct {
 	// Scheme has the kinds of typed objects. Default: the scheme of client-go.
 	Scheme *runtime.Scheme
 	// Render returns the objects that would be deployed. It is called twice for each case, and must return the same.
-	// [Generated] makes one from a generator. Required.
+	// It may call [Tree]; [Generated] makes one from a generator. Required.
 	Render func(values Values) ([]client.Object, error)
 	// Cases are values by the name of their case. A name may have slashes. At least one is required.
 	Cases map[string]Values
