@@ -91,6 +91,10 @@ func ItemName(ctx context.Context, name string) string {
 	return name
 }
 
+// ItemLabelOf returns the value of [ItemLabel] for the item that the nodes of ctx run for. It is empty outside of a
+// [ForEach] with a Key.
+func ItemLabelOf(ctx context.Context) string { return itemOf(ctx).labelled() }
+
 // labelled returns the value of [ItemLabel] for objects of the item. It is empty for nil.
 func (i *item) labelled() string {
 	if i == nil {
