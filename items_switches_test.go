@@ -20,7 +20,7 @@ import (
 )
 
 // worldOf returns a world with objects, in which an operator has one node.
-func worldOf(t *testing.T, n node, objects ...client.Object) *world {
+func worldOf(t testing.TB, n node, objects ...client.Object) *world {
 	t.Helper()
 	w := &world{Client: fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().WithObjects(
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}},
