@@ -15,8 +15,11 @@ import (
 )
 
 // removeNamed deletes the objects of the names that desired returns, if the resource provably made them. The engine has
-// deleted those that it finds.
+// deleted those that it finds. Of an item that is gone, no name is known.
 func (s *Switches[Self, T, CT]) removeNamed(ctx context.Context, resource T, o *outcome[CT]) {
+	if reconcilers.IsItemGone(ctx) {
+		return
+	}
 	named, err := s.desired(ctx, resource)
 	if notReady := asNotReady(err); notReady != nil {
 		o.waits = new(conditionOfError(notReady))

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/feature"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/testing/fake"
@@ -148,5 +149,100 @@ func TestItemsContribute(t *testing.T) {
 		if got := w.widget(t); len(got.Finalizers) != step.finalizers {
 			t.Errorf("asked for %v, the finalizers are %v, want %d", step.asked, got.Finalizers, step.finalizers)
 		}
+	}
+}
+
+// The names that an absent object had are not asked for when only the key of the item is known.
+func TestItemsAbsentAreGone(t *testing.T) {
+	items := func(ctx context.Context, w *resources.Widget) (items []*database, _ error) {
+		all, err := databases(ctx, w)
+		for i := range all {
+			items = append(items, &all[i])
+		}
+		return items, err
+	}
+	w := worldOf(t, espalier.Each("Databases", items, func(d *database) string { return d.key },
+		espalier.Owns("Config", func(ctx context.Context, _ *resources.Widget) (*corev1.ConfigMap, error) {
+			return &corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: espalier.ItemOf[*database](ctx).key},
+			}, nil
+		}).Labeled().Absent()))
+	w.ask(t, map[string]string{"a": "x"})
+	w.settle(t)
+	w.ask(t, nil)
+	w.settle(t)
+	if got := w.widget(t).Status.ForEach; len(got) > 0 {
+		t.Errorf("the records are %v, want none", got)
+	}
+}
+
+// What an item has in other namespaces, and what is not watched, goes with the item.
+func TestItemsAnywhere(t *testing.T) {
+	in := func(namespace, prefix string) func(ctx context.Context, _ *resources.Widget) (*corev1.ConfigMap, error) {
+		return func(ctx context.Context, _ *resources.Widget) (*corev1.ConfigMap, error) {
+			return &corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: prefix + reconcilers.ItemKey(ctx)},
+			}, nil
+		}
+	}
+	for name, n := range map[string]*child{
+		"AnyNamespace": espalier.Owns("Config", in("other", "db-")).AnyNamespace().Reports("ChildReady"),
+		"Unowned":      espalier.Owns("Config", in("other", "db-")).Unowned().Reports("ChildReady"),
+		"Unwatched":    espalier.Owns("Config", in("default", "db-")).Unwatched().Reports("ChildReady"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := worldOf(t, eachDatabase(n), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "other"}})
+			for _, asked := range []map[string]string{{"a": "x", "b": "y"}, {"b": "y"}, {"b": "y", "c": "z"}, nil} {
+				w.ask(t, asked)
+				w.settle(t)
+				var list corev1.ConfigMapList
+				if err := w.List(t.Context(), &list); err != nil {
+					t.Fatal(err)
+				}
+				want, got := map[string]bool{}, map[string]bool{}
+				for key := range asked {
+					want["db-"+key] = true
+				}
+				for _, object := range list.Items {
+					got[object.Name] = true
+				}
+				if diff := gocmp.Diff(want, got); diff != "" {
+					t.Errorf("asked for %v, the objects differ (-want, +got):\n%s", asked, diff)
+				}
+				if finalizers := w.widget(t).Finalizers; (len(finalizers) > 0) != (name == "AnyNamespace" && asked != nil) {
+					t.Errorf("asked for %v, the finalizers are %v", asked, finalizers)
+				}
+			}
+		})
+	}
+}
+
+// An item that is gone while everything is suspended goes as always, and a new one stays suspended.
+func TestItemsAreSuspended(t *testing.T) {
+	w := worldOf(t, &feature.Feature[*resources.Widget]{
+		Name: "All", Suspended: func(_ context.Context, w *resources.Widget) (bool, error) { return true, nil },
+		Reconciler: eachDatabase(database1()),
+	})
+	w.ask(t, map[string]string{"a": "x", "b": "y"})
+	if err := w.once(t); err != nil {
+		t.Fatal(err)
+	}
+	if got := reconcilers.GetCondition(w.widget(t), "AllReady"); got == nil || got.Status == metav1.ConditionTrue {
+		t.Errorf("the condition is %v before the items are recorded, want it not True", got)
+	}
+	w.settle(t)
+	if got := reconcilers.GetCondition(w.widget(t), "AllReady"); got == nil || got.Reason != "Suspended" {
+		t.Errorf("the condition is %v, want it Suspended", got)
+	}
+	w.ask(t, map[string]string{"b": "y"})
+	w.settle(t)
+	if a, b := w.configMap(t, "db-a"), w.configMap(t, "db-b"); a != nil || b == nil {
+		t.Errorf("db-a is there: %t, db-b is there: %t, want b alone", a != nil, b != nil)
+	}
+	if got := w.widget(t).Status.ForEach; len(got) != 1 || len(got[0].Keys) != 1 || got[0].NotReadyCount != 0 {
+		t.Errorf("the records are %v, want that of b", got)
+	}
+	if got := reconcilers.GetCondition(w.widget(t), "AllReady"); got == nil || got.Reason != "Suspended" {
+		t.Errorf("the condition is %v, want it Suspended", got)
 	}
 }

@@ -188,7 +188,7 @@ func (p *itemsPass[Type, Item]) reconcileItem(run keyedItem) {
 		return
 	}
 	it := newItem(itemOf(p.ctx), p.Name, run.key)
-	it.state = &known.state
+	it.state, it.gone = &known.state, it.gone || run.isGone()
 	ctx, listed, withdrawn := p.enter(it, run, cleansUp)
 	putConditions(p.resource, known.conditions)
 	finalizers := p.resource.GetFinalizers()

@@ -26,6 +26,8 @@ type item struct {
 	keys string
 	// label is the value of [ItemLabel].
 	label string
+	// gone is true if the item itself is not known any more, or that around it.
+	gone bool
 
 	// state is what is kept for the item from request to request.
 	state *resourcestate.State
@@ -40,7 +42,7 @@ type item struct {
 func newItem(outer *item, loop, key string) *item {
 	i := &item{key: key, keys: "[" + key + "]", id: loop + "[" + key + "]"}
 	if outer != nil {
-		i.keys, i.id = outer.keys+i.keys, outer.id+"/"+i.id
+		i.keys, i.id, i.gone = outer.keys+i.keys, outer.id+"/"+i.id, outer.gone
 	}
 	sum := sha256.Sum256([]byte(i.id))
 	i.label = labelPrefix(key) + hex.EncodeToString(sum[:6])
@@ -80,6 +82,13 @@ func ItemKey(ctx context.Context) string {
 // HasItem reports whether the nodes of ctx run for an item of a [ForEach] with a Key. In the set-up it reports whether
 // they will.
 func HasItem(ctx context.Context) bool { return itemOf(ctx) != nil }
+
+// IsItemGone reports whether the item that the nodes of ctx run for is gone, so that only its key is known: a function of
+// an author that reads the item knows nothing.
+func IsItemGone(ctx context.Context) bool {
+	i := itemOf(ctx)
+	return i != nil && i.gone
+}
 
 // ItemName returns a name that is a different one for each item that the nodes of ctx run for: name followed by the
 // keys of the items, each in brackets. It is name itself outside of a [ForEach] with a Key. A node uses it for what it
