@@ -99,8 +99,8 @@ func (s *Switches[Self, T, CT]) finds(ctx context.Context, resource, live client
 }
 
 // claimAgainst says why an object is not provably one that an earlier version of the node made. It is empty if it is:
-// the resource controls it, or nobody does and it has the label of the resource; and it is not that of another node, nor
-// of another item.
+// the resource controls it, or nobody does and it has the label of the resource; and it is that of no other node, and
+// of no other item.
 func (s *Switches[Self, T, CT]) claimAgainst(ctx context.Context, resource, live client.Object, digest string) string {
 	labels, controller := live.GetLabels(), metav1.GetControllerOf(live)
 	ours := controller != nil && controller.UID == resource.GetUID()

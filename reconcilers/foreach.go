@@ -43,7 +43,8 @@ import (
 //   - When an item is gone, the nested node runs for its key as on [Withdraw], until nothing of it is left. So it does
 //     for all recorded keys when the resource is deleted. The cursor then has an empty item and the index -1; see
 //     [ItemKey]. A finalizer stays until no item needs it.
-//   - Two items with one key are an error. For both the node does not run, and what they have stays.
+//   - Two items with one key are an error. For both the node does not run, and what they have stays. Where the nodes
+//     clean up, it goes by the key.
 //
 // In paths the key takes the place of the index: App/Databases[eu]/Config.
 type ForEach[Type client.Object, Item any] struct {
@@ -60,9 +61,9 @@ type ForEach[Type client.Object, Item any] struct {
 	// Required.
 	Items func(ctx context.Context, resource Type) ([]Item, error)
 
-	// Key returns what identifies an item for as long as it exists: at most 253 bytes without brackets. Name is required
-	// with it, unique in the tree, and must not change later. Default (nil): an item has no identity. All items share
-	// what the nested nodes have, and nothing is cleaned up for an item that is gone.
+	// Key returns what identifies an item for as long as it exists: at most 253 bytes without brackets. Name is
+	// required with it, unique in the tree, and must not change later. Default (nil): an item has no identity. All
+	// items share what the nested nodes have, and nothing is cleaned up for an item that is gone.
 	Key func(item Item) string
 
 	memories ResourceState[*itemsMemory]

@@ -41,6 +41,8 @@ type itemMemory struct {
 	finished bool
 }
 
+func newItemsMemory() *itemsMemory { return &itemsMemory{byKey: map[string]*itemMemory{}} }
+
 func (m *itemsMemory) of(key string) *itemMemory {
 	known, ok := m.byKey[key]
 	if !ok {
@@ -143,7 +145,7 @@ func (r *ForEach[Type, Item]) reconcileItems(ctx context.Context, resource Type)
 	p := &itemsPass[Type, Item]{
 		ForEach: r, ctx: ctx, resource: resource, items: items,
 		plan:     planItems(r.Name, keys, r.recordOf(ctx, resource).Keys, cleansUp),
-		memory:   r.memories.Of(ctx, resource, func() *itemsMemory { return &itemsMemory{byKey: map[string]*itemMemory{}} }),
+		memory:   r.memories.Of(ctx, resource, newItemsMemory),
 		types:    conditionTypes(nested),
 		cleansUp: cleansUp, terminating: resource.GetDeletionTimestamp() != nil,
 		finalizers: nested.allFinalizers(), conditions: map[string][]itemCondition{},

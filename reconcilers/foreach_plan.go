@@ -71,7 +71,8 @@ func planItems(loop string, keys, recorded []string, cleansUp bool) itemPlan {
 		}
 		double[key] = true
 		plan.problems = append(plan.problems, itemProblem{key: key, err: fmt.Errorf(
-			"ForEach %q has the items %d and %d with the key %q: give each item a key of its own", loop, before, i, key)})
+			"ForEach %q has the items %d and %d with the key %q: give each item a key of its own",
+			loop, before, i, key)})
 	}
 	for i, key := range keys {
 		switch at, valid := first[key]; {

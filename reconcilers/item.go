@@ -83,8 +83,8 @@ func ItemKey(ctx context.Context) string {
 // they will.
 func HasItem(ctx context.Context) bool { return itemOf(ctx) != nil }
 
-// IsItemGone reports whether the item that the nodes of ctx run for is gone, so that only its key is known: a function of
-// an author that reads the item knows nothing.
+// IsItemGone reports whether the item that the nodes of ctx run for is gone, so that only its key is known. A function
+// that reads the item gets an empty one then.
 func IsItemGone(ctx context.Context) bool {
 	i := itemOf(ctx)
 	return i != nil && i.gone
