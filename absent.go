@@ -15,8 +15,11 @@ import (
 )
 
 // removeNamed deletes the objects of the names that desired returns, if the resource provably made them. The engine has
-// deleted those that it finds.
+// deleted those that it finds. Of an item that is gone, no name is known.
 func (s *Switches[Self, T, CT]) removeNamed(ctx context.Context, resource T, o *outcome[CT]) {
+	if reconcilers.IsItemGone(ctx) {
+		return
+	}
 	named, err := s.desired(ctx, resource)
 	if notReady := asNotReady(err); notReady != nil {
 		o.waits = new(conditionOfError(notReady))
@@ -50,12 +53,12 @@ func (s *Switches[Self, T, CT]) removeOne(ctx context.Context, resource, named c
 	}
 	live := s.object.DeepCopyObject().(CT)
 	switch err := config.TrackAndGet(ctx, client.ObjectKeyFromObject(named), live); {
-	case s.isMissing(err), err == nil && s.finds(resource, live, digest):
+	case s.isMissing(err), err == nil && s.finds(ctx, resource, live, digest):
 		return nil
 	case err != nil:
 		return err
 	}
-	if claim := s.claimAgainst(resource, live, digest); claim != "" {
+	if claim := s.claimAgainst(ctx, resource, live, digest); claim != "" {
 		if o.waits == nil && !reconcilers.CleansUp(ctx, resource) {
 			o.named, o.waits = live, &metav1.Condition{
 				Status: metav1.ConditionFalse, Reason: ReasonNotOurs,
@@ -84,8 +87,11 @@ func (s *Switches[Self, T, CT]) removeOne(ctx context.Context, resource, named c
 }
 
 // finds reports whether the engine finds an object by itself.
-func (s *Switches[Self, T, CT]) finds(resource, live client.Object, digest string) bool {
+func (s *Switches[Self, T, CT]) finds(ctx context.Context, resource, live client.Object, digest string) bool {
 	labels := live.GetLabels()
+	if labels[reconcilers.ItemLabel] != reconcilers.ItemLabelOf(ctx) {
+		return false
+	}
 	if s.has(unowned) || s.isFinalized() {
 		return labels[OwnerLabel] == digest && labels[reconcilers.NodeLabel] == s.name
 	}
@@ -93,11 +99,12 @@ func (s *Switches[Self, T, CT]) finds(resource, live client.Object, digest strin
 }
 
 // claimAgainst says why an object is not provably one that an earlier version of the node made. It is empty if it is:
-// the resource controls it, or nobody does and it has the label of the resource; and it is not that of another node.
-func (s *Switches[Self, T, CT]) claimAgainst(resource, live client.Object, digest string) string {
+// the resource controls it, or nobody does and it has the label of the resource; and it is that of no other node, and
+// of no other item.
+func (s *Switches[Self, T, CT]) claimAgainst(ctx context.Context, resource, live client.Object, digest string) string {
 	labels, controller := live.GetLabels(), metav1.GetControllerOf(live)
 	ours := controller != nil && controller.UID == resource.GetUID()
-	node := labels[reconcilers.NodeLabel]
+	node, item := labels[reconcilers.NodeLabel], labels[reconcilers.ItemLabel]
 	switch claim := ownership.ClaimOf(live); {
 	case !ours && (controller != nil || labels[OwnerLabel] != digest):
 		if claim == "" {
@@ -106,6 +113,8 @@ func (s *Switches[Self, T, CT]) claimAgainst(resource, live client.Object, diges
 		return "it " + claim
 	case node != "" && node != s.name:
 		return fmt.Sprintf("it is the child of the node %q", node)
+	case item != "" && item != reconcilers.ItemLabelOf(ctx):
+		return fmt.Sprintf("it was made for an item, and has the label %s=%s", reconcilers.ItemLabel, item)
 	}
 	return ""
 }

@@ -24,7 +24,7 @@ import (
 )
 
 // ContributionLabel is the prefix of the keys of labels on objects that others own, see [Switches.Contributes]. A
-// digest of the resource and of the node follows it. The value is the name of the node.
+// digest of the resource, the node and the item follows it. The value is the name of the node.
 const ContributionLabel = "contribution.espalier.dev/"
 
 // Contributes has the fields that desired returns set in objects of somebody else. An object is never created or
@@ -142,7 +142,7 @@ func (c *contributor[Self, T, CT]) contribution(ctx context.Context, resource T)
 	if err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256([]byte(owner + "\n" + c.name))
+	sum := sha256.Sum256([]byte(owner + "\n" + reconcilers.ItemName(ctx, c.name)))
 	mark := hex.EncodeToString(sum[:16])
 	to := c.contributions.Of(ctx, resource, func() *contribution[CT] { return &contribution[CT]{} })
 	if label := ContributionLabel + mark; to.label != label {

@@ -77,8 +77,8 @@ func (s *Switches[Self, T, CT]) release(ctx context.Context, resource T) outcome
 	return o
 }
 
-// disown removes from an object the owner reference to the resource, and the label of the node. The annotation has the
-// field manager of the node, so that it goes when the object is applied again.
+// disown removes from an object the owner reference to the resource, and the labels of the node and of the item. The
+// annotation has the field manager of the node, so that it goes when the object is applied again.
 func (s *Switches[Self, T, CT]) disown(ctx context.Context, resource T, object CT) error {
 	config, err := reconcilers.RetrieveConfig(ctx)
 	if err != nil {
@@ -93,9 +93,12 @@ func (s *Switches[Self, T, CT]) disown(ctx context.Context, resource T, object C
 		return ref.UID == resource.GetUID()
 	})
 	live.SetOwnerReferences(refs)
-	if labels := maps.Clone(live.GetLabels()); labels[reconcilers.NodeLabel] == s.name {
-		delete(labels, reconcilers.NodeLabel)
-		delete(labels, OwnerLabel)
+	if labels := maps.Clone(live.GetLabels()); len(labels) > 0 {
+		if labels[reconcilers.NodeLabel] == s.name {
+			delete(labels, reconcilers.NodeLabel)
+			delete(labels, OwnerLabel)
+		}
+		delete(labels, reconcilers.ItemLabel)
 		live.SetLabels(labels)
 	}
 	live.SetAnnotations(withMark(live.GetAnnotations(), OrphanedAnnotation, digest))

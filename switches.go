@@ -163,14 +163,15 @@ func (s *Switches[Self, T, CT]) IgnoreAbsent() Self { return s.with(ignoreAbsent
 //
 // The function desired may be nil. Otherwise an object of a name that it returns is deleted too if the resource
 // provably made it: it controls the object, or [OwnerLabel] names it and nobody controls the object, and the object
-// does not have the label of another node. So an operator without labels may have made it. Any other object of that
-// name stays: the condition is False with NotOurs, and says whose it is.
+// does not have the label of another node or item. So an operator without labels may have made it. Any other object of
+// that name stays: the condition is False with NotOurs, and says whose it is.
 func (s *Switches[Self, T, CT]) Absent() Self { return s.with(absent, false) }
 
-// OrphanWhen has the objects released while the function returns true: the owner reference and the label of the node
-// are removed, and the objects stay in place and are not managed. They get the annotation [OrphanedAnnotation]. If the
-// function returns false later, an object with the desired name that this resource has released is taken back, unless
-// somebody else controls it, or Tune gives another object manager. Any other object has taken the name.
+// OrphanWhen has the objects released while the function returns true: the owner reference and the labels of the node
+// and of the item are removed, and the objects stay in place and are not managed. They get the annotation
+// [OrphanedAnnotation]. If the function returns false later, an object with the desired name that this resource has
+// released is taken back, unless somebody else controls it, or Tune gives another object manager. Any other object has
+// taken the name.
 func (s *Switches[Self, T, CT]) OrphanWhen(when func(ctx context.Context, resource T) (bool, error)) Self {
 	s.orphan = when
 	return s.with(orphanWhen, when == nil)

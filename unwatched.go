@@ -23,7 +23,8 @@ import (
 // of RetryAfter. Otherwise changes by others are corrected when something else brings it back.
 //
 // An object is known by its name alone. It is deleted while a gate is off, with Absent, and with the resource. If
-// desired returns nil or another name, it stays until then. While the node waits, its objects are not read.
+// desired returns nil or another name, it stays until then. While the node waits, its objects are not read. Below an
+// [Each], desired is also asked for an item that is gone, so the name has to be made of [reconcilers.ItemKey].
 func (s *Switches[Self, T, CT]) Unwatched() Self {
 	s.retryAfter = cmp.Or(s.retryAfter, time.Minute)
 	return s.with(unwatched, false)

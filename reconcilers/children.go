@@ -43,7 +43,7 @@ func (k *children[T, CT, CLT]) find(
 	if k.optional && isKindNotServed(err) {
 		ctx, err = context.WithValue(ctx, lackingKey{}, err), nil
 	}
-	found = k.ownOf(ctx, resource, candidates)
+	found = k.ownOf(ctx, resource, k.ofItem(ctx, config, candidates))
 	asks := err == nil && k.unowned && len(found) == 0 && config.APIReader != nil
 	asks = asks && (resource.GetDeletionTimestamp() != nil ||
 		SupervisionOf(ctx, resource) == Withdraw && k.holdsFinalizer(resource))

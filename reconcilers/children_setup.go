@@ -91,6 +91,18 @@ func setLabel(obj client.Object, key, value string) {
 	obj.SetLabels(labels)
 }
 
+// ofItem returns the candidates that are labelled for the item of ctx. The request has them by their label, so that it
+// does not go through all of them for each item.
+func (k *children[T, CT, CLT]) ofItem(
+	ctx context.Context, config Config, candidates []client.Object,
+) []client.Object {
+	item, request := itemOf(ctx).labelled(), listKeeper(ctx)
+	if item == "" || request == nil || k.listOptions != nil || len(candidates) == 0 {
+		return candidates
+	}
+	return request.lists.Labelled(k.listKey(ctx, config), ItemLabel, item)
+}
+
 // ownOf returns the objects that are children of the node, for the item of ctx.
 func (k *children[T, CT, CLT]) ownOf(ctx context.Context, resource T, objects []client.Object) []CT {
 	item := itemOf(ctx).labelled()

@@ -43,7 +43,8 @@ import (
 //   - When an item is gone, the nested node runs for its key as on [Withdraw], until nothing of it is left. So it does
 //     for all recorded keys when the resource is deleted. The cursor then has an empty item and the index -1; see
 //     [ItemKey]. A finalizer stays until no item needs it.
-//   - Two items with one key are an error. For both the node does not run, and what they have stays.
+//   - Two items with one key are an error. For both the node does not run, and what they have stays. Where the nodes
+//     clean up, it goes by the key.
 //
 // In paths the key takes the place of the index: App/Databases[eu]/Config.
 type ForEach[Type client.Object, Item any] struct {

@@ -190,7 +190,7 @@ func (p *itemsPass[Type, Item]) reconcileItem(run keyedItem) {
 		return
 	}
 	it := newItem(itemOf(p.ctx), p.Name, run.key)
-	it.state = &known.state
+	it.state, it.gone = &known.state, it.gone || run.isGone()
 	ctx, listed, withdrawn := p.enter(it, run, cleansUp)
 	putConditions(p.resource, known.conditions)
 	finalizers := p.resource.GetFinalizers()
@@ -387,8 +387,19 @@ func (p *itemsPass[Type, Item]) record() {
 			"of items: its CustomResourceDefinition must define status.forEach", p.resource)))
 	}
 	if len(p.plan.fresh) > 0 {
+		p.awaitRecord()
 		// The write of the status brings the resource back, as a rule.
 		p.result = aggregateResult(p.result, Result{RequeueAfter: time.Second})
+	}
+}
+
+// awaitRecord says that nothing exists yet for items whose keys are recorded now.
+func (p *itemsPass[Type, Item]) awaitRecord() {
+	NotDone(p.ctx)
+	if outer := SupervisorOf(p.ctx); outer != nil {
+		outer.Observe(ObservedObject{Node: RetrievePath(Enter(p.ctx, p.Name)), Health: &apis.Health{
+			State: apis.StateUnknown, Message: "the keys of new items are recorded first",
+		}})
 	}
 }
 

@@ -50,11 +50,14 @@ func (p itemProblem) condition() *metav1.Condition {
 	return &metav1.Condition{Status: metav1.ConditionFalse, Reason: reasonInvalidItem, Message: p.err.Error()}
 }
 
-// planItems decides what becomes of items with these keys, of which some are recorded.
+// planItems decides what becomes of items with these keys, of which some are recorded. Where all items clean up, two of
+// one key are no problem: what that key has goes.
 func planItems(loop string, keys, recorded []string, cleansUp bool) itemPlan {
 	var plan itemPlan
-	first := map[string]int{}
-	double := map[string]bool{}
+	first, double, isRecorded := map[string]int{}, map[string]bool{}, map[string]bool{}
+	for _, key := range recorded {
+		isRecorded[key] = true
+	}
 	for i, key := range keys {
 		if problem := invalidKey(key); problem != "" {
 			plan.problems = append(plan.problems, itemProblem{key: message.Truncate(strconv.Quote(key), maxKeyText),
@@ -73,19 +76,22 @@ func planItems(loop string, keys, recorded []string, cleansUp bool) itemPlan {
 	}
 	for i, key := range keys {
 		switch at, valid := first[key]; {
-		case !valid, at != i:
+		case !valid, at != i, cleansUp && double[key]:
 		case double[key]:
 			plan.kept = append(plan.kept, key)
-		case cleansUp || slices.Contains(recorded, key):
+		case cleansUp || isRecorded[key]:
 			plan.runs = append(plan.runs, keyedItem{key: key, index: i})
 		default:
 			plan.fresh = append(plan.fresh, key)
 		}
 	}
 	for _, key := range slices.Sorted(slices.Values(recorded)) {
-		if _, present := first[key]; !present {
+		if _, present := first[key]; !present || cleansUp && double[key] {
 			plan.runs = append(plan.runs, keyedItem{key: key, index: -1})
 		}
+	}
+	if cleansUp {
+		plan.problems = nil
 	}
 	return plan
 }

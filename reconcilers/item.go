@@ -26,6 +26,8 @@ type item struct {
 	keys string
 	// label is the value of [ItemLabel].
 	label string
+	// gone is true if the item itself is not known any more, or that around it.
+	gone bool
 
 	// state is what is kept for the item from request to request.
 	state *resourcestate.State
@@ -40,7 +42,7 @@ type item struct {
 func newItem(outer *item, loop, key string) *item {
 	i := &item{key: key, keys: "[" + key + "]", id: loop + "[" + key + "]"}
 	if outer != nil {
-		i.keys, i.id = outer.keys+i.keys, outer.id+"/"+i.id
+		i.keys, i.id, i.gone = outer.keys+i.keys, outer.id+"/"+i.id, outer.gone
 	}
 	sum := sha256.Sum256([]byte(i.id))
 	i.label = labelPrefix(key) + hex.EncodeToString(sum[:6])
@@ -81,6 +83,13 @@ func ItemKey(ctx context.Context) string {
 // they will.
 func HasItem(ctx context.Context) bool { return itemOf(ctx) != nil }
 
+// IsItemGone reports whether the item that the nodes of ctx run for is gone, so that only its key is known. A function
+// that reads the item gets an empty one then.
+func IsItemGone(ctx context.Context) bool {
+	i := itemOf(ctx)
+	return i != nil && i.gone
+}
+
 // ItemName returns a name that is a different one for each item that the nodes of ctx run for: name followed by the
 // keys of the items, each in brackets. It is name itself outside of a [ForEach] with a Key. A node uses it for what it
 // records about itself in the resource.
@@ -90,6 +99,10 @@ func ItemName(ctx context.Context, name string) string {
 	}
 	return name
 }
+
+// ItemLabelOf returns the value of [ItemLabel] for the item that the nodes of ctx run for. It is empty outside of a
+// [ForEach] with a Key.
+func ItemLabelOf(ctx context.Context) string { return itemOf(ctx).labelled() }
 
 // labelled returns the value of [ItemLabel] for objects of the item. It is empty for nil.
 func (i *item) labelled() string {

@@ -26,6 +26,8 @@ type Lists struct {
 	mu     sync.Mutex
 	byKey  map[ListKey][]client.Object
 	takers map[takenObject]taker
+	// labelled are the objects of lists by the value of a label, as far as they were asked for by it.
+	labelled map[ListKey]map[string][]client.Object
 }
 
 // ListKey identifies a list. The same type in another cluster is another list. A node with list options has a list of
@@ -53,6 +55,26 @@ func (l *Lists) set(key ListKey, list []client.Object) {
 		l.byKey = map[ListKey][]client.Object{}
 	}
 	l.byKey[key] = list
+	delete(l.labelled, key)
+}
+
+// Labelled returns the objects of a list whose label has that value. The label is the same one in all calls.
+func (l *Lists) Labelled(key ListKey, label, value string) []client.Object {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	known, ok := l.labelled[key]
+	if !ok {
+		known = map[string][]client.Object{}
+		for _, obj := range l.byKey[key] {
+			has := obj.GetLabels()[label]
+			known[has] = append(known[has], obj)
+		}
+		if l.labelled == nil {
+			l.labelled = map[ListKey]map[string][]client.Object{}
+		}
+		l.labelled[key] = known
+	}
+	return known[value]
 }
 
 // Believe keeps and returns what is believed of the objects that the cache shows, by the writes in memory. Shown has
