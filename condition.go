@@ -84,6 +84,8 @@ const maxReason = 1024
 
 var validReason = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`)
 
+func isReason(text string) bool { return len(text) <= maxReason && validReason.MatchString(text) }
+
 // checkStatus returns an error if a node reports a condition that the status of the resource cannot have.
 func checkStatus(ctx context.Context, kind, name, condition string) error {
 	resource := reconcilers.RetrieveResourceType(ctx)
@@ -103,7 +105,7 @@ func conditionOfError(err error) metav1.Condition {
 	condition := metav1.Condition{Status: metav1.ConditionFalse, Message: message.Stable(err.Error())}
 	if notReady := asNotReady(err); notReady != nil {
 		condition.Reason, condition.Message = ReasonNotReady, notReady.Message
-		if len(notReady.Reason) <= maxReason && validReason.MatchString(notReady.Reason) {
+		if isReason(notReady.Reason) {
 			condition.Reason = notReady.Reason
 		}
 		return condition
@@ -117,6 +119,8 @@ type childState struct {
 	health.Readiness
 	// name is the kind and the name of the child.
 	name string
+	// reason is why the child is not ready, by a rule of the node. It is empty if there is none.
+	reason string
 }
 
 // conditionOfChild returns the condition that says how one child is. It has no type.
@@ -136,6 +140,7 @@ func conditionOfChild(child childState) metav1.Condition {
 	default:
 		condition.Status, condition.Reason = metav1.ConditionUnknown, ReasonUnknown
 	}
+	condition.Reason = cmp.Or(child.reason, condition.Reason)
 	return condition
 }
 
@@ -181,7 +186,11 @@ func stateOf[C client.Object](ctx context.Context, child C) childState {
 func (s *Switches[Self, T, CT]) stateOf(ctx context.Context, object CT) childState {
 	state := stateOf(ctx, object)
 	if s.health != nil && object.GetDeletionTimestamp() == nil {
-		state.Readiness, _ = readinessIn(s.health(object))
+		found := s.health(object)
+		state.Readiness, _ = readinessIn(found)
+		if isNotReady(state) && isReason(found.Reason) {
+			state.reason = found.Reason
+		}
 	}
 	return state
 }

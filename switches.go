@@ -125,7 +125,8 @@ func (s *Switches[Self, T, CT]) with(used switchName, lacksFunction bool) Self {
 // is ready by the rules of kstatus and of its kind, or by those of Health; with NotDesired if there are to be none,
 // with NotFound for a missing one that is ignored, and with Orphaned if they are released. It is Unknown with Waiting
 // while the node waits for others. It is False with InProgress, Failed, Terminating, Blocked, NotFound, the reason of
-// the API server, or that of [NotReady], and a message. If an error is returned, the condition stays as it was.
+// the API server, of [NotReady], or of the rule of Health, and a message. If an error is returned, the condition stays
+// as it was.
 func (s *Switches[Self, T, CT]) Reports(conditionType string) Self {
 	s.condition = conditionType
 	return s.self
@@ -204,7 +205,8 @@ func (s *Switches[Self, T, CT]) Auxiliary() Self { return s.with(auxiliary, fals
 func (s *Switches[Self, T, CT]) Unchecked() Self { return s.with(unchecked, false) }
 
 // Health gives a rule for how an object is, in place of those of its kind. It counts for the condition, for a feature,
-// and for nodes that are After this one. It must not change the object.
+// and for nodes that are After this one. The condition has the reason of the rule if that gives one that the API server
+// accepts. It must not change the object.
 func (s *Switches[Self, T, CT]) Health(rule func(live CT) apis.Health) Self {
 	s.health = rule
 	return s.with(hasHealth, rule == nil)

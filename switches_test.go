@@ -263,7 +263,7 @@ func TestHealth(t *testing.T) {
 		"the rule counts for the condition, the supervisor and the nodes after it": {
 			Resource: widget.Object(), GivenObjects: given, ExpectedResult: reconcilers.Result{RequeueAfter: time.Hour},
 			ExpectResource: widget.With(
-				is("Ready", "False", "InProgress", "blue is not green"), waits("next", `waiting for "ConfigMap"`),
+				is("Ready", "False", "Pale", "blue is not green"), waits("next", `waiting for "ConfigMap"`),
 				observed(`0/ConfigMap: ConfigMap "gadget", Degraded Pale: blue is not green`,
 					next+`, Blocked: waiting for "ConfigMap"`)).Object(),
 		},
@@ -274,9 +274,19 @@ func TestHealth(t *testing.T) {
 	run(t, tests{"the rule counts for each object": {
 		Resource: widget.Object(), GivenObjects: given[:1],
 		ExpectResource: widget.With(
-			is("Ready", "False", "InProgress", `0 of 1 ready, ConfigMap default/gadget: blue is not green`),
+			is("Ready", "False", "Pale", `0 of 1 ready, ConfigMap default/gadget: blue is not green`),
 			observed(`ConfigMap/gadget: ConfigMap "gadget", Degraded Pale: blue is not green`)).Object(),
 	}}, func() node { return supervised{ownsEach().Health(paint)} })
+	for reason, want := range map[string]string{"": "Failed", "not one word": "Failed", "Pale": "Pale"} {
+		run(t, tests{"a reason that is none is not that of the condition": {
+			Resource: widget.Object(), GivenObjects: given[:1],
+			ExpectResource: widget.With(is("Ready", "False", want, "it is old")).Object(),
+		}}, func() node {
+			return owns().Health(func(*corev1.ConfigMap) apis.Health {
+				return apis.Health{State: apis.StateFailing, Reason: reason, Message: "it is old"}
+			})
+		})
+	}
 	run(t, tests{"what is unchecked is done when it exists": {
 		Resource: widget.Object(), GivenObjects: []object{startingPart("gadget"), kept("next").With(exists)},
 		ExpectResource: widget.With(is("PartReady", "False", "InProgress", "1 of 3 replicas available"),

@@ -16,13 +16,18 @@ import (
 // to ask, and the API server then says what it serves.
 var Definitions = []schema.GroupVersionResource{
 	{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
-	{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"},
+	apiServices,
+}
+
+// apiServices name other API servers. An API server that does not serve them answers for itself alone.
+var apiServices = schema.GroupVersionResource{
+	Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices",
 }
 
 // watchAgain is after which time a watch of definitions that was refused is tried again, if a kind is needed then.
 const watchAgain = 10 * time.Minute
 
-// watch watches a resource of definitions until ctx is done. It keeps nothing of them.
+// watch watches a resource of definitions until ctx is done, or there are none. It keeps nothing of them.
 func (k *Kinds) watch(ctx context.Context, of schema.GroupVersionResource) {
 	backoff := WatchBackoff
 	events := Events{
@@ -53,6 +58,10 @@ func (k *Kinds) watch(ctx context.Context, of schema.GroupVersionResource) {
 	for ctx.Err() == nil {
 		err := reflector.ListAndWatchWithContext(ctx)
 		if ctx.Err() != nil {
+			return
+		}
+		if of == apiServices && apierrs.IsNotFound(err) {
+			k.setWatched(of, true) // there is nothing to be told of
 			return
 		}
 		if !apierrs.IsForbidden(err) && !apierrs.IsUnauthorized(err) && !apierrs.IsNotFound(err) &&
@@ -102,7 +111,7 @@ func (k *Kind) definedBy(of schema.GroupVersionResource, name string) bool {
 	switch {
 	case group != k.Group:
 		return false
-	case of.Resource == "apiservices":
+	case of == apiServices:
 		return k.Version == "" || first == k.Version
 	}
 	// The name of the resource is not known of a kind that is not served.

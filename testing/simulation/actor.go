@@ -28,16 +28,21 @@ type Actor struct {
 func (a *Actor) Create(objects ...client.Object) {
 	a.world.Helper()
 	for _, obj := range objects {
-		first := true
-		a.step("create", obj, func(ctx context.Context) error {
-			err := a.Client.Create(ctx, obj)
-			if apierrors.IsAlreadyExists(err) && !first {
-				// The answer to an earlier attempt was lost.
-				return a.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj)
-			}
-			first = false
-			return err
-		})
+		a.step("create", obj, a.create(obj))
+	}
+}
+
+// create returns an attempt to create an object. An object that another attempt finds counts as created: the answer to
+// an earlier one was lost.
+func (a *Actor) create(obj client.Object) func(ctx context.Context) error {
+	first := true
+	return func(ctx context.Context) error {
+		err := a.Client.Create(ctx, obj)
+		if apierrors.IsAlreadyExists(err) && !first {
+			return a.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj)
+		}
+		first = false
+		return err
 	}
 }
 
@@ -93,15 +98,21 @@ func (a *Actor) Status(obj client.Object, change func()) {
 func (a *Actor) Delete(objects ...client.Object) {
 	a.world.Helper()
 	for _, obj := range objects {
-		first := true
-		a.step("delete", obj, func(ctx context.Context) error {
-			err := a.Client.Delete(ctx, obj)
-			if apierrors.IsNotFound(err) && !first {
-				return nil // the answer to an earlier attempt was lost
-			}
-			first = false
-			return err
-		})
+		a.step("delete", obj, a.delete(obj))
+	}
+}
+
+// delete returns an attempt to delete an object. One that another attempt does not find counts as deleted: the answer
+// to an earlier one was lost.
+func (a *Actor) delete(obj client.Object) func(ctx context.Context) error {
+	first := true
+	return func(ctx context.Context) error {
+		err := a.Client.Delete(ctx, obj)
+		if apierrors.IsNotFound(err) && !first {
+			return nil
+		}
+		first = false
+		return err
 	}
 }
 

@@ -137,9 +137,10 @@ func (s step) take(w *World) error {
 		w.Disturb(s.object)
 	default:
 		var refusal error
+		request := s.request(w)
 		err := w.Actor.attempt(func(ctx context.Context) error {
 			refusal = nil
-			err := s.request(ctx, w)
+			err := request(ctx)
 			if refuses(err) {
 				refusal, err = err, nil
 			}
@@ -153,15 +154,16 @@ func (s step) take(w *World) error {
 	return nil
 }
 
-func (s step) request(ctx context.Context, w *World) error {
+// request returns an attempt at what a user does.
+func (s step) request(w *World) func(ctx context.Context) error {
 	obj := s.obj.DeepCopy()
 	switch s.verb {
 	case doCreate:
-		return w.Client.Create(ctx, obj)
+		return w.create(obj)
 	case doReplace:
-		return w.replace(ctx, obj)
+		return func(ctx context.Context) error { return w.replace(ctx, obj) }
 	}
-	return w.Client.Delete(ctx, obj)
+	return w.delete(obj)
 }
 
 // refuses reports whether an error is the answer of an API server that does not accept a request.

@@ -3,6 +3,7 @@ package dependents_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -20,9 +21,6 @@ import (
 func operator(ctx context.Context, mgr ctrl.Manager) error {
 	return dependents.New(espalier.NewConfig(mgr)).SetupWithManager(ctx, mgr)
 }
-
-// polls is true as the API server of a simulation has no APIServices: an operator asks it now and then what it serves.
-const polls = true
 
 func cluster(t *testing.T) simulation.Options {
 	t.Helper()
@@ -47,7 +45,7 @@ func TestServices(t *testing.T) {
 		&dependents.Capability{ObjectMeta: stories.Named("default", "db"), Address: "db:5432"},
 	}
 	simulation.Explore(t, options, simulation.Exploration{
-		Resource: &dependents.Service{}, Resources: 2, Steps: 6, Disturb: true, Polls: polls,
+		Resource: &dependents.Service{}, Resources: 2, Steps: 6, Disturb: true,
 		Hints: simulation.Hints{".spec.capability": {"db"}},
 	})
 }
@@ -72,10 +70,11 @@ func life(w *simulation.World) {
 	capability := &dependents.Capability{ObjectMeta: stories.Named("default", "db")}
 	w.Create(capability)
 	w.Rest()
-	says(w, service, map[string]string{"CapabilityReady": "InProgress", "DeploymentReady": "Waiting"})
+	says(w, service, map[string]string{"CapabilityReady": "NoAddress", "DeploymentReady": "Waiting"})
 	w.Update(capability, func() { capability.Address = "db:5432" })
 	w.Rest()
 	says(w, service, map[string]string{"CapabilityReady": "Ready", "DeploymentReady": "Ready", "Ready": "Ready"})
+	w.Idle(time.Hour)
 	deployment := &appsv1.Deployment{ObjectMeta: stories.Named("default", "shop")}
 	w.Get(deployment)
 	container := deployment.Spec.Template.Spec.Containers[0]
@@ -100,6 +99,7 @@ func life(w *simulation.World) {
 	}
 	w.Delete(service)
 	w.Rest()
+	w.Idle(time.Hour)
 	if w.Exists(service) || w.Exists(deployment) {
 		w.Error("the service and its Deployment are still there")
 	}

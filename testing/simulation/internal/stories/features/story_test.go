@@ -3,6 +3,7 @@ package features_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -36,9 +37,6 @@ func certificates() *apiextensionsv1.CustomResourceDefinition {
 	return d
 }
 
-// polls is true as the API server of a simulation has no APIServices: an operator asks it now and then what it serves.
-const polls = true
-
 func cluster(t *testing.T) simulation.Options {
 	t.Helper()
 	scheme, err := features.NewScheme()
@@ -56,7 +54,7 @@ func cluster(t *testing.T) simulation.Options {
 // TestApps tells drawn stories of applications.
 func TestApps(t *testing.T) {
 	simulation.Explore(t, cluster(t), simulation.Exploration{
-		Resource: &features.App{}, Resources: 2, Steps: 6, Polls: polls,
+		Resource: &features.App{}, Resources: 2, Steps: 6,
 	})
 }
 
@@ -106,8 +104,10 @@ func life(w *simulation.World) {
 	w.Rest()
 	healthy["CertificateReady"], healthy["Healthy"] = "Disabled", "Disabled"
 	says(w, app, healthy)
+	w.Idle(time.Hour)
 	w.Delete(app)
 	w.Rest()
+	w.Idle(time.Hour)
 	if w.Exists(app) || w.Exists(batch) || !w.Exists(secret) {
 		w.Error("the application, and what it owns, has to be gone, and the Secret of the user has to be there")
 	}
