@@ -22,7 +22,9 @@ func Each[Type client.Object, Item any](
 	return &reconcilers.ForEach[Type, Item]{Name: name, Items: items, Key: key, Reconciler: Steps(nodes...)}
 }
 
-// ItemOf returns the item that the nodes of ctx run for. It is empty for an item that is gone, and outside of [Each].
+// ItemOf returns the item that the nodes of ctx run for. It is empty for an item that is gone, see
+// [reconcilers.IsItemGone], and outside of [Each]. For an item that is gone only the functions of [Run.Finalizes] and
+// [Switches.OrphanWhen] are called.
 func ItemOf[Item any](ctx context.Context) Item {
 	return reconcilers.CursorStasher[Item]().RetrieveOrEmpty(ctx).Item
 }

@@ -132,7 +132,12 @@ func (r *ForEach[Type, Item]) reconcileItems(ctx context.Context, resource Type)
 		return Result{}, Failed(Enter(ctx, r.Name), nil, r.errNoRecords(resource))
 	}
 	cleansUp := CleansUp(ctx, resource)
-	items, err := r.Items(Enter(ctx, r.Name), resource)
+	var items []Item
+	var err error
+	if !IsItemGone(ctx) {
+		// For an item that is gone, the function of the author could not tell.
+		items, err = r.Items(Enter(ctx, r.Name), resource)
+	}
 	if err != nil && !cleansUp {
 		recordUnlocated(Enter(ctx, r.Name), err)
 		return Result{}, err
