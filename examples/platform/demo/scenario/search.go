@@ -42,8 +42,8 @@ func (s *scenario) searchStarts() []demo.Step {
 				{Text: "the index is there, and the Deployment waits for its data", Show: s.message,
 					Holds: demo.All(s.Exist(index()), s.searchIs(metav1.ConditionFalse, "Blocked", "endpoint"),
 						s.Gone(engine()))},
-				{Text: "the telemetry is not touched, and the status says why it failed",
-					Holds: demo.All(s.Untouched, s.recorded(controller.TelemetryName(name), "Error"))},
+				{Text: "the telemetry is not touched, and the status says what blocks it",
+					Holds: demo.All(s.Untouched, s.recorded(controller.TelemetryName(name), "Blocked"))},
 			},
 		},
 		{
