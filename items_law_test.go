@@ -232,7 +232,11 @@ func TestItemsAreAsTreesOfTheirOwn(t *testing.T) {
 		alone[key+"="+color] = w.objects(t)
 		return alone[key+"="+color]
 	}
-	for seed := range uint64(24) {
+	seeds := uint64(12)
+	if testing.Short() {
+		seeds = 4
+	}
+	for seed := range seeds {
 		random := rand.New(rand.NewPCG(seed, 1))
 		around := eachDatabase
 		if seed%3 == 2 {
