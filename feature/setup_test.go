@@ -71,19 +71,19 @@ func TestDescribe(t *testing.T) {
 
 // A type without a place for records is refused.
 func TestSetupNeedsAStatus(t *testing.T) {
-	type machine = *corev1.Node
-	done := &reconcilers.SyncReconciler[machine]{Name: "Done", Sync: func(context.Context, machine) error { return nil }}
-	const text = `Feature "Till" finds no apis.LifecycleStatus in the status of *v1.Node: ` +
+	type service = *corev1.Service
+	done := &reconcilers.SyncReconciler[service]{Name: "Done", Sync: func(context.Context, service) error { return nil }}
+	const text = `Feature "Till" finds no apis.LifecycleStatus in the status of *v1.Service: ` +
 		`embed apis.LifecycleStatus in the type of its field Status, or define Status`
-	node := &feature.Feature[machine]{Name: "Till", Reconciler: done}
+	node := &feature.Feature[service]{Name: "Till", Reconciler: done}
 	if err := node.SetupWithManager(t.Context(), nil, nil); err == nil || err.Error() != text {
 		t.Errorf("expected %s, got %v", text, err)
 	}
-	if _, err := node.Reconcile(t.Context(), &corev1.Node{}); err == nil || err.Error() != text {
+	if _, err := node.Reconcile(t.Context(), &corev1.Service{}); err == nil || err.Error() != text {
 		t.Errorf("expected %s, got %v", text, err)
 	}
 	kept := apis.LifecycleStatus{}
-	node.Status = func(machine) *apis.LifecycleStatus { return &kept }
+	node.Status = func(service) *apis.LifecycleStatus { return &kept }
 	if err := node.SetupWithManager(t.Context(), nil, nil); err != nil {
 		t.Error(err)
 	}
