@@ -41,6 +41,9 @@ func run(t *testing.T, table rows, make func() reconcilers.SubReconciler[*featur
 func says(condition metav1.Condition, record apis.FeatureStatus) func(*features.App) {
 	return func(app *features.App) {
 		record.Condition, record.Since, record.Generation = record.Name+"Ready", metav1.NewTime(now), 1
+		for i := range record.Dependents {
+			record.Dependents[i].Since = record.Since
+		}
 		condition.Type = record.Condition
 		app.Status.Conditions = append([]metav1.Condition{condition}, app.Status.Conditions...)
 		app.Status.Features = []apis.FeatureStatus{record}
