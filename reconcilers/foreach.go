@@ -69,6 +69,11 @@ type ForEach[Type client.Object, Item any] struct {
 	memories ResourceState[*itemsMemory]
 	reporter Reporter
 
+	// nestedTypes and nestedFinalizers are those of the conditions and of the finalizers of the nested nodes.
+	nestedTypes      []string
+	nestedFinalizers []string
+	nestedOnce       sync.Once
+
 	initOnce sync.Once
 	unnamed  bool
 	key      stash.Key

@@ -1,105 +1,21 @@
 package reconcilers
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
-	"time"
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/graph"
 	"github.com/espalier-dev/espalier/internal/message"
-	"github.com/espalier-dev/espalier/internal/resourcestate"
 	"github.com/espalier-dev/espalier/internal/statusfield"
 	"github.com/espalier-dev/espalier/stash"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
-
-// itemsMemory is what a loop remembers of the items of one resource from one request to the next.
-type itemsMemory struct {
-	byKey map[string]*itemMemory
-	// recorded are the keys that the last request has recorded, and lost is how many requests in a row did not find
-	// those of the one before.
-	recorded []string
-	lost     int
-}
-
-// itemMemory is what is remembered of one item.
-type itemMemory struct {
-	state resourcestate.State
-	// conditions are those of the item as they were last.
-	conditions []metav1.Condition
-	// finished is true if the item has cleaned up after the resource was deleted.
-	finished bool
-}
-
-func newItemsMemory() *itemsMemory { return &itemsMemory{byKey: map[string]*itemMemory{}} }
-
-func (m *itemsMemory) of(key string) *itemMemory {
-	known, ok := m.byKey[key]
-	if !ok {
-		known = &itemMemory{}
-		m.byKey[key] = known
-	}
-	return known
-}
-
-func (m *itemsMemory) forget(key string) {
-	if known, ok := m.byKey[key]; ok {
-		known.state.Close()
-		delete(m.byKey, key)
-	}
-}
-
-// Evict implements [resourcestate.Evictor].
-func (m *itemsMemory) Evict(now time.Time) (empty bool) {
-	for _, known := range m.byKey {
-		known.state.EndRequest(now)
-	}
-	return false
-}
-
-// Close implements io.Closer.
-func (m *itemsMemory) Close() error {
-	for key := range m.byKey {
-		m.forget(key)
-	}
-	return nil
-}
-
-// withdrawal is the supervisor of an item that is gone.
-type withdrawal struct {
-	// outer is told too, if it also says Withdraw; it may be nil.
-	outer Supervisor
-	// left is true if objects of the item may be there.
-	left atomic.Bool
-}
-
-var _ Supervisor = (*withdrawal)(nil)
-
-func (w *withdrawal) Supervision() Supervision               { return Withdraw }
-func (w *withdrawal) Suspend(client.Object) (bool, error)    { return false, nil }
-func (w *withdrawal) SuspensionOf(client.Object) apis.Health { return apis.Health{} }
-func (w *withdrawal) isLeft(object ObservedObject) bool {
-	return object.Object != nil || object.Health != nil || object.Err != nil
-}
-
-func (w *withdrawal) Observe(object ObservedObject) {
-	if w.isLeft(object) {
-		w.left.Store(true)
-	}
-	if w.outer != nil && w.outer.Supervision() == Withdraw {
-		w.outer.Observe(object)
-	}
-}
 
 // itemsPass is one way through the items of a loop.
 type itemsPass[Type client.Object, Item any] struct {
@@ -146,14 +62,17 @@ func (r *ForEach[Type, Item]) reconcileItems(ctx context.Context, resource Type)
 	for i, item := range items {
 		keys[i] = r.Key(item)
 	}
-	nested := Describe(r.Reconciler)
+	r.nestedOnce.Do(func() {
+		nested := Describe(r.Reconciler)
+		r.nestedTypes, r.nestedFinalizers = conditionTypes(nested), nested.allFinalizers()
+	})
 	p := &itemsPass[Type, Item]{
 		ForEach: r, ctx: ctx, resource: resource, items: items,
 		plan:     planItems(r.Name, keys, r.recordOf(ctx, resource).Keys, cleansUp),
 		memory:   r.memories.Of(ctx, resource, newItemsMemory),
-		types:    conditionTypes(nested),
+		types:    r.nestedTypes,
 		cleansUp: cleansUp, terminating: resource.GetDeletionTimestamp() != nil,
-		finalizers: nested.allFinalizers(), conditions: map[string][]itemCondition{},
+		finalizers: r.nestedFinalizers, conditions: map[string][]itemCondition{},
 	}
 	return p.reconcile()
 }
@@ -339,113 +258,6 @@ func (p *itemsPass[Type, Item]) report() {
 			p.reporter.Report(p.ctx, p.resource, *sum)
 		}
 	}
-}
-
-// itemText is the key of the text that is recorded of an item.
-type itemText struct{ name, key string }
-
-// maxLostItems is how many requests in a row do not find recorded keys until it is known that they are not kept.
-const maxLostItems = 3
-
-// record stores the keys of the items, and which items are not as they should be.
-func (p *itemsPass[Type, Item]) record() {
-	if p.terminating {
-		return
-	}
-	before := p.recordOf(p.ctx, p.resource)
-	next := apis.ForEachStatus{Name: before.Name, NotReadyCount: int32(len(p.notReady))}
-	for _, run := range p.plan.runs {
-		if slices.Contains(p.done, run.key) {
-			p.memory.forget(run.key)
-		} else {
-			next.Keys = append(next.Keys, run.key)
-		}
-	}
-	for _, key := range p.plan.kept {
-		if slices.Contains(before.Keys, key) {
-			next.Keys = append(next.Keys, key)
-		}
-	}
-	next.Keys = append(next.Keys, p.plan.fresh...)
-	slices.Sort(next.Keys)
-	next.NotReady = worstFirst(p.notReady)
-	for i := range next.NotReady {
-		item := &next.NotReady[i]
-		var shown *string
-		for _, was := range before.NotReady {
-			if text := was.Message; was.Key == item.Key && was.Status == item.Status && was.Reason == item.Reason {
-				shown = &text
-			}
-		}
-		item.Message = p.reporter.Text(p.ctx, p.resource, itemText{before.Name, item.Key}, shown, item.Message)
-	}
-	setItemRecord(statusfield.PartOf[apis.ItemsStatus](p.resource), next)
-
-	if p.memory.lost++; !slices.ContainsFunc(p.plan.fresh, func(key string) bool {
-		return slices.Contains(p.memory.recorded, key)
-	}) {
-		p.memory.lost = 0
-	}
-	p.memory.recorded = p.plan.fresh
-	if p.memory.lost >= maxLostItems {
-		p.errs = append(p.errs, Failed(Enter(p.ctx, p.Name), nil, fmt.Errorf("the status of %T does not keep the keys "+
-			"of items: its CustomResourceDefinition must define status.forEach", p.resource)))
-	}
-	if len(p.plan.fresh) > 0 {
-		p.awaitRecord()
-		// The write of the status brings the resource back, as a rule.
-		p.result = aggregateResult(p.result, Result{RequeueAfter: time.Second})
-	}
-}
-
-// awaitRecord says that nothing exists yet for items whose keys are recorded now.
-func (p *itemsPass[Type, Item]) awaitRecord() {
-	NotDone(p.ctx)
-	if outer := SupervisorOf(p.ctx); outer != nil {
-		outer.Observe(ObservedObject{Node: RetrievePath(Enter(p.ctx, p.Name)), Health: &apis.Health{
-			State: apis.StateUnknown, Message: "the keys of new items are recorded first",
-		}})
-	}
-}
-
-// recordOf returns the record of the loop, as it is in the cluster.
-func (r *ForEach[Type, Item]) recordOf(ctx context.Context, resource Type) apis.ForEachStatus {
-	name := ItemName(ctx, r.Name)
-	status := statusfield.PartOf[apis.ItemsStatus](resource)
-	if s := contextOf(ctx).state; s != nil && s.stored != nil {
-		status = cmp.Or(statusfield.PartOf[apis.ItemsStatus](s.stored), status)
-	}
-	if status != nil {
-		for _, record := range status.ForEach {
-			if record.Name == name {
-				return record
-			}
-		}
-	}
-	return apis.ForEachStatus{Name: name}
-}
-
-// setItemRecord stores the record of a loop, and removes one that has nothing. Records are sorted by name.
-func setItemRecord(status *apis.ItemsStatus, record apis.ForEachStatus) {
-	at, found := slices.BinarySearchFunc(status.ForEach, record.Name, func(r apis.ForEachStatus, name string) int {
-		return strings.Compare(r.Name, name)
-	})
-	// The slice may be shared with what the status was before.
-	switch empty := len(record.Keys) == 0 && record.NotReadyCount == 0; {
-	case found && equality.Semantic.DeepEqual(status.ForEach[at], record):
-	case found && empty:
-		status.ForEach = slices.Delete(slices.Clone(status.ForEach), at, at+1)
-	case found:
-		status.ForEach = slices.Clone(status.ForEach)
-		status.ForEach[at] = record
-	case !empty:
-		status.ForEach = slices.Insert(slices.Clone(status.ForEach), at, record)
-	}
-}
-
-func (r *ForEach[Type, Item]) errNoRecords(resource client.Object) error {
-	return fmt.Errorf("ForEach %q finds no apis.ItemsStatus in the status of %T: "+
-		"embed apis.ItemsStatus in the type of its field Status, since Key is set", r.Name, resource)
 }
 
 // takeConditions removes the conditions of some types from the status of resource, and returns them.
