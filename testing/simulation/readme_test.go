@@ -40,10 +40,10 @@ func TestPlantedSeeds(t *testing.T) {
 	})
 }
 
-// runPlanted runs a test of this binary that fails, and returns what it prints.
-func runPlanted(t *testing.T, test string, args ...string) string {
+// runPlanted runs a test of this binary that fails, given as the flag -test.run has it, and returns what it prints.
+func runPlanted(t *testing.T, test string) string {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), os.Args[0], append(args, "-test.run=^"+test+"$")...)
+	command := exec.CommandContext(t.Context(), os.Args[0], "-test.run="+test)
 	command.Env = append(os.Environ(), planted+"=true")
 	out, err := command.CombinedOutput()
 	if err == nil {
@@ -60,7 +60,7 @@ func TestPlantedBugIsFound(t *testing.T) {
 	for _, test := range []string{"TestPlantedFault", "TestPlantedSeeds"} {
 		t.Run(test, func(t *testing.T) {
 			t.Parallel()
-			out := runPlanted(t, test)
+			out := runPlanted(t, "^"+test+"$")
 			if !strings.Contains(out, "there are 2 backups") || !smallPlan.MatchString(out) {
 				t.Errorf("it prints:\n%s", out)
 			}
@@ -84,7 +84,8 @@ func TestReadme(t *testing.T) {
 			t.Errorf("README.md does not show\n%s", function)
 		}
 	}
-	out := lines(runPlanted(t, "TestPlantedFault", "-test.parallel=1"))
+	// The page shows one fault. Of all, only the first three that fail would be told, and these are not always the same.
+	out := lines(runPlanted(t, "^TestPlantedFault$/^DiesBefore_update"))
 	shown := regexp.MustCompile("(?s)```text\n(.*?)```").FindStringSubmatch(string(page))
 	if shown == nil {
 		t.Fatal("README.md has no block of text")
