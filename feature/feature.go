@@ -49,7 +49,8 @@ type Feature[Type client.Object] struct {
 	// that returns nil means on, too.
 	Gate func(ctx context.Context, resource Type) gate.Gate
 	// Prerequisites have to be met, in order, before anything of the feature is created. Once all are met, they are not
-	// asked again until the gate was off. Optional.
+	// asked again until the gate was off. If there is no record, children that exist say that they were met, see
+	// [reconcilers.HaveChildren]. Optional.
 	Prerequisites []Prerequisite[Type]
 	// Suspended says whether nothing of the feature is to run. Default: false. It is asked neither while the feature is
 	// off, nor while a prerequisite is not met, nor while a feature around it is suspended.

@@ -71,7 +71,7 @@ func (f *Feature[T]) Reconcile(ctx context.Context, resource T) (reconcilers.Res
 	request := facts{
 		now: rtime.RetrieveNow(ctx), generation: resource.GetGeneration(), grace: f.GracePeriod, records: f.Records,
 	}
-	result, observed, err := f.run(ctx, resource, record, &request)
+	result, observed, err := f.run(ctx, resource, record, found, &request)
 	if !observed {
 		return result, err
 	}
@@ -103,7 +103,7 @@ func errNotKept(resource client.Object) error {
 // run asks the gate and the prerequisites, and runs the nested node. observed is false if what happened says nothing
 // about the feature.
 func (f *Feature[T]) run(
-	ctx context.Context, resource T, record apis.FeatureStatus, request *facts,
+	ctx context.Context, resource T, record apis.FeatureStatus, found bool, request *facts,
 ) (result reconcilers.Result, observed bool, err error) {
 	outer := reconcilers.SupervisionOf(ctx, resource)
 	request.supervision = outer
@@ -119,6 +119,15 @@ func (f *Feature[T]) run(
 	var unmet error
 	if request.supervision != reconcilers.Withdraw && !record.Passed {
 		request.prerequisite, unmet = f.unmet(ctx, resource)
+		if request.prerequisite != "" && !found {
+			// Nothing is made before they are met: if there is something, the record is lost.
+			exist, err := reconcilers.HaveChildren(ctx, reconcilers.Describe(f.Reconciler), resource)
+			if err != nil {
+				request.prerequisite, unmet = errorText(err), err
+			} else if exist {
+				request.prerequisite, unmet = "", nil
+			}
+		}
 		if unmet = reconcilers.Failed(ctx, nil, unmet); request.prerequisite != "" {
 			if record.Phase != apis.FeatureDisabled || errors.Is(unmet, reconcilers.ErrQuiet) {
 				return result, !errors.Is(unmet, reconcilers.ErrQuiet), unmet

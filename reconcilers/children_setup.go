@@ -360,6 +360,8 @@ type childSelection struct {
 	chosen bool
 	// label is the value of [NodeLabel] that they have. It is empty for all values.
 	label string
+	// exist reports whether there are any of a resource, by what the cache shows.
+	exist func(ctx context.Context, resource client.Object) (bool, error)
 }
 
 func (k *children[T, CT, CLT]) selection() *childSelection {
@@ -368,5 +370,30 @@ func (k *children[T, CT, CLT]) selection() *childSelection {
 		childType: k.childType,
 		chosen:    k.ourChild != nil || k.listOptions != nil,
 		label:     k.label,
+		exist: func(ctx context.Context, resource client.Object) (bool, error) {
+			parent, ok := resource.(T)
+			if !ok {
+				return false, nil // a node above gives its nodes another object
+			}
+			_, _, found, err := k.find(ctx, parent)
+			return len(found) > 0, err
+		},
 	}
+}
+
+// HaveChildren reports whether an object exists that a [ChildReconciler] or [ChildSetReconciler] at or below the
+// described node has made for the resource, by what the cache shows. Objects of the items of a [ForEach] do not count,
+// nor do those in other clusters, and those of a node whose resource is another object.
+func HaveChildren(ctx context.Context, d Description, resource client.Object) (bool, error) {
+	if d.children != nil {
+		if exist, err := d.children.exist(ctx, resource); exist || err != nil {
+			return exist, err
+		}
+	}
+	for _, nested := range d.Nodes {
+		if exist, err := HaveChildren(ctx, nested, resource); exist || err != nil {
+			return exist, err
+		}
+	}
+	return false, nil
 }
