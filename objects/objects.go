@@ -8,6 +8,7 @@ package objects
 
 import (
 	"context"
+	"crypto/rand"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -71,6 +72,24 @@ func Secret[T client.Object](
 		}
 		return &corev1.Secret{ObjectMeta: metaOf(resource, name(resource)), Data: content}, nil
 	}
+}
+
+// GeneratedSecret returns a function for a secret with a random value of 130 bits for each key, as text of 26 letters and
+// digits. Each call returns other values. So the node needs CreateOnly, and HoldsData, as another name would lose them:
+//
+//	espalier.Owns("Login", objects.GeneratedSecret(name, "password")).CreateOnly().HoldsData()
+//
+// A secret that somebody deletes is made again, with other values. The values are nowhere else.
+func GeneratedSecret[T client.Object](
+	name func(resource T) string, keys ...string,
+) func(ctx context.Context, resource T) (*corev1.Secret, error) {
+	return Secret(name, func(context.Context, T) (map[string][]byte, error) {
+		data := make(map[string][]byte, len(keys))
+		for _, key := range keys {
+			data[key] = []byte(rand.Text())
+		}
+		return data, nil
+	})
 }
 
 // ConfigMap returns a function for a config map with this data.

@@ -1,8 +1,10 @@
 package objects_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"maps"
 	"testing"
 
 	"github.com/espalier-dev/espalier"
@@ -132,4 +134,32 @@ func TestObjects(t *testing.T) {
 	rtesting.NodeTests[*resources.Widget]{"no workload": {Resource: widget.Object()}}.RunNode(t, scheme, func() node {
 		return espalier.Steps(owns(objects.Deployment(none)), owns(objects.Service(none)))
 	})
+}
+
+// A secret with generated values keeps them, whatever the function returns, also under another name.
+func TestGeneratedSecret(t *testing.T) {
+	called := nameOf
+	reconciler := espalier.Owns("Login", objects.GeneratedSecret(func(w *resources.Widget) string { return called(w) },
+		"password", "key")).CreateOnly().HoldsData().Reports("Login")
+	rollOut := func(given ...client.Object) *rtesting.RolledOut[*resources.Widget] {
+		return rtesting.Rollout[*resources.Widget]{
+			Scheme: scheme, Resource: widget.Object(), GivenObjects: given, Reconciler: reconciler,
+		}.Run(t)
+	}
+	first := rollOut()
+	made, ok := first.Find(&corev1.Secret{ObjectMeta: meta}).(*corev1.Secret)
+	if !ok || len(made.Data) != 2 || len(made.Data["password"]) != 26 ||
+		string(made.Data["password"]) == string(made.Data["key"]) {
+		t.Fatalf("the secret is %v, want two different values of 26 characters", made)
+	}
+	called = func(*resources.Widget) string { return "renamed" }
+	second := rollOut(first.Objects()...)
+	kept, _ := second.Find(made).(*corev1.Secret)
+	if kept == nil || !maps.EqualFunc(kept.Data, made.Data, bytes.Equal) || len(second.Made()) > 0 {
+		t.Errorf("after the name has changed, the secret is %v, want it as it was, and no other", kept)
+	}
+	const reason = "NameChanged"
+	if c := second.Object().Status.GetCondition("Login"); c == nil || c.Reason != reason {
+		t.Errorf("the condition is %v, want the reason %s", c, reason)
+	}
 }
