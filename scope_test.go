@@ -153,18 +153,27 @@ func TestClusterScopedObjects(t *testing.T) {
 		return espalier.Owns("Access", desiredClusterRole).Reports("Ready").
 			OrphanWhen(func(context.Context, *resources.Widget) (bool, error) { return true, nil })
 	})
-	// A resource that has no namespace owns what has none.
-	alone := widget.With(func(w *resources.Widget) { w.Namespace = "" })
+}
+
+// A resource that has no namespace owns what has none.
+func TestClusterScopedObjectsOfAClusterScopedResource(t *testing.T) {
+	resource := rtesting.NewFixture(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "gadget-owner", UID: "gadget-uid"}})
 	owned := clusterRole.With(func(r *rbacv1.ClusterRole) {
-		r.Labels, r.OwnerReferences = nil, []metav1.OwnerReference{controlledByWidget}
+		r.Labels, r.OwnerReferences = nil, []metav1.OwnerReference{{
+			APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "gadget-owner", UID: "gadget-uid",
+			Controller: new(true), BlockOwnerDeletion: new(true),
+		}}
 	})
-	run(t, tests{"a cluster-scoped resource owns it": {
-		Resource: alone.Object(), ExpectCreates: []object{owned},
+	rtesting.NodeTests[*rbacv1.ClusterRole]{"it owns it": {
+		Resource: resource.Object(), ExpectCreates: []object{owned},
 		ExpectEvents: []rtesting.Event{
-			rtesting.NewEvent(alone, scheme, corev1.EventTypeNormal, "Created", `Created ClusterRole "gadget"`),
+			rtesting.NewEvent(resource, scheme, corev1.EventTypeNormal, "Created", `Created ClusterRole "gadget"`),
 		},
-		ExpectResource: alone.With(isReady).Object(),
-	}}, func() node { return espalier.Owns("Access", desiredClusterRole).Reports("Ready") })
+	}}.RunNode(t, scheme, func() reconcilers.SubReconciler[*rbacv1.ClusterRole] {
+		return espalier.Owns("Access", func(context.Context, *rbacv1.ClusterRole) (*rbacv1.ClusterRole, error) {
+			return clusterRole.With(func(r *rbacv1.ClusterRole) { r.Labels, r.OwnerReferences = nil, nil }).Object(), nil
+		})
+	})
 }
 
 // With AnyNamespace the same is true of an object in another namespace.
