@@ -17,9 +17,6 @@ import (
 	"github.com/espalier-dev/espalier/stash"
 )
 
-// defaultImage is that of this release.
-const defaultImage = "registry.example.com/mirror:1.0"
-
 // New returns the root of the tree. The registry knows a mirror from when its pods are ready until it is deleted.
 func New(config reconcilers.Config, mirrors registry.Registry) *reconcilers.ResourceReconciler[*v1.Mirror] {
 	register := func(ctx context.Context, mirror *v1.Mirror) error {

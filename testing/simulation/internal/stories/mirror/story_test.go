@@ -15,6 +15,7 @@ import (
 	v1 "github.com/espalier-dev/espalier/examples/mirror/api/v1"
 	"github.com/espalier-dev/espalier/examples/mirror/controller"
 	"github.com/espalier-dev/espalier/examples/mirror/registry"
+	"github.com/espalier-dev/espalier/examples/mirror/webhook"
 	"github.com/espalier-dev/espalier/testing/simulation"
 )
 
@@ -24,11 +25,11 @@ var registries simulation.External[registry.Memory]
 // operator sets up the operator as its main function does.
 func operator(ctx context.Context, mgr ctrl.Manager) error {
 	root := controller.New(espalier.NewConfig(mgr), registries.In(ctx))
-	return errors.Join(root.SetupWithManager(ctx, mgr), controller.SetupWebhooks(mgr))
+	return errors.Join(root.SetupWithManager(ctx, mgr), webhook.SetUp(mgr))
 }
 
-// webhook says what is sent to which path.
-func webhook(path string) (string, admissionv1.WebhookClientConfig, []admissionv1.RuleWithOperations) {
+// registration says what is sent to which path.
+func registration(path string) (string, admissionv1.WebhookClientConfig, []admissionv1.RuleWithOperations) {
 	return "mirror.example.com", admissionv1.WebhookClientConfig{
 			Service: &admissionv1.ServiceReference{Namespace: "default", Name: "mirror", Path: &path},
 		}, []admissionv1.RuleWithOperations{{
@@ -42,8 +43,8 @@ func webhook(path string) (string, admissionv1.WebhookClientConfig, []admissionv
 // installed are the webhooks, and the credentials of one site.
 func installed() []client.Object {
 	mutating, validating := admissionv1.MutatingWebhook{}, admissionv1.ValidatingWebhook{}
-	mutating.Name, mutating.ClientConfig, mutating.Rules = webhook("/default")
-	validating.Name, validating.ClientConfig, validating.Rules = webhook("/validate")
+	mutating.Name, mutating.ClientConfig, mutating.Rules = registration("/default")
+	validating.Name, validating.ClientConfig, validating.Rules = registration("/validate")
 	mutating.SideEffects, mutating.AdmissionReviewVersions = new(admissionv1.SideEffectClassNone), []string{"v1"}
 	validating.SideEffects, validating.AdmissionReviewVersions = mutating.SideEffects, mutating.AdmissionReviewVersions
 	meta := metav1.ObjectMeta{Name: "mirror"}

@@ -18,6 +18,7 @@ import (
 
 	v1 "github.com/espalier-dev/espalier/examples/mirror/api/v1"
 	"github.com/espalier-dev/espalier/examples/mirror/bare"
+	"github.com/espalier-dev/espalier/examples/mirror/webhook"
 	"github.com/espalier-dev/espalier/testing/simulation"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/stories"
 )
@@ -27,7 +28,7 @@ func bareOperator(ctx context.Context, mgr ctrl.Manager) error {
 	reconciler := &bare.Reconciler{
 		Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder("mirror"), Registry: registries.In(ctx),
 	}
-	return errors.Join(reconciler.SetupWithManager(ctx, mgr), bare.SetupWebhooks(mgr))
+	return errors.Join(reconciler.SetupWithManager(ctx, mgr), webhook.SetUp(mgr))
 }
 
 // TestTwins tells the life of a mirror with both operators.

@@ -19,13 +19,14 @@ const (
 )
 
 // TestWritten compares what the author of the operator writes with the bare one, and counts what the author has to
-// know. The types of the API and the registry are the same for both.
+// know. The types of the API and the registry are the same for both. So are the webhooks, which count for both.
 func TestWritten(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it compiles the packages")
 	}
-	short, bare := count.Lines(t, example+"controller"), count.Lines(t, example+"bare")
-	names := count.Names(t, []string{example + "api/v1", example + "controller", "."},
+	both := count.Lines(t, example+"webhook")
+	short, bare := both+count.Lines(t, example+"controller"), both+count.Lines(t, example+"bare")
+	names := count.Names(t, []string{example + "api/v1", example + "controller", example + "webhook", "."},
 		"main_test.go", "twin_test.go", "written_test.go")
 	share := float64(short) / float64(bare)
 	t.Logf("controller: %d lines, bare: %d lines, which is %.1f %%", short, bare, 100*share)

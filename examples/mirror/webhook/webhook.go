@@ -1,4 +1,5 @@
-package controller
+// Package webhook has the webhooks of both operators.
+package webhook
 
 import (
 	"context"
@@ -12,8 +13,11 @@ import (
 	v1 "github.com/espalier-dev/espalier/examples/mirror/api/v1"
 )
 
-// SetupWebhooks has the manager serve the webhooks.
-func SetupWebhooks(mgr ctrl.Manager) error {
+// defaultImage is that of this release.
+const defaultImage = "registry.example.com/mirror:1.0"
+
+// SetUp has the manager serve the webhooks.
+func SetUp(mgr ctrl.Manager) error {
 	return ctrl.NewWebhookManagedBy(mgr, &v1.Mirror{}).
 		WithDefaulter(webhooks{}).WithDefaulterCustomPath("/default").
 		WithValidator(webhooks{}).WithValidatorCustomPath("/validate").
