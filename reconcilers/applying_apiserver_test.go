@@ -238,10 +238,17 @@ func TestApplyingObjectManagerMigratesWhatCannotChange(t *testing.T) {
 	migrates(s, &corev1.PersistentVolumeClaim{ObjectMeta: meta, Spec: claim})
 	migrates(s, &corev1.Pod{ObjectMeta: meta, Spec: pods})
 	migrates(s, &batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: once}}})
+	meta.Name = "labelled"
+	migrates(s, &batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: app}, Spec: once},
+	}})
+	meta.Name = "data"
 	migrates(s, &appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{
 		Selector: &metav1.LabelSelector{MatchLabels: app}, ServiceName: "data", Template: labeled,
 		VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, Spec: claim}},
-	}})
+	}},
+		// The server completes the claims, which are owned as a whole. Their kind is in JSON alone, and reads are protobuf.
+		[]string{"patch", "patch", "Updated"}, []string{"patch"})
 	migrates(s, &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{Selector: app, Ports: ports}})
 	meta.Name = "balanced"
 	migrates(s, &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{
@@ -252,18 +259,24 @@ func TestApplyingObjectManagerMigratesWhatCannotChange(t *testing.T) {
 	migrates(s, &batchv1.CronJob{ObjectMeta: meta, Spec: batchv1.CronJobSpec{Schedule: "@daily", JobTemplate: job}})
 }
 
-// migrates creates an object, and manages it in two more processes. The first one migrates it, and it stays as it is.
-func migrates[T client.Object](s *clusterSite, desired T) {
+// migrates creates an object, and manages it in two more processes, which make the given requests. Without any, the
+// first one migrates it, and the second one makes none. It stays as it is.
+func migrates[T client.Object](s *clusterSite, desired T, restarts ...[]string) {
 	s.t.Helper()
+	if len(restarts) == 0 {
+		restarts = [][]string{{"patch", "patch"}, nil}
+	}
 	kind := fmt.Sprintf("%T", desired)
 	process := func() *reconcilers.ApplyingObjectManager[T] {
 		return &reconcilers.ApplyingObjectManager[T]{FieldManager: "widgets"}
 	}
 	var none T
 	created := manage(s, kind+", create", process(), none, desired, "create", "Created")
-	managed := manage(s, kind+" after a restart", process(), fresh(s, created), desired, "patch", "patch")
-	manage(s, kind+" after another restart", process(), fresh(s, managed), desired)
-	before, after := created.DeepCopyObject().(T), managed.DeepCopyObject().(T)
+	before, managed := fresh(s, created), created
+	for i, requests := range restarts {
+		managed = manage(s, fmt.Sprintf("%s, restart %d", kind, i+1), process(), fresh(s, managed), desired, requests...)
+	}
+	after := fresh(s, managed)
 	for _, obj := range []T{before, after} {
 		obj.SetManagedFields(nil)
 		obj.SetResourceVersion("")
