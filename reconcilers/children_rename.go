@@ -174,7 +174,7 @@ func (t *turn[CT]) decide(decided names) {
 	}
 }
 
-// blocked leaves the objects that there are as they are. If the desired name is taken, none of them counts as the child.
+// blocked leaves the objects that there are as they are. If the desired name is taken, none of them is the child.
 func (t turn[CT]) blocked() turn[CT] {
 	if apierrs.IsAlreadyExists(t.err) {
 		t.found = nil
