@@ -56,6 +56,25 @@ func TestBlockedByAnother(t *testing.T) {
 	})
 }
 
+// What runs is not deleted for a name that somebody else has.
+func TestBlockedByAnotherUnderTheNewName(t *testing.T) {
+	foreign := configMap.With(exists, func(c *corev1.ConfigMap) {
+		c.OwnerReferences = []metav1.OwnerReference{controlledByAnother}
+	})
+	old := configMap.With(exists, func(c *corev1.ConfigMap) {
+		c.Name, c.UID, c.Labels = "old", "old-uid", map[string]string{reconcilers.NodeLabel: "ConfigMap"}
+	})
+	const text = `configmaps "gadget" already exists and is controlled by ReplicaSet web`
+	run(t, tests{"there is one of the old name": {
+		Resource: widget.Object(), GivenObjects: []object{foreign, old},
+		ExpectTracks: []rtesting.TrackRequest{rtesting.NewTrackRequest(configMap, widget, scheme)},
+		ExpectResource: widget.With(is("Ready", metav1.ConditionFalse, "AlreadyExists", text),
+			observed(`0/ConfigMap: ConfigMap "gadget", absent, Blocked AlreadyExists: `+text)).Object(),
+	}}, func() node {
+		return supervised{espalier.Steps[*resources.Widget](owns().Labeled().Renames(reconcilers.DeleteFirst))}
+	})
+}
+
 // An object in the way of one without an owner is not tracked, so the node asks again.
 func TestATakenNameWithoutAnOwner(t *testing.T) {
 	foreign := configMap.With(exists, func(c *corev1.ConfigMap) {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -216,32 +217,72 @@ func TestL1ApplyingObjectManagerIsSteadyWithoutDefaults(t *testing.T) {
 
 // What the server sets and does not let anybody change is no obstacle to the migration of what was created.
 func TestApplyingObjectManagerMigratesWhatCannotChange(t *testing.T) {
+	t.Parallel()
 	s := newClusterSite(t)
 	meta := metav1.ObjectMeta{Namespace: s.namespace, Name: "data"}
-	claim := &corev1.PersistentVolumeClaim{ObjectMeta: meta, Spec: corev1.PersistentVolumeClaimSpec{
+	app := map[string]string{"app": "data"}
+	pods := corev1.PodSpec{
+		Containers: []corev1.Container{{Name: "main", Image: "example.com/x"}}, AutomountServiceAccountToken: new(false),
+	}
+	labeled := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: app}, Spec: pods}
+	once := *pods.DeepCopy()
+	once.RestartPolicy = corev1.RestartPolicyNever
+	claim := corev1.PersistentVolumeClaimSpec{
 		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
-	}}
-	claims := func() *reconcilers.ApplyingObjectManager[*corev1.PersistentVolumeClaim] {
-		return &reconcilers.ApplyingObjectManager[*corev1.PersistentVolumeClaim]{FieldManager: "widgets"}
+		Resources: corev1.VolumeResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+		},
 	}
-	created := manage(s, "create a claim", claims(), nil, claim, "create", "Created")
-	managed := manage(s, "a claim after a restart", claims(), fresh(s, created), claim, "patch", "patch")
-	manage(s, "a claim after another restart", claims(), fresh(s, managed), claim)
-	if diff := cmp.Diff(created.Spec, managed.Spec); diff != "" || len(managed.Finalizers) != len(created.Finalizers) {
-		t.Errorf("the claim has changed (-expected, +actual):\n%s", diff)
-	}
+	ports := []corev1.ServicePort{{Port: 80}}
 
-	pod := &corev1.Pod{ObjectMeta: meta, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "example.com/x"}}}}
-	pod.Spec.AutomountServiceAccountToken = new(false)
-	pods := func() *reconcilers.ApplyingObjectManager[*corev1.Pod] {
-		return &reconcilers.ApplyingObjectManager[*corev1.Pod]{FieldManager: "widgets"}
+	migrates(s, &corev1.PersistentVolumeClaim{ObjectMeta: meta, Spec: claim})
+	migrates(s, &corev1.Pod{ObjectMeta: meta, Spec: pods})
+	migrates(s, &batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: once}}})
+	meta.Name = "labelled"
+	migrates(s, &batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: app}, Spec: once},
+	}})
+	meta.Name = "data"
+	migrates(s, &appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{
+		Selector: &metav1.LabelSelector{MatchLabels: app}, ServiceName: "data", Template: labeled,
+		VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, Spec: claim}},
+	}},
+		// The server completes the claims, which are owned as a whole. Their kind is in JSON alone, and reads are protobuf.
+		[]string{"patch", "patch", "Updated"}, []string{"patch"})
+	migrates(s, &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{Selector: app, Ports: ports}})
+	meta.Name = "balanced"
+	migrates(s, &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{
+		Type: corev1.ServiceTypeLoadBalancer, ExternalTrafficPolicy: corev1.ServiceExternalTrafficPolicyLocal, Ports: ports,
+	}})
+	meta.Name = "hello"
+	job := batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: once}}}
+	migrates(s, &batchv1.CronJob{ObjectMeta: meta, Spec: batchv1.CronJobSpec{Schedule: "@daily", JobTemplate: job}})
+}
+
+// migrates creates an object, and manages it in two more processes, which make the given requests. Without any, the
+// first one migrates it, and the second one makes none. It stays as it is.
+func migrates[T client.Object](s *clusterSite, desired T, restarts ...[]string) {
+	s.t.Helper()
+	if len(restarts) == 0 {
+		restarts = [][]string{{"patch", "patch"}, nil}
 	}
-	createdPod := manage(s, "create a pod", pods(), nil, pod, "create", "Created")
-	managedPod := manage(s, "a pod after a restart", pods(), fresh(s, createdPod), pod, "patch", "patch")
-	manage(s, "a pod after another restart", pods(), fresh(s, managedPod), pod)
-	if diff := cmp.Diff(createdPod.Spec, managedPod.Spec); diff != "" {
-		t.Errorf("the pod has changed (-expected, +actual):\n%s", diff)
+	kind := fmt.Sprintf("%T", desired)
+	process := func() *reconcilers.ApplyingObjectManager[T] {
+		return &reconcilers.ApplyingObjectManager[T]{FieldManager: "widgets"}
+	}
+	var none T
+	created := manage(s, kind+", create", process(), none, desired, "create", "Created")
+	before, managed := fresh(s, created), created
+	for i, requests := range restarts {
+		managed = manage(s, fmt.Sprintf("%s, restart %d", kind, i+1), process(), fresh(s, managed), desired, requests...)
+	}
+	after := fresh(s, managed)
+	for _, obj := range []T{before, after} {
+		obj.SetManagedFields(nil)
+		obj.SetResourceVersion("")
+	}
+	if diff := cmp.Diff(before, after); diff != "" {
+		s.t.Errorf("%s: the migration has changed it (-expected, +actual):\n%s", kind, diff)
 	}
 }
 

@@ -90,7 +90,43 @@ func (k *children[T, CT, CLT]) blockerOf(
 		found.ours = true
 		return found
 	}
-	found.claim = k.claimOf(resource, blocker, item)
+	return k.explain(ctx, config, resource, blocker, found)
+}
+
+// checkFree returns an AlreadyExists if an object that is not a child of the node has the name of the desired child. It
+// reads the object past the cache. Nothing is known of a name that is to be generated.
+func (k *children[T, CT, CLT]) checkFree(ctx context.Context, config Config, resource T, desired CT) error {
+	key := blockerKey(resource, desired, nil)
+	if config.APIReader == nil || key.Name == "" {
+		return nil
+	}
+	blocker, item := copyOf(k.childType), itemOf(ctx).labelled()
+	err := config.APIReader.Get(ctx, key, blocker)
+	switch {
+	case apierrs.IsNotFound(err):
+		return nil
+	case err != nil:
+		return k.errorf("is unable to read %s, which may exist already: %w", describeObject(desired), err)
+	case k.isOwn(resource, blocker, item), k.isUnlabelled(resource, blocker, item):
+		return nil
+	}
+	kind, err := config.GroupVersionKindFor(k.childType)
+	if err != nil {
+		return k.errorf("is unable to find the kind of %s: %w", typeName(k.childType), err)
+	}
+	mapping, err := config.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return k.errorf("is unable to find the resource of %s: %w", typeName(k.childType), err)
+	}
+	found := &existsError{error: apierrs.NewAlreadyExists(mapping.Resource.GroupResource(), key.Name)}
+	return k.explain(ctx, config, resource, blocker, found)
+}
+
+// explain adds whose the object is that has the name of a child, and has the resource woken when it changes.
+func (k *children[T, CT, CLT]) explain(
+	ctx context.Context, config Config, resource T, blocker CT, found *existsError,
+) *existsError {
+	found.claim = k.claimOf(resource, blocker, itemOf(ctx).labelled())
 	if (!k.unowned || k.tracked) && config.Tracker != nil {
 		if err := config.track(ctx, blocker, resource); err != nil {
 			found.unreadable = k.errorf("is unable to track %s: %w", describeObject(blocker), err)

@@ -84,12 +84,11 @@ func (k *children[T, CT, CLT]) rename(
 		}
 	}
 	decided := decideNames(how, k.namedChildren(ctx, found, desired))
-	t.found = nil
-	if decided.child >= 0 {
-		t.found = []CT{found[decided.child]}
-	}
-	for _, i := range decided.last {
-		t.last = append(t.last, found[i])
+	t.decide(decided)
+	if decided.waits && len(decided.first) > 0 {
+		if t.err = k.checkFree(ctx, config, resource, desired); t.err != nil {
+			return t.blocked()
+		}
 	}
 	for _, i := range decided.first {
 		if _, t.err = k.manage(ctx, config, resource, found[i], *new(CT)); t.err != nil {
@@ -162,6 +161,26 @@ func (k *children[T, CT, CLT]) isReady(ctx context.Context, child CT) bool {
 
 // wakes reports whether the events of the children wake the resource.
 func (k *children[T, CT, CLT]) wakes() bool { return !k.unowned || k.tracked }
+
+// decide takes over what was decided of the objects that were found, but for those that are deleted first.
+func (t *turn[CT]) decide(decided names) {
+	found := t.found
+	t.found = nil
+	if decided.child >= 0 {
+		t.found = []CT{found[decided.child]}
+	}
+	for _, i := range decided.last {
+		t.last = append(t.last, found[i])
+	}
+}
+
+// blocked leaves the objects that there are as they are. If the desired name is taken, none of them is the child.
+func (t turn[CT]) blocked() turn[CT] {
+	if apierrs.IsAlreadyExists(t.err) {
+		t.found = nil
+	}
+	return t
+}
 
 // refuse makes the child, which has another name, as desired but for the name.
 func (t *turn[CT]) refuse() {

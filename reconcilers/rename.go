@@ -28,7 +28,8 @@ const (
 	// ready. On [Suspend] the old child is deleted as soon as the new one exists, because that does not become ready.
 	CreateFirst Renaming = "CreateFirst"
 	// DeleteFirst deletes the old child, waits until it is gone, and creates the new one. It is for children of which
-	// there cannot be two.
+	// there cannot be two. The old child stays as it is as long as an object that is not ours has the new name: an
+	// AlreadyExists is reflected then, as for any child whose name is taken.
 	DeleteFirst Renaming = "DeleteFirst"
 	// KeepOld creates the new child. The old one is neither written nor suspended any more. It goes with the resource.
 	KeepOld Renaming = "KeepOld"

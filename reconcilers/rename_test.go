@@ -189,6 +189,33 @@ func TestChildRenamed(t *testing.T) {
 				ExpectedResult: reconcilers.Result{RequeueAfter: 5 * time.Second},
 			},
 		},
+		"not deleted first, because the new name is taken": {
+			node:  is(reconcilers.DeleteFirst),
+			calls: []string{"desired child", "reflect nothing, " + exists.Error()},
+			widgetCase: widgetCase{
+				GivenObjects: []client.Object{givenConfigMap, inTheWay}, ExpectResource: reflecting("nothing"),
+				ExpectTracks: []rtesting.TrackRequest{rtesting.NewTrackRequest(inTheWay, widget, widgetScheme)},
+			},
+		},
+		"deleted first, although the cache does not show that the new name is ours": {
+			node:  is(reconcilers.DeleteFirst),
+			calls: []string{"desired child", "delete ConfigMap", "reflect gadget, <nil>"},
+			widgetCase: widgetCase{
+				GivenObjects: []client.Object{givenConfigMap}, APIGivenObjects: []client.Object{givenConfigMap, isNew},
+				ExpectResource: reflecting("gadget"),
+				ExpectDeletes:  []rtesting.DeleteRef{deleteOf(givenConfigMap)}, ExpectEvents: []rtesting.Event{deletedEvent("gadget")},
+			},
+		},
+		"not deleted first, because it is not known whether the new name is taken": {
+			node:  is(reconcilers.DeleteFirst),
+			calls: []string{"desired child"},
+			widgetCase: widgetCase{
+				GivenObjects: []client.Object{givenConfigMap}, ShouldErr: true, Verify: returns(errBoom),
+				WithReactors: []rtesting.ReactionFunc{
+					rtesting.InduceFailure("get", "ConfigMap", rtesting.InduceFailureOpts{Error: errBoom}),
+				},
+			},
+		},
 		"kept": {
 			node:  is(reconcilers.KeepOld),
 			calls: []string{"desired child", "create ConfigMap", "reflect new, <nil>"},

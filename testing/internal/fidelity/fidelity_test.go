@@ -13,6 +13,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
+	"github.com/espalier-dev/espalier/testing/internal/registry/registrytest"
 	"github.com/espalier-dev/espalier/testing/internal/store"
 )
 
@@ -76,6 +77,21 @@ func TestStoreByDefault(t *testing.T) {
 		known["managed fields: "+name] = "there are none"
 	}
 	Compare(t, Recorded(), ask(t, 2, memories(t, store.Options{})), known)
+}
+
+// TestManagedFields shows that in a store the same managers own the fields of objects of all built-in kinds.
+func TestManagedFields(t *testing.T) {
+	t.Parallel()
+	cluster, err := memories(t, store.Options{ManagedFields: true})()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := cluster.Connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := registrytest.CreateManaged(t, c, "default")
+	Compare(t, registrytest.CreatedManaged(t), got, nil)
 }
 
 // skipOnUpdate skips a comparison with answers that are being written.

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/testing/internal/fieldmanager"
+	"github.com/espalier-dev/espalier/testing/internal/registry"
 )
 
 // controlPlane is the field manager of the control plane itself.
@@ -61,6 +62,7 @@ func (s *Store) createRecord(
 		return nil, err
 	}
 	id, generated := s.newIdentity(r, next, w.dryRun)
+	managed := r.managed(next)
 	if err := decideCreate(r, next, id); err != nil {
 		return nil, err
 	}
@@ -69,7 +71,7 @@ func (s *Store) createRecord(
 	}
 	fields := applied
 	if applied == nil {
-		fields = r.fields.Updated(nil, next, nil, s.fieldWrite(w, sent))
+		fields = r.fields.Updated(nil, managed(), nil, s.fieldWrite(w, sent))
 	}
 	after, err := s.newStoredRecord(r, next, fields, s.options.ManagedFields || sent != nil || applied != nil)
 	if err != nil {
@@ -133,6 +135,7 @@ func (s *Store) updateRecord(
 		return nil, err
 	}
 	drops := w.refuseDropped && w.subresource == "" && r.HasStatus() && !sameStatus(before, next)
+	managed := r.managed(next)
 	v, err := live.decideUpdate(r, before, next, w.part())
 	switch {
 	case err != nil:
@@ -142,7 +145,7 @@ func (s *Store) updateRecord(
 	case v == unchanged && sent == nil:
 		return live, nil
 	}
-	fields := r.fields.Updated(before, next, live.fields, s.fieldWrite(w, sent))
+	fields := r.fields.Updated(before, managed(), live.fields, s.fieldWrite(w, sent))
 	if v == unchanged && fields.SameOwners(live.fields) {
 		return live, nil
 	}
@@ -151,6 +154,21 @@ func (s *Store) updateRecord(
 		return nil, err
 	}
 	return after, s.commitUpdate(live, after, v, w)
+}
+
+// managed returns a function for an object that is about to be completed. It returns the completed object as field
+// managers see it: without what is filled in.
+func (r *resource) managed(next client.Object) func() client.Object {
+	takeBack := registry.FilledIn(r.gvk.GroupKind())
+	if takeBack == nil {
+		return func() client.Object { return next }
+	}
+	sent := next.DeepCopyObject().(client.Object)
+	return func() client.Object {
+		seen := next.DeepCopyObject().(client.Object)
+		takeBack(seen, sent)
+		return seen
+	}
 }
 
 // decideUpdate is [decideUpdate] for an object of the record. With any update is written what is not stored as it is

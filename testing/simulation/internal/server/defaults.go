@@ -4,11 +4,11 @@ import (
 	"reflect"
 	"sync"
 
-	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/testing/internal/registry"
 )
 
 // defaulter sets the defaults of built-in kinds in what a client sends. A strategy sets them, too, but later: field
@@ -40,31 +40,14 @@ func (defaulter) Default(in runtime.Object) {
 	if status := reflect.ValueOf(completed).Elem().FieldByName("Status"); status.IsValid() {
 		status.Set(reflect.ValueOf(sent).Elem().FieldByName("Status"))
 	}
-	if restore := filledIn[k.Kind]; restore != nil {
+	if restore := registry.FilledIn(k.Kind); restore != nil {
 		restore(completed, sent)
 	}
-	reflect.ValueOf(sent).Elem().Set(reflect.ValueOf(completed).Elem())
-}
-
-// filledIn takes back what a server fills in when it stores an object.
-var filledIn = map[schema.GroupKind]func(completed, sent client.Object){
-	{Kind: "Namespace"}: func(completed, sent client.Object) {
-		completed.(*corev1.Namespace).Spec.Finalizers = sent.(*corev1.Namespace).Spec.Finalizers
-	},
-	{Kind: "Service"}: func(completed, sent client.Object) {
-		to, from := &completed.(*corev1.Service).Spec, &sent.(*corev1.Service).Spec
-		to.ClusterIP, to.ClusterIPs = from.ClusterIP, from.ClusterIPs
-		to.IPFamilies, to.IPFamilyPolicy = from.IPFamilies, from.IPFamilyPolicy
-		to.HealthCheckNodePort = from.HealthCheckNodePort
-		for i := range to.Ports {
-			to.Ports[i].NodePort = from.Ports[i].NodePort
-		}
-	},
-	{Group: "batch", Kind: "Job"}: func(completed, sent client.Object) {
-		to, from := &completed.(*batchv1.Job).Spec, &sent.(*batchv1.Job).Spec
-		to.Selector, to.Template.Labels = from.Selector, from.Template.Labels
+	if k.Kind == (schema.GroupKind{Group: "batch", Kind: "Job"}) {
+		// The strategy gives a Job without labels those of its template, together with those that it fills in there.
 		completed.SetLabels(sent.GetLabels())
-	},
+	}
+	reflect.ValueOf(sent).Elem().Set(reflect.ValueOf(completed).Elem())
 }
 
 // defaultingSerializer sets the defaults of what it decodes.
