@@ -17,7 +17,8 @@ const SuspendedAnnotation = "espalier.dev/suspended"
 func isMarked(object client.Object) bool { return object.GetAnnotations()[SuspendedAnnotation] != "" }
 
 func mark(object client.Object) {
-	object.SetAnnotations(withMark(object.GetAnnotations(), SuspendedAnnotation, "true"))
+	suspended := map[string]string{SuspendedAnnotation: "true"}
+	object.SetAnnotations(reconcilers.MergeMaps(object.GetAnnotations(), suspended))
 }
 
 // creator is an object manager that updates only to suspend and to resume.
