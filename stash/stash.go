@@ -29,8 +29,8 @@ var ErrValueNotFound = errors.New("value not found in stash")
 // ErrValueNotAssignable says that the store holds a value under the key whose type is not the one asked for.
 var ErrValueNotAssignable = errors.New("value found in stash is not of an assignable type")
 
-// errNoStash is the value of the panic of all functions but [Check] if the context has no store. No object or event can cause this.
-// The cause is a caller that runs a node without a root and without WithContext.
+// errNoStash is the value of the panic of all functions but [Check] if the context has no store. No object or event can
+// cause this. The cause is a caller that runs a node without a root and without WithContext.
 var errNoStash = errors.New("context not configured for stashing, call `ctx = WithContext(ctx)` before use")
 
 type contextKey struct{}
