@@ -240,7 +240,7 @@ func (c *contributor[Self, T, CT]) set(
 	if err := reconcilers.AddFinalizer(ctx, resource, c.finalizer()); err != nil {
 		return err
 	}
-	desired.SetLabels(withMark(desired.GetLabels(), to.label, nameInKey(c.name)))
+	desired.SetLabels(reconcilers.MergeMaps(desired.GetLabels(), map[string]string{to.label: nameInKey(c.name)}))
 	written, err := to.manager.Manage(ctx, resource, live, desired)
 	var conflict *reconcilers.ApplyConflictError
 	switch {

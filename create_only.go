@@ -17,12 +17,15 @@ const SuspendedAnnotation = "espalier.dev/suspended"
 func isMarked(object client.Object) bool { return object.GetAnnotations()[SuspendedAnnotation] != "" }
 
 func mark(object client.Object) {
-	object.SetAnnotations(withMark(object.GetAnnotations(), SuspendedAnnotation, "true"))
+	suspended := map[string]string{SuspendedAnnotation: "true"}
+	object.SetAnnotations(reconcilers.MergeMaps(object.GetAnnotations(), suspended))
 }
 
 // creator is an object manager that updates only to suspend and to resume.
 type creator[CT client.Object] struct {
 	reconcilers.ObjectManager[CT]
+	// tracks is true if nothing but a track has the resource woken by the object.
+	tracks bool
 }
 
 // Manage creates and deletes, see [reconcilers.ObjectManager].
@@ -30,13 +33,21 @@ func (c creator[CT]) Manage(ctx context.Context, resource client.Object, actual,
 	if gotype.IsNil(desired) || !isThere(actual) || isMarked(actual) {
 		return c.ObjectManager.Manage(ctx, resource, actual, desired)
 	}
-	if reconcilers.SupervisionOf(ctx, resource) != reconcilers.Suspend {
+	if reconcilers.SupervisionOf(ctx, resource) == reconcilers.Suspend {
+		if runs, err := runs(ctx, actual); err != nil {
+			return actual, err
+		} else if runs {
+			return c.ObjectManager.Manage(ctx, resource, actual, desired)
+		}
+	}
+	if !c.tracks {
 		return actual, nil
 	}
-	if runs, err := runs(ctx, actual); err != nil || !runs {
-		return actual, err
+	config, err := reconcilers.RetrieveConfig(ctx)
+	if err == nil {
+		err = config.TrackAndGet(ctx, client.ObjectKeyFromObject(actual), actual.DeepCopyObject().(CT))
 	}
-	return c.ObjectManager.Manage(ctx, resource, actual, desired)
+	return actual, client.IgnoreNotFound(err)
 }
 
 // Describe describes what writes the objects.

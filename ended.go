@@ -59,7 +59,8 @@ func (r runner[CT]) Manage(ctx context.Context, resource client.Object, actual, 
 		var none CT
 		return none, nil
 	}
-	desired.SetAnnotations(withMark(desired.GetAnnotations(), ManifestAnnotation, digest))
+	manifest := map[string]string{ManifestAnnotation: digest}
+	desired.SetAnnotations(reconcilers.MergeMaps(desired.GetAnnotations(), manifest))
 	child, err := r.ObjectManager.Manage(ctx, resource, actual, desired)
 	switch {
 	case err == nil && !gotype.IsNil(child):

@@ -34,8 +34,11 @@ func databases(_ context.Context, w *resources.Widget) ([]database, error) {
 }
 
 // eachDatabase returns a loop that runs nodes for each item.
-func eachDatabase(nodes ...node) node {
-	return espalier.Each("Databases", databases, func(d database) string { return d.key }, nodes...)
+func eachDatabase(nodes ...node) node { return loopOf("Databases", nodes...) }
+
+// loopOf is eachDatabase with another name of the loop.
+func loopOf(name string, nodes ...node) node {
+	return espalier.Each(name, databases, func(d database) string { return d.key }, nodes...)
 }
 
 // desiredDatabase is the config map of an item.

@@ -400,7 +400,7 @@ func (s *Switches[Self, T, CT]) desiredOf(ctx context.Context, resource T) ([]CT
 			return nil, reconcilers.OnlyReconcileChildStatus
 		}
 		if p.owner != "" {
-			object.SetLabels(withMark(object.GetLabels(), OwnerLabel, p.owner))
+			object.SetLabels(reconcilers.MergeMaps(object.GetLabels(), map[string]string{OwnerLabel: p.owner}))
 		}
 		if s.scales && reconcilers.SupervisionOf(ctx, resource) == reconcilers.Suspend {
 			askForReplicas(object)

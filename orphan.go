@@ -101,7 +101,7 @@ func (s *Switches[Self, T, CT]) disown(ctx context.Context, resource T, object C
 		delete(labels, reconcilers.ItemLabel)
 		live.SetLabels(labels)
 	}
-	live.SetAnnotations(withMark(live.GetAnnotations(), OrphanedAnnotation, digest))
+	live.SetAnnotations(reconcilers.MergeMaps(live.GetAnnotations(), map[string]string{OrphanedAnnotation: digest}))
 	base := client.MergeFromWithOptions(object, client.MergeFromWithOptimisticLock{})
 	if err := config.Patch(ctx, live, base, client.FieldOwner(fieldManager[T]())); err != nil {
 		return client.IgnoreNotFound(err)

@@ -122,6 +122,9 @@ func (r *Read[Type, ObjectType]) Reconcile(ctx context.Context, resource Type) (
 		object.SetName(key.Name)
 		return none, reconcilers.Failed(ctx, object, err)
 	}
+	if err := stash.Check(ctx); err != nil {
+		return none, reconcilers.Failed(ctx, object, err)
+	}
 	r.into.Store(ctx, object)
 	r.report(ctx, resource, metav1.Condition{Status: metav1.ConditionTrue, Reason: ReasonFound, Message: ""})
 	return none, nil

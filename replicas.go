@@ -75,7 +75,8 @@ func (s scaler[CT]) giveBack(ctx context.Context, actual CT, n int64) (CT, error
 // askForReplicas has the number of replicas kept, if the author does not desire one.
 func askForReplicas(desired client.Object) {
 	if isUnscaled(desired) {
-		desired.SetAnnotations(withMark(desired.GetAnnotations(), ReplicasAnnotation, ""))
+		asked := map[string]string{ReplicasAnnotation: ""}
+		desired.SetAnnotations(reconcilers.MergeMaps(desired.GetAnnotations(), asked))
 	}
 }
 

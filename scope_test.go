@@ -138,7 +138,7 @@ func TestClusterScopedObjects(t *testing.T) {
 	releasedFinalizer := func(w *resources.Widget) { w.ResourceVersion = "1001" }
 	released := clusterRole.With(func(r *rbacv1.ClusterRole) { r.Labels = nil })
 	run(t, tests{"it is released": {
-		Resource: held.Object(), GivenObjects: given,
+		Resource: held.Object(), GivenObjects: given, ExpectTracks: tracks,
 		ExpectPatches: append([]rtesting.PatchRef{{
 			Group: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "gadget", PatchType: "application/merge-patch+json",
 			Patch: []byte(`{"metadata":{"annotations":{"espalier.dev/orphaned-from":"` + widgetDigest + `"},"labels":null,"resourceVersion":"5"}}`),

@@ -95,7 +95,7 @@ func (s *Switches[Self, T, CT]) manager(finalized bool) reconcilers.ObjectManage
 		manager = adopter[CT]{manager, s.object, s.identify}
 	}
 	if s.has(createOnly) {
-		manager = creator[CT]{manager}
+		manager = creator[CT]{manager, applying.TrackDesired}
 	}
 	if isJob(s.object) {
 		manager = runner[CT]{manager}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"maps"
 	"strings"
 
 	"github.com/espalier-dev/espalier/reconcilers"
@@ -50,14 +49,4 @@ func (s *Switches[Self, T, CT]) ownedBy(ctx context.Context, _ T) []client.ListO
 func (s *Switches[Self, T, CT]) isOurs(resource T, object CT) bool {
 	kind := s.owner.Load()
 	return kind != nil && object.GetLabels()[OwnerLabel] == ownerDigest(*kind, resource)
-}
-
-// withMark returns a copy of labels or annotations with one more.
-func withMark(marks map[string]string, key, value string) map[string]string {
-	marks = maps.Clone(marks)
-	if marks == nil {
-		marks = map[string]string{}
-	}
-	marks[key] = value
-	return marks
 }

@@ -8,6 +8,7 @@ import (
 	rtesting "github.com/espalier-dev/espalier/testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // widgetDigest identifies the widget.
@@ -50,6 +51,17 @@ func TestUnowned(t *testing.T) {
 		"it survives the resource": {Resource: terminating.Object(), GivenObjects: given},
 	}
 	runBoth(t, rows, (*child).Unowned, (*children).Unowned)
+	red := []object{free.With(exists, func(c *corev1.ConfigMap) { c.Data["color"] = "red" })}
+	runBoth(t, tests{"it is only created, and there since before a restart": {
+		Resource: widget.Object(), GivenObjects: red, ExpectTracks: tracks, ExpectResource: widget.With(isReady).Object(),
+	}}, func(c *child) *child { return c.Unowned().CreateOnly() },
+		func(c *children) *children { return c.Unowned().CreateOnly() })
+	closed := widget.With(with("closed"))
+	runBoth(t, tests{"it waits, and is there since before a restart": {
+		Resource: closed.Object(), GivenObjects: red, ExpectTracks: tracks,
+		ExpectResource: closed.With(is("Ready", metav1.ConditionFalse, "Blocked", "the shop is closed")).Object(),
+	}}, func(c *child) *child { return c.Unowned().Guard(guard) },
+		func(c *children) *children { return c.Unowned().Guard(guard) })
 	runBoth(t, tests{"it is to be absent": {
 		Resource: widget.Object(), GivenObjects: given, ExpectTracks: append(tracks, tracks...),
 		ExpectDeletes: deletes, ExpectEvents: deleted, ExpectResource: widget.With(isNone).Object(),

@@ -41,6 +41,9 @@ func YieldEach[Type, ChildType client.Object, V any](
 func store[ChildType client.Object, V any](
 	ctx context.Context, into stash.Stasher[V], live []ChildType, value func(live []ChildType) (V, error),
 ) error {
+	if err := stash.Check(ctx); err != nil {
+		return err
+	}
 	v, err := value(live)
 	if err == nil {
 		into.Store(ctx, v)

@@ -92,3 +92,28 @@ func TestDataIsPerRequest(t *testing.T) {
 		t.Errorf("%d requests saw their data and %d that of others, expected 160 and 0", right.Load(), wrong.Load())
 	}
 }
+
+// Who calls a node without a root, and gives it no stash, gets an error that says so.
+func TestL7NodesWithoutAStash(t *testing.T) {
+	expect := rtesting.ExpectConfig{Scheme: scheme, GivenObjects: []object{configMap.With(exists)}}
+	config := expect.Config()
+	ctx := reconcilers.StashOriginalConfig(reconcilers.StashConfig(t.Context(), config), config)
+	ctx = reconcilers.StashOriginalResourceType(reconcilers.StashResourceType(ctx, &resources.Widget{}), &resources.Widget{})
+	ctx = reconcilers.StashRequest(ctx, reconcilers.Request{NamespacedName: client.ObjectKeyFromObject(widget.Object())})
+	for name, n := range map[string]node{
+		"Yield": espalier.Yield(owns(), color, colorOf),
+		"Reads": espalier.Reads("palette", settings, func(context.Context, *resources.Widget) types.NamespacedName {
+			return client.ObjectKeyFromObject(configMap.Object())
+		}),
+		"Each": eachDatabase(),
+		"Needs": espalier.Runs("Painter", func(context.Context, *resources.Widget) error { return nil }).
+			Needs(color).Reports("Ready"),
+	} {
+		w := widget.Object()
+		_, err := n.Reconcile(ctx, w)
+		says := fmt.Sprint(err, w.Status.Conditions)
+		if !strings.Contains(says, "context not configured for stashing") {
+			t.Errorf("the error of %s and the conditions are %s, want one that says that there is no stash", name, says)
+		}
+	}
+}

@@ -420,10 +420,7 @@ func (r *request[T]) assess(report *engine.Report, err error) error {
 	if err != nil {
 		return err
 	}
-	if r.state.unkept++; !r.facts.recorded {
-		r.state.unkept = 0
-	}
-	if r.state.unkept > maxUnkept {
+	if r.state.unkept.Note(r.facts.recorded) > maxUnkept {
 		return errInventoryLost
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/component/engine"
 	"github.com/espalier-dev/espalier/internal/component/foreign"
 	"github.com/espalier-dev/espalier/internal/component/inventory"
+	"github.com/espalier-dev/espalier/internal/statusfield"
 	"github.com/espalier-dev/espalier/reconcilers"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -43,7 +44,7 @@ type resourceState struct {
 	abandoning int
 
 	// unkept is how many requests in a row recorded objects and did not find the records kept.
-	unkept int
+	unkept statusfield.Losses
 
 	// reported is what was reported of objects last, besides the component as a whole.
 	reported []reconcilers.ObservedObject

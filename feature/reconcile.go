@@ -11,6 +11,7 @@ import (
 	"github.com/espalier-dev/espalier/feature/gate"
 	"github.com/espalier-dev/espalier/internal/endedjobs"
 	"github.com/espalier-dev/espalier/internal/message"
+	"github.com/espalier-dev/espalier/internal/statusfield"
 	"github.com/espalier-dev/espalier/reconcilers"
 	rtime "github.com/espalier-dev/espalier/time"
 
@@ -25,7 +26,7 @@ type resourceState struct {
 	series
 	// condition is what the last request reported, and lost is how many requests in a row found it without the record.
 	condition metav1.Condition
-	lost      int
+	lost      statusfield.Losses
 	// conditions, omitted and jobs are fields of the record.
 	conditions, omitted, jobs recordField
 }
@@ -35,21 +36,16 @@ type resourceState struct {
 type recordField struct {
 	// recorded is true if the last request recorded something, and lost is how many requests in a row found none of it.
 	recorded bool
-	lost     int
+	lost     statusfield.Losses
 }
 
 // isDropped reports whether the field is not kept. There is a record, found, the field of which was set before, and is
 // to be set now.
 func (f *recordField) isDropped(found, before, now bool) bool {
-	if f.lost++; !f.recorded || !found || before {
-		f.lost = 0
-	}
+	lost := f.lost.Note(f.recorded && found && !before)
 	f.recorded = now
-	return f.lost >= maxLost
+	return lost >= statusfield.MaxLosses
 }
-
-// maxLost is how many requests in a row find no record until it is known that records are not kept.
-const maxLost = 3
 
 // Reconcile does what the table of transitions says, see [Feature].
 func (f *Feature[T]) Reconcile(ctx context.Context, resource T) (reconcilers.Result, error) {
@@ -75,10 +71,7 @@ func (f *Feature[T]) Reconcile(ctx context.Context, resource T) (reconcilers.Res
 	if !observed {
 		return result, err
 	}
-	if state.lost++; kept {
-		state.lost = 0
-	}
-	if state.lost >= maxLost {
+	if state.lost.Note(!kept) >= statusfield.MaxLosses {
 		lost := reconcilers.Failed(ctx, nil, errNotKept(resource))
 		request.summary.fail(lost)
 		err = errors.Join(err, lost)

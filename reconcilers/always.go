@@ -68,21 +68,37 @@ func (a Always[Type]) Describe() Description {
 }
 
 // joinAll joins the errors of several nodes. If only some of them are quiet, these are dropped. ErrSkipStatusUpdate
-// takes the place of each dropped error that carried it. A single error is returned unchanged. Nil errors are skipped.
+// takes the place of each dropped error that carried it. A single error is returned unchanged, unless a halt beside it
+// was dropped, see [haltedError]. Nil errors are skipped.
 func joinAll(errs ...error) error {
 	someLoud := slices.ContainsFunc(errs, func(err error) bool { return err != nil && !isQuiet(err) })
 	var kept []error
+	halted := false
 	for _, err := range errs {
+		if err == nil {
+			continue
+		}
+		quiet := someLoud && isQuiet(err)
+		halted = halted || quiet && haltsAll(err)
 		switch {
-		case err == nil:
-		case !someLoud || !isQuiet(err):
+		case !quiet:
 			kept = append(kept, err)
 		case errors.Is(err, ErrSkipStatusUpdate):
 			kept = append(kept, ErrSkipStatusUpdate)
 		}
 	}
+	joined := errors.Join(kept...)
 	if len(kept) == 1 {
-		return kept[0]
+		joined = kept[0]
 	}
-	return errors.Join(kept...)
+	if halted {
+		return &haltedError{joined}
+	}
+	return joined
 }
+
+// haltedError is a loud error of a node in which another node halted. A [List] around it is halted too, although the
+// error is not quiet as a halt is.
+type haltedError struct{ error }
+
+func (e *haltedError) Unwrap() error { return e.error }

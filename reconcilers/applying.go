@@ -201,6 +201,7 @@ func (m *ApplyingObjectManager[Type]) Describe() Description {
 			[]Access{{Object: m.Type, Verbs: []string{"create", "patch", "delete"}}},
 			finalizerAccess(m.Finalizer, false)...),
 		Finalizers: nonEmpty(m.Finalizer),
+		tracks:     m.TrackDesired,
 	}
 }
 
@@ -238,10 +239,13 @@ func appliesAllDesired(manager any) bool {
 	return ok && m.appliesAllDesired()
 }
 
-// tracksDesired reports whether a manager has the resource woken by the objects that it writes.
+// tracksDesired reports whether a manager has the resource woken by the objects that it writes. One that is around
+// another says so by its description.
 func tracksDesired(manager any) bool {
-	m, ok := manager.(interface{ tracksDesired() bool })
-	return ok && !gotype.IsNil(manager) && m.tracksDesired()
+	if m, ok := manager.(interface{ tracksDesired() bool }); ok {
+		return !gotype.IsNil(manager) && m.tracksDesired()
+	}
+	return Describe(manager).tracks
 }
 
 func (m *ApplyingObjectManager[Type]) tracksDesired() bool { return m.TrackDesired }

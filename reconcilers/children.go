@@ -181,6 +181,9 @@ func (k *children[T, CT, CLT]) converge(
 		}
 	}
 	switch {
+	case statusOnly && k.tracked && config.Tracker != nil && !isAbsent(actual):
+		// The manager tracks what it gets, and does not get this one.
+		return actual, config.track(ctx, actual, resource)
 	case statusOnly:
 		return actual, nil
 	case err != nil:

@@ -3,7 +3,6 @@ package reconcilers
 import (
 	"context"
 	"fmt"
-	"maps"
 	"reflect"
 	"strings"
 	"sync"
@@ -83,12 +82,7 @@ func setLabel(obj client.Object, key, value string) {
 		return
 	}
 	// The author may use one map for several objects.
-	labels := maps.Clone(obj.GetLabels())
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[key] = value
-	obj.SetLabels(labels)
+	obj.SetLabels(MergeMaps(obj.GetLabels(), map[string]string{key: value}))
 }
 
 // ofItem returns the candidates that are labelled for the item of ctx. The request has them by their label, so that it

@@ -58,6 +58,8 @@ type Description struct {
 	items bool
 	// alternatives is true if only one of Nodes runs in a request.
 	alternatives bool
+	// tracks is true for an object manager that has the resource woken by the objects that it writes.
+	tracks bool
 	// replacesConfig is true if Nodes run with another config than the node.
 	replacesConfig bool
 }

@@ -166,6 +166,13 @@ func (r *ForEach[Type, Item]) check() error {
 	return nil
 }
 
+func (r *ForEach[Type, Item]) checkStash(ctx context.Context) error {
+	if err := stash.Check(ctx); err != nil {
+		return fmt.Errorf("ForEach %q: %w", r.Name, err)
+	}
+	return nil
+}
+
 // Reconcile runs the nested node for each item, see [ForEach].
 func (r *ForEach[Type, Item]) Reconcile(ctx context.Context, resource Type) (Result, error) {
 	r.init()
@@ -184,6 +191,9 @@ func (r *ForEach[Type, Item]) Reconcile(ctx context.Context, resource Type) (Res
 	}
 	if len(items) == 0 {
 		return Result{}, nil
+	}
+	if err := r.checkStash(ctx); err != nil {
+		return Result{}, err
 	}
 	defer keepStashed(ctx, r.key)()
 	aggregate := Result{}

@@ -47,6 +47,9 @@ func (r *ForEach[Type, Item]) reconcileItems(ctx context.Context, resource Type)
 	if statusfield.PartOf[apis.ItemsStatus](resource) == nil {
 		return Result{}, Failed(Enter(ctx, r.Name), nil, r.errNoRecords(resource))
 	}
+	if err := r.checkStash(ctx); err != nil {
+		return Result{}, err
+	}
 	cleansUp := CleansUp(ctx, resource)
 	var items []Item
 	var err error

@@ -6,6 +6,7 @@ import (
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/resourcestate"
+	"github.com/espalier-dev/espalier/internal/statusfield"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,7 +18,7 @@ type itemsMemory struct {
 	// recorded are the keys that the last request has recorded, and lost is how many requests in a row did not find
 	// those of the one before.
 	recorded []string
-	lost     int
+	lost     statusfield.Losses
 }
 
 // itemMemory is what is remembered of one item.

@@ -18,9 +18,6 @@ import (
 // itemText is the key of the text that is recorded of an item.
 type itemText struct{ name, key string }
 
-// maxLostItems is how many requests in a row do not find recorded keys until it is known that they are not kept.
-const maxLostItems = 3
-
 // record stores the keys of the items, and which items are not as they should be.
 func (p *itemsPass[Type, Item]) record() {
 	if p.terminating {
@@ -55,13 +52,11 @@ func (p *itemsPass[Type, Item]) record() {
 	}
 	setItemRecord(statusfield.PartOf[apis.ItemsStatus](p.resource), next)
 
-	if p.memory.lost++; !slices.ContainsFunc(p.plan.fresh, func(key string) bool {
+	lost := p.memory.lost.Note(slices.ContainsFunc(p.plan.fresh, func(key string) bool {
 		return slices.Contains(p.memory.recorded, key)
-	}) {
-		p.memory.lost = 0
-	}
+	}))
 	p.memory.recorded = p.plan.fresh
-	if p.memory.lost >= maxLostItems {
+	if lost >= statusfield.MaxLosses {
 		p.errs = append(p.errs, Failed(Enter(p.ctx, p.Name), nil, fmt.Errorf("the status of %T does not keep the keys "+
 			"of items: its CustomResourceDefinition must define status.forEach", p.resource)))
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/espalier-dev/espalier/duck"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
+	"github.com/espalier-dev/espalier/stash"
 	rtesting "github.com/espalier-dev/espalier/testing"
 	"github.com/espalier-dev/espalier/validation"
 
@@ -190,6 +191,35 @@ func TestL7NodesOutsideOfATree(t *testing.T) {
 	})
 	if err == nil {
 		t.Error("a manager without a config has no error, want one")
+	}
+}
+
+// A context without a stash comes from a caller that runs a node without a root.
+func TestL7NodesWithoutAStash(t *testing.T) {
+	const want = "context not configured for stashing"
+	_ = neverPanics(t, "Unmet", func() error {
+		unmet := reconcilers.Unmet(t.Context(), &reconcilers.Order{Needs: []stash.Key{"example.com/a"}})
+		if !strings.HasPrefix(unmet, `waiting for data "example.com/a", `) || !strings.Contains(unmet, want) {
+			t.Errorf("what is unmet is %s, want the key and %q", unmet, want)
+		}
+		return nil
+	})
+	loop := func(key func(string) string) widgetNode {
+		return &reconcilers.ForEach[*resources.Widget, string]{
+			Name: "loop", Key: key, Reconciler: calledNothing,
+			Items: func(context.Context, *resources.Widget) ([]string, error) { return []string{"a"}, nil },
+		}
+	}
+	for name, node := range map[string]widgetNode{
+		"loop": loop(nil), "loop with keys": loop(func(item string) string { return item }),
+	} {
+		err := neverPanics(t, name, func() error {
+			_, err := node.Reconcile(t.Context(), widget.Object())
+			return err
+		})
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), `ForEach "loop"`) {
+			t.Errorf("the error of the %s is %v, want one with the name of the loop and %q", name, err, want)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package reconcilers
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 	"sync"
@@ -115,7 +116,10 @@ func (p *listPass[Type]) forwards() (Result, error) {
 }
 
 // haltsAll reports whether an error says that no other node is to run. One that no retry mends is only the node's own.
-func haltsAll(err error) bool { return isHalt(err) && !isDurable(err) }
+func haltsAll(err error) bool {
+	_, halted := errors.AsType[*haltedError](err)
+	return halted || isHalt(err) && !isDurable(err)
+}
 
 // ended returns the outcome if nothing runs after a node that failed. If it is the only one, the outcome is that of the
 // node, as that of a Sequence is.

@@ -33,14 +33,18 @@ type Order struct {
 //
 // It is empty if the node has what it needs. A node waits for the nodes of After that did not run, returned an error,
 // or called [NotDone], and for values that are not in the stash. A name that no [List] around the node has does not
-// count; the root refuses it in its set-up.
+// count; the root refuses it in its set-up. Without a stash, no value is there, and the text says why.
 func Unmet(ctx context.Context, order *Order) string {
 	if order == nil {
 		return ""
 	}
 	var data, nodes []string
+	var noStash error
+	if len(order.Needs) > 0 {
+		noStash = stash.Check(ctx)
+	}
 	for _, key := range order.Needs {
-		if !stash.HasValue(ctx, key) {
+		if noStash != nil || !stash.HasValue(ctx, key) {
 			data = append(data, fmt.Sprintf("%q", key))
 		}
 	}
@@ -55,6 +59,9 @@ func Unmet(ctx context.Context, order *Order) string {
 	var texts []string
 	if len(data) > 0 {
 		texts = append(texts, "waiting for data "+strings.Join(data, ", "))
+		if noStash != nil {
+			texts = append(texts, "which no node can store: "+noStash.Error())
+		}
 	}
 	if len(nodes) > 0 {
 		texts = append(texts, "waiting for "+strings.Join(nodes, ", "))

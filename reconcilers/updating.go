@@ -141,6 +141,7 @@ func (m *UpdatingObjectManager[Type]) Describe() Description {
 			[]Access{{Object: m.Type, Verbs: []string{"create", "update", "delete"}}},
 			finalizerAccess(m.Finalizer, false)...),
 		Finalizers: nonEmpty(m.Finalizer),
+		tracks:     m.TrackDesired,
 	}
 }
 

@@ -29,8 +29,8 @@ var ErrValueNotFound = errors.New("value not found in stash")
 // ErrValueNotAssignable says that the store holds a value under the key whose type is not the one asked for.
 var ErrValueNotAssignable = errors.New("value found in stash is not of an assignable type")
 
-// errNoStash is the value of the panic of all functions if the context has no store. No object or event can cause this.
-// The cause is a caller that runs a node without a root and without WithContext.
+// errNoStash is the value of the panic of all functions but [Check] if the context has no store. No object or event can
+// cause this. The cause is a caller that runs a node without a root and without WithContext.
 var errNoStash = errors.New("context not configured for stashing, call `ctx = WithContext(ctx)` before use")
 
 type contextKey struct{}
@@ -56,6 +56,14 @@ func WithCopy(ctx context.Context) context.Context {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return context.WithValue(ctx, contextKey{}, &store{values: maps.Clone(s.values)})
+}
+
+// Check returns an error if ctx has no store. A node that may be called without a root asks it first.
+func Check(ctx context.Context) error {
+	if _, ok := ctx.Value(contextKey{}).(*store); !ok {
+		return errNoStash
+	}
+	return nil
 }
 
 func from(ctx context.Context) *store {

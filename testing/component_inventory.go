@@ -14,6 +14,7 @@ import (
 	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/component/engine"
 	"github.com/espalier-dev/espalier/internal/component/inventory"
+	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/testing/internal/check"
 	"github.com/espalier-dev/espalier/testing/internal/objects"
 	"github.com/espalier-dev/espalier/testing/internal/run"
@@ -135,15 +136,9 @@ func WithOwnership[Type client.Object](obj Type, prefix string, owner client.Obj
 	}
 	text := engine.OwnerText(kind.GroupKind(), client.ObjectKeyFromObject(owner), "", owner.GetUID())
 	owned := objects.Copy(obj)
-	owned.SetLabels(with(owned.GetLabels(), prefix+"/"+generator.LabelOwnerID, engine.OwnerID(text)))
-	owned.SetAnnotations(with(owned.GetAnnotations(), prefix+"/"+generator.AnnotationOwnerID, text))
+	label := map[string]string{prefix + "/" + generator.LabelOwnerID: engine.OwnerID(text)}
+	annotation := map[string]string{prefix + "/" + generator.AnnotationOwnerID: text}
+	owned.SetLabels(reconcilers.MergeMaps(owned.GetLabels(), label))
+	owned.SetAnnotations(reconcilers.MergeMaps(owned.GetAnnotations(), annotation))
 	return owned
-}
-
-func with(m map[string]string, key, value string) map[string]string {
-	if m == nil {
-		m = map[string]string{}
-	}
-	m[key] = value
-	return m
 }
