@@ -111,16 +111,7 @@ func (f *Feature[T]) run(
 	}
 	var unmet error
 	if request.supervision != reconcilers.Withdraw && !record.Passed {
-		request.prerequisite, unmet = f.unmet(ctx, resource)
-		if request.prerequisite != "" && !found {
-			// Nothing is made before they are met: if there is something, the record is lost.
-			exist, err := reconcilers.HaveChildren(ctx, reconcilers.Describe(f.Reconciler), resource)
-			if err != nil {
-				request.prerequisite, unmet = errorText(err), err
-			} else if exist {
-				request.prerequisite, unmet = "", nil
-			}
-		}
+		request.prerequisite, unmet = f.unmet(ctx, resource, found)
 		if unmet = reconcilers.Failed(ctx, nil, unmet); request.prerequisite != "" {
 			if record.Phase != apis.FeatureDisabled || errors.Is(unmet, reconcilers.ErrQuiet) {
 				return result, !errors.Is(unmet, reconcilers.ErrQuiet), unmet
@@ -176,18 +167,29 @@ func (f *Feature[T]) isOn(ctx context.Context, resource T) (bool, error) {
 	return gate.Enabled(f.Gate(ctx, resource))
 }
 
-// unmet returns why the first prerequisite that is not met is not met. An error has a text, too.
-func (f *Feature[T]) unmet(ctx context.Context, resource T) (string, error) {
+// unmet returns why the first prerequisite that is not met is not met. An error has a text, too. Nothing is made before
+// they are met: if something exists, and no record is found, the record is lost.
+func (f *Feature[T]) unmet(ctx context.Context, resource T, found bool) (string, error) {
+	var unmet string
+	var err error
 	for _, prerequisite := range f.Prerequisites {
-		unmet, err := prerequisite.Check(ctx, resource)
-		if err != nil {
-			return errorText(err), err
-		}
-		if unmet != "" {
-			return unmet, nil
+		if unmet, err = prerequisite.Check(ctx, resource); unmet != "" || err != nil {
+			break
 		}
 	}
-	return "", nil
+	if !found && (unmet != "" || err != nil) {
+		exist, listErr := reconcilers.HaveChildren(ctx, reconcilers.Describe(f.Reconciler), resource)
+		switch {
+		case listErr != nil:
+			err = listErr
+		case exist:
+			return "", nil
+		}
+	}
+	if err != nil {
+		return errorText(err), err
+	}
+	return unmet, nil
 }
 
 // saysNothing reports whether an error is no state of the feature: it is quiet, but no halt, or a conflict with another

@@ -74,8 +74,9 @@ func Secret[T client.Object](
 	}
 }
 
-// GeneratedSecret returns a function for a secret with a random value of 130 bits for each key, as text of 26 letters and
-// digits. Each call returns other values. So the node needs CreateOnly, and HoldsData, as another name would lose them:
+// GeneratedSecret returns a function for a secret with a random value of 130 bits for each key, as text of 26 letters
+// and digits. Each call returns other values. So the node needs CreateOnly, and HoldsData, as another name would lose
+// them:
 //
 //	espalier.Owns("Login", objects.GeneratedSecret(name, "password")).CreateOnly().HoldsData()
 //
