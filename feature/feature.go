@@ -39,7 +39,7 @@ import (
 // The objects are those that the nested nodes report, see [reconcilers.Supervisor]. [Table] has what follows from how
 // they are. A Feature below another one is withdrawn and suspended with it, and counts there as one object.
 //
-// The record may be lost. The grace period then starts again, and the prerequisites are asked again, unless children exist.
+// The record may be lost. The grace period then starts again. The prerequisites are asked again unless children exist.
 type Feature[Type client.Object] struct {
 	// Name identifies the node in paths and logs, and its record in the status. It must not change later. Required.
 	Name string
