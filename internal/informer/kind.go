@@ -22,6 +22,8 @@ var (
 	ErrNotServed = errors.New("the kind is not served")
 	// ErrSyncing says that the informer of the kind is still reading.
 	ErrSyncing = errors.New("the cache of the kind does not have all objects yet")
+	// errNotInTime says that an informer has not synced in time.
+	errNotInTime = errors.New("the informer of the kind has not synced in time")
 )
 
 // Kind is a kind that a cluster may not serve. Without a version any one counts, but a kind that is read from a cache
@@ -214,7 +216,7 @@ func (k *Kind) Forget(w Waiter) {
 // Otherwise it returns [ErrNotServed] or [ErrSyncing], or an error that says why an informer does not sync in time. The
 // resource is woken when the kind can be read, but not after ErrNotServed, and when the kind is gone.
 func (k *Kind) Ready(ctx context.Context, w Waiter, namespace string, handlers ...Handler) error {
-	return k.whileServed(func() error {
+	err := k.whileServed(func() error {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		for _, handler := range handlers {
@@ -229,6 +231,7 @@ func (k *Kind) Ready(ctx context.Context, w Waiter, namespace string, handlers .
 		k.note(&k.using, w)
 		return nil
 	})
+	return k.explained(ctx, err, namespace)
 }
 
 // prepare returns nil if objects of the kind can be read in the representation of a handler, which gets the events if
@@ -250,6 +253,7 @@ func (k *Kind) prepare(ctx context.Context, handler Handler, namespace string) e
 		}
 	}
 	if s.synced() {
+		s.wait.met()
 		return nil
 	}
 	limited, cancel := s.wait.context(ctx)
@@ -259,7 +263,15 @@ func (k *Kind) prepare(ctx context.Context, handler Handler, namespace string) e
 		k.kinds.wake()
 		return ErrSyncing
 	}
-	return notSynced(ctx, k.kinds.in, k.GroupVersionKind, namespace)
+	return errNotInTime
+}
+
+// explained returns err, or for errNotInTime an error that says why. No lock may be held, because that takes requests.
+func (k *Kind) explained(ctx context.Context, err error, namespace string) error {
+	if errors.Is(err, errNotInTime) {
+		return notSynced(ctx, k.kinds.in, k.GroupVersionKind, namespace)
+	}
+	return err
 }
 
 // start returns the informer for the representation of item, and starts it if there is none. The gate is held for
@@ -322,7 +334,7 @@ func (k *Kind) wake(gone bool) {
 // Read reads objects of the kind in the representation of item. The function is called only if it does not wait for an
 // informer. Otherwise Read returns what [Kind.Ready] returns. If item is nil, the objects are not read from the cache.
 func (k *Kind) Read(ctx context.Context, item client.Object, namespace string, read func() error) error {
-	return k.whileServed(func() error {
+	err := k.whileServed(func() error {
 		if item != nil {
 			k.mu.Lock()
 			err := k.prepare(ctx, Handler{Item: item}, namespace)
@@ -333,6 +345,7 @@ func (k *Kind) Read(ctx context.Context, item client.Object, namespace string, r
 		}
 		return read()
 	})
+	return k.explained(ctx, err, namespace)
 }
 
 // check asks the API server, and acts on a change.

@@ -51,6 +51,14 @@ func (w *wait) over() bool {
 	return !w.end.IsZero() && time.Now().After(w.end)
 }
 
+// met ends the period, because the informer has synced. It may have to sync again: for a handler that is added later,
+// and after its watch has expired. That begins another period.
+func (w *wait) met() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.end = time.Time{}
+}
+
 // rightsTimeout is how long the search for a missing right may take.
 const rightsTimeout = 5 * time.Second
 
