@@ -6,6 +6,7 @@ import (
 
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/reconcilers"
 	rtesting "github.com/espalier-dev/espalier/testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -25,26 +26,36 @@ func TestLostRecord(t *testing.T) {
 		return d, nil
 	}
 	unmet := spec(func(s *ShopSpec) { s.Unmet = "no electricity" })
-	rollOut := func(given []client.Object, edits []edit) *rtesting.RolledOut[*Shop] {
+	rollOut := func(given []client.Object, edits []edit, nested node) *rtesting.RolledOut[*Shop] {
 		return rtesting.Rollout[*Shop]{
-			Scheme: scheme, Resource: shop.With(edits...).Object(), GivenObjects: given,
-			Reconciler: till(espalier.Owns("Web", web)),
+			Scheme: scheme, Resource: shop.With(edits...).Object(), GivenObjects: given, Reconciler: till(nested),
 		}.Run(t)
 	}
-	made := rollOut(nil, nil).Objects()
+	owned := func() node { return espalier.Owns("Web", web) }
+	elsewhere := func() node {
+		return &reconcilers.WithConfig[*Shop]{
+			Config:     func(_ context.Context, c reconcilers.Config) (reconcilers.Config, error) { return c, nil },
+			Reconciler: owned(),
+		}
+	}
+	made := rollOut(nil, nil, owned()).Objects()
 	for name, test := range map[string]struct {
 		exists   []client.Object
 		given    []edit
+		node     func() node
 		passed   bool
 		replicas int32
 	}{
-		"suspended":         {exists: made, given: given(unmet, paused), passed: true},
-		"kept":              {exists: made, given: given(unmet), passed: true, replicas: 3},
-		"nothing exists":    {given: given(unmet, paused), replicas: -1},
-		"there is a record": {exists: made, given: given(unmet, paused, was(apis.FeatureWaiting, false)), replicas: 3},
+		"suspended":      {exists: made, given: given(unmet, paused), node: owned, passed: true},
+		"kept":           {exists: made, given: given(unmet), node: owned, passed: true, replicas: 3},
+		"nothing exists": {given: given(unmet, paused), node: owned, replicas: -1},
+		"there is a record": {
+			exists: made, given: given(unmet, paused, was(apis.FeatureWaiting, false)), node: owned, replicas: 3,
+		},
+		"children of another config do not count": {exists: made, given: given(unmet), node: elsewhere, replicas: 3},
 	} {
 		t.Run(name, func(t *testing.T) {
-			done := rollOut(test.exists, test.given)
+			done := rollOut(test.exists, test.given, test.node())
 			record, replicas := done.Object().Status.Features[0], int32(-1)
 			if live, ok := done.Find(&appsv1.Deployment{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"},
@@ -52,7 +63,7 @@ func TestLostRecord(t *testing.T) {
 				replicas = *live.Spec.Replicas
 			}
 			if record.Passed != test.passed || replicas != test.replicas {
-				t.Errorf("prerequisites passed: %t, and the Deployment has %d replicas, want %t and %d (-1 is no Deployment)",
+				t.Errorf("prerequisites passed: %t, and there are %d replicas, want %t and %d (-1: no Deployment)",
 					record.Passed, replicas, test.passed, test.replicas)
 			}
 		})

@@ -376,13 +376,16 @@ func (k *children[T, CT, CLT]) selection() *childSelection {
 }
 
 // HaveChildren reports whether an object exists that a [ChildReconciler] or [ChildSetReconciler] at or below the
-// described node has made for the resource, by what the cache shows. Objects of the items of a [ForEach] do not count,
-// nor do those in other clusters, and those of a node whose resource is another object.
+// described node has made for the resource, by what the cache shows. Objects of the items of a [ForEach] with a Key do
+// not count, nor do those below a [WithConfig], and those of a node whose resource is another object.
 func HaveChildren(ctx context.Context, d Description, resource client.Object) (bool, error) {
 	if d.children != nil {
 		if exist, err := d.children.exist(ctx, resource); exist || err != nil {
 			return exist, err
 		}
+	}
+	if d.items || d.replacesConfig {
+		return false, nil
 	}
 	for _, nested := range d.Nodes {
 		if exist, err := HaveChildren(ctx, nested, resource); exist || err != nil {
