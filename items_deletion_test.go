@@ -23,11 +23,12 @@ import (
 // once reconciles once.
 func (w *world) once(t *testing.T) error {
 	t.Helper()
-	_, err := w.root.Reconcile(t.Context(), reconcilers.Request{NamespacedName: client.ObjectKeyFromObject(widget.Object())})
+	key := client.ObjectKeyFromObject(widget.Object())
+	_, err := w.root.Reconcile(t.Context(), reconcilers.Request{NamespacedName: key})
 	return err
 }
 
-// registers returns a node that notes its calls, and is called at the end of an item, too. It fails there as fails says.
+// registers returns a node that notes its calls, and is called at the end of an item, too, where it fails as fails says.
 func registers(name string, calls *[]string, fails func(key string) bool) *espalier.Run[*resources.Widget] {
 	return espalier.Runs(name, func(ctx context.Context, _ *resources.Widget) error {
 		*calls = append(*calls, "+"+name+reconcilers.ItemKey(ctx))
@@ -48,14 +49,14 @@ func TestItemsOfOneKeyAreDeleted(t *testing.T) {
 	var calls []string
 	w := worldOf(t, eachDatabase(registers("R", &calls, noItem), database1()))
 	w.ask(t, map[string]string{"a": "x", "b": "y"})
-	w.settle(t)
+	w.rest(t)
 	w.ask(t, map[string]string{"a/1": "x", "a/2": "x", "b": "y", "c[0]": "z"})
 	_ = w.once(t)
 	calls = nil
 	if err := w.Delete(t.Context(), widget.Object()); err != nil {
 		t.Fatal(err)
 	}
-	w.settle(t)
+	w.rest(t)
 	if err := w.Get(t.Context(), client.ObjectKeyFromObject(widget.Object()), &resources.Widget{}); err == nil {
 		t.Errorf("the deleted resource has the finalizers %v, want it gone", w.widget(t).Finalizers)
 	}
@@ -73,7 +74,7 @@ func TestItemsFinishAlone(t *testing.T) {
 		registers("R", &calls, func(key string) bool { return stuck && key == "b" }),
 		registers("S", &calls, noItem).After("R"), database1().After("S")))
 	w.ask(t, map[string]string{"a": "x", "b": "y", "c": "z"})
-	w.settle(t)
+	w.rest(t)
 	calls = nil
 	w.ask(t, map[string]string{"a": "x"})
 	for range 6 {
@@ -97,7 +98,7 @@ func TestItemsFinishAlone(t *testing.T) {
 	}
 	// The key is used again before its item is finished.
 	w.ask(t, map[string]string{"a": "x", "b": "again"})
-	w.settle(t)
+	w.rest(t)
 	if got := w.configMap(t, "db-b"); got == nil || got.Data["asked"] != "again" {
 		t.Errorf("the object of the item that came back is %v, want it", got)
 	}
@@ -111,7 +112,7 @@ func TestItemsFinishAlone(t *testing.T) {
 		t.Errorf("the finalizers are %v, want that of the item that cannot be finished", got.Finalizers)
 	}
 	stuck = false
-	w.settle(t)
+	w.rest(t)
 	if err := w.Get(t.Context(), client.ObjectKeyFromObject(widget.Object()), &resources.Widget{}); err == nil {
 		t.Errorf("the deleted resource has the finalizers %v, want it gone", w.widget(t).Finalizers)
 	}
@@ -135,7 +136,7 @@ func TestNewItemsAreNotReady(t *testing.T) {
 	if w.configMap(t, "app") != nil {
 		t.Error("what is after the items was made before them")
 	}
-	w.settle(t)
+	w.rest(t)
 	if got := reconcilers.GetCondition(w.widget(t), "AllReady"); got == nil || got.Status != metav1.ConditionTrue {
 		t.Errorf("the condition is %v, want it True", got)
 	}
@@ -143,12 +144,12 @@ func TestNewItemsAreNotReady(t *testing.T) {
 		t.Errorf("an object is missing: %v", w.widget(t).Status.Conditions)
 	}
 	w.ask(t, map[string]string{"a": "x", "off": "yes"})
-	w.settle(t)
+	w.rest(t)
 	if got := w.widget(t).Status.ForEach; w.configMap(t, "db-a") != nil || w.configMap(t, "db-b") != nil || len(got) > 0 {
 		t.Errorf("objects, or the records %v, are left while the gate is off", got)
 	}
 	w.ask(t, map[string]string{"b": "y"})
-	w.settle(t)
+	w.rest(t)
 	if w.configMap(t, "db-b") == nil {
 		t.Error("db-b is missing after the gate was on again")
 	}
@@ -166,7 +167,7 @@ func TestItemsWithStrangeKeys(t *testing.T) {
 			made.Name = fmt.Sprint("db-", slices.Index(keys, reconcilers.ItemKey(ctx)))
 			return made, nil
 		}).Reports("ChildReady")))
-	w.settle(t)
+	w.rest(t)
 	labels := map[string]bool{}
 	for i, key := range keys {
 		made := w.configMap(t, fmt.Sprint("db-", i))
@@ -190,19 +191,19 @@ func TestItemsWithPrerequisites(t *testing.T) {
 		}).Labeled(),
 	}))
 	w.ask(t, map[string]string{"a": "waits", "b": "y"})
-	w.settle(t)
+	w.rest(t)
 	if w.configMap(t, "a") != nil || w.configMap(t, "b") == nil {
 		t.Errorf("the feature of the item that waits exists: %t, that of the other one: %t",
 			w.configMap(t, "a") != nil, w.configMap(t, "b") != nil)
 	}
 	w.ask(t, map[string]string{"a": "x", "b": "y"})
-	w.settle(t)
+	w.rest(t)
 	if w.configMap(t, "a") == nil {
 		t.Error("the feature of the item that does not wait any more is missing")
 	}
 	// A key that comes back waits again.
 	w.ask(t, map[string]string{"b": "y"})
-	w.settle(t)
+	w.rest(t)
 	var names []string
 	for _, record := range w.widget(t).Status.Features {
 		names = append(names, record.Name)
@@ -211,7 +212,7 @@ func TestItemsWithPrerequisites(t *testing.T) {
 		t.Errorf("the records differ (-want, +got):\n%s", diff)
 	}
 	w.ask(t, map[string]string{"a": "waits", "b": "y"})
-	w.settle(t)
+	w.rest(t)
 	if w.configMap(t, "a") != nil {
 		t.Error("the feature of a new item does not wait")
 	}

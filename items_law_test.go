@@ -147,12 +147,12 @@ func (w *world) nodes(key func(ctx context.Context) (key, color string)) []node 
 	}
 }
 
-// settle reconciles until nothing changes any more.
-func (w *world) settle(t *testing.T) {
+// rest reconciles until nothing changes any more.
+func (w *world) rest(t *testing.T) {
 	t.Helper()
 	for range 100 {
 		before := w.versions(t)
-		_, err := w.root.Reconcile(t.Context(), reconcilers.Request{NamespacedName: client.ObjectKeyFromObject(widget.Object())})
+		err := w.once(t)
 		if after := w.versions(t); err == nil && maps.Equal(before, after) {
 			return
 		}
@@ -228,7 +228,7 @@ func TestItemsAreAsTreesOfTheirOwn(t *testing.T) {
 		}
 		w := newWorld(t, func(context.Context) (string, string) { return key, color },
 			func(nodes ...node) node { return espalier.Steps(nodes...) })
-		w.settle(t)
+		w.rest(t)
 		alone[key+"="+color] = w.objects(t)
 		return alone[key+"="+color]
 	}
@@ -256,7 +256,7 @@ func TestItemsAreAsTreesOfTheirOwn(t *testing.T) {
 			if faults := random.IntN(8); seed%2 == 1 {
 				w.fails = func() bool { faults--; return faults >= 0 && random.IntN(2) == 0 }
 			}
-			w.settle(t)
+			w.rest(t)
 			if diff := cmp.Diff(want, w.objects(t)); diff != "" {
 				t.Fatalf("seed %d, step %d, asked for %v: the loop differs from trees of their own (-want, +got):\n%s",
 					seed, step, colors, diff)
@@ -269,7 +269,7 @@ func TestItemsAreAsTreesOfTheirOwn(t *testing.T) {
 		if faults := 4; seed%2 == 1 {
 			w.fails = func() bool { faults--; return faults >= 0 && random.IntN(2) == 0 }
 		}
-		w.settle(t)
+		w.rest(t)
 		if err := w.Get(t.Context(), client.ObjectKeyFromObject(widget.Object()), &resources.Widget{}); err == nil {
 			t.Errorf("seed %d: the deleted resource is still there, want it gone", seed)
 		}

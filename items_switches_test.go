@@ -60,9 +60,9 @@ func TestItemIsReleased(t *testing.T) {
 		return espalier.ItemOf[database](ctx).asked == "orphan", nil
 	})))
 	w.ask(t, map[string]string{"a": "x", "b": "y"})
-	w.settle(t)
+	w.rest(t)
 	w.ask(t, map[string]string{"a": "orphan", "b": "y"})
-	w.settle(t)
+	w.rest(t)
 	a, b := w.configMap(t, "db-a"), w.configMap(t, "db-b")
 	if len(a.Labels) > 0 || len(a.OwnerReferences) > 0 {
 		t.Errorf("the released object has the labels %v and the owners %v, want none", a.Labels, a.OwnerReferences)
@@ -71,7 +71,7 @@ func TestItemIsReleased(t *testing.T) {
 		t.Errorf("the object of the other item has the labels %v and the owners %v, want its own", b.Labels, b.OwnerReferences)
 	}
 	w.ask(t, map[string]string{"a": "x", "b": "y"})
-	w.settle(t)
+	w.rest(t)
 	if a := w.configMap(t, "db-a"); a.Labels[reconcilers.ItemLabel] != labelOfA || len(a.OwnerReferences) != 1 {
 		t.Errorf("the object has the labels %v and the owners %v after it was taken back, want those of its item",
 			a.Labels, a.OwnerReferences)
@@ -111,7 +111,7 @@ func TestItemsAbsentByName(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := worldOf(t, row.node, row.given)
 			w.ask(t, map[string]string{"a": "x"})
-			w.settle(t)
+			w.rest(t)
 			if stays := w.configMap(t, "db-a") != nil; stays != row.stays {
 				t.Errorf("the object is there: %t, want %t", stays, row.stays)
 			}
@@ -142,7 +142,7 @@ func TestItemsContribute(t *testing.T) {
 		{nil, map[string]string{"z": "0"}, 0},
 	} {
 		w.ask(t, step.asked)
-		w.settle(t)
+		w.rest(t)
 		if diff := gocmp.Diff(step.want, w.configMap(t, "shared").Data); diff != "" {
 			t.Errorf("asked for %v, the fields differ (-want, +got):\n%s", step.asked, diff)
 		}
@@ -168,9 +168,9 @@ func TestItemsAbsentAreGone(t *testing.T) {
 			}, nil
 		}).Labeled().Absent()))
 	w.ask(t, map[string]string{"a": "x"})
-	w.settle(t)
+	w.rest(t)
 	w.ask(t, nil)
-	w.settle(t)
+	w.rest(t)
 	if got := w.widget(t).Status.ForEach; len(got) > 0 {
 		t.Errorf("the records are %v, want none", got)
 	}
@@ -194,7 +194,7 @@ func TestItemsAnywhere(t *testing.T) {
 			w := worldOf(t, eachDatabase(n), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "other"}})
 			for _, asked := range []map[string]string{{"a": "x", "b": "y"}, {"b": "y"}, {"b": "y", "c": "z"}, nil} {
 				w.ask(t, asked)
-				w.settle(t)
+				w.rest(t)
 				var list corev1.ConfigMapList
 				if err := w.List(t.Context(), &list); err != nil {
 					t.Fatal(err)
@@ -230,12 +230,12 @@ func TestItemsAreSuspended(t *testing.T) {
 	if got := reconcilers.GetCondition(w.widget(t), "AllReady"); got == nil || got.Status == metav1.ConditionTrue {
 		t.Errorf("the condition is %v before the items are recorded, want it not True", got)
 	}
-	w.settle(t)
+	w.rest(t)
 	if got := reconcilers.GetCondition(w.widget(t), "AllReady"); got == nil || got.Reason != "Suspended" {
 		t.Errorf("the condition is %v, want it Suspended", got)
 	}
 	w.ask(t, map[string]string{"b": "y"})
-	w.settle(t)
+	w.rest(t)
 	if a, b := w.configMap(t, "db-a"), w.configMap(t, "db-b"); a != nil || b == nil {
 		t.Errorf("db-a is there: %t, db-b is there: %t, want b alone", a != nil, b != nil)
 	}

@@ -30,10 +30,9 @@ func TestAJobIsCreated(t *testing.T) {
 		ExpectEvents:   event(corev1.EventTypeNormal, "Created", `Created Job "gadget"`),
 		ExpectResource: widget.With(is("Done", metav1.ConditionFalse, "InProgress", "0 of 1 completion")).Object(),
 	}}, func() node {
-		return espalier.Steps[*resources.Widget](espalier.Owns("Job", func(context.Context, *resources.Widget) (*batchv1.Job, error) {
-			desired := job.Object()
-			desired.OwnerReferences = nil
-			return desired, nil
-		}).Reports("Done"))
+		desired := func(context.Context, *resources.Widget) (*batchv1.Job, error) {
+			return job.With(func(j *batchv1.Job) { j.OwnerReferences = nil }).Object(), nil
+		}
+		return espalier.Steps[*resources.Widget](espalier.Owns("Job", desired).Reports("Done"))
 	})
 }

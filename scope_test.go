@@ -157,7 +157,9 @@ func TestClusterScopedObjects(t *testing.T) {
 
 // A resource that has no namespace owns what has none.
 func TestClusterScopedObjectsOfAClusterScopedResource(t *testing.T) {
-	resource := rtesting.NewFixture(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "gadget-owner", UID: "gadget-uid"}})
+	resource := rtesting.NewFixture(&rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: "gadget-owner", UID: "gadget-uid"},
+	})
 	owned := clusterRole.With(func(r *rbacv1.ClusterRole) {
 		r.Labels, r.OwnerReferences = nil, []metav1.OwnerReference{{
 			APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "gadget-owner", UID: "gadget-uid",
@@ -171,7 +173,8 @@ func TestClusterScopedObjectsOfAClusterScopedResource(t *testing.T) {
 		},
 	}}.RunNode(t, scheme, func() reconcilers.SubReconciler[*rbacv1.ClusterRole] {
 		return espalier.Owns("Access", func(context.Context, *rbacv1.ClusterRole) (*rbacv1.ClusterRole, error) {
-			return clusterRole.With(func(r *rbacv1.ClusterRole) { r.Labels, r.OwnerReferences = nil, nil }).Object(), nil
+			bare := func(r *rbacv1.ClusterRole) { r.Labels, r.OwnerReferences = nil, nil }
+			return clusterRole.With(bare).Object(), nil
 		})
 	})
 }

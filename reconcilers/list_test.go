@@ -121,12 +121,13 @@ func TestList(t *testing.T) {
 		"nothing runs after a halt": failing(reconcilers.ErrHaltSubReconcilers, []string{"a"}, func(c *trace) widgetNode {
 			return list(c.orderly("a", reconcilers.ErrHaltSubReconcilers, independent), c.orderly("b", nil, independent))
 		}),
-		"nothing runs after a list in which a node halted beside an error": failing(errBoom, []string{"a", "b"}, func(c *trace) widgetNode {
-			return list(list(list(c.orderly("a", errBoom), c.orderly("b", reconcilers.ErrHaltSubReconcilers, independent))),
-				c.orderly("c", nil, independent))
+		"nothing runs after a list with an error and a halt": failing(errBoom, []string{"a", "b"}, func(c *trace) widgetNode {
+			halts := c.orderly("b", reconcilers.ErrHaltSubReconcilers, independent)
+			return list(list(list(c.orderly("a", errBoom), halts)), c.orderly("c", nil, independent))
 		}),
-		"an independent node runs after a list with an error that no retry mends beside another": failing(errBoom, []string{"a", "b", "c"}, func(c *trace) widgetNode {
-			return list(list(c.orderly("a", errBoom), c.orderly("b", reconcilers.ErrDurable, independent)), c.orderly("c", nil, independent))
+		"others run after two errors, one for good": failing(errBoom, []string{"a", "b", "c"}, func(c *trace) widgetNode {
+			durable := c.orderly("b", reconcilers.ErrDurable, independent)
+			return list(list(c.orderly("a", errBoom), durable), c.orderly("c", nil, independent))
 		}),
 		"an independent node runs after an error that no retry mends": failing(reconcilers.ErrDurable, []string{"a", "c"}, func(c *trace) widgetNode {
 			return list(c.orderly("a", reconcilers.ErrDurable), c.orderly("b", nil), c.orderly("c", nil, independent))

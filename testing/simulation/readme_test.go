@@ -84,7 +84,7 @@ func TestReadme(t *testing.T) {
 			t.Errorf("README.md does not show\n%s", function)
 		}
 	}
-	// The page shows one fault. Of all, only the first three that fail would be told, and these are not always the same.
+	// The page shows one fault. Of all, only the first three that fail would be told, in no fixed order.
 	out := lines(runPlanted(t, "^TestPlantedFault$/^DiesBefore_update"))
 	shown := regexp.MustCompile("(?s)```text\n(.*?)```").FindStringSubmatch(string(page))
 	if shown == nil {
