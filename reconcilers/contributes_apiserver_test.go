@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"time"
 
@@ -24,18 +24,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// probedOperator is an operator whose last node notes which version of a Widget it has seen.
+// probedOperator is an operator whose last node notes which version of each Widget it has seen, by name.
 type probedOperator struct {
 	*meterOperator
-	seen *atomic.Value
+	seen *sync.Map
 }
 
 func startProbed(t *testing.T, group string, nodes ...widgetNode) *probedOperator {
 	t.Helper()
-	seen := &atomic.Value{}
-	seen.Store("")
+	seen := &sync.Map{}
 	probe := espalier.Runs("Probe", func(_ context.Context, w *resources.Widget) error {
-		seen.Store(w.Labels["probe"])
+		seen.Store(w.Name, w.Labels["probe"])
 		return nil
 	}).Independent()
 	return &probedOperator{startMeterOperator(t, group, plane.Config(t), espalier.Steps(append(nodes, probe)...)), seen}
@@ -50,8 +49,8 @@ func (o *probedOperator) edit(t *testing.T, w *resources.Widget, change func(*re
 		change(w)
 	})
 	eventually(t, "the operator does not see the change", func(context.Context) error {
-		if o.seen.Load() != version {
-			return fmt.Errorf("it saw %s", o.seen.Load())
+		if seen, _ := o.seen.Load(w.Name); seen != version {
+			return fmt.Errorf("it saw %v, want %s", seen, version)
 		}
 		return nil
 	})
