@@ -1,0 +1,220 @@
+// Package oci fetches charts and kustomizations from OCI registries, for a [generator.SourceGenerator].
+//
+//	source, err := oci.NewSource(func(s *Shop) oci.Reference { return s.Spec.Chart }, oci.Options{
+//		Registries: []oci.Registry{{Host: "ghcr.io", BlobHosts: []string{"pkg-containers.githubusercontent.com"}}},
+//	})
+//	made := &generator.SourceGenerator{
+//		Source: source,
+//		Parse: func(files fs.FS) (generator.Generator, error) {
+//			return helm.NewGenerator(files, "", helm.Options{})
+//		},
+//	}
+//
+// Whoever may write a resource says where the operator connects to, and what it deploys. Therefore only registries that
+// the operator lists are reached, and the content is pinned by its digest or signed by a key of the operator.
+//
+// The package does not need the Helm SDK.
+package oci
+
+import (
+	"cmp"
+	"context"
+	"crypto/ecdsa"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/generator"
+)
+
+// Reference says what a component is made from. A spec can contain it.
+type Reference struct {
+	// URL is oci://host/repository@sha256:digest, where the digest is that of the manifest. A tag before the digest is
+	// ignored. If the operator has keys, oci://host/repository:tag is allowed too. Such a tag is resolved when the
+	// content is fetched, see [generator.Source]: use a digest to decide when a component changes.
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:Pattern=`^oci://[^@/?#]+/[^?#]+$`
+	URL string `json:"url"`
+	// PullSecretName is the name of a Secret of the type kubernetes.io/dockerconfigjson in the namespace of the
+	// resource. It is read with the identity of the component when the content is fetched. Default: anonymous.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	PullSecretName string `json:"pullSecretName,omitempty"`
+}
+
+// Options of a [Source].
+type Options struct {
+	// Registries are those that content may be fetched from. Nothing else is reached. Required.
+	Registries []Registry
+	// Keys are public keys as PEM, as cosign writes them: ECDSA with the curve P-256. If there are any, all content must
+	// be signed by one of them, also if it is pinned by its digest. The signature is the one that cosign stores in the
+	// tag sha256-DIGEST.sig, without the bundle format. It covers the manifest, and neither its tag nor its repository.
+	// Default: none, so content must be pinned.
+	Keys [][]byte
+	// MediaTypes are those of the layer with the files, of which a manifest has one. Default: [ChartMediaType]. For a
+	// kustomization, use [FluxMediaType] and [TarMediaType].
+	MediaTypes []string
+	// MaxBytes bounds the archive, and also the files in it. Default: 32 MiB.
+	MaxBytes int64
+	// Timeout bounds a fetch with all its requests. Default: a minute.
+	Timeout time.Duration
+}
+
+// Media types of a layer that is a packed folder (.tar.gz).
+const (
+	// ChartMediaType is that of a Helm chart, as helm push writes it. The folder of the chart is the root of the files.
+	ChartMediaType = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
+	// FluxMediaType is that of a folder, as flux push artifact writes it.
+	FluxMediaType = "application/vnd.cncf.flux.content.v1.tar+gzip"
+	// TarMediaType is that of a layer of an image.
+	TarMediaType = "application/vnd.oci.image.layer.v1.tar+gzip"
+)
+
+// Registry is a host that content may be fetched from.
+//
+// It is reached by HTTPS, at public addresses, and without a proxy. The addresses of metadata services, and link-local
+// and multicast addresses are always refused. Addresses are checked after names are resolved.
+type Registry struct {
+	// Host is the name, with the port unless that is 443. Required.
+	Host string
+	// TokenHosts are other hosts that may give tokens for this one, such as auth.docker.io. They get the credentials.
+	TokenHosts []string
+	// BlobHosts are other hosts that this one may redirect to. They get no credentials.
+	BlobHosts []string
+	// Internal allows private and loopback addresses for all of these hosts.
+	Internal bool
+	// PlainHTTP uses HTTP for Host, and allows it for the others. Then anybody on the way reads the credentials.
+	PlainHTTP bool
+	// RootCAs are certificates as PEM that sign those of the hosts. Default: those of the system.
+	RootCAs []byte
+}
+
+// Source is a [generator.Source] for OCI registries. It is safe for concurrent use, and keeps nothing in memory.
+type Source struct {
+	options    Options
+	registries []*hosts
+	keys       []*ecdsa.PublicKey
+	reference  func(component client.Object) (Reference, error)
+}
+
+var _ generator.Source = (*Source)(nil)
+
+const (
+	defaultMaxBytes = 32 << 20
+	defaultTimeout  = time.Minute
+)
+
+// NewSource returns a source. reference is called with the resource of a component, of the type T, and must only read
+// it. The error names the option that is wrong.
+func NewSource[T client.Object](reference func(component T) Reference, options Options) (*Source, error) {
+	s := &Source{options: options}
+	s.options.MaxBytes = cmp.Or(options.MaxBytes, defaultMaxBytes)
+	s.options.Timeout = cmp.Or(options.Timeout, defaultTimeout)
+	s.options.MediaTypes = slices.Clone(options.MediaTypes)
+	if len(options.MediaTypes) == 0 {
+		s.options.MediaTypes = []string{ChartMediaType}
+	}
+	switch {
+	case reference == nil:
+		return nil, errors.New("there is no function that returns the reference of a component")
+	case len(options.Registries) == 0:
+		return nil, errors.New("option Registries: it is required: nothing is reached that it does not list")
+	case s.options.MaxBytes < 0:
+		return nil, errors.New("option MaxBytes: it is negative")
+	case s.options.Timeout < 0:
+		return nil, errors.New("option Timeout: it is negative")
+	}
+	for i, listed := range options.Registries {
+		r, err := newHosts(listed)
+		if err != nil {
+			return nil, fmt.Errorf("option Registries[%d]: %w", i, err)
+		}
+		s.registries = append(s.registries, r)
+	}
+	for i, key := range options.Keys {
+		parsed, err := parseKey(key)
+		if err != nil {
+			return nil, fmt.Errorf("option Keys[%d]: %w", i, err)
+		}
+		s.keys = append(s.keys, parsed)
+	}
+	s.reference = func(component client.Object) (Reference, error) {
+		if typed, ok := component.(T); ok {
+			return reference(typed), nil
+		}
+		return Reference{}, fmt.Errorf("the resource is a %T, and the source is not for that", component)
+	}
+	return s, nil
+}
+
+// Reference returns the URL. With a pull secret, the resource is part of it, because only the identity of the component
+// may say who can read that Secret.
+func (s *Source) Reference(ctx context.Context) (string, error) {
+	a, err := s.artifactOf(ctx)
+	if err != nil {
+		return "", err
+	}
+	if a.secret == "" {
+		return a.String(), nil
+	}
+	return fmt.Sprintf("%s %s %s/%s %s", a, a.secret, a.component.GetNamespace(), a.component.GetName(),
+		a.component.GetUID()), nil
+}
+
+// Fetch fetches the content. It makes one request for the manifest and one for the archive, two for a signature, and
+// those for tokens.
+func (s *Source) Fetch(ctx context.Context) (generator.Content, error) {
+	a, err := s.artifactOf(ctx)
+	if err != nil {
+		return generator.Content{}, err
+	}
+	content, err := s.fetch(ctx, a)
+	if err != nil {
+		return generator.Content{}, a.explain(err)
+	}
+	return content, nil
+}
+
+func (s *Source) fetch(parent context.Context, a *artifact) (generator.Content, error) {
+	credential, err := credentialOf(parent, a)
+	if err != nil {
+		return generator.Content{}, err
+	}
+	ctx, cancel := context.WithTimeout(parent, s.options.Timeout)
+	defer cancel()
+	p := a.registry.puller(a.reference, credential)
+	defer p.close()
+	content, err := s.pull(ctx, p, a)
+	if err != nil && parent.Err() != nil {
+		return generator.Content{}, parent.Err()
+	}
+	return content, err
+}
+
+func (s *Source) pull(ctx context.Context, p *puller, a *artifact) (generator.Content, error) {
+	manifest, digest, err := p.manifest(ctx, a.reference.Reference)
+	if err != nil {
+		return generator.Content{}, err
+	}
+	if len(s.keys) > 0 {
+		if err := p.verify(ctx, digest, s.keys); err != nil {
+			return generator.Content{}, err
+		}
+	}
+	layer, err := layerOf(manifest, s.options.MediaTypes)
+	if err != nil {
+		return generator.Content{}, err
+	}
+	archive, err := p.blob(ctx, layer, s.options.MaxBytes)
+	if err != nil {
+		return generator.Content{}, err
+	}
+	files, size, err := unpack(archive, s.options.MaxBytes, layer.MediaType == ChartMediaType)
+	if err != nil {
+		return generator.Content{}, terminal("the archive cannot be unpacked: %w", err)
+	}
+	return generator.Content{Digest: layer.Digest.String(), Files: files, Size: size}, nil
+}
