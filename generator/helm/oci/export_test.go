@@ -1,0 +1,4 @@
+package oci
+
+// Allowed reports whether a registry may have an address.
+var Allowed = allowed
