@@ -47,8 +47,8 @@ type Content struct {
 }
 
 // SourceGenerator is a [Generator] whose content is fetched from a [Source]. The resource of each component says which
-// content it is. Content is kept in memory, and shared by all components, so use one SourceGenerator for all. Components
-// that ask for the same reference at the same time have it fetched once.
+// content it is. Content is kept in memory, and shared by all components, so use one SourceGenerator for all. If several
+// components ask for the same reference at the same time, it is fetched once.
 //
 // At rest nothing is fetched. A reference that does not say exactly which content it is, such as a tag, may stand for
 // another content after it was fetched again. Then the objects are generated again.

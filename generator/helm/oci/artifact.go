@@ -47,7 +47,7 @@ func (s *Source) artifactOf(ctx context.Context) (*artifact, error) {
 	}
 	a := &artifact{reference: reference, secret: asked.PullSecretName, component: component}
 	for _, r := range s.registries {
-		if r.is(reference.Registry) {
+		if r.Host == reference.Registry {
 			a.registry = r
 		}
 	}
@@ -62,7 +62,7 @@ func (s *Source) artifactOf(ctx context.Context) (*artifact, error) {
 		err = terminal("the resource is in no namespace in which the pull secret %q could be", a.secret)
 	}
 	if err != nil {
-		return nil, a.explain(err)
+		return nil, fmt.Errorf("%s: %w", a, err)
 	}
 	return a, nil
 }
@@ -88,9 +88,6 @@ func parseURL(url string) (registry.Reference, error) {
 
 // String is the URL without a tag that does not count.
 func (a *artifact) String() string { return scheme + a.reference.String() }
-
-// explain names the artifact in an error.
-func (a *artifact) explain(err error) error { return fmt.Errorf("%s: %w", a, err) }
 
 // terminalError says that another attempt would fail in the same way.
 type terminalError struct{ error }

@@ -10,7 +10,6 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 )
@@ -18,15 +17,11 @@ import (
 // hosts are those of a registry, and what may be sent to them.
 type hosts struct {
 	Registry
-	scheme string
-	roots  *x509.CertPool
+	roots *x509.CertPool
 }
 
 func newHosts(listed Registry) (*hosts, error) {
-	h := &hosts{Registry: listed, scheme: "https"}
-	if listed.PlainHTTP {
-		h.scheme = "http"
-	}
+	h := &hosts{Registry: listed}
 	for _, host := range slices.Concat([]string{listed.Host}, listed.TokenHosts, listed.BlobHosts) {
 		if parsed, err := url.Parse("https://" + host); err != nil || host == "" || parsed.Host != host {
 			return nil, fmt.Errorf("%q is no host: it is a name or an address, with a port unless that is 443", host)
@@ -40,40 +35,19 @@ func newHosts(listed Registry) (*hosts, error) {
 	return h, nil
 }
 
-// is reports whether host is that of the registry.
-func (h *hosts) is(host string) bool {
-	return canonical(h.scheme, host) == canonical(h.scheme, h.Host)
-}
-
-// canonical returns a host with its port.
-func canonical(scheme, host string) string {
-	host = strings.ToLower(host)
-	if u := (&url.URL{Host: host}); u.Port() == "" {
-		return strings.TrimSuffix(host, ":") + map[string]string{"https": ":443", "http": ":80"}[scheme]
-	}
-	return host
-}
-
-// refusal is why something is not sent.
-type refusal struct{ text string }
-
-func (r *refusal) Error() string { return r.text }
-
 // refuse returns why a request is not sent, or nil. redirected says that the answer of another one asked for it.
 func (h *hosts) refuse(method string, target *url.URL, redirected bool) error {
 	others, field := h.TokenHosts, "TokenHosts"
 	if redirected {
 		others, field = h.BlobHosts, "BlobHosts"
 	}
-	same := func(host string) bool { return canonical(target.Scheme, host) == canonical(target.Scheme, target.Host) }
 	switch {
 	case target.Scheme != "https" && (target.Scheme != "http" || !h.PlainHTTP):
-		return &refusal{fmt.Sprintf("the registry asks to reach the host %q without HTTPS", target.Host)}
+		return terminal("the registry asks to reach the host %q without HTTPS", target.Host)
 	case redirected && method != http.MethodGet:
-		return &refusal{fmt.Sprintf("the registry redirects credentials to the host %q", target.Host)}
-	case !same(h.Host) && !slices.ContainsFunc(others, same):
-		return &refusal{fmt.Sprintf("the registry asks to reach the host %q, which is not in %s of the operator",
-			target.Host, field)}
+		return terminal("the registry redirects credentials to the host %q", target.Host)
+	case target.Host != h.Host && !slices.Contains(others, target.Host):
+		return terminal("the registry asks to reach the host %q, which is not in %s of the operator", target.Host, field)
 	}
 	return nil
 }
@@ -90,7 +64,7 @@ func (g *guard) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err := g.refuse(request.Method, request.URL, redirected); err != nil {
 		return nil, err
 	}
-	if redirected && !g.is(request.URL.Host) {
+	if redirected && request.URL.Host != g.Host {
 		// An earlier redirect may have removed them, and the client adds them again.
 		request = request.Clone(request.Context())
 		request.Header.Del("Authorization")
@@ -103,8 +77,8 @@ func (h *hosts) transport() *http.Transport {
 	dialer := &net.Dialer{Timeout: 10 * time.Second, Control: func(_, address string, _ syscall.RawConn) error {
 		resolved, err := netip.ParseAddrPort(address)
 		if err != nil || !allowed(resolved.Addr(), h.Internal) {
-			return &refusal{fmt.Sprintf("the host %s or one of its others has an address that is not allowed: "+
-				"for a private or loopback address, set Internal", h.Host)}
+			return terminal("the host %s or one of its others has an address that is not allowed: "+
+				"for a private or loopback address, set Internal", h.Host)
 		}
 		return nil
 	}}

@@ -22,7 +22,6 @@ import (
 	"crypto/ecdsa"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -49,17 +48,17 @@ type Reference struct {
 type Options struct {
 	// Registries are those that content may be fetched from. Nothing else is reached. Required.
 	Registries []Registry
-	// Keys are public keys as PEM, as cosign writes them: ECDSA with the curve P-256. If there are any, all content must
-	// be signed by one of them, also if it is pinned by its digest. The signature is the one that cosign stores in the
-	// tag sha256-DIGEST.sig, without the bundle format. It covers the manifest, and neither its tag nor its repository.
+	// Keys are public keys as PEM, as cosign writes them: ECDSA with the curve P-256. If there are any, all content
+	// must be signed by one of them, also if it is pinned by its digest. The signature is the one that cosign stores in
+	// the tag sha256-DIGEST.sig, without the bundle format. It covers the manifest, but not its tag or repository.
 	// Default: none, so content must be pinned.
 	Keys [][]byte
 	// MediaTypes are those of the layer with the files, of which a manifest has one. Default: [ChartMediaType]. For a
 	// kustomization, use [FluxMediaType] and [TarMediaType].
 	MediaTypes []string
-	// MaxBytes bounds the archive, and also the files in it. Default: 32 MiB.
+	// MaxBytes bounds the archive, and also the files in it. If it is not greater than 0: 32 MiB.
 	MaxBytes int64
-	// Timeout bounds a fetch with all its requests. Default: a minute.
+	// Timeout bounds a fetch with all its requests. If it is not greater than 0: a minute.
 	Timeout time.Duration
 }
 
@@ -78,7 +77,7 @@ const (
 // It is reached by HTTPS, at public addresses, and without a proxy. The addresses of metadata services, and link-local
 // and multicast addresses are always refused. Addresses are checked after names are resolved.
 type Registry struct {
-	// Host is the name, with the port unless that is 443. Required.
+	// Host is the name, with its port if URLs have one. It is compared with that of a URL as it is. Required.
 	Host string
 	// TokenHosts are other hosts that may give tokens for this one, such as auth.docker.io. They get the credentials.
 	TokenHosts []string
@@ -111,21 +110,16 @@ const (
 // it. The error names the option that is wrong.
 func NewSource[T client.Object](reference func(component T) Reference, options Options) (*Source, error) {
 	s := &Source{options: options}
-	s.options.MaxBytes = cmp.Or(options.MaxBytes, defaultMaxBytes)
-	s.options.Timeout = cmp.Or(options.Timeout, defaultTimeout)
-	s.options.MediaTypes = slices.Clone(options.MediaTypes)
+	s.options.MaxBytes = cmp.Or(max(options.MaxBytes, 0), defaultMaxBytes)
+	s.options.Timeout = cmp.Or(max(options.Timeout, 0), defaultTimeout)
 	if len(options.MediaTypes) == 0 {
 		s.options.MediaTypes = []string{ChartMediaType}
 	}
-	switch {
-	case reference == nil:
+	if reference == nil {
 		return nil, errors.New("there is no function that returns the reference of a component")
-	case len(options.Registries) == 0:
+	}
+	if len(options.Registries) == 0 {
 		return nil, errors.New("option Registries: it is required: nothing is reached that it does not list")
-	case s.options.MaxBytes < 0:
-		return nil, errors.New("option MaxBytes: it is negative")
-	case s.options.Timeout < 0:
-		return nil, errors.New("option Timeout: it is negative")
 	}
 	for i, listed := range options.Registries {
 		r, err := newHosts(listed)
@@ -171,50 +165,46 @@ func (s *Source) Fetch(ctx context.Context) (generator.Content, error) {
 	if err != nil {
 		return generator.Content{}, err
 	}
-	content, err := s.fetch(ctx, a)
+	bounded, cancel := context.WithTimeout(ctx, s.options.Timeout)
+	defer cancel()
+	content, err := s.pull(bounded, a)
+	if ctx.Err() != nil {
+		err = ctx.Err()
+	}
 	if err != nil {
-		return generator.Content{}, a.explain(err)
+		return generator.Content{}, fmt.Errorf("%s: %w", a, err)
 	}
 	return content, nil
 }
 
-func (s *Source) fetch(parent context.Context, a *artifact) (generator.Content, error) {
-	credential, err := credentialOf(parent, a)
+func (s *Source) pull(ctx context.Context, a *artifact) (content generator.Content, err error) {
+	credential, err := credentialOf(ctx, a)
 	if err != nil {
-		return generator.Content{}, err
+		return content, err
 	}
-	ctx, cancel := context.WithTimeout(parent, s.options.Timeout)
-	defer cancel()
 	p := a.registry.puller(a.reference, credential)
-	defer p.close()
-	content, err := s.pull(ctx, p, a)
-	if err != nil && parent.Err() != nil {
-		return generator.Content{}, parent.Err()
-	}
-	return content, err
-}
-
-func (s *Source) pull(ctx context.Context, p *puller, a *artifact) (generator.Content, error) {
+	defer p.transport.CloseIdleConnections()
 	manifest, digest, err := p.manifest(ctx, a.reference.Reference)
 	if err != nil {
-		return generator.Content{}, err
+		return content, err
 	}
 	if len(s.keys) > 0 {
 		if err := p.verify(ctx, digest, s.keys); err != nil {
-			return generator.Content{}, err
+			return content, err
 		}
 	}
 	layer, err := layerOf(manifest, s.options.MediaTypes)
 	if err != nil {
-		return generator.Content{}, err
+		return content, err
 	}
 	archive, err := p.blob(ctx, layer, s.options.MaxBytes)
 	if err != nil {
-		return generator.Content{}, err
+		return content, err
 	}
-	files, size, err := unpack(archive, s.options.MaxBytes, layer.MediaType == ChartMediaType)
+	content.Digest = layer.Digest.String()
+	content.Files, content.Size, err = unpack(archive, s.options.MaxBytes, layer.MediaType == ChartMediaType)
 	if err != nil {
-		return generator.Content{}, terminal("the archive cannot be unpacked: %w", err)
+		err = terminal("the archive cannot be unpacked: %w", err)
 	}
-	return generator.Content{Digest: layer.Digest.String(), Files: files, Size: size}, nil
+	return content, err
 }

@@ -34,13 +34,16 @@ type puller struct {
 
 func (h *hosts) puller(reference registry.Reference, credential auth.Credential) *puller {
 	p := &puller{reference: reference, transport: h.transport()}
-	p.base = h.scheme + "://" + reference.Registry + "/v2/" + reference.Repository
+	p.base = "https://" + reference.Registry + "/v2/" + reference.Repository
+	if h.PlainHTTP {
+		p.base = strings.Replace(p.base, "https", "http", 1)
+	}
 	p.client = &auth.Client{
 		Client: &http.Client{
 			Transport: &guard{hosts: h, next: p.transport},
 			CheckRedirect: func(_ *http.Request, via []*http.Request) error {
 				if len(via) > maxRedirects {
-					return &refusal{"the registry redirects too often"}
+					return terminal("the registry redirects too often")
 				}
 				return nil
 			},
@@ -51,8 +54,6 @@ func (h *hosts) puller(reference registry.Reference, credential auth.Credential)
 	p.client.SetUserAgent("espalier")
 	return p
 }
-
-func (p *puller) close() { p.transport.CloseIdleConnections() }
 
 // manifest returns a manifest, and its digest. name is a tag or a digest.
 func (p *puller) manifest(ctx context.Context, name string) (*ocispec.Manifest, digest.Digest, error) {
@@ -130,8 +131,8 @@ func tooLarge(limit int64) error {
 // failed returns the error for a request without an answer. Its text has nothing of err, which may have a port or a
 // time.
 func failed(err error) error {
-	if refused, ok := errors.AsType[*refusal](err); ok {
-		return terminal("%w", refused)
+	if refused, ok := errors.AsType[*terminalError](err); ok {
+		return refused
 	}
 	if response, ok := errors.AsType[*errcode.ErrorResponse](err); ok {
 		return answered(response.StatusCode)
