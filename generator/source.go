@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"golang.org/x/sync/singleflight"
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -47,11 +48,11 @@ type Content struct {
 }
 
 // SourceGenerator is a [Generator] whose content is fetched from a [Source]. The resource of each component says which
-// content it is. Content is kept in memory, and shared by all components, so use one SourceGenerator for all. If several
-// components ask for the same reference at the same time, it is fetched once.
+// content it is. Content is kept in memory, and shared by all components, so use one SourceGenerator for all. If
+// several components ask for the same reference at the same time, it is fetched once.
 //
 // At rest nothing is fetched. A reference that does not say exactly which content it is, such as a tag, may stand for
-// another content after it was fetched again. Then the objects are generated again.
+// another content after it was fetched again. Then the objects are generated again, and no other revision is started.
 //
 //	made := &generator.SourceGenerator{
 //		Source: source,
@@ -76,7 +77,7 @@ type SourceGenerator struct {
 	// digests has the digests of references, and parsed has the generators of digests.
 	digests, parsed *lru.Cache
 	bytes           int64
-	fetches         map[string]*fetch
+	fetches         singleflight.Group
 	// unknown counts the answers for generators that are not deterministic.
 	unknown atomic.Int64
 }
@@ -101,15 +102,6 @@ type parsedContent struct {
 	digest    string
 	size      int64
 	generator Generator
-}
-
-// fetch is one that is under way. made and err are set when done is closed.
-type fetch struct {
-	done chan struct{}
-	made *parsedContent
-	err  error
-	// canceled says that the context of the component that began has ended, which is no matter of others.
-	canceled bool
 }
 
 // Generate calls the generator of the content that the component asks for.
@@ -168,6 +160,9 @@ func (g *SourceGenerator) Validate(context.Context) error {
 	return nil
 }
 
+// errAbandoned says that the request that fetched has ended, which is no matter of others.
+var errAbandoned = errors.New("the request has ended")
+
 // content returns what is in memory for the component, or fetches it.
 func (g *SourceGenerator) content(ctx context.Context) (*parsedContent, error) {
 	if err := g.Validate(ctx); err != nil {
@@ -177,61 +172,51 @@ func (g *SourceGenerator) content(ctx context.Context) (*parsedContent, error) {
 	if err != nil {
 		return nil, err
 	}
+	if known := g.find(reference); known != nil {
+		return known, nil
+	}
 	for {
-		made, f, begins := g.find(reference)
+		made, err, _ := g.fetches.Do(reference, func() (any, error) { return g.fetch(ctx, reference) })
 		switch {
-		case made != nil:
-			return made, nil
-		case begins:
-			g.fetch(ctx, reference, f)
-			return f.made, f.err
-		}
-		select {
-		case <-ctx.Done():
+		case err == nil:
+			return made.(*parsedContent), nil
+		case ctx.Err() != nil:
 			return nil, ctx.Err()
-		case <-f.done:
-		}
-		if !f.canceled {
-			return f.made, f.err
+		case !errors.Is(err, errAbandoned):
+			return nil, err
 		}
 	}
 }
 
-// find returns what is in memory, or else a fetch. begins is true for the caller that has to carry it out.
-func (g *SourceGenerator) find(reference string) (made *parsedContent, f *fetch, begins bool) {
+// find returns what is in memory, or nil.
+func (g *SourceGenerator) find(reference string) *parsedContent {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.digests == nil {
-		g.digests, g.fetches = lru.New(maxReferences), map[string]*fetch{}
+		g.digests = lru.New(maxReferences)
 		g.parsed = lru.NewWithEvictionFunc(0, func(_ lru.Key, dropped any) { g.bytes -= dropped.(*parsedContent).size })
 	}
 	if digest, ok := g.digests.Get(reference); ok {
 		if known, ok := g.parsed.Get(digest); ok {
-			return known.(*parsedContent), nil, false
+			return known.(*parsedContent)
 		}
 	}
-	f, runs := g.fetches[reference]
-	if !runs {
-		f = &fetch{done: make(chan struct{})}
-		g.fetches[reference] = f
-	}
-	return nil, f, !runs
+	return nil
 }
 
-// fetch carries f out. Others learn of a panic as of an error.
-func (g *SourceGenerator) fetch(ctx context.Context, reference string, f *fetch) {
-	f.err = errors.New("the source of the generator has panicked")
-	defer func() {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		if f.err == nil {
-			g.keep(reference, f.made)
-		}
-		f.canceled = f.err != nil && ctx.Err() != nil
-		delete(g.fetches, reference)
-		close(f.done)
-	}()
-	f.made, f.err = g.parse(ctx)
+// fetch fetches and keeps, unless another request has done so meanwhile.
+func (g *SourceGenerator) fetch(ctx context.Context, reference string) (*parsedContent, error) {
+	if known := g.find(reference); known != nil {
+		return known, nil
+	}
+	made, err := g.parse(ctx)
+	switch {
+	case err == nil:
+		g.keep(reference, made)
+	case ctx.Err() != nil:
+		err = errAbandoned
+	}
+	return made, err
 }
 
 func (g *SourceGenerator) parse(ctx context.Context) (*parsedContent, error) {
@@ -239,10 +224,7 @@ func (g *SourceGenerator) parse(ctx context.Context) (*parsedContent, error) {
 	if err != nil {
 		return nil, err
 	}
-	g.mu.Lock()
-	known, ok := g.parsed.Get(content.Digest)
-	g.mu.Unlock()
-	if ok {
+	if known, ok := g.parsed.Get(content.Digest); ok {
 		return known.(*parsedContent), nil
 	}
 	size := max(content.Size, 0) + contentOverhead
@@ -260,8 +242,10 @@ func (g *SourceGenerator) parse(ctx context.Context) (*parsedContent, error) {
 	return &parsedContent{digest: content.Digest, size: size, generator: made}, nil
 }
 
-// keep adds content, and drops what was not used for the longest time. The caller holds the lock.
+// keep adds content, and drops what was not used for the longest time.
 func (g *SourceGenerator) keep(reference string, made *parsedContent) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	g.digests.Add(reference, made.digest)
 	if _, ok := g.parsed.Get(made.digest); ok {
 		return

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/fstest"
+	"testing/synctest"
 
 	"github.com/espalier-dev/espalier/generator"
 )
@@ -139,65 +140,39 @@ func TestSourceGeneratorSharesFetches(t *testing.T) {
 		}, context.Canceled, nil, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			begun, waiting := make(chan struct{}), make(chan struct{})
-			var calls atomic.Int64
-			source := &memorySource{before: func(context.Context) error {
-				if calls.Add(1) > 1 {
-					return nil
-				}
-				close(begun)
-				<-waiting
-				return row.begins(cancel)
-			}}
-			g := &generator.SourceGenerator{Source: source, Parse: parse}
-			var all sync.WaitGroup
-			all.Go(func() {
-				if _, err := g.ContentDigest(asking(ctx, "a")); !errors.Is(err, row.first) {
-					t.Errorf("the first error is %v, want %v", err, row.first)
-				}
-			})
-			<-begun
-			// One who waits does not wait longer than it may.
-			ended, end := context.WithCancel(t.Context())
-			end()
-			if _, err := g.ContentDigest(asking(ended, "a")); !errors.Is(err, context.Canceled) {
-				t.Errorf("the error is %v, want that the context has ended", err)
-			}
-			var arrived sync.WaitGroup
-			for range 4 {
-				arrived.Add(1)
-				all.Go(func() {
-					waits := &arriving{Context: t.Context(), arrived: arrived.Done}
-					if _, err := g.ContentDigest(asking(waits, "a")); !errors.Is(err, row.others) {
-						t.Errorf("another error is %v, want %v", err, row.others)
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				waiting := make(chan struct{})
+				var calls atomic.Int64
+				source := &memorySource{before: func(context.Context) error {
+					if calls.Add(1) > 1 {
+						return nil
 					}
-				})
-			}
-			arrived.Wait()
-			close(waiting)
-			all.Wait()
-			if n := len(source.fetched); n != row.fetches {
-				t.Errorf("there are %d fetches, want %d", n, row.fetches)
-			}
-			if _, err := g.ContentDigest(asking(t.Context(), "a")); err != nil {
-				t.Errorf("the next request has the error %v", err)
-			}
+					<-waiting
+					return row.begins(cancel)
+				}}
+				g := &generator.SourceGenerator{Source: source, Parse: parse}
+				ask := func(ctx context.Context, want error) {
+					if _, err := g.ContentDigest(asking(ctx, "a")); !errors.Is(err, want) {
+						t.Errorf("the error is %v, want %v", err, want)
+					}
+				}
+				go ask(ctx, row.first)
+				synctest.Wait()
+				for range 4 {
+					go ask(t.Context(), row.others)
+				}
+				synctest.Wait()
+				close(waiting)
+				synctest.Wait()
+				if n := len(source.fetched); n != row.fetches {
+					t.Errorf("there are %d fetches, want %d", n, row.fetches)
+				}
+				ask(t.Context(), nil)
+			})
 		})
 	}
-}
-
-// arriving tells when somebody waits for its end.
-type arriving struct {
-	context.Context
-	once    sync.Once
-	arrived func()
-}
-
-func (a *arriving) Done() <-chan struct{} {
-	a.once.Do(a.arrived)
-	return a.Context.Done()
 }
 
 func TestSourceGeneratorFails(t *testing.T) {
@@ -228,40 +203,19 @@ func TestSourceGeneratorFails(t *testing.T) {
 	}
 }
 
-// A panic of a source is that of the request that fetches. Others get an error, and the next request fetches again.
+// A panic of a source is that of the request, and the next one fetches again.
 func TestSourceGeneratorPanics(t *testing.T) {
-	begun, waiting := make(chan struct{}), make(chan struct{})
-	var calls atomic.Int64
-	source := &memorySource{before: func(context.Context) error {
-		if calls.Add(1) == 1 {
-			close(begun)
-			<-waiting
-			panic("broken")
-		}
-		return nil
-	}}
+	source := &memorySource{before: func(context.Context) error { panic("broken") }}
 	g := &generator.SourceGenerator{Source: source, Parse: parse}
-	var all sync.WaitGroup
-	all.Go(func() {
+	func() {
 		defer func() {
 			if p := fmt.Sprint(recover()); !strings.Contains(p, "broken") {
 				t.Errorf("the panic is %s, want that of the source", p)
 			}
 		}()
 		_, _ = g.ContentDigest(asking(t.Context(), "a"))
-	})
-	<-begun
-	var arrived sync.WaitGroup
-	arrived.Add(1)
-	all.Go(func() {
-		_, err := g.ContentDigest(asking(&arriving{Context: t.Context(), arrived: arrived.Done}, "a"))
-		if err == nil || err.Error() != "the source of the generator has panicked" {
-			t.Errorf("the error is %v, want that of the panic", err)
-		}
-	})
-	arrived.Wait()
-	close(waiting)
-	all.Wait()
+	}()
+	source.before = nil
 	if _, err := g.ContentDigest(asking(t.Context(), "a")); err != nil {
 		t.Errorf("the next request has the error %v", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,7 +18,7 @@ import (
 // artifact is what a component asks for.
 type artifact struct {
 	reference registry.Reference
-	registry  *hosts
+	registry  *Registry
 	// secret is the name of the pull secret, or empty.
 	secret    string
 	component client.Object
@@ -46,10 +47,9 @@ func (s *Source) artifactOf(ctx context.Context) (*artifact, error) {
 		return nil, &terminalError{err}
 	}
 	a := &artifact{reference: reference, secret: asked.PullSecretName, component: component}
-	for _, r := range s.registries {
-		if r.Host == reference.Registry {
-			a.registry = r
-		}
+	listed := func(r Registry) bool { return r.Host == reference.Registry }
+	if i := slices.IndexFunc(s.options.Registries, listed); i >= 0 {
+		a.registry = &s.options.Registries[i]
 	}
 	switch {
 	case a.registry == nil:

@@ -6,8 +6,8 @@ import (
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
+	"crypto/x509"
 	"encoding/json"
-	"encoding/pem"
 	"fmt"
 	"io/fs"
 	"net/http"
@@ -129,8 +129,10 @@ func (r *registry) url(version string) string {
 }
 
 func (r *registry) options() oci.Options {
-	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: r.Certificate().Raw})
-	return oci.Options{Registries: []oci.Registry{{Host: r.host(), Internal: true, RootCAs: ca}}}
+	// All servers of tests have the same certificate.
+	roots := x509.NewCertPool()
+	roots.AddCert(r.Certificate())
+	return oci.Options{Registries: []oci.Registry{{Host: r.host(), Internal: true, RootCAs: roots}}}
 }
 
 // entry is a file of an archive.

@@ -2,8 +2,6 @@ package oci
 
 import (
 	"crypto/tls"
-	"crypto/x509"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -14,47 +12,37 @@ import (
 	"time"
 )
 
-// hosts are those of a registry, and what may be sent to them.
-type hosts struct {
-	Registry
-	roots *x509.CertPool
-}
-
-func newHosts(listed Registry) (*hosts, error) {
-	h := &hosts{Registry: listed}
-	for _, host := range slices.Concat([]string{listed.Host}, listed.TokenHosts, listed.BlobHosts) {
+// validate returns an error if one of the hosts is none.
+func (r *Registry) validate() error {
+	for _, host := range slices.Concat([]string{r.Host}, r.TokenHosts, r.BlobHosts) {
 		if parsed, err := url.Parse("https://" + host); err != nil || host == "" || parsed.Host != host {
-			return nil, fmt.Errorf("%q is no host: it is a name or an address, with a port unless that is 443", host)
+			return fmt.Errorf("%q is no host: it is a name or an address, with a port if URLs have one", host)
 		}
 	}
-	if len(listed.RootCAs) > 0 {
-		if h.roots = x509.NewCertPool(); !h.roots.AppendCertsFromPEM(listed.RootCAs) {
-			return nil, errors.New("RootCAs: there is no certificate in PEM")
-		}
-	}
-	return h, nil
+	return nil
 }
 
 // refuse returns why a request is not sent, or nil. redirected says that the answer of another one asked for it.
-func (h *hosts) refuse(method string, target *url.URL, redirected bool) error {
-	others, field := h.TokenHosts, "TokenHosts"
+func (r *Registry) refuse(method string, target *url.URL, redirected bool) error {
+	others, field := r.TokenHosts, "TokenHosts"
 	if redirected {
-		others, field = h.BlobHosts, "BlobHosts"
+		others, field = r.BlobHosts, "BlobHosts"
 	}
 	switch {
-	case target.Scheme != "https" && (target.Scheme != "http" || !h.PlainHTTP):
+	case target.Scheme != "https" && (target.Scheme != "http" || !r.PlainHTTP):
 		return terminal("the registry asks to reach the host %q without HTTPS", target.Host)
 	case redirected && method != http.MethodGet:
 		return terminal("the registry redirects credentials to the host %q", target.Host)
-	case target.Host != h.Host && !slices.Contains(others, target.Host):
-		return terminal("the registry asks to reach the host %q, which is not in %s of the operator", target.Host, field)
+	case target.Host != r.Host && !slices.Contains(others, target.Host):
+		return terminal("the registry asks to reach the host %q, which is not in %s of the operator",
+			target.Host, field)
 	}
 	return nil
 }
 
 // guard is a RoundTripper that sends only what may be sent.
 type guard struct {
-	*hosts
+	*Registry
 	next http.RoundTripper
 }
 
@@ -73,18 +61,18 @@ func (g *guard) RoundTrip(request *http.Request) (*http.Response, error) {
 }
 
 // transport returns one for a fetch. It checks addresses after names are resolved.
-func (h *hosts) transport() *http.Transport {
+func (r *Registry) transport() *http.Transport {
 	dialer := &net.Dialer{Timeout: 10 * time.Second, Control: func(_, address string, _ syscall.RawConn) error {
 		resolved, err := netip.ParseAddrPort(address)
-		if err != nil || !allowed(resolved.Addr(), h.Internal) {
+		if err != nil || !allowed(resolved.Addr(), r.Internal) {
 			return terminal("the host %s or one of its others has an address that is not allowed: "+
-				"for a private or loopback address, set Internal", h.Host)
+				"for a private or loopback address, set Internal", r.Host)
 		}
 		return nil
 	}}
 	return &http.Transport{
 		DialContext:            dialer.DialContext,
-		TLSClientConfig:        &tls.Config{RootCAs: h.roots, MinVersion: tls.VersionTLS12},
+		TLSClientConfig:        &tls.Config{RootCAs: r.RootCAs, MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout:    10 * time.Second,
 		MaxResponseHeaderBytes: 64 << 10,
 		DisableCompression:     true,

@@ -222,7 +222,6 @@ func TestBlobHostsGetNoCredentials(t *testing.T) {
 	}
 	options := r.options()
 	options.Registries[0].BlobHosts = []string{blobs.host()}
-	options.Registries[0].RootCAs = append(options.Registries[0].RootCAs, blobs.options().Registries[0].RootCAs...)
 	ctx := contextOf(t.Context(), shop("shop", r.url(digest), "pull"), newReads(pullSecret("pull", r.host())))
 	if _, err := newSource(t, options).Fetch(ctx); err != nil {
 		t.Fatal(err)
@@ -263,7 +262,6 @@ func TestTokens(t *testing.T) {
 	}
 	options := r.options()
 	options.Registries[0].TokenHosts = []string{tokens.host()}
-	options.Registries[0].RootCAs = append(options.Registries[0].RootCAs, tokens.options().Registries[0].RootCAs...)
 	local := newReads(pullSecret("pull", "https://"+r.host()+"/charts/"))
 	ctx := contextOf(t.Context(), shop("shop", r.url(digest), "pull"), local)
 	if _, err := newSource(t, options).Fetch(ctx); err != nil {

@@ -20,8 +20,10 @@ import (
 	"cmp"
 	"context"
 	"crypto/ecdsa"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -87,16 +89,15 @@ type Registry struct {
 	Internal bool
 	// PlainHTTP uses HTTP for Host, and allows it for the others. Then anybody on the way reads the credentials.
 	PlainHTTP bool
-	// RootCAs are certificates as PEM that sign those of the hosts. Default: those of the system.
-	RootCAs []byte
+	// RootCAs have signed the certificates of the hosts. Default: those of the system.
+	RootCAs *x509.CertPool
 }
 
 // Source is a [generator.Source] for OCI registries. It is safe for concurrent use, and keeps nothing in memory.
 type Source struct {
-	options    Options
-	registries []*hosts
-	keys       []*ecdsa.PublicKey
-	reference  func(component client.Object) (Reference, error)
+	options   Options
+	keys      []*ecdsa.PublicKey
+	reference func(component client.Object) (Reference, error)
 }
 
 var _ generator.Source = (*Source)(nil)
@@ -121,12 +122,11 @@ func NewSource[T client.Object](reference func(component T) Reference, options O
 	if len(options.Registries) == 0 {
 		return nil, errors.New("option Registries: it is required: nothing is reached that it does not list")
 	}
-	for i, listed := range options.Registries {
-		r, err := newHosts(listed)
-		if err != nil {
+	s.options.Registries = slices.Clone(options.Registries)
+	for i := range options.Registries {
+		if err := options.Registries[i].validate(); err != nil {
 			return nil, fmt.Errorf("option Registries[%d]: %w", i, err)
 		}
-		s.registries = append(s.registries, r)
 	}
 	for i, key := range options.Keys {
 		parsed, err := parseKey(key)

@@ -180,9 +180,8 @@ func TestOptionsThatAreRefused(t *testing.T) {
 		want    string
 	}{
 		"no registries": {oci.Options{}, "option Registries: it is required: nothing is reached that it does not list"},
-		"no host":       {oci.Options{Registries: []oci.Registry{{}}}, `option Registries[0]: "" is no host: it is a name or an address, with a port unless that is 443`},
-		"a URL":         {oci.Options{Registries: []oci.Registry{{Host: "a", BlobHosts: []string{"https://b"}}}}, `option Registries[0]: "https://b" is no host: it is a name or an address, with a port unless that is 443`},
-		"no roots":      {oci.Options{Registries: []oci.Registry{{Host: "a", RootCAs: []byte("b")}}}, "option Registries[0]: RootCAs: there is no certificate in PEM"},
+		"no host":       {oci.Options{Registries: []oci.Registry{{}}}, `option Registries[0]: "" is no host: it is a name or an address, with a port if URLs have one`},
+		"a URL":         {oci.Options{Registries: []oci.Registry{{Host: "a", BlobHosts: []string{"https://b"}}}}, `option Registries[0]: "https://b" is no host: it is a name or an address, with a port if URLs have one`},
 		"no key":        {oci.Options{Registries: listed, Keys: [][]byte{[]byte("a")}}, "option Keys[0]: it is not PEM"},
 	} {
 		t.Run(name, func(t *testing.T) {

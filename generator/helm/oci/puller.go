@@ -32,15 +32,15 @@ type puller struct {
 	client    *auth.Client
 }
 
-func (h *hosts) puller(reference registry.Reference, credential auth.Credential) *puller {
-	p := &puller{reference: reference, transport: h.transport()}
+func (r *Registry) puller(reference registry.Reference, credential auth.Credential) *puller {
+	p := &puller{reference: reference, transport: r.transport()}
 	p.base = "https://" + reference.Registry + "/v2/" + reference.Repository
-	if h.PlainHTTP {
+	if r.PlainHTTP {
 		p.base = strings.Replace(p.base, "https", "http", 1)
 	}
 	p.client = &auth.Client{
 		Client: &http.Client{
-			Transport: &guard{hosts: h, next: p.transport},
+			Transport: &guard{Registry: r, next: p.transport},
 			CheckRedirect: func(_ *http.Request, via []*http.Request) error {
 				if len(via) > maxRedirects {
 					return terminal("the registry redirects too often")
@@ -111,21 +111,14 @@ func (p *puller) get(ctx context.Context, path, accept string, limit int64) ([]b
 	if response.StatusCode != http.StatusOK {
 		return nil, answered(response.StatusCode)
 	}
-	if response.ContentLength > limit {
-		return nil, tooLarge(limit)
-	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, limit+1))
 	switch {
 	case err != nil:
 		return nil, failed(&url.Error{Op: "Get", Err: err})
 	case int64(len(body)) > limit:
-		return nil, tooLarge(limit)
+		return nil, terminal("the registry returns more than %d bytes", limit)
 	}
 	return body, nil
-}
-
-func tooLarge(limit int64) error {
-	return terminal("the registry returns more than %d bytes", limit)
 }
 
 // failed returns the error for a request without an answer. Its text has nothing of err, which may have a port or a
