@@ -66,7 +66,8 @@ type Options struct {
 
 // Media types of a layer that is a packed folder (.tar.gz).
 const (
-	// ChartMediaType is that of a Helm chart, as helm push writes it. The folder of the chart is the root of the files.
+	// ChartMediaType is that of a Helm chart, as helm push writes it. The folder of the chart is the root of the files,
+	// so a generator leaves out what .helmignore names, as helm package does.
 	ChartMediaType = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 	// FluxMediaType is that of a folder, as flux push artifact writes it.
 	FluxMediaType = "application/vnd.cncf.flux.content.v1.tar+gzip"

@@ -3,17 +3,25 @@ package oci_test
 import (
 	"errors"
 	"io"
+	"io/fs"
 	"net/http"
+	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"testing"
 	"testing/fstest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/version"
+	fakediscovery "k8s.io/client-go/discovery/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/espalier-dev/espalier/generator"
+	"github.com/espalier-dev/espalier/generator/helm"
 	"github.com/espalier-dev/espalier/generator/helm/oci"
 )
 
@@ -189,5 +197,66 @@ func TestOptionsThatAreRefused(t *testing.T) {
 				t.Errorf("the error is %v, want %s", err, row.want)
 			}
 		})
+	}
+}
+
+// A chart from a registry gives the same objects as the same archive in a folder.
+func TestChartsAreThoseOfArchives(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"definitions", "documents", "hooks", "includes", "nulls"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var entries []entry
+			folder := os.DirFS("../testdata/corpus/" + name)
+			err := fs.WalkDir(folder, ".", func(path string, d fs.DirEntry, err error) error {
+				// The command helm package leaves out hidden files.
+				if err != nil || d.IsDir() || strings.HasPrefix(d.Name(), ".") {
+					return err
+				}
+				content, err := fs.ReadFile(folder, path)
+				entries = append(entries, entry{name: name + "/" + path, content: string(content)})
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := startRegistry(t)
+			archive := pack(entries...)
+			digest := r.push(archive)
+			direct, err := helm.NewGenerator(fstest.MapFS{"a.tgz": {Data: archive}}, "a.tgz", helm.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx := contextOf(t.Context(), shop("shop", r.url(digest), ""), nil)
+			ctx = generator.NewContext(ctx).WithClient(newReads()).WithDiscovery(&fakediscovery.FakeDiscovery{
+				Fake: &clienttesting.Fake{}, FakedServerVersion: &version.Info{GitVersion: "v1.34.2"},
+			})
+			wanted, wantErr := direct.Generate(ctx, "north", "shop", generator.UnstructurableMap{})
+			fetched := &generator.SourceGenerator{Source: newSource(t, r.options()), Parse: parser}
+			got, err := fetched.Generate(ctx, "north", "shop", generator.UnstructurableMap{})
+			if err != nil || wantErr != nil || len(got) == 0 {
+				t.Fatalf("there are %d objects and the errors %v and %v, want objects", len(got), err, wantErr)
+			}
+			if diff := cmp.Diff(wanted, got); diff != "" {
+				t.Errorf("the objects differ from those of the archive (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Plain HTTP needs an option, also for a registry that speaks nothing else.
+func TestPlainHTTP(t *testing.T) {
+	t.Parallel()
+	r := startRegistry(t)
+	digest := r.push(chart("one"))
+	plain := httptest.NewServer(r)
+	t.Cleanup(plain.Close)
+	host := plain.Listener.Addr().String()
+	options, url := oci.Options{Registries: []oci.Registry{{Host: host, Internal: true}}}, "oci://"+host+"/charts/shop@"+digest
+	_, err := fetch(t, options, url)
+	want(t, err, "waiting", url+": the registry cannot be reached")
+	options.Registries[0].PlainHTTP = true
+	if _, err := fetch(t, options, url); err != nil {
+		t.Error(err)
 	}
 }
