@@ -58,7 +58,8 @@ type Options struct {
 	// MediaTypes are those of the layer with the files, of which a manifest has one. Default: [ChartMediaType]. For a
 	// kustomization, use [FluxMediaType] and [TarMediaType].
 	MediaTypes []string
-	// MaxBytes bounds the archive, and also the files in it. If it is not greater than 0: 32 MiB.
+	// MaxBytes bounds the archive, and also the files in it. A fetch takes up to five times as much memory. If it is
+	// not greater than 0: 32 MiB.
 	MaxBytes int64
 	// Timeout bounds a fetch with all its requests. If it is not greater than 0: a minute.
 	Timeout time.Duration
