@@ -365,13 +365,9 @@ func checkPropagation(policy metav1.DeletionPropagation) error {
 	}
 }
 
+// explanationKey is the key of a function that explains the error of a create: it says whose the object is that has the
+// name. The object manager has it explained before it logs it and records it as an event.
 type explanationKey struct{}
-
-// withExplanation returns the context of an object manager that creates a child. If an object of that name exists, the
-// manager has the error explained before it logs it and records it as an event.
-func withExplanation(ctx context.Context, explain func(exists error) error) context.Context {
-	return context.WithValue(ctx, explanationKey{}, explain)
-}
 
 // explain returns err, with whose the object is if err is an AlreadyExists of a child.
 func explain(ctx context.Context, err error) error {
