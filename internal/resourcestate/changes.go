@@ -18,8 +18,8 @@ import (
 // tree can also write into the status what it has by chance. So more of such changes are written at once.
 //
 // The first changes are written at once. If there are too many, what is desired is flapping. It is then written after a
-// delay, which doubles with each write. It is flapping until it stays the same for as long as the delay, and for a quiet
-// time at least.
+// delay, which doubles with each write. It is flapping until it stays the same for as long as the delay, and for a
+// quiet time at least.
 type Changes struct {
 	// change is the change that was written last.
 	change Change
@@ -48,8 +48,9 @@ type Change struct {
 }
 
 const (
-	// immediateChanges is how many changes without a reason there are within changeWindow before it is flapping. Of those
-	// that follow the status, there are statusChanges times as many. So what changes every ten seconds is never flapping.
+	// immediateChanges is how many changes without a reason there are within changeWindow before it is flapping. Of
+	// those that follow the status, there are statusChanges times as many. So what changes every ten seconds is never
+	// flapping.
 	immediateChanges = 4
 	statusChanges    = 5
 	changeWindow     = 30 * time.Second
