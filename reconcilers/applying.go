@@ -447,7 +447,7 @@ func (a *applyCall[Type]) apply(
 	kind := wanted.Object().GroupVersionKind().GroupKind()
 	writer := write.Writer{
 		Client:    w.config.Client,
-		Migration: managedfields.Migration{Owner: a.owner, All: true, Kept: write.Kept(kind)},
+		Migration: managedfields.Migration{Owner: a.owner, All: true, Kept: write.AssignedOnce(kind)},
 		Force:     a.manager.Conflicts == ForceConflicts,
 		Leave:     a.manager.Conflicts == LeaveConflicts,
 	}
