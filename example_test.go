@@ -3,6 +3,7 @@ package espalier_test
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
@@ -12,7 +13,24 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 )
+
+// A tree has fields of its root, and options of its controller: four workers, and retries after ten minutes at most.
+func ExampleFor() {
+	root := espalier.For[*resources.Widget](reconcilers.Config{})
+	root.Setup = func(_ context.Context, _ reconcilers.Manager, bldr *reconcilers.Builder) error {
+		bldr.WithOptions(controller.Options{
+			MaxConcurrentReconciles: 4,
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcilers.Request](
+				100*time.Millisecond, 10*time.Minute),
+		})
+		return nil
+	}
+	fmt.Println(root.Validate(context.Background()))
+	// Output: <nil>
+}
 
 // The application needs a password that somebody else stores in a secret. It is deployed as soon as the secret is
 // there. The settings do not wait for that.

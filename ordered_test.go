@@ -235,7 +235,7 @@ func TestTreesThatCannotRun(t *testing.T) {
 		`must have different names for $/0/last and $/1/last, which both label children of kind ConfigMap with "last"`: {
 			keeps("last"), keeps("last")},
 		"must tell the children of $/0/ConfigMap and $/1/last apart, which are both of kind ConfigMap: " +
-			"set LabelChildren or OurChild on both": {owns(), keeps("last")},
+			"set LabelChildren (Labeled in the short form) or OurChild on both": {owns(), keeps("last")},
 		`must have different finalizers at $/0/one/0/ConfigMap and $/1/two/0/ConfigMap, not "` + contributionFinalizer +
 			`" for both: each would remove that of the other`: {
 			loopOf("one", owns().Contributes()), loopOf("two", owns().Contributes())},

@@ -123,7 +123,8 @@ type ComponentReconciler[Type client.Object] struct {
 	// these managers. Default: kubectl.
 	ReclaimFrom []string
 
-	// Finalizer keeps the resource until its objects are gone. Default: Prefix, followed by "/component".
+	// Finalizer keeps the resource until its objects are gone. A resource that is being deleted without it is left
+	// alone, so give the name that resources have already. Default: Prefix, followed by "/component".
 	Finalizer string
 
 	// Condition is the type of the condition that says how the component is. Default: Ready.

@@ -9,12 +9,14 @@ import (
 	"github.com/espalier-dev/espalier/reconcilers"
 )
 
-// The finalizer of a component has a domain, and no other node of the tree has it.
+// The finalizer of a component is one that the API server accepts, and no other node of the tree has it.
 func TestSetupRefusesTheFinalizerOfAComponent(t *testing.T) {
 	for finalizer, want := range map[string]string{
 		"a.example.com/component": "",
-		"cleanup": `ResourceReconciler "pairResourceReconciler" must have a finalizer with a domain at pairResourceReconciler/0/A, ` +
-			`such as "example.com/cleanup", not "cleanup"`,
+		// The default of component-operator-runtime, the name of the reconciler, is accepted.
+		"pair-operator.example.com": "",
+		"clean up": `ResourceReconciler "pairResourceReconciler" must have a finalizer with a domain at pairResourceReconciler/0/A, ` +
+			`such as "example.com/cleanup", not "clean up"`,
 		"b.example.com/component": `ResourceReconciler "pairResourceReconciler" must have different finalizers at pairResourceReconciler/0/A and ` +
 			`pairResourceReconciler/1/WithFinalizer, not "b.example.com/component" for both: each would remove that of the other`,
 	} {

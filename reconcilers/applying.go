@@ -43,16 +43,19 @@ import (
 // applied. The second is the apply. It removes the fields that are not desired, and the API server sets their defaults
 // again.
 //
-// Nothing is sent if the managed fields of the object show that it agrees with the desired object. The manager learns
-// the rest from the answers to its requests, and once more after a restart of the program:
+// Nothing is sent if the managed fields of the object show that it agrees with the desired object, also after a restart
+// of the program. What is a default, they show too: an object is created by the manager FieldManager@digest, with a
+// digest of the names of the fields that were desired. Of a list or an object that is owned as a whole, the defaults of
+// the built-in kinds are known. The manager learns the rest from the answers to its requests, and once more after a
+// restart:
 //
 //   - A value that the API server writes in another way (1 for 1000m), or that an admission webhook changes, costs one
 //     apply, which changes nothing.
 //   - A cache that strips managed fields costs one apply, which changes nothing, unless the object has no other fields
 //     than those that are desired. The client in memory that tests use strips them too, unless it has the option
 //     WithReturnManagedFields.
-//   - An object that has defaults, and was created but never applied, costs the two requests of its first apply. From
-//     then on a restart does not write it.
+//   - An object with defaults that an earlier release created under the name FieldManager alone, and never applied,
+//     costs the two requests of its first apply.
 //
 // Type may be a duck type: what the duck type does not cover is not applied, and stays.
 //
@@ -310,7 +313,7 @@ func (a *applyCall[Type]) create(ctx context.Context, w objectWriter[Type], desi
 		return none, err
 	}
 	answer := wanted.Object()
-	if err := w.config.Create(ctx, answer, client.FieldOwner(a.owner.Name)); err != nil {
+	if err := w.config.Create(ctx, answer, client.FieldOwner(wanted.Creator(a.owner.Name))); err != nil {
 		return none, err
 	}
 	return a.record(w, wanted, answer, desired)
@@ -441,9 +444,10 @@ func (a *applyCall[Type]) record(
 func (a *applyCall[Type]) apply(
 	ctx context.Context, w objectWriter[Type], wanted managedfields.Configuration, actual Type,
 ) (answer *unstructured.Unstructured, changed bool, err error) {
+	kind := wanted.Object().GroupVersionKind().GroupKind()
 	writer := write.Writer{
 		Client:    w.config.Client,
-		Migration: managedfields.Migration{Owner: a.owner, All: true},
+		Migration: managedfields.Migration{Owner: a.owner, All: true, Kept: write.AssignedOnce(kind)},
 		Force:     a.manager.Conflicts == ForceConflicts,
 		Leave:     a.manager.Conflicts == LeaveConflicts,
 	}

@@ -148,7 +148,7 @@ func TestApplyingObjectManagerAndFieldsOfOthers(t *testing.T) {
 		s.replicas("autoscaler", 6)
 		d = manage(s, "theirs changes", m, fresh(s, d), desired("2"))
 		m = &deploymentManager{FieldManager: "widgets", Conflicts: reconcilers.LeaveConflicts}
-		d = manage(s, "after a restart", m, fresh(s, d), desired("2"), "patch", "patch")
+		d = manage(s, "after a restart", m, fresh(s, d), desired("2"))
 		d = manage(s, "after a restart, again", m, s.reportStatus(d), desired("2"))
 		s.replicas("autoscaler", -1)
 		d = manage(s, "given up by them", m, fresh(s, d), desired("2"), "patch", "Updated")

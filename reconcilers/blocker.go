@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/internal/ownership"
+	"github.com/espalier-dev/espalier/internal/resourcestate"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -89,8 +91,57 @@ func (k *children[T, CT, CLT]) blockerOf(
 	case k.isOwn(resource, blocker, item), k.isUnlabelled(resource, blocker, item):
 		found.ours = true
 		return found
+	default:
+		if kept, key := k.takenNames(ctx, resource, desired); kept != nil {
+			kept.Put(key, takenName{exists: err})
+		}
 	}
 	return k.explain(ctx, config, resource, blocker, found)
+}
+
+// takenName is the name of a child that the API server refused, because another object has it.
+type takenName struct{ exists error }
+
+// takenNames returns what the root remembers of taken names, with the key of the desired child. It is nil outside of a
+// root, and where no watch shows the other object.
+func (k *children[T, CT, CLT]) takenNames(
+	ctx context.Context, resource T, desired CT,
+) (*resourcestate.Memory[takenName], resourcestate.Child) {
+	kept := stateOf(ctx)
+	if kept == nil || k.unowned && !k.tracked || desired.GetName() == "" {
+		return nil, resourcestate.Child{}
+	}
+	key := resourcestate.Child{Resource: resource.GetUID(), Path: pathOf(ctx).String(), Name: desired.GetName()}
+	return resourcestate.LoadOrNew[resourcestate.Memory[takenName]](kept, memoryKey[takenName]{k.node}), key
+}
+
+// stillTaken returns the AlreadyExists of an earlier request, if the cache still shows the object of somebody else that
+// has the name of the desired child. So a name that is taken costs no requests, and records no event again.
+func (k *children[T, CT, CLT]) stillTaken(ctx context.Context, config Config, resource T, desired CT) error {
+	names, key := k.takenNames(ctx, resource, desired)
+	if names == nil || names.Get(key).exists == nil {
+		return nil
+	}
+	blocker, item := copyOf(k.childType), itemOf(ctx).labelled()
+	err := config.Get(ctx, blockerKey(resource, desired, nil), blocker)
+	if err != nil || k.isOwn(resource, blocker, item) || k.isUnlabelled(resource, blocker, item) {
+		names.Put(key, takenName{})
+		return nil
+	}
+	return k.explain(ctx, config, resource, blocker, &existsError{error: names.Get(key).exists})
+}
+
+// beforeCreate returns the context of an object manager that creates desired where there is no actual, see
+// explanationKey. It returns an error if nothing can be created, because another object still has the name.
+func (k *children[T, CT, CLT]) beforeCreate(
+	ctx context.Context, config Config, resource T, actual, desired CT,
+) (context.Context, error) {
+	if !isAbsent(actual) || gotype.IsNil(desired) || !slices.Contains(k.reasons, metav1.StatusReasonAlreadyExists) {
+		return ctx, nil
+	}
+	return context.WithValue(ctx, explanationKey{}, func(exists error) error {
+		return k.blockerOf(ctx, config, resource, desired, exists)
+	}), k.stillTaken(ctx, config, resource, desired)
 }
 
 // checkFree returns an AlreadyExists if an object that is not a child of the node has the name of the desired child. It

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
@@ -14,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -105,6 +108,45 @@ func TestAnErrorSaysWhoseTheObjectIs(t *testing.T) {
 				t.Errorf("reflected %v, want an error with a status of the API server", reflected)
 			}
 		})
+	}
+}
+
+// A name that is taken costs one create, also if the resource is reconciled again and again, and one event.
+func TestATakenNameIsAskedForOnce(t *testing.T) {
+	blocker := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "default", Name: "gadget", UID: "blocker",
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Shop", Name: "corner", UID: "other", Controller: new(true)}},
+	}}
+	q, _ := newVirtualQueue(statusChild(), []client.Object{steadyWidget, blocker})
+	events := record.NewFakeRecorder(1000)
+	config := &q.root.(*widgetRoot).Config
+	config.APIReader, config.Recorder = q.client, events
+	message := ""
+	for range 5 {
+		q.wake(latency)
+		q.run(t, time.Minute)
+		now := q.widget(t).Status.GetCondition(resources.WidgetChildReady).Message
+		if !strings.HasSuffix(now, "already exists and is controlled by Shop corner") || message != "" && now != message {
+			t.Errorf("the condition says %q, want it to say whose the object is, as before: %q", now, message)
+		}
+		message = now
+	}
+	failures := 0
+	for range len(events.Events) {
+		if strings.Contains(<-events.Events, "CreationFailed") {
+			failures++
+		}
+	}
+	if n := q.count("create ConfigMap"); n != 1 || failures != 1 {
+		t.Errorf("there are %d creates and %d events, want one of each", n, failures)
+	}
+	if err := q.client.Delete(t.Context(), blocker); err != nil {
+		t.Fatal(err)
+	}
+	q.wake(latency)
+	q.run(t, time.Minute)
+	if condition := q.widget(t).Status.GetCondition(resources.WidgetChildReady); condition.Status != metav1.ConditionTrue {
+		t.Errorf("the condition is %v after the name became free, want it true", condition)
 	}
 }
 

@@ -248,7 +248,8 @@ func (k *children[T, CT, CLT]) take(ctx context.Context, config Config, resource
 	key, node := k.listKey(ctx, config), itemOf(ctx).of(k.node)
 	for _, child := range found {
 		if other := request.lists.Take(key, child, node, at); other != nil {
-			return fmt.Errorf("the nodes %s and %s both count %s as their child: set LabelChildren or OurChild on both",
+			return fmt.Errorf("the nodes %s and %s both count %s as their child: "+
+				"set LabelChildren (Labeled in the short form) or OurChild on both",
 				other, at, describeObject(child))
 		}
 	}
@@ -341,10 +342,10 @@ func (k *children[T, CT, CLT]) checkScope(config Config, desired CT) error {
 }
 
 func (k *children[T, CT, CLT]) manage(ctx context.Context, config Config, resource T, actual, desired CT) (CT, error) {
-	if isAbsent(actual) && !gotype.IsNil(desired) && slices.Contains(k.reasons, metav1.StatusReasonAlreadyExists) {
-		ctx = withExplanation(ctx, func(err error) error {
-			return k.blockerOf(ctx, config, resource, desired, err)
-		})
+	ctx, err := k.beforeCreate(ctx, config, resource, actual, desired)
+	if err != nil {
+		var none CT
+		return none, err
 	}
 	child, err := k.manager.Manage(ctx, resource, actual, desired)
 	if err == nil || !gotype.IsNil(child) {

@@ -9,6 +9,8 @@ import (
 	"github.com/espalier-dev/espalier/reconcilers"
 	rtesting "github.com/espalier-dev/espalier/testing"
 
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -93,13 +95,13 @@ func TestSetupRefusesChildrenThatCannotBeToldApart(t *testing.T) {
 		"two of a type": {
 			tree: widgetSequence{namedChild("a"), namedChild("b")},
 			err: root + "must tell the children of WidgetResourceReconciler/0/a and WidgetResourceReconciler/1/b apart, " +
-				"which are both of kind ConfigMap: set LabelChildren or OurChild on both",
+				"which are both of kind ConfigMap: set LabelChildren (Labeled in the short form) or OurChild on both",
 		},
 		"a child and a set": {
 			tree: widgetSequence{namedChild("a"), &widgetFinalizer{Finalizer: ours, Reconciler: changedSet(nil)(&trace{})}},
 			err: root + "must tell the children of WidgetResourceReconciler/0/a and " +
 				"WidgetResourceReconciler/1/WithFinalizer/ConfigMapChildSetReconciler apart, " +
-				"which are both of kind ConfigMap: set LabelChildren or OurChild on both",
+				"which are both of kind ConfigMap: set LabelChildren (Labeled in the short form) or OurChild on both",
 		},
 		"one chooses":   {tree: widgetSequence{namedChild("a"), namedChild("b", saysOurs)}},
 		"both choose":   {tree: widgetSequence{namedChild("a", saysOurs), namedChild("b", saysOurs)}},
@@ -110,7 +112,7 @@ func TestSetupRefusesChildrenThatCannotBeToldApart(t *testing.T) {
 		"one labels": {
 			tree: widgetSequence{namedChild("a"), namedChild("b", labelsChildren)},
 			err: root + "must tell the children of WidgetResourceReconciler/0/a and WidgetResourceReconciler/1/b apart, " +
-				"which are both of kind ConfigMap: set LabelChildren or OurChild on both",
+				"which are both of kind ConfigMap: set LabelChildren (Labeled in the short form) or OurChild on both",
 		},
 		"labels of one name": {
 			tree: widgetSequence{namedChild("a", labelsChildren), namedChild("a", labelsChildren)},
@@ -124,12 +126,12 @@ func TestSetupRefusesChildrenThatCannotBeToldApart(t *testing.T) {
 		"in one branch": {
 			tree: branches(widgetSequence{namedChild("a"), namedChild("b")}, nil),
 			err: root + "must tell the children of WidgetResourceReconciler/IfThen/0/a and WidgetResourceReconciler/IfThen/1/b " +
-				"apart, which are both of kind ConfigMap: set LabelChildren or OurChild on both",
+				"apart, which are both of kind ConfigMap: set LabelChildren (Labeled in the short form) or OurChild on both",
 		},
 		"branches of two conditions": {
 			tree: widgetSequence{branches(namedChild("a"), calledNothing), branches(calledNothing, namedChild("b"))},
 			err: root + "must tell the children of WidgetResourceReconciler/0/IfThen/a and WidgetResourceReconciler/1/IfThen/b " +
-				"apart, which are both of kind ConfigMap: set LabelChildren or OurChild on both",
+				"apart, which are both of kind ConfigMap: set LabelChildren (Labeled in the short form) or OurChild on both",
 		},
 		"another config": {tree: widgetSequence{namedChild("a"), replaced("other", namedChild("b"))}},
 		"another config of each": {
@@ -138,7 +140,7 @@ func TestSetupRefusesChildrenThatCannotBeToldApart(t *testing.T) {
 		"in one other config": {
 			tree: replaced("other", widgetSequence{namedChild("a"), namedChild("b")}),
 			err: root + "must tell the children of WidgetResourceReconciler/other/0/a and WidgetResourceReconciler/other/1/b " +
-				"apart, which are both of kind ConfigMap: set LabelChildren or OurChild on both",
+				"apart, which are both of kind ConfigMap: set LabelChildren (Labeled in the short form) or OurChild on both",
 		},
 		"below a cast": {
 			tree: widgetSequence{namedChild("a"), &reconcilers.CastResource[*resources.Widget, *resources.Widget]{
@@ -146,7 +148,7 @@ func TestSetupRefusesChildrenThatCannotBeToldApart(t *testing.T) {
 			}},
 			err: root + "must tell the children of WidgetResourceReconciler/0/a and " +
 				"WidgetResourceReconciler/1/WidgetCastResource/b apart, " +
-				"which are both of kind ConfigMap: set LabelChildren or OurChild on both",
+				"which are both of kind ConfigMap: set LabelChildren (Labeled in the short form) or OurChild on both",
 		},
 		"another Go type": {
 			tree: widgetSequence{namedChild("a"), &reconcilers.ChildReconciler[
@@ -158,7 +160,7 @@ func TestSetupRefusesChildrenThatCannotBeToldApart(t *testing.T) {
 				ReflectChildStatusOnParent: func(context.Context, *resources.Widget, *unstructured.Unstructured, error) {},
 			}},
 			err: root + "must tell the children of WidgetResourceReconciler/0/a and WidgetResourceReconciler/1/b apart, " +
-				"which are both of kind ConfigMap: set LabelChildren or OurChild on both",
+				"which are both of kind ConfigMap: set LabelChildren (Labeled in the short form) or OurChild on both",
 		},
 		"in a loop": {tree: &reconcilers.ForEach[*resources.Widget, string]{
 			Items:      func(context.Context, *resources.Widget) ([]string, error) { return nil, nil },
@@ -192,7 +194,7 @@ func TestTwoNodesWithOneChildAreAnError(t *testing.T) {
 		child.UID, child.CreationTimestamp = "child-uid", givenConfigMap.Object().CreationTimestamp
 	})
 	const both = "WidgetResourceReconciler/1/b: ConfigMap default/gadget: the nodes WidgetResourceReconciler/0/a and " +
-		"WidgetResourceReconciler/1/b both count ConfigMap default/gadget as their child: set LabelChildren or OurChild on both"
+		"WidgetResourceReconciler/1/b both count ConfigMap default/gadget as their child: set LabelChildren (Labeled in the short form) or OurChild on both"
 	for name, test := range map[string]struct {
 		given []client.Object
 		tree  widgetNode
@@ -284,12 +286,39 @@ func TestSetupRefusesFinalizersOfOneName(t *testing.T) {
 		"branches": {tree: &widgetIfThen{
 			If: func(context.Context, *resources.Widget) bool { return true }, Then: guarded(ours), Else: guarded(ours),
 		}},
-		"no domain": {
-			tree: guarded("cleanup"),
+		// Custom resources may have it, and there are some that have.
+		"no domain": {tree: guarded("cleanup.widgets.example.com")},
+		"no name": {
+			tree: guarded("clean up"),
 			err: root + `must have a finalizer with a domain at WidgetResourceReconciler/WithFinalizer, ` +
-				`such as "example.com/cleanup", not "cleanup"`,
+				`such as "example.com/cleanup", not "clean up"`,
 		},
 	}.run(t)
+}
+
+// A finalizer without a domain is logged once, for a custom resource, and refused for a built-in kind.
+func TestSetupWarnsOfAFinalizerWithoutADomain(t *testing.T) {
+	var logged []string
+	log := funcr.New(func(_, args string) { logged = append(logged, args) }, funcr.Options{})
+	config := expectWidget().Config()
+	ctx := logr.NewContext(testContext(t, config), log)
+	nested := reconcilers.Sequence[*corev1.ConfigMap]{}
+	embedded := reconcilers.Embed(config, &reconcilers.WithFinalizer[*corev1.ConfigMap]{Finalizer: "cleanup", Reconciler: nested})
+	want := "must have a finalizer with a domain at Embedded/WithFinalizer, such as"
+	if err := embedded.SetupWithManager(ctx, nil, nil); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("returned %v for a ConfigMap, want %s", err, want)
+	}
+	// Without a builder the set-up ends after the tree is checked.
+	_ = reconcilers.Embed(config, &widgetFinalizer{Finalizer: "cleanup", Reconciler: calledNothing}).SetupWithManager(ctx, nil, nil)
+	warnings := 0
+	for _, line := range logged {
+		if strings.Contains(line, `"a finalizer has no domain`) && strings.Contains(line, `"finalizer"="cleanup"`) {
+			warnings++
+		}
+	}
+	if warnings != 1 {
+		t.Errorf("logged %q, want one warning of the finalizer", logged)
+	}
 }
 
 // unknown is a type that the scheme of the tests does not have.

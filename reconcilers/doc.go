@@ -1,4 +1,9 @@
-// Package reconcilers builds controllers as trees of small, typed sub-reconcilers.
+// Package reconcilers builds controllers as trees of small, typed sub-reconcilers. New code starts with the short form,
+// package espalier, whose functions return these nodes with recommended settings.
+//
+// A root, [ResourceReconciler] or [AggregateReconciler], handles the requests of a controller, and an
+// [AdmissionWebhookAdapter] those of a webhook. Below it is a tree of nodes: [SyncReconciler] calls a function,
+// [ChildReconciler] and [ChildSetReconciler] keep objects, and combinators such as [Sequence] run other nodes.
 //
 // # One node
 //
@@ -53,37 +58,6 @@
 // adapt. The doc comment of each node says what it runs, when it stops, and what it does on an error and on deletion.
 // [Describe] describes the tree, and [Description.PolicyRules] returns the RBAC rules that it needs.
 //
-// # The life of a request
-//
-// Controller-runtime calls [ResourceReconciler.Reconcile] (resource.go). These are the steps:
-//
-//   - root.go makes the context of the request (context.go), with a fresh stash, the time, the config and the state of
-//     the request (request_state.go), and calls the hooks of the author.
-//   - resource.go fetches the resource. If the cache is older than a write of the root, the write replaces what was
-//     fetched (internal/resourcestate). A copy gets its defaults (root.go) and its conditions (internal/statusfield).
-//   - resource.go runs the tree with the copy, in a round of the tracker (root.go, package tracker). Combinators such
-//     as sequence.go call their nodes with a longer path (context.go) and aggregate the results (subreconciler.go).
-//   - resource.go compares the status with the status as fetched. If it differs, status_write.go writes it.
-//   - root.go turns the outcome into what controller-runtime understands. An error gets the path of its node
-//     (error.go).
-//
-// # The life of a child
-//
-// A node calls [ChildReconciler.Reconcile] (child.go). These are the steps:
-//
-//   - children.go finds the objects that are the child, through the cache and its index by owner. Nodes of one request
-//     share the list (internal/listing). Writes that the cache does not show yet correct it (internal/resourcestate).
-//     Which objects count is decided in children_setup.go.
-//   - child.go asks the author for the desired child. children.go makes the resource its controller, and calls the
-//     object manager with the actual and the desired child.
-//   - objectmanager.go decides whether to create, update or delete, for updating.go or applying.go. The last write of
-//     the object is known (internal/resourcestate). If the object has the version of that write, and the desired child
-//     is the same, nothing else is done.
-//   - Otherwise updating.go merges and compares, or applying.go compares the managed fields (internal/managedfields),
-//     and writes (internal/write). objectmanager.go records the event, and children.go notes the write.
-//   - children.go decides whether an error is reflected or returned; blocker.go says whose an object is that has the
-//     name of the child. child.go reflects the child on the resource.
-//
 // # A webhook
 //
 // The same nodes answer admission requests. Their changes of the resource become the patch, and their errors are the
@@ -120,7 +94,4 @@
 //	nodes := reconcilers.Embed(config, Quota())
 //	err := nodes.SetupWithManager(ctx, mgr, bldr)    // validates, and adds watches to the builder
 //	result, err := nodes.Reconcile(ctx, tenant)      // in the reconciler, which writes the status
-//
-// [StashConfig] and the functions beside it put on a context what a node needs, for code that comes from
-// reconciler.io/runtime. What nodes remember is not dropped then when the resource is gone, and errors have no path.
 package reconcilers

@@ -121,7 +121,7 @@ func (e *Embedded[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr *B
 		return err
 	}
 	kind := func(obj client.Object) schema.GroupVersionKind { return kindOf(e.Config.Client, obj) }
-	if err := checkTree(e.Describe(), kind); err != nil {
+	if err := checkTree(ctx, e.Describe(), parts.resourceType, kind); err != nil {
 		return parts.errorf("%w", err)
 	}
 	if bldr == nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
@@ -74,6 +75,12 @@ func patchFinalizers(
 	}
 	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
 	if err := config.Patch(ctx, desired, patch); err != nil {
+		removes := len(finalizers) < len(base.GetFinalizers())
+		if removes && base.GetDeletionTimestamp() != nil && apierrs.IsNotFound(err) {
+			// The cache does not show yet that the last finalizer is gone, and the resource with it.
+			resource.SetFinalizers(finalizers)
+			return nil
+		}
 		recordFailure(ctx, describeObject(base), err)
 		if !isQuiet(err) {
 			config.record(base, corev1.EventTypeWarning, "FinalizerPatchFailed",

@@ -3,6 +3,7 @@ package reconcilers_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -42,14 +43,17 @@ func (q *virtualQueue) writes() int {
 	return n
 }
 
-// What is desired depends on the time, or on chance. It is written a few times at once, and then a few times a minute.
-func TestFlappingChildIsWrittenWithDelays(t *testing.T) {
-	managers := map[string]func() reconcilers.ObjectManager[*corev1.ConfigMap]{
+func flappingManagers() map[string]func() reconcilers.ObjectManager[*corev1.ConfigMap] {
+	return map[string]func() reconcilers.ObjectManager[*corev1.ConfigMap]{
 		"updated": func() reconcilers.ObjectManager[*corev1.ConfigMap] {
 			return &configMaps{MergeBeforeUpdate: mergeConfigMap}
 		},
 		"applied": func() reconcilers.ObjectManager[*corev1.ConfigMap] { return &configMapManager{FieldManager: "widgets"} },
 	}
+}
+
+// What is desired depends on the time, or on chance. It is written a few times at once, and then a few times a minute.
+func TestFlappingChildIsWrittenWithDelays(t *testing.T) {
 	chance := rand.New(rand.NewPCG(1, 2))
 	for name, data := range map[string]func(time.Time) map[string]string{
 		"the time": func(now time.Time) map[string]string {
@@ -62,7 +66,7 @@ func TestFlappingChildIsWrittenWithDelays(t *testing.T) {
 			return map[string]string{"color": "blue", "at": fmt.Sprint(chance.Perm(9))}
 		},
 	} {
-		for kind, manager := range managers {
+		for kind, manager := range flappingManagers() {
 			t.Run(name+", "+kind, func(t *testing.T) {
 				q, recorder := flappingQueue(manager(), data)
 				q.run(t, 8*time.Second)
@@ -135,6 +139,86 @@ func TestFlappingEnds(t *testing.T) {
 			q.run(t, time.Hour)
 			if len(q.at) > requests+1 {
 				t.Errorf("there are %d requests when all is as desired, want at most 1", len(q.at)-requests)
+			}
+		})
+	}
+}
+
+// followingStatus is a queue for a child with the data of the status. Step changes the status before, and returns when
+// it wants to run again.
+func followingStatus(
+	manager reconcilers.ObjectManager[*corev1.ConfigMap],
+	step func(now time.Time, fields map[string]string) time.Duration,
+) *virtualQueue {
+	var q *virtualQueue
+	child := statusChild()
+	child.ChildObjectManager = manager
+	child.DesiredChild = func(_ context.Context, w *resources.Widget) (*corev1.ConfigMap, error) {
+		meta := metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name + "-child"}
+		return &corev1.ConfigMap{ObjectMeta: meta, Data: maps.Clone(w.Status.Fields)}, nil
+	}
+	q, _ = newVirtualQueue(widgetSequence{
+		&widgetSync{SyncWithResult: func(_ context.Context, w *resources.Widget) (reconcilers.Result, error) {
+			if w.Status.Fields == nil {
+				w.Status.Fields = map[string]string{}
+			}
+			return reconcilers.Result{RequeueAfter: step(q.now, w.Status.Fields)}, nil
+		}},
+		child,
+	}, []client.Object{steadyWidget})
+	return q
+}
+
+// A canary: each step is in the status, and the child follows it at once.
+func TestChildFollowsTheStatusAtOnce(t *testing.T) {
+	for name, test := range map[string]struct {
+		every time.Duration
+		steps int
+	}{
+		"steps of ten seconds": {10 * time.Second, 60},
+		"steps of two seconds": {2 * time.Second, 60},
+		"phases":               {0, 15},
+	} {
+		for kind, manager := range flappingManagers() {
+			t.Run(name+", "+kind, func(t *testing.T) {
+				weight, last := 0, requestTime
+				q := followingStatus(manager(), func(now time.Time, fields map[string]string) time.Duration {
+					fields["color"] = fmt.Sprint(weight)
+					if wait := test.every - now.Sub(last); wait > 0 || weight == test.steps {
+						return wait
+					}
+					weight, last = weight+1, now
+					fields["color"] = fmt.Sprint(weight)
+					return test.every
+				})
+				for range test.steps {
+					q.run(t, test.every+time.Second)
+					child := &corev1.ConfigMap{}
+					key := types.NamespacedName{Namespace: "default", Name: "gadget-child"}
+					if err := q.client.Get(t.Context(), key, child); err != nil || child.Data["color"] != fmt.Sprint(weight) {
+						t.Fatalf("the child is at %q, %v, want it at %d as the status", child.Data["color"], err, weight)
+					}
+				}
+				if weight != test.steps {
+					t.Errorf("there were %d steps, want %d", weight, test.steps)
+				}
+			})
+		}
+	}
+}
+
+// What flaps is written with delays also if the tree itself writes it into the status.
+func TestFlappingThroughTheStatusIsWrittenWithDelays(t *testing.T) {
+	for kind, manager := range flappingManagers() {
+		t.Run(kind, func(t *testing.T) {
+			q := followingStatus(manager(), func(now time.Time, fields map[string]string) time.Duration {
+				fields["color"] = now.Format(time.RFC3339Nano)
+				return 0
+			})
+			// The status itself changes in each request. That is another fault, and no requests end it.
+			q.run(t, 2*time.Second)
+			if n := q.writes(); n > 25 {
+				t.Errorf("the child is written %d times in two seconds, want at most 25", n)
 			}
 		})
 	}

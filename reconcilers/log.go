@@ -75,6 +75,7 @@ func fieldsOf(operations []jsonpatch.Operation) string {
 // changedConditions says which conditions differ, and how.
 func changedConditions(before, after []metav1.Condition) string {
 	var changes []string
+	generations := false
 	for _, condition := range after {
 		old := meta.FindStatusCondition(before, condition.Type)
 		switch {
@@ -82,12 +83,23 @@ func changedConditions(before, after []metav1.Condition) string {
 			changes = append(changes, fmt.Sprintf("%s is %s (%s)", condition.Type, condition.Status, condition.Reason))
 		case old.Message != condition.Message:
 			changes = append(changes, condition.Type+" has another message")
+		case old.ObservedGeneration != condition.ObservedGeneration:
+			generations = true
 		}
 	}
-	if len(changes) == 0 {
+	for _, condition := range before {
+		if meta.FindStatusCondition(after, condition.Type) == nil {
+			changes = append(changes, condition.Type+" is gone")
+		}
+	}
+	switch {
+	case len(changes) > 0:
+		return message.List(changes, maxLogged)
+	case generations:
+		return "conditions have another observed generation"
+	default:
 		return "fields other than conditions differ"
 	}
-	return message.List(changes, maxLogged)
 }
 
 // logOnce logs a fact about object, unless the request before logged the same. Outside of a root it always logs.

@@ -3,7 +3,9 @@ package reconcilers
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 
 	"github.com/espalier-dev/espalier/duck"
 	"github.com/espalier-dev/espalier/internal/gotype"
@@ -151,12 +153,24 @@ func typed[T client.Object](answer *unstructured.Unstructured, sample T) (T, err
 	return obj, nil
 }
 
-// sameContent reports whether two versions of an object differ at most in their managed fields.
+// sameContent reports whether two versions of an object differ at most in their managed fields and their status.
 func sameContent[T client.Object](before, after T) bool {
+	if generation := before.GetGeneration(); generation != 0 && generation == after.GetGeneration() {
+		// A cache reads protobuf, which leaves out the kinds of what is nested, as the claims of a StatefulSet.
+		return sameMetadata(before, after)
+	}
 	before, after = unmanaged(before), unmanaged(after)
 	after.SetResourceVersion(before.GetResourceVersion())
 	after.GetObjectKind().SetGroupVersionKind(before.GetObjectKind().GroupVersionKind())
 	return equality.Semantic.DeepEqual(before, after)
+}
+
+// sameMetadata reports whether two versions of an object have the same metadata, as far as clients set it.
+func sameMetadata(before, after client.Object) bool {
+	return maps.Equal(before.GetLabels(), after.GetLabels()) &&
+		maps.Equal(before.GetAnnotations(), after.GetAnnotations()) &&
+		slices.Equal(before.GetFinalizers(), after.GetFinalizers()) &&
+		equality.Semantic.DeepEqual(before.GetOwnerReferences(), after.GetOwnerReferences())
 }
 
 // unmanaged returns a copy of obj without the managed fields, which would fill the log.

@@ -7,6 +7,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/digest"
 	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/internal/resourcestate"
+	"github.com/espalier-dev/espalier/internal/statusfield"
 	"github.com/espalier-dev/espalier/internal/write"
 	rtime "github.com/espalier-dev/espalier/time"
 
@@ -218,6 +219,7 @@ func (w *objectWriter[Type]) hold(
 		Desired:  desired,
 		Resource: resourceDigest(w.resource),
 		Inputs:   contextOf(ctx).state.inputsBeside(uid),
+		Status:   statusDigest(w.resource, w.regarding),
 	}
 	known := w.lastWrites.Changes(uid)
 	if known.Holds(change, now) {
@@ -249,6 +251,12 @@ func (w *objectWriter[Type]) flappingUntilQuiet(ctx context.Context, obj Type, k
 // resourceDigest is the digest of what users change of a resource.
 func resourceDigest(resource client.Object) uint64 {
 	sum, _ := digest.Of([]any{resource.GetGeneration(), resource.GetLabels(), resource.GetAnnotations()})
+	return sum
+}
+
+// statusDigest is the digest of the status of a resource. It may be cast from another.
+func statusDigest(resource, behindCast client.Object) uint64 {
+	sum, _ := digest.Of([]any{statusfield.Of(resource).Get(), statusfield.Of(behindCast).Get()})
 	return sum
 }
 
@@ -357,13 +365,9 @@ func checkPropagation(policy metav1.DeletionPropagation) error {
 	}
 }
 
+// explanationKey is the key of a function that explains the error of a create: it says whose the object is that has the
+// name. The object manager has it explained before it logs it and records it as an event.
 type explanationKey struct{}
-
-// withExplanation returns the context of an object manager that creates a child. If an object of that name exists, the
-// manager has the error explained before it logs it and records it as an event.
-func withExplanation(ctx context.Context, explain func(exists error) error) context.Context {
-	return context.WithValue(ctx, explanationKey{}, explain)
-}
 
 // explain returns err, with whose the object is if err is an AlreadyExists of a child.
 func explain(ctx context.Context, err error) error {

@@ -200,7 +200,7 @@ func (r *rootParts[T]) setUp(ctx context.Context, mgr Manager, how rootSetup) (c
 		return nil, err
 	}
 	kind := func(obj client.Object) schema.GroupVersionKind { return kindOf(r.config.Client, obj) }
-	if err := checkTree(Describe(how.root), kind); err != nil {
+	if err := checkTree(ctx, Describe(how.root), r.resourceType, kind); err != nil {
 		return nil, r.errorf("%w", err)
 	}
 	built, err := bldr.Build(how.root)

@@ -318,6 +318,16 @@ func TestAddAndClearFinalizer(t *testing.T) {
 				ExpectEvents:   []rtesting.Event{patched},
 			},
 		},
+		// The cache does not show that the resource is gone.
+		"clear of one that is gone": {
+			node: helper(reconcilers.ClearFinalizer, ours),
+			widgetCase: widgetCase{
+				Resource:       terminatingWidget.With(with(ours)).Object(),
+				WithReactors:   fails(apierrs.NewNotFound(schema.GroupResource{Resource: "widgets"}, widgetKey.Name)),
+				ExpectResource: terminatingWidget.With(with()).Object(),
+				ExpectPatches:  finalizersPatches(),
+			},
+		},
 		"conflict": {
 			node: helper(reconcilers.AddFinalizer, ours),
 			widgetCase: widgetCase{

@@ -3,6 +3,7 @@ package kinds
 
 import (
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -63,6 +64,13 @@ var clusterScoped = map[string][]string{
 // IsClusterScoped reports whether an object of the kind has no namespace. It knows the kinds of Kubernetes itself.
 func IsClusterScoped(kind schema.GroupKind) bool {
 	return slices.Contains(clusterScoped[kind.Group], kind.Kind)
+}
+
+// IsBuiltIn reports whether the kinds of a group are those of Kubernetes itself.
+func IsBuiltIn(group string) bool {
+	_, known := clusterScoped[group]
+	name, official := strings.CutSuffix(group, ".k8s.io")
+	return known || !strings.Contains(name, ".") && (official || name == group)
 }
 
 // DefinesTypes reports whether an object of the kind makes the API server serve other types.

@@ -4,8 +4,10 @@ import (
 	"slices"
 
 	"github.com/espalier-dev/espalier/internal/digest"
+	"github.com/espalier-dev/espalier/internal/kinds"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
@@ -51,11 +53,14 @@ func (d Differences) Beyond(known Differences) []string {
 // Compare returns the differences between a configuration and an object with the given content and managed fields.
 // Without managed fields it is not known who owns what; values are all there is to compare then. With ignoreForeign, a
 // field that others own is no difference though it has another value.
+//
+// What the API server added is no difference if that is known: in an object that was created with the fields that are
+// wanted and never applied, see [Configuration.Creator], and where it is a well-known default of a built-in kind.
 func Compare(
 	wanted Configuration, there map[string]any, entries []metav1.ManagedFieldsEntry, owner Owner, ignoreForeign bool,
 ) Differences {
-	c := comparison{unowned: len(entries) == 0, found: Differences{}}
-	ours, others := &fieldpath.Set{}, &fieldpath.Set{}
+	c := comparison{unowned: len(entries) == 0, found: Differences{}, added: addedTo(wanted["apiVersion"])}
+	ours, applied, others := &fieldpath.Set{}, &fieldpath.Set{}, &fieldpath.Set{}
 	for _, entry := range entries {
 		fields, ok := fieldsOf(entry)
 		ok = ok && entry.FieldsV1 != nil && entry.APIVersion == wanted["apiVersion"]
@@ -68,16 +73,22 @@ func Compare(
 			// The API server decides on conflicts with other owners.
 		case owner.owns(entry):
 			ours = ours.Union(fields)
+			if entry.Manager == owner.Name || entry.Manager != wanted.Creator(owner.Name) {
+				applied = applied.Union(fields)
+			}
 		default:
 			others = others.Union(fields)
 		}
+	}
+	if !ours.Empty() && applied.Empty() {
+		c.added = anything
 	}
 	if !ignoreForeign {
 		others = &fieldpath.Set{}
 	}
 	body := wanted.body()
 	c.members(nil, body, ours, others, there)
-	c.leftovers(nil, ours, body)
+	c.leftovers(nil, applied, body)
 	return c.found
 }
 
@@ -87,6 +98,8 @@ type comparison struct {
 	// unowned is true if it is not known who owns what.
 	unowned bool
 	found   Differences
+	// added reports whether the API server has added that member to what is owned as a whole.
+	added func(name string, value any) bool
 	// notOwned and changed are the paths of fields that the manager does not own, or that have another value.
 	notOwned, changed []fieldpath.Path
 }
@@ -118,7 +131,7 @@ func (c *comparison) member(
 			return
 		}
 	}
-	same := agrees(want, have)
+	same := agrees(want, have, c.added)
 	switch {
 	case !c.unowned && !owned && !nested:
 		if !same && (shared || others.Members.Has(at)) {
@@ -189,9 +202,9 @@ func (c *comparison) leftovers(path fieldpath.Path, ours *fieldpath.Set, want an
 	}
 }
 
-// agrees reports whether what is there is what is wanted. What a Go type has no way to leave out, or to say, is taken
-// for zero.
-func agrees(want, have any) bool {
+// agrees reports whether what is there is what is wanted, but for members that are added. What a Go type has no way to
+// leave out, or to say, is taken for zero.
+func agrees(want, have any, added func(name string, value any) bool) bool {
 	switch want := want.(type) {
 	case map[string]any:
 		members, ok := have.(map[string]any)
@@ -199,12 +212,12 @@ func agrees(want, have any) bool {
 			break
 		}
 		for name, value := range want {
-			if !agrees(value, members[name]) {
+			if !agrees(value, members[name], added) {
 				return false
 			}
 		}
 		for name, value := range members {
-			if _, ok := want[name]; !ok && !isZero(value) {
+			if _, ok := want[name]; !ok && !isZero(value) && !added(name, value) {
 				return false
 			}
 		}
@@ -215,7 +228,7 @@ func agrees(want, have any) bool {
 			break
 		}
 		for i, item := range want {
-			if !agrees(item, items[i]) {
+			if !agrees(item, items[i], added) {
 				return false
 			}
 		}
@@ -233,6 +246,33 @@ func agrees(want, have any) bool {
 		return isZero(want) && isZero(have)
 	}
 	return want == have
+}
+
+func anything(string, any) bool { return true }
+
+// addedTo returns the function that knows what the API server adds to objects of such a version. It is needed for what
+// is owned as a whole. A field that has its default is the same whether it is wanted or not.
+func addedTo(apiVersion any) func(name string, value any) bool {
+	version, _ := apiVersion.(string)
+	if kind := schema.FromAPIVersionAndKind(version, ""); !kinds.IsBuiltIn(kind.Group) {
+		return func(string, any) bool { return false }
+	}
+	return func(name string, value any) bool {
+		if members, ok := value.(map[string]any); ok && name == "status" {
+			return len(members) == 1 && members["phase"] == "Pending"
+		}
+		known, ok := defaults[name]
+		return ok && isScalar(value) && known == value
+	}
+}
+
+// defaults are those that API servers set in lists and objects which are owned as a whole: ports, references to fields,
+// claims of StatefulSets, subjects and roles, rules of webhooks and policies, requests for devices, queues.
+var defaults = map[string]any{
+	"allocationMode": "ExactCount", "apiGroup": "rbac.authorization.k8s.io", "apiVersion": "v1", "count": int64(1),
+	"divisor": "0", "expirationSeconds": int64(3600), "handSize": int64(8), "kind": "PersistentVolumeClaim",
+	"matchPolicy": "Equivalent", "operator": "Equal", "protocol": "TCP", "queueLengthLimit": int64(50),
+	"queues": int64(64), "scope": "*", "volumeMode": "Filesystem",
 }
 
 func isScalar(v any) bool {

@@ -12,6 +12,7 @@
 package managedfields
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -65,7 +66,30 @@ func newConfiguration(content map[string]any, kind schema.GroupVersionKind) Conf
 		}
 	}
 	content["apiVersion"], content["kind"] = kind.ToAPIVersionAndKind()
+	if kind.Group == "" && kind.Kind == "Secret" {
+		moveStringData(content)
+	}
 	return Configuration(content)
+}
+
+// moveStringData moves the stringData of a Secret to its data, where the API server keeps it. Nobody can read it from
+// the Secret otherwise, and a key that is not applied any more would stay.
+func moveStringData(secret map[string]any) {
+	texts, _ := secret["stringData"].(map[string]any)
+	data := map[string]any{}
+	if old, ok := secret["data"].(map[string]any); ok {
+		data = old
+	}
+	for name, text := range texts {
+		if text, ok := text.(string); ok {
+			data[name] = base64.StdEncoding.EncodeToString([]byte(text))
+			secret["data"] = data
+			delete(texts, name)
+		}
+	}
+	if len(texts) == 0 {
+		delete(secret, "stringData")
+	}
 }
 
 // FromApply returns what is to be applied for desired if an author gave an apply configuration. The name, namespace,

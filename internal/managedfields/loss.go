@@ -41,7 +41,7 @@ func Losses(
 			ours = ours.Union(fields)
 		}
 	}
-	c := comparison{found: Differences{}}
+	c := comparison{found: Differences{}, added: addedTo(wanted["apiVersion"])}
 	c.members(nil, wanted.body(), ours, &fieldpath.Set{}, there)
 	paths := c.notOwned
 	if len(paths) == 0 {

@@ -31,8 +31,11 @@ func (o Owner) Writers(entries []metav1.ManagedFieldsEntry) []string {
 
 // owns reports whether the fields of the entry are the owner's.
 func (o Owner) owns(entry metav1.ManagedFieldsEntry) bool {
-	updates := entry.Operation == metav1.ManagedFieldsOperationUpdate
-	return entry.Subresource == "" && (entry.Manager == o.Name || updates && slices.Contains(o.Before, entry.Manager))
+	if entry.Subresource != "" || entry.Manager == o.Name {
+		return entry.Subresource == ""
+	}
+	name := managerOfCreator(entry.Manager)
+	return entry.Operation == metav1.ManagedFieldsOperationUpdate && (name == o.Name || slices.Contains(o.Before, name))
 }
 
 // fieldsOf returns the fields of an entry, and false if they cannot be understood.

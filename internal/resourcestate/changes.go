@@ -14,16 +14,21 @@ import (
 // random values or on the order of a map changes without a reason. Each such change is a write, whose event brings the
 // resource back, which writes the next one.
 //
-// The first changes are written at once. If there are too many without a reason, what is desired is flapping. It is
-// then written after a delay, which doubles with each write. It is flapping until it stays the same for as long as the
-// delay, and for a quiet time at least.
+// A change of the status of the resource is half a reason: the child of a canary follows a weight in the status, but a
+// tree can also write into the status what it has by chance. So more of such changes are written at once.
+//
+// The first changes are written at once. If there are too many, what is desired is flapping. It is then written after a
+// delay, which doubles with each write. It is flapping until it stays the same for as long as the delay, and for a
+// quiet time at least.
 type Changes struct {
 	// change is the change that was written last.
 	change Change
-	// count is how many changes in a row had no reason, since is the time of the first of them, and last the time of
-	// the last.
-	count       int
+	// cost is that of the changes in a row that had no full reason, since is the time of the first of them, and last
+	// the time of the last.
+	cost        int
 	since, last time.Time
+	// delay is the time from last to the next write; 0 unless it flaps.
+	delay time.Duration
 	// previous is the content of what was desired last. It is kept only while changes without a reason are counted.
 	previous map[string]any
 	// Flaps reports whether what is desired is flapping. Field is then the path of the first field that changed.
@@ -38,12 +43,17 @@ type Change struct {
 	Resource uint64
 	// Inputs is the digest of what else was read, as far as it is known.
 	Inputs uint64
+	// Status is the digest of the status of the resource when the object is made.
+	Status uint64
 }
 
 const (
-	// immediateChanges is how many changes without a reason there are within changeWindow before it is flapping.
+	// immediateChanges is how many changes without a reason there are within changeWindow before it is flapping. Of
+	// those that follow the status, there are statusChanges times as many. So what changes every ten seconds is never
+	// flapping.
 	immediateChanges = 4
-	changeWindow     = time.Minute
+	statusChanges    = 5
+	changeWindow     = 30 * time.Second
 	// firstFlapDelay is the time to the next write once it is flapping. It doubles up to longestFlapDelay.
 	firstFlapDelay   = 20 * time.Second
 	longestFlapDelay = 8 * firstFlapDelay
@@ -52,12 +62,7 @@ const (
 )
 
 // NextWrite is the time until which no change is written.
-func (c *Changes) NextWrite() time.Time {
-	if !c.Flaps {
-		return c.last
-	}
-	return c.last.Add(min(firstFlapDelay<<min(c.count-immediateChanges, 8), longestFlapDelay))
-}
+func (c *Changes) NextWrite() time.Time { return c.last.Add(c.delay) }
 
 // QuietUntil is until when it has to stay the same to be no longer flapping.
 func (c *Changes) QuietUntil() time.Time {
@@ -91,16 +96,22 @@ func (c *Changes) After(change Change, content func() map[string]any, now time.T
 		}
 		return &next
 	}
-	if !c.Flaps && now.Sub(c.since) >= changeWindow {
-		next.count, next.since = 0, now
-	}
-	next.count++
 	next.last = now
 	if c.Flaps {
+		next.delay = min(2*c.delay, longestFlapDelay)
 		return &next
 	}
+	if now.Sub(c.since) >= changeWindow {
+		next.cost, next.since = 0, now
+	}
+	if change.Status == c.change.Status {
+		next.cost += statusChanges
+	} else {
+		next.cost++
+	}
 	next.previous = content()
-	if next.Flaps = next.count >= immediateChanges; next.Flaps {
+	if next.Flaps = next.cost >= immediateChanges*statusChanges; next.Flaps {
+		next.delay = firstFlapDelay
 		next.Field, _ = firstDifference("", c.previous, next.previous)
 		next.previous = nil
 	}

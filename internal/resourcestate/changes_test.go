@@ -6,6 +6,13 @@ import (
 	"time"
 )
 
+// follows is a change that follows the status.
+func follows(i uint64) Change {
+	c := change(i, 1, 1)
+	c.Status = i
+	return c
+}
+
 // change is desired object number desired, made of a resource and inputs with these digests.
 func change(desired, resource, inputs uint64) Change {
 	return Change{Desired: Desired{digest: desired, Known: true}, Resource: resource, Inputs: inputs}
@@ -37,6 +44,10 @@ func TestFlapping(t *testing.T) {
 		"the resource changes":           {steps: every(time.Second, 100, func(i uint64) Change { return change(i, i, 1) })},
 		"the inputs change":              {steps: every(time.Second, 100, func(i uint64) Change { return change(i, 1, i) })},
 		"the inputs change now and then": {steps: every(time.Second, 20, func(i uint64) Change { return change(i, 1, i/4) }), flaps: true},
+		"the status changes, too":        {steps: every(time.Millisecond, immediateChanges*statusChanges+1, follows), flaps: true},
+		"the phases of a status":         {steps: every(time.Millisecond, immediateChanges*statusChanges, follows)},
+		"the status changes slowly":      {steps: every(2*time.Second, 100, follows)},
+		"without a reason, every 10 s":   {steps: every(10*time.Second, 100, flaps)},
 		"the resource changes at last":   {steps: append(every(time.Second, 20, flaps), step{0, change(99, 2, 1)})},
 	} {
 		t.Run(name, func(t *testing.T) {

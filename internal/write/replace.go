@@ -88,14 +88,17 @@ func withAssigned(kind schema.GroupKind, content, live map[string]any) map[strin
 // too soon costs data, one that stays only time.
 var finalizers = []string{"metadata", "finalizers"}
 
-// assignedOnce are fields that the API server sets when an object is created, as others are defaulted, but does not set
-// again if they are removed: it refuses that, or the object means something else from then on. The managed fields do
-// not distinguish them from fields that the creator wanted.
+// assignedOnce are fields that admission plug-ins of the API server set when an object is created, such as the default
+// limits of a Pod, and do not set again if they are removed: the API server refuses that, or the object means something
+// else from then on. The managed fields do not distinguish them from fields that the creator wanted.
 var assignedOnce = map[schema.GroupKind][][]string{
 	{Kind: "Pod"}:                                 {{"spec"}},
 	{Kind: "PersistentVolumeClaim"}:               {{"spec"}},
 	{Group: "networking.k8s.io", Kind: "Ingress"}: {{"spec", "ingressClassName"}},
 }
+
+// AssignedOnce returns the fields of a kind that a migration must not take away.
+func AssignedOnce(kind schema.GroupKind) [][]string { return assignedOnce[kind] }
 
 // Kept returns the fields that a migration does not take away from an object of that kind, beside those that the caller
 // keeps.
