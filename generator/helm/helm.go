@@ -153,13 +153,15 @@ func (g *Generator) generate(
 		defer g.memory.remember(keyOf(ctx, namespace, name), lookups)
 	}
 	chart := clone(g.chart)
+	guard := gotemplate.NewGuard(ctx, g.options.Limits)
+	defer guard.End()
 	files, err := g.render(ctx, chart, parameters.ToUnstructured(), common.ReleaseOptions{
 		Name: name, Namespace: namespace, Revision: int(max(revision, 1)), IsInstall: r.install, IsUpgrade: !r.install,
-	}, g.options.Limits)
+	}, guard)
 	if err != nil {
 		return nil, err
 	}
-	objects, err := parseFiles(files)
+	objects, err := parseFiles(files, g.options.Limits)
 	if err != nil {
 		return nil, err
 	}
@@ -185,6 +187,9 @@ func (g *Generator) finish(
 	}
 	objects, err := translate(objects, r, &g.options)
 	if err := errors.Join(append(errs, err)...); err != nil {
+		return nil, err
+	}
+	if err := g.options.Limits.CheckObjects(len(definitions) + len(objects)); err != nil {
 		return nil, err
 	}
 	all := make([]client.Object, 0, len(definitions)+len(objects))
