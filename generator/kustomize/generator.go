@@ -31,7 +31,7 @@ func newGenerator(from source, name string, options Options) (*Generator, error)
 	if err != nil {
 		return nil, err
 	}
-	g := &Generator{}
+	g := &Generator{limits: options.Limits}
 	for i, dir := range dirs {
 		own := options
 		if included[dir] {

@@ -21,10 +21,11 @@ import (
 	"github.com/espalier-dev/espalier/generator/gotemplate"
 )
 
-// Options of a [Generator]. The zero value is complete: all files are templates.
+// Options of a [Generator]. The zero value is complete.
 type Options struct {
-	// TemplateSuffix is the suffix of the files that are templates; it is cut off. Other files are taken as they are.
-	// Default: none, so all files are templates.
+	// TemplateSuffix is the suffix of the files that are templates; it is cut off. Other files are taken as they are,
+	// also if they contain {{. Default: .tpl. If the file with settings says templateSuffix: "", all files are
+	// templates.
 	TemplateSuffix string
 	// LeftDelimiter and RightDelimiter are those of actions in templates. Default: {{ and }}.
 	LeftDelimiter, RightDelimiter string
@@ -34,7 +35,9 @@ type Options struct {
 	// Their files may be templates too, with the same options. A base must not contain the kustomization, nor another
 	// base. Default: none. A remote base is an error.
 	Bases []string
-	// Limits bound the templates of each build.
+	// Limits bound the templates of each build, and the number of objects. kustomize compares each object with each
+	// other one and cannot be interrupted, so a build that would take longer than Limits.Time is an error before it
+	// begins. The default admits about 4,000 objects.
 	Limits gotemplate.Limits
 }
 
@@ -47,6 +50,7 @@ type Generator struct {
 	dynamic bool
 	static  staticObjects
 	inputs  inputs
+	limits  gotemplate.Limits
 }
 
 var (
@@ -86,7 +90,7 @@ func (g *Generator) Generate(
 	}
 	if !g.dynamic {
 		return g.static.get(func() ([]*unstructured.Unstructured, error) {
-			return build(ctx, g.tree(), g.folders[0].dir)
+			return build(ctx, g.tree(), g.folders[0].dir, g.limits)
 		})
 	}
 	values := map[string]any{}
@@ -106,7 +110,7 @@ func (g *Generator) Generate(
 	if err != nil {
 		return nil, err
 	}
-	objects, err := build(ctx, t, g.folders[0].dir)
+	objects, err := build(ctx, t, g.folders[0].dir, g.limits)
 	if err != nil {
 		return nil, err
 	}

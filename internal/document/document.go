@@ -36,22 +36,31 @@ var (
 // Check returns an error if a document of a text in YAML must not be parsed. It parses the text only if there may be
 // aliases, and then also returns the error of a text that is not YAML.
 func Check(text []byte) error {
+	_, err := Bytes(text)
+	return err
+}
+
+// Bytes does as [Check], and returns how many bytes the text has with its aliases replaced, roughly.
+func Bytes(text []byte) (int, error) {
 	if err := CheckJSON(text); err != nil {
-		return err
+		return 0, err
 	}
+	total := len(text)
 	if !bytes.ContainsRune(text, '&') || !bytes.ContainsRune(text, '*') {
-		return nil
+		return total, nil
 	}
 	for decoder := yaml.NewDecoder(bytes.NewReader(text)); ; {
 		var node yaml.Node
 		if err := decoder.Decode(&node); errors.Is(err, io.EOF) {
-			return nil
+			return total, nil
 		} else if err != nil {
-			return err
+			return 0, err
 		}
-		if _, err := expanded(&node, map[*yaml.Node]extent{}); err != nil {
-			return err
+		size, err := expanded(&node, map[*yaml.Node]extent{})
+		if err != nil {
+			return 0, err
 		}
+		total += size.bytes
 	}
 }
 
@@ -92,9 +101,18 @@ func isMarker(text []byte, i int) bool {
 	return found && (i == 0 || text[i-1] == '\n') && (len(rest) == 0 || bytes.IndexByte([]byte(" \t\r\n"), rest[0]) >= 0)
 }
 
-// Count returns how many documents a text in YAML has at most.
+// Count returns how many documents a text in YAML has.
 func Count(text string) int {
-	return 1 + strings.Count(text, "\n---")
+	count := 1
+	for i, line := 0, "\n---"; ; count++ {
+		at := strings.Index(text[i:], line)
+		if at < 0 {
+			return count
+		}
+		if i += at + len(line); i < len(text) && !strings.ContainsRune(" \t\r\n", rune(text[i])) {
+			count--
+		}
+	}
 }
 
 // extent is what a node has with its aliases replaced.

@@ -126,7 +126,7 @@ func TestToJSON(t *testing.T) {
 
 func TestCount(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]int{"": 1, "a": 1, "---\na": 1, "a\n---\nb\n---": 3, "a ---\n ---\n": 1} {
+	for text, want := range map[string]int{"": 1, "a": 1, "---\na": 1, "a\n---\nb\n---": 3, "a ---\n ---\n-----BEGIN": 1, "a\n--- b\n---\tc": 3} {
 		if got := document.Count(text); got != want {
 			t.Errorf("%q: got %d documents, want %d", text, got, want)
 		}
