@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,6 +19,7 @@ var (
 	_ Generator            = (*TransformableGenerator)(nil)
 	_ Deterministic        = (*TransformableGenerator)(nil)
 	_ InputReporter        = (*TransformableGenerator)(nil)
+	_ ContentDigester      = (*TransformableGenerator)(nil)
 	_ SchemeExtender       = (*TransformableGenerator)(nil)
 	_ validation.Validator = (*TransformableGenerator)(nil)
 )
@@ -160,6 +162,21 @@ func (g *TransformableGenerator) Inputs(ctx context.Context, namespace, name str
 		return err
 	})
 	return strings.Join(inputs, ","), err
+}
+
+// ContentDigest joins the digests of the wrapped generator and the transformers that are ContentDigesters.
+func (g *TransformableGenerator) ContentDigest() string {
+	if g.check() != nil {
+		return ""
+	}
+	var digests []string
+	_ = g.each(func(part any) error { // never fails
+		if digester, ok := part.(ContentDigester); ok {
+			digests = append(digests, digester.ContentDigest())
+		}
+		return nil
+	})
+	return strings.Join(slices.DeleteFunc(digests, func(digest string) bool { return digest == "" }), "-")
 }
 
 // AddToScheme calls AddToScheme of the wrapped generator, if it is a [SchemeExtender].

@@ -79,6 +79,8 @@ var (
 	_ generator.Generator     = (*Generator)(nil)
 	_ generator.Deterministic = (*Generator)(nil)
 	_ generator.InputReporter = (*Generator)(nil)
+
+	_ generator.ContentDigester = (*Generator)(nil)
 )
 
 // NewGenerator reads and parses a chart. path is a folder with a Chart.yaml, or a packed chart (.tgz), in folder. An
@@ -201,6 +203,9 @@ func (g *Generator) finish(
 
 // Deterministic is true.
 func (g *Generator) Deterministic() bool { return true }
+
+// ContentDigest identifies the files of the chart. So another chart is an upgrade.
+func (g *Generator) ContentDigest() string { return g.digest }
 
 // Inputs identifies what the cluster serves, and what the last rendering for the component has looked up. It is empty,
 // and makes no request, if no template mentions Capabilities, lookup or tpl, and the chart needs no version of

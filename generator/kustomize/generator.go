@@ -32,6 +32,9 @@ func newGenerator(from source, name string, options Options) (*Generator, error)
 		return nil, err
 	}
 	g := &Generator{limits: options.Limits}
+	if g.digest, err = generator.ComponentDigest(from.raw, nil, "", nil); err != nil {
+		return nil, err
+	}
 	for i, dir := range dirs {
 		own := options
 		if included[dir] {

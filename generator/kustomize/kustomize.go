@@ -51,12 +51,15 @@ type Generator struct {
 	static  staticObjects
 	inputs  inputs
 	limits  gotemplate.Limits
+	digest  string
 }
 
 var (
 	_ generator.Generator     = (*Generator)(nil)
 	_ generator.Deterministic = (*Generator)(nil)
 	_ generator.InputReporter = (*Generator)(nil)
+
+	_ generator.ContentDigester = (*Generator)(nil)
 )
 
 // NewGenerator reads a kustomization and parses its templates. path is a folder in folder; an empty path stands for
@@ -65,7 +68,7 @@ var (
 //
 // Later changes of the files have no effect. The error names the file that is wrong.
 func NewGenerator(folder fs.FS, path string, options Options) (*Generator, error) {
-	from := source{files: folder}
+	from := source{files: folder, raw: files{}}
 	g, err := newGenerator(from, path, options)
 	if err != nil {
 		return nil, fmt.Errorf("kustomization %s: %w", orDot(path), err)
@@ -119,6 +122,14 @@ func (g *Generator) Generate(
 
 // Deterministic is true.
 func (g *Generator) Deterministic() bool { return true }
+
+// ContentDigest identifies the files, as they are before they are decrypted. So other files start another revision.
+func (g *Generator) ContentDigest() string {
+	if g == nil {
+		return ""
+	}
+	return g.digest
+}
 
 // Inputs identifies what the cluster serves, if a template can use that, and what the last build for the component has
 // looked up. It makes a request for each lookup, and none if there are none.
