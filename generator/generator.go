@@ -83,10 +83,10 @@ type InputReporter interface {
 // ContentDigester is implemented by a [Generator] or a transformer that makes objects from content that comes with the
 // operator, such as a chart.
 type ContentDigester interface {
-	// ContentDigest returns a digest of the content, or nothing if there is none. It must not contain anything from which
-	// a secret can be guessed, because it is stored in the status. When it is another one than in the last roll-out,
-	// another revision starts, as when the resource is changed. A component that was rolled out before there was a
-	// digest takes the first one without another revision.
+	// ContentDigest returns a digest of the content, or nothing if there is none. It must not contain anything from
+	// which a secret can be guessed, because it is stored in the status. When it is another one than in the last
+	// roll-out, another revision starts, as when the resource is changed. A component that was rolled out before there
+	// was a digest takes the first one without another revision.
 	ContentDigest() string
 }
 

@@ -189,7 +189,8 @@ func (r *replacement) text(text, path string) string {
 				r.errs = append(r.errs, fmt.Errorf("%s: the variable %s is not defined", path, text[at[2]:at[3]]))
 			}
 			if r.bytes += len(value); r.bytes > document.MaxBytes {
-				r.errs = []error{fmt.Errorf("with the values of its variables, the object has more than %d bytes", document.MaxBytes)}
+				r.errs = []error{fmt.Errorf(
+					"with the values of its variables, the object has more than %d bytes", document.MaxBytes)}
 				return text
 			}
 			result.WriteString(value)

@@ -18,8 +18,8 @@ var ErrLimit = errors.New("limit of a template")
 type Limits struct {
 	// Time is how long an execution may take. Default: 10 seconds.
 	Time time.Duration
-	// Size is how many bytes all output and all values that the templates compute may have together. Default: 16 MiB, which is ten times
-	// as much as large charts need.
+	// Size is how many bytes all output and all values that the templates compute may have together. Default: 16 MiB,
+	// which is ten times as much as large charts need.
 	Size int64
 	// Objects is how many objects a component may have. Default: 10,000.
 	Objects int

@@ -237,7 +237,8 @@ var parsedByHelm = map[string]func([]byte) error{
 	"requirements.yaml": document.Check, "requirements.lock": document.Check, schemaFile: document.CheckJSON,
 }
 
-// checkArchives bounds what the SDK parses, and takes what the packed sub-charts contain, at any depth, from the budget. The SDK bounds each alone.
+// checkArchives bounds what the SDK parses, and takes what the packed sub-charts contain, at any depth, from the
+// budget. The SDK bounds each alone.
 func checkArchives(files []*archive.BufferedFile, budget *int64) error {
 	for _, file := range files {
 		if check := parsedByHelm[path.Base(file.Name)]; check != nil {

@@ -15,8 +15,8 @@ import (
 // maxNested is how deep documents in texts of documents are looked at, such as patches in configurations.
 const maxNested = 3
 
-// checkDocuments looks at the configurations of plugins among documents, and at the size of documents. A text that is no YAML is no
-// error, because it may be any file.
+// checkDocuments looks at the configurations of plugins among documents, and at the size of documents. A text that is
+// no YAML is no error, because it may be any file.
 func checkDocuments(content []byte) error { return checkNested(content, 0) }
 
 func checkNested(content []byte, depth int) error {

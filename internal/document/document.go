@@ -29,8 +29,9 @@ var (
 	errBytes  = fmt.Errorf("%w: a document has more than %d bytes", ErrTooLarge, MaxBytes)
 	errValues = fmt.Errorf("%w: a document has more than %d values", ErrTooLarge, MaxValues)
 	errDepth  = fmt.Errorf("%w: a document is nested more than %d deep", ErrTooLarge, MaxDepth)
-	errExpand = fmt.Errorf("%w: aliases give a document more than %d values or %d bytes", ErrTooLarge, MaxValues, MaxBytes)
-	errCycle  = fmt.Errorf("%w: an alias contains itself", ErrTooLarge)
+	errExpand = fmt.Errorf(
+		"%w: aliases give a document more than %d values or %d bytes", ErrTooLarge, MaxValues, MaxBytes)
+	errCycle = fmt.Errorf("%w: an alias contains itself", ErrTooLarge)
 )
 
 // Check returns an error if a document of a text in YAML must not be parsed. It parses the text only if there may be
@@ -98,7 +99,8 @@ func isWord(char byte) bool {
 // isMarker reports whether a document begins at i.
 func isMarker(text []byte, i int) bool {
 	rest, found := bytes.CutPrefix(text[i:], []byte("---"))
-	return found && (i == 0 || text[i-1] == '\n') && (len(rest) == 0 || bytes.IndexByte([]byte(" \t\r\n"), rest[0]) >= 0)
+	ends := len(rest) == 0 || bytes.IndexByte([]byte(" \t\r\n"), rest[0]) >= 0
+	return found && ends && (i == 0 || text[i-1] == '\n')
 }
 
 // Count returns how many documents a text in YAML has.
@@ -135,7 +137,8 @@ func expanded(node *yaml.Node, known map[*yaml.Node]extent) (extent, error) {
 		if err != nil {
 			return size, err
 		}
-		size.bytes, size.values, size.depth = size.bytes+below.bytes, size.values+below.values, max(size.depth, below.depth)
+		size.bytes, size.values = size.bytes+below.bytes, size.values+below.values
+		size.depth = max(size.depth, below.depth)
 		if size.bytes > MaxBytes || size.values > MaxValues {
 			return size, errExpand
 		}
