@@ -54,7 +54,8 @@ type ComponentStatus struct {
 	// +optional
 	ProcessingSince *metav1.Time `json:"processingSince,omitempty"`
 
-	// LastProcessingDigest is the ProcessingDigest for which Revision was last increased.
+	// LastProcessingDigest is the ProcessingDigest for which Revision was last increased. If the objects are made from
+	// content that comes with the operator, such as a chart, a slash and its digest follow.
 	// +optional
 	LastProcessingDigest string `json:"lastProcessingDigest,omitempty"`
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/espalier-dev/espalier/apis"
@@ -84,7 +85,8 @@ type request[T client.Object] struct {
 
 	// references are the identities of what the spec refers to.
 	references map[string]string
-	digest     string
+	// digest covers content, which is the digest of what the objects are made from besides the spec.
+	digest, content string
 	// revision is the one that digest has. It counts once something was generated for it.
 	revision int64
 	report   *engine.Report
@@ -291,17 +293,37 @@ func (r *request[T]) computeRevision(ctx context.Context, parameters generator.U
 	if err != nil {
 		return fmt.Errorf("the spec has no digest: %w", err)
 	}
-	r.digest = digest
-	r.facts.changed = r.status.ProcessingDigest != "" && r.status.ProcessingDigest != digest
-	if r.status.LastProcessingDigest != digest {
+	if digester, ok := r.Generator.(generator.ContentDigester); ok {
+		if r.content, err = digester.ContentDigest(r.generationContext(ctx)); err != nil {
+			return err
+		}
+	}
+	last, _, _ := strings.Cut(r.status.LastProcessingDigest, "/")
+	r.digest = withContent(r.status.LastProcessingDigest, digest, r.content)
+	r.facts.changed = r.status.ProcessingDigest != "" && r.status.ProcessingDigest != r.digest
+	if last != r.digest {
 		r.revision = r.status.Revision + 1
 	}
 	return nil
 }
 
+// withContent returns the digest of a component whose objects are made from content. last is what was recorded of the
+// last roll-out. A digest from before content was recorded stays as long as nothing changes.
+func withContent(last, digest, content string) string {
+	former, known, recorded := strings.Cut(last, "/")
+	if content == "" || former == digest && (!recorded || known == content) {
+		return digest
+	}
+	both, _ := generator.ComponentDigest([]string{digest, content}, nil, "", nil) // texts only
+	return both
+}
+
 // keepRevision counts the revision. What the generator refuses never was one.
 func (r *request[T]) keepRevision() {
 	r.status.Revision, r.status.LastProcessingDigest = r.revision, r.digest
+	if r.content != "" {
+		r.status.LastProcessingDigest += "/" + r.content
+	}
 }
 
 // identities are those of what the component refers to.

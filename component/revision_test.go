@@ -111,3 +111,51 @@ func TestRevisionAfterACrash(t *testing.T) {
 			generator.seen)
 	}
 }
+
+// contentGenerator makes objects from content that comes with the operator.
+type contentGenerator struct {
+	choosyGenerator
+	content string
+}
+
+func (g *contentGenerator) ContentDigest(context.Context) (string, error) { return g.content, nil }
+
+// Another content of the generator is another revision, once. A component that was rolled out before content was
+// recorded takes the content that is there without another revision.
+func TestContentOfTheGeneratorIsARevision(t *testing.T) {
+	house, _, _ := newHouse()
+	made := &contentGenerator{choosyGenerator: choosyGenerator{Generator: resources.AssemblyGenerator()}}
+	node := assembling()
+	node.Generator = made
+	o := newOperated(t, node, house, nil)
+	digests := map[string]string{}
+	for _, step := range []struct {
+		name, content, values string
+		revision              int64
+		// same is the step whose digest it has.
+		same string
+	}{
+		{"nothing is known of the content", "", "a", 1, ""},
+		{"the content is known", "one", "a", 1, "nothing is known of the content"},
+		{"it stays", "one", "a", 1, "nothing is known of the content"},
+		{"it is another one", "two", "a", 2, ""},
+		{"it stays again", "two", "a", 2, "it is another one"},
+		{"the values change", "two", "b", 3, ""},
+		{"both change", "three", "c", 4, ""},
+		{"it is the former one", "two", "c", 5, ""},
+	} {
+		made.content = step.content
+		stored := &resources.Assembly{}
+		stored.Name = house.Name
+		o.change(t, stored, func() { stored.Annotations = map[string]string{componentPrefix + "/values": step.values} })
+		o.untilIdle(t)
+		status := o.house(t).Status
+		if status.Revision != step.revision {
+			t.Errorf("%s: the revision is %d, want %d", step.name, status.Revision, step.revision)
+		}
+		if former := digests[step.same]; step.same != "" && status.ProcessingDigest != former {
+			t.Errorf("%s: the digest is %s, want %s as before", step.name, status.ProcessingDigest, former)
+		}
+		digests[step.name] = status.ProcessingDigest
+	}
+}

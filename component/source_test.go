@@ -79,4 +79,7 @@ func TestL1SourceIsNotFetchedAtRest(t *testing.T) {
 			o.idles(t)
 		}
 	}
+	if revision := o.house(t).Status.Revision; revision != 2 {
+		t.Errorf("the revision is %d after one other content, want 2", revision)
+	}
 }

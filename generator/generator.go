@@ -80,6 +80,17 @@ type InputReporter interface {
 	Inputs(ctx context.Context, namespace, name string) (string, error)
 }
 
+// ContentDigester is implemented by a [Generator] or a transformer that makes objects from content that comes with the
+// operator or from a [Source], such as a chart.
+type ContentDigester interface {
+	// ContentDigest returns a digest of the content, or nothing if there is none. It must not contain anything from
+	// which a secret can be guessed, because it is stored in the status. When it is another one than in the last
+	// roll-out, another revision starts, as when the resource is changed. A component that was rolled out before there
+	// was a digest takes the first one without another revision. ctx is as for Generate, but for the revision. An error
+	// counts as one of Generate.
+	ContentDigest(ctx context.Context) (string, error)
+}
+
 // ReportsInputs reports whether v is an [InputReporter] or, for a [TransformableGenerator], whether the wrapped
 // generator or a transformer is one.
 func ReportsInputs(v any) bool {

@@ -451,6 +451,7 @@ func TestValues(t *testing.T) {
 		}
 		return v
 	}
+	const tooLarge = `the key "values.yaml" of the KIND "v" is too large: aliases give a document more than 262144 values or 8388608 bytes`
 	for name, tc := range map[string]struct {
 		text, path string
 		want       map[string]any
@@ -467,7 +468,8 @@ func TestValues(t *testing.T) {
 		"a list":            {"[confidential]", "", nil, `the key "values.yaml" of the KIND "v" is not a map in YAML`},
 		"no YAML":           {"a: b: confidential", "", nil, `the key "values.yaml" of the KIND "v" is not a map in YAML`},
 		"many documents":    {"a: 1\n---\nb: 2\n", "", map[string]any{"a": int64(1)}, ""},
-		"what is too large": {"a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e]\ng: [*f,*f,*f,*f,*f,*f,*f,*f,*f]\n", "", nil, `the key "values.yaml" of the KIND "v" is not a map in YAML`},
+		"what is too large": {"a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e]\ng: [*f,*f,*f,*f,*f,*f,*f,*f,*f]\n", "", nil, tooLarge},
+		"a text that grows": {"a: &a " + strings.Repeat("A", 500_000) + "\nb: [" + strings.Repeat("*a,", 180_000) + "]\n", "", nil, tooLarge},
 	} {
 		for _, kind := range []string{"ConfigMap", "Secret"} {
 			t.Run(name+" in a "+kind, func(t *testing.T) {

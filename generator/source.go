@@ -86,6 +86,7 @@ var (
 	_ Generator            = (*SourceGenerator)(nil)
 	_ Deterministic        = (*SourceGenerator)(nil)
 	_ InputReporter        = (*SourceGenerator)(nil)
+	_ ContentDigester      = (*SourceGenerator)(nil)
 	_ validation.Validator = (*SourceGenerator)(nil)
 )
 
@@ -136,7 +137,8 @@ func (g *SourceGenerator) Inputs(ctx context.Context, namespace, name string) (s
 	return made.digest + " " + inputs, nil
 }
 
-// ContentDigest returns the digest of the content that the component asks for.
+// ContentDigest returns the digest of the content that the component asks for. So another content starts another
+// revision.
 func (g *SourceGenerator) ContentDigest(ctx context.Context) (string, error) {
 	made, err := g.content(ctx)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-dev/espalier/internal/document"
 	"github.com/espalier-dev/espalier/internal/gotype"
 )
 
@@ -121,6 +122,8 @@ type replacement struct {
 	lookUp  func(name string) (string, bool)
 	errs    []error
 	changed bool
+	// bytes are those of the texts with variables. They are counted before a text is put together.
+	bytes int
 }
 
 // replace returns value with its variables replaced. Maps and lists are changed.
@@ -184,6 +187,11 @@ func (r *replacement) text(text, path string) string {
 			}
 			if !ok {
 				r.errs = append(r.errs, fmt.Errorf("%s: the variable %s is not defined", path, text[at[2]:at[3]]))
+			}
+			if r.bytes += len(value); r.bytes > document.MaxBytes {
+				r.errs = []error{fmt.Errorf(
+					"with the values of its variables, the object has more than %d bytes", document.MaxBytes)}
+				return text
 			}
 			result.WriteString(value)
 		}

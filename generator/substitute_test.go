@@ -175,3 +175,15 @@ func TestSubstituteShowsNoValues(t *testing.T) {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
+
+func TestSubstituteIsBounded(t *testing.T) {
+	config := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: "c"}, Data: map[string]string{"a": strings.Repeat("${V}", 100_000)},
+	}
+	variables := map[string]string{"V": strings.Repeat("v", 1<<20)}
+	_, err := generator.Substitute(variables, nil).TransformObjects("", "", []client.Object{config})
+	want := "v1.ConfigMap c: with the values of its variables, the object has more than 8388608 bytes"
+	if errorText(err) != want {
+		t.Errorf("the error is %v, want %s", err, want)
+	}
+}

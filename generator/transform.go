@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,6 +19,7 @@ var (
 	_ Generator            = (*TransformableGenerator)(nil)
 	_ Deterministic        = (*TransformableGenerator)(nil)
 	_ InputReporter        = (*TransformableGenerator)(nil)
+	_ ContentDigester      = (*TransformableGenerator)(nil)
 	_ SchemeExtender       = (*TransformableGenerator)(nil)
 	_ validation.Validator = (*TransformableGenerator)(nil)
 )
@@ -160,6 +162,26 @@ func (g *TransformableGenerator) Inputs(ctx context.Context, namespace, name str
 		return err
 	})
 	return strings.Join(inputs, ","), err
+}
+
+// ContentDigest joins the digests of the wrapped generator and the transformers that are ContentDigesters.
+func (g *TransformableGenerator) ContentDigest(ctx context.Context) (string, error) {
+	if err := g.check(); err != nil {
+		return "", err
+	}
+	var digests []string
+	err := g.each(func(part any) error {
+		digester, ok := part.(ContentDigester)
+		if !ok {
+			return nil
+		}
+		digest, err := digester.ContentDigest(ctx)
+		if digest != "" {
+			digests = append(digests, digest)
+		}
+		return err
+	})
+	return strings.Join(digests, "-"), err
 }
 
 // AddToScheme calls AddToScheme of the wrapped generator, if it is a [SchemeExtender].

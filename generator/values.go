@@ -6,7 +6,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/json"
-	"sigs.k8s.io/yaml"
+
+	"github.com/espalier-dev/espalier/internal/document"
 )
 
 // ValuesConfiguration is implemented by a spec, or a resource, whose users may give parameters of the generator in
@@ -86,10 +87,13 @@ func (r *ValuesReference) Values() (map[string]any, error) {
 	// The error of a parser would show what it did not expect.
 	thrown := guarded("the parser", func() {
 		var text []byte
-		if text, err = yaml.YAMLToJSON(value); err == nil {
+		if text, err = document.ToJSON(value); err == nil {
 			err = json.Unmarshal(text, &values)
 		}
 	})
+	if errors.Is(err, document.ErrTooLarge) {
+		return nil, fmt.Errorf("the key %q of the %s %q %w", r.key(), r.Kind, r.Name, err)
+	}
 	if err != nil || thrown != nil {
 		return nil, fmt.Errorf("the key %q of the %s %q is not a map in YAML", r.key(), r.Kind, r.Name)
 	}

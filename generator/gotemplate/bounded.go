@@ -18,6 +18,14 @@ var (
 		"toYaml", "toYamlPretty", "mustToYaml", "toJson", "mustToJson", "toPrettyJson", "mustToPrettyJson", "toRawJson",
 		"mustToRawJson", "toToml", "mustToToml")
 
+	// reads are functions that parse their last argument, with what that is. Their arguments are checked by the
+	// template that calls them, because others may replace them by their own.
+	reads = map[string]string{
+		"fromYaml": "YAML", "mustFromYaml": "YAML", "fromYamlArray": "YAML", "mustFromYamlArray": "YAML",
+		"fromJson": "JSON", "mustFromJson": "JSON", "fromJsonArray": "JSON", "mustFromJsonArray": "JSON",
+		"fromToml": "TOML",
+	}
+
 	// small are functions whose result is always small.
 	small = sets.New(
 		"hello", "now", "uuidv4", "randInt", "all", "any", "empty", "has", "mustHas", "hasKey", "contains", "hasPrefix",

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/espalier-dev/espalier/generator"
+	"github.com/espalier-dev/espalier/internal/document"
 )
 
 // Functions returns what templates may call, besides the builtin functions of text/template: the functions of Sprig,
@@ -109,7 +110,7 @@ func toRawJSON(v any) (string, error) {
 
 func fromYAML[T any](text string) (T, error) {
 	var none T
-	inJSON, err := yaml.YAMLToJSON([]byte(text))
+	inJSON, err := document.ToJSON([]byte(text))
 	if err != nil {
 		return none, invalidYAML(err)
 	}
@@ -118,6 +119,9 @@ func fromYAML[T any](text string) (T, error) {
 
 func fromJSON[T any](text string) (T, error) {
 	var v T
+	if err := document.CheckJSON([]byte(text)); err != nil {
+		return v, err
+	}
 	if err := utiljson.Unmarshal([]byte(text), &v); err != nil {
 		var none T
 		return none, invalidJSON(err)

@@ -2,6 +2,7 @@ package gotemplate
 
 import (
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -9,10 +10,28 @@ import (
 // wraps it says which limit was reached, and in which template.
 var ErrLimit = errors.New("limit of a template")
 
-// Limits bound one execution. A zero value is the default, there is no way to have no limit.
+// Limits bound what one component may need of the operator. A zero value is the default, there is no way to have no
+// limit.
+//
+// Only one execution in the process may need more than 2 MiB at a time. Others that need more wait for it, as long as
+// the context is not done, and at most for Time. So many components together need little more than one.
 type Limits struct {
 	// Time is how long an execution may take. Default: 10 seconds.
 	Time time.Duration
-	// Size is how many bytes all output and all values that the templates compute may have together. Default: 64 MiB.
+	// Size is how many bytes all output and all values that the templates compute may have together. Default: 16 MiB,
+	// which is ten times as much as large charts need.
 	Size int64
+	// Objects is how many objects a component may have. Default: 10,000.
+	Objects int
+}
+
+// CheckObjects returns an error that wraps [ErrLimit] if a component must not have as many objects.
+func (l Limits) CheckObjects(count int) error {
+	if l.Objects <= 0 {
+		l.Objects = defaultObjects
+	}
+	if count > l.Objects {
+		return fmt.Errorf("%w: there are more than %d objects", ErrLimit, l.Objects)
+	}
+	return nil
 }

@@ -2,20 +2,29 @@ package gotemplate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
 	"regexp"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"text/template"
 	"time"
+
+	"github.com/espalier-dev/espalier/internal/document"
 )
 
 const (
 	defaultTime = 10 * time.Second
-	defaultSize = 64 << 20
+	defaultSize = 16 << 20
+
+	defaultObjects = 10_000
+
+	// smallSize is how much each execution may need, whatever others need.
+	smallSize = 2 << 20
 
 	// maxNesting is how deep values may be nested.
 	maxNesting = 1000
@@ -45,10 +54,18 @@ type Guard struct {
 	limits  Limits
 	started time.Time
 
+	// large is true while the execution may need more than smallSize. waited is how long it has waited for that.
+	mu     sync.Mutex
+	large  bool
+	waited atomic.Int64
+
 	used           atomic.Int64
 	calls, entered atomic.Uint32
 	err            atomic.Pointer[limitError]
 }
+
+// larges is held by the execution that may need more than smallSize.
+var larges = make(chan struct{}, 1)
 
 // NewGuard starts the clock of an execution. It ends when ctx is done, or when a limit is reached.
 func NewGuard(ctx context.Context, limits Limits) *Guard {
@@ -69,6 +86,7 @@ const (
 	functionCount = reserved + "Count"
 	functionCheck = reserved + "Check"
 	functionText  = reserved + "Text"
+	functionParse = reserved + "Parse"
 )
 
 // Functions returns the functions that instrumented templates need. They must not be replaced by others.
@@ -79,9 +97,20 @@ func (g *Guard) Functions() template.FuncMap {
 		functionCount: g.count,
 		functionCheck: g.check,
 		functionText:  g.text,
+		functionParse: g.parsed,
 	}
 	maps.Copy(functions, g.bounded())
 	return functions
+}
+
+// End lets others that are large go on. Call it once the output of the execution is not needed any more.
+func (g *Guard) End() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.large {
+		g.large = false
+		<-larges
+	}
 }
 
 // Err returns an error that wraps [ErrLimit] if a limit was reached, or the error of the context; otherwise nil. The
@@ -139,7 +168,7 @@ func (g *Guard) clock() error {
 	if err := g.ctx.Err(); err != nil {
 		return g.fail(err, "", " was interrupted: %s", err)
 	}
-	if time.Since(g.started) > g.limits.Time {
+	if time.Since(g.started)-time.Duration(g.waited.Load()) > g.limits.Time {
 		return g.fail(ErrLimit, ofTime, " takes longer than %s", g.limits.Time)
 	}
 	return nil
@@ -147,8 +176,12 @@ func (g *Guard) clock() error {
 
 // charge counts a call and bytes.
 func (g *Guard) charge(bytes int) error {
-	if g.used.Add(int64(bytes)+callCost) > g.limits.Size {
+	used := g.used.Add(int64(bytes) + callCost)
+	if used > g.limits.Size {
 		return g.tooLarge()
+	}
+	if err := g.admit(used); err != nil {
+		return err
 	}
 	if g.calls.Add(1)%clockEvery == 0 || bytes > clockBytes {
 		return g.clock()
@@ -164,7 +197,31 @@ func (g *Guard) reserve(n, size int) error {
 	if n > 0 && size > 0 && int64(n) > g.left()/int64(size) {
 		return g.tooLarge()
 	}
-	return nil
+	return g.admit(g.used.Load() + int64(max(n, 0))*int64(max(size, 0)))
+}
+
+// admit waits until the execution may need bytes.
+func (g *Guard) admit(bytes int64) error {
+	if bytes <= smallSize {
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.large {
+		return nil
+	}
+	began, timeout := time.Now(), time.NewTimer(g.limits.Time)
+	defer timeout.Stop()
+	defer func() { g.waited.Add(int64(time.Since(began))) }()
+	select {
+	case larges <- struct{}{}:
+		g.large = true
+		return nil
+	case <-g.ctx.Done():
+		return g.fail(g.ctx.Err(), "", " was interrupted: %s", g.ctx.Err())
+	case <-timeout.C:
+		return g.fail(ErrLimit, ofTime, " waits longer than %s for others that are large", g.limits.Time)
+	}
 }
 
 // enter is called at the beginning of each template, with the bytes of its text. How deep templates are nested is seen
@@ -201,6 +258,28 @@ func (g *Guard) check(v reflect.Value) (reflect.Value, error) {
 		return v, err
 	}
 	return v, g.charge(0)
+}
+
+// parsed returns a text that is about to be parsed as YAML, JSON or TOML. It is an error if that would need too much.
+func (g *Guard) parsed(language string, v reflect.Value) (reflect.Value, error) {
+	content := v
+	for content.Kind() == reflect.Interface {
+		content = content.Elem()
+	}
+	if content.Kind() != reflect.String {
+		return v, nil
+	}
+	check := map[string]func([]byte) error{
+		"YAML": document.Check, "JSON": document.CheckJSON, "TOML": document.CheckTOML,
+	}[language]
+	err := check([]byte(content.String()))
+	if errors.Is(err, document.ErrTooLarge) {
+		return v, g.fail(ErrLimit, ofSize, " parses %s that %s", language, err)
+	}
+	if err != nil {
+		return v, invalidYAML(err)
+	}
+	return v, g.charge(content.Len())
 }
 
 // text guards a text that a template gives to tpl. It returns what is no text, which tpl refuses.

@@ -190,7 +190,8 @@ func (a *additions) command(command *parse.CommandNode) {
 		a.arg(arg)
 	}
 	name := functionOf(command)
-	if len(command.Args) == 1 || name != "tpl" && !writesText.Has(name) {
+	check := checkOf(name)
+	if len(command.Args) == 1 || name != "tpl" && check == "" {
 		return
 	}
 	start := int(command.Pos) + len(name)
@@ -201,7 +202,7 @@ func (a *additions) command(command *parse.CommandNode) {
 		// The argument comes last, because errors of the caller name what was last.
 		a.add(start, "("+functionText, strconv.Quote(a.left), strconv.Quote(a.right), "")
 	} else {
-		a.add(start, "("+functionCheck, "")
+		a.add(start, "("+check, "")
 	}
 	a.add(start+endOfOperand(a.text[start:], a.right), ")")
 }
@@ -266,8 +267,10 @@ func isSpace(c byte) bool { return strings.IndexByte(spaces, c) >= 0 }
 // guardOf says which function of the guard comes after the command i of a pipeline, if any.
 func guardOf(pipe *parse.PipeNode, i int, printed bool) string {
 	last := i == len(pipe.Cmds)-1
-	if !last && writesText.Has(functionOf(pipe.Cmds[i+1])) {
-		return functionCheck
+	if !last {
+		if check := checkOf(functionOf(pipe.Cmds[i+1])); check != "" {
+			return check
+		}
 	}
 	command := pipe.Cmds[i]
 	name := functionOf(command)
@@ -281,6 +284,17 @@ func guardOf(pipe *parse.PipeNode, i int, printed bool) string {
 	default:
 		return functionCount
 	}
+}
+
+// checkOf returns the call of the guard that takes the argument of a function, if any.
+func checkOf(name string) string {
+	if language, ok := reads[name]; ok {
+		return functionParse + ` "` + language + `"`
+	}
+	if writesText.Has(name) {
+		return functionCheck
+	}
+	return ""
 }
 
 // functionOf returns the name of the function that a command calls, or nothing.

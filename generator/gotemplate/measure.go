@@ -33,7 +33,7 @@ func (g *Guard) measure(v reflect.Value) (int, error) {
 	case m.left < 0:
 		return 0, g.tooLarge()
 	default:
-		return int(m.bytes), nil
+		return int(m.bytes), g.admit(g.used.Load() + m.bytes)
 	}
 }
 

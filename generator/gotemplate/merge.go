@@ -1,18 +1,14 @@
 package gotemplate
 
 import (
-	"errors"
 	"reflect"
 	"text/template"
 
 	"github.com/mitchellh/copystructure"
 )
 
-// errContainsItself is the error of a template that would put a value into itself. Whoever writes such a value as text
-// does not end.
-var errContainsItself = errors.New("a value would contain itself")
-
-// set does what set of Sprig does.
+// set does what set of Sprig does, unless a value would contain itself. Whoever writes such a value as text does not
+// end.
 func (g *Guard) set(values map[string]any, key string, value any) (map[string]any, error) {
 	switch value.(type) {
 	case nil, string, bool, int, int64, float64:
@@ -21,7 +17,7 @@ func (g *Guard) set(values map[string]any, key string, value any) (map[string]an
 			return nil, err
 		}
 		if holds(reflect.ValueOf(value), parts{reflect.ValueOf(values).Pointer(): {}}) {
-			return nil, errContainsItself
+			return nil, g.fail(ErrLimit, ofSize, " puts a value into itself")
 		}
 	}
 	values[key] = value

@@ -82,6 +82,7 @@ func (s *Set) Execute(ctx context.Context, name string, data any, functions temp
 		return "", fmt.Errorf("there is no template %q", name)
 	}
 	e := &execution{set: s, guard: NewGuard(ctx, s.limits)}
+	defer e.guard.End()
 	templates, err := s.templates.Clone()
 	if err != nil {
 		return "", err

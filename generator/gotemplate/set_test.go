@@ -97,7 +97,7 @@ func TestGuardIsReserved(t *testing.T) {
 func TestLimitsAreNamed(t *testing.T) {
 	templates := map[string]string{
 		"loop.yaml": "{{ range 1000000000000 }}{{ end }}", "large.yaml": `{{ include "inner" . }}`,
-		"inner": `{{ repeat 2000 "x" }}`, "deep.yaml": `{{ template "deep.yaml" . }}`,
+		"inner": `{{ repeat 2000 "x" }}`, "self.yaml": `{{ $x := dict }}{{ set $x "a" (list $x) }}`, "deep.yaml": `{{ template "deep.yaml" . }}`,
 	}
 	for name, tc := range map[string]struct {
 		limits gotemplate.Limits
@@ -105,6 +105,7 @@ func TestLimitsAreNamed(t *testing.T) {
 	}{
 		"loop.yaml":  {gotemplate.Limits{Time: 50 * time.Millisecond, Size: 1 << 40}, `limit of a template: time: template "loop.yaml" takes longer than 50ms`},
 		"large.yaml": {gotemplate.Limits{Size: 1000}, `limit of a template: size: template "inner" computes more than 1000 bytes`},
+		"self.yaml":  {gotemplate.Limits{}, `limit of a template: size: template "self.yaml" puts a value into itself`},
 		"deep.yaml":  {gotemplate.Limits{}, `limit of a template: size: template "deep.yaml" nests templates too deep`},
 	} {
 		set, err := gotemplate.Parse(templates, gotemplate.Options{Limits: tc.limits})

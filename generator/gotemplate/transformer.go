@@ -16,13 +16,14 @@ import (
 
 // ParameterTransformer makes parameters of a component by a template, see [NewParameterTransformer].
 type ParameterTransformer struct {
-	set  *Set
-	path string
+	set          *Set
+	path, digest string
 }
 
 var (
 	_ generator.ParameterTransformer = (*ParameterTransformer)(nil)
 	_ generator.Deterministic        = (*ParameterTransformer)(nil)
+	_ generator.ContentDigester      = (*ParameterTransformer)(nil)
 )
 
 // NewParameterTransformer returns a transformer that executes the template at path in folder with the parameters, to
@@ -41,12 +42,21 @@ func NewParameterTransformer(folder fs.FS, path string, options Options) (genera
 	if err != nil {
 		return nil, err
 	}
-	return &ParameterTransformer{set: set, path: path}, nil
+	digest, err := generator.ComponentDigest(text, nil, "", nil)
+	return &ParameterTransformer{set: set, path: path, digest: digest}, err
 }
 
 // Deterministic is true. A template that calls for the time or for random values gets others only when something else
 // changes.
 func (t *ParameterTransformer) Deterministic() bool { return true }
+
+// ContentDigest identifies the template.
+func (t *ParameterTransformer) ContentDigest(context.Context) (string, error) {
+	if t == nil {
+		return "", nil
+	}
+	return t.digest, nil
+}
 
 // TransformParameters implements [generator.ParameterTransformer]. The error names the file.
 func (t *ParameterTransformer) TransformParameters(

@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/espalier-dev/espalier/internal/document"
 )
 
 var (
@@ -73,6 +75,9 @@ var (
 
 // invalidYAML returns an error of a parser without parts of the text.
 func invalidYAML(err error) error {
+	if errors.Is(err, document.ErrTooLarge) {
+		return err
+	}
 	if match := yamlLine.FindStringSubmatch(err.Error()); match != nil {
 		return fmt.Errorf("line %s: %w", match[1], errYAML)
 	}

@@ -206,11 +206,11 @@ func byUs(ctx context.Context, made *Generator, values map[string]any, upgrade b
 	chart := clone(made.chart)
 	files, err := made.render(ctx, chart, values, common.ReleaseOptions{
 		Name: corpusRelease, Namespace: corpusNamespace, Revision: 1, IsInstall: !upgrade, IsUpgrade: upgrade,
-	}, made.options.Limits)
+	}, gotemplate.NewGuard(ctx, made.options.Limits))
 	if err != nil {
 		return rendering{}, err
 	}
-	objects, err := parseFiles(files)
+	objects, err := parseFiles(files, made.options.Limits)
 	if err != nil {
 		return rendering{}, err
 	}

@@ -79,6 +79,8 @@ var (
 	_ generator.Generator     = (*Generator)(nil)
 	_ generator.Deterministic = (*Generator)(nil)
 	_ generator.InputReporter = (*Generator)(nil)
+
+	_ generator.ContentDigester = (*Generator)(nil)
 )
 
 // NewGenerator reads and parses a chart. path is a folder with a Chart.yaml, or a packed chart (.tgz), in folder. An
@@ -153,13 +155,15 @@ func (g *Generator) generate(
 		defer g.memory.remember(keyOf(ctx, namespace, name), lookups)
 	}
 	chart := clone(g.chart)
+	guard := gotemplate.NewGuard(ctx, g.options.Limits)
+	defer guard.End()
 	files, err := g.render(ctx, chart, parameters.ToUnstructured(), common.ReleaseOptions{
 		Name: name, Namespace: namespace, Revision: int(max(revision, 1)), IsInstall: r.install, IsUpgrade: !r.install,
-	}, g.options.Limits)
+	}, guard)
 	if err != nil {
 		return nil, err
 	}
-	objects, err := parseFiles(files)
+	objects, err := parseFiles(files, g.options.Limits)
 	if err != nil {
 		return nil, err
 	}
@@ -187,6 +191,9 @@ func (g *Generator) finish(
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return nil, err
 	}
+	if err := g.options.Limits.CheckObjects(len(definitions) + len(objects)); err != nil {
+		return nil, err
+	}
 	all := make([]client.Object, 0, len(definitions)+len(objects))
 	for _, object := range slices.Concat(definitions, objects) {
 		all = append(all, object)
@@ -196,6 +203,9 @@ func (g *Generator) finish(
 
 // Deterministic is true.
 func (g *Generator) Deterministic() bool { return true }
+
+// ContentDigest identifies the files of the chart. So another chart is an upgrade.
+func (g *Generator) ContentDigest(context.Context) (string, error) { return g.digest, nil }
 
 // Inputs identifies what the cluster serves, and what the last rendering for the component has looked up. It is empty,
 // and makes no request, if no template mentions Capabilities, lookup or tpl, and the chart needs no version of

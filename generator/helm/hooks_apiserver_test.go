@@ -145,3 +145,56 @@ func TestHookThatFails(t *testing.T) {
 	w.change("fails: nothing")
 	w.ready()
 }
+
+// TestChartUpgrade: a new operator with another chart is an upgrade of the components that are there, with the hooks of
+// upgrades, once. The same chart in a new operator is none.
+func TestChartUpgrade(t *testing.T) {
+	t.Parallel()
+	namespace := plane.Namespace(t)
+	facts := func(version string) string {
+		return "  facts: 'install:{{ .Release.IsInstall }} revision:{{ .Release.Revision }} version:" + version + "'\n"
+	}
+	first := hooksChart().and(files{"templates/map.yaml": configMap("plain", facts("1.0.0"))})
+	second := hooksChart().and(files{"templates/map.yaml": configMap("plain", facts("2.0.0"))})
+	w := startChart(t, namespace, first.folder(), helm.Options{})
+	w.deploy("")
+	w.ready()
+	both := w.uidOf("batch/v1 Job after")
+	upgrade, last := types.UID(""), both
+	for _, step := range []struct {
+		chart files
+		want  string
+	}{
+		{first, "install:true revision:1 version:1.0.0"},
+		{second, "install:false revision:2 version:2.0.0"},
+		{second, "install:false revision:2 version:2.0.0"},
+		{first, "install:false revision:3 version:1.0.0"},
+	} {
+		w.stop()
+		assembly := w.assembly
+		w = startChart(t, namespace, step.chart.folder(), helm.Options{})
+		w.assembly = assembly
+		w.eventually("the facts of the release differ", func(ctx context.Context) error {
+			object, err := w.read(ctx, "v1 ConfigMap plain")
+			if err != nil {
+				return err
+			}
+			if got := fmt.Sprint(object.Object["data"]); got != "map[facts:"+step.want+"]" || w.made.rendered.Load() == 0 {
+				return fmt.Errorf("got %s, want %s", got, step.want)
+			}
+			return nil
+		})
+		w.ready()
+		again := strings.Contains(step.want, "install:false") && (upgrade == "" || step.chart["templates/map.yaml"] == first["templates/map.yaml"])
+		if uid := w.uidOf("batch/v1 Job upgrade"); (uid != upgrade) != again {
+			t.Errorf("%s: the UID of the hook of upgrades was %q and is %q, want another: %t", step.want, upgrade, uid, again)
+		} else {
+			upgrade = uid
+		}
+		if uid := w.uidOf("batch/v1 Job after"); (uid != last) != again {
+			t.Errorf("%s: the UID of the hook of both was %q and is %q, want another: %t", step.want, last, uid, again)
+		} else {
+			last = uid
+		}
+	}
+}

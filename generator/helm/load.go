@@ -15,6 +15,7 @@ import (
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/generator/gotemplate"
 )
 
@@ -22,6 +23,8 @@ import (
 type parsed struct {
 	// chart has templates that are instrumented.
 	chart *v2.Chart
+	// digest is that of the files.
+	digest string
 	// schemas validate the values.
 	schemas schemas
 	// definitions are the objects in the folders crds, by their file.
@@ -36,6 +39,14 @@ type parsed struct {
 func load(folder fs.FS, name string) (p *parsed, err error) {
 	defer recoverInto(&err)
 	files, err := readFiles(folder, name)
+	if err != nil {
+		return nil, err
+	}
+	contents := map[string][]byte{}
+	for _, file := range files {
+		contents[file.Name] = file.Data
+	}
+	digest, err := generator.ComponentDigest(contents, nil, "", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +65,7 @@ func load(folder fs.FS, name string) (p *parsed, err error) {
 	}
 	sortCharts(chart)
 	p = &parsed{
-		chart: chart, schemas: schemas{}, definitions: map[*common.File][]*unstructured.Unstructured{},
+		chart: chart, digest: digest, schemas: schemas{}, definitions: map[*common.File][]*unstructured.Unstructured{},
 		discovers: chart.Metadata.KubeVersion != "",
 	}
 	if err := p.schemas.add(chart); err != nil {

@@ -13,20 +13,34 @@ import (
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
-	"sigs.k8s.io/yaml"
+
+	"github.com/espalier-dev/espalier/generator/gotemplate"
+	"github.com/espalier-dev/espalier/internal/document"
 )
 
 // parseFiles returns the objects in the output of templates, in the order in which Helm installs them. Partial
 // templates and notes have no objects.
-func parseFiles(files map[string]string) ([]*unstructured.Unstructured, error) {
+func parseFiles(files map[string]string, limits gotemplate.Limits) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
+	documents := 0
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if strings.HasPrefix(path.Base(name), "_") || strings.HasSuffix(name, "NOTES.txt") {
 			continue
 		}
+		documents += document.Count(files[name])
+		if err := limits.CheckObjects(documents - len(files)); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
 		inFile, err := parseDocuments(name, files[name])
 		if err != nil {
 			return nil, err
+		}
+		for _, object := range inFile {
+			items, _ := itemsOf(object)
+			documents += len(items)
+		}
+		if err := limits.CheckObjects(documents - len(files)); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		objects = append(objects, inFile...)
 	}
@@ -70,8 +84,8 @@ func parseDocuments(name, content string) ([]*unstructured.Unstructured, error) 
 }
 
 // parseDocument returns nil if there is no object.
-func parseDocument(document string) (*unstructured.Unstructured, error) {
-	text, err := yaml.YAMLToJSON([]byte(document))
+func parseDocument(content string) (*unstructured.Unstructured, error) {
+	text, err := document.ToJSON([]byte(content))
 	if err != nil {
 		return nil, invalidYAML(err)
 	}
@@ -83,16 +97,16 @@ func parseDocument(document string) (*unstructured.Unstructured, error) {
 	if value == nil {
 		return nil, nil
 	}
-	content, ok := value.(map[string]any)
+	fields, ok := value.(map[string]any)
 	if !ok {
 		return nil, errNotMap
 	}
 	for _, field := range []string{"apiVersion", "kind"} {
-		if text, ok := content[field].(string); !ok || text == "" {
+		if text, ok := fields[field].(string); !ok || text == "" {
 			return nil, fmt.Errorf("it has no %s", field)
 		}
 	}
-	return &unstructured.Unstructured{Object: content}, nil
+	return &unstructured.Unstructured{Object: fields}, nil
 }
 
 var (
@@ -103,6 +117,9 @@ var (
 var yamlLine = regexp.MustCompile(`\bline (\d+)`)
 
 func invalidYAML(err error) error {
+	if errors.Is(err, document.ErrTooLarge) {
+		return fmt.Errorf("it %w", err)
+	}
 	if match := yamlLine.FindStringSubmatch(err.Error()); match != nil {
 		return fmt.Errorf("line %s: %w", match[1], errYAML)
 	}

@@ -23,7 +23,7 @@ import (
 // render returns the output of each template. chart is a copy, which is changed.
 func (p *parsed) render(
 	ctx context.Context, chart *v2.Chart, values map[string]any, options common.ReleaseOptions,
-	limits gotemplate.Limits,
+	guard *gotemplate.Guard,
 ) (map[string]string, error) {
 	capabilities, err := p.capabilities(ctx)
 	if err != nil {
@@ -44,7 +44,6 @@ func (p *parsed) render(
 	if err := p.schemas.validate(chart, coalesced.AsMap(), "values"); err != nil {
 		return nil, fmt.Errorf("the values are not as %s says: %w", schemaFile, err)
 	}
-	guard := gotemplate.NewGuard(ctx, limits)
 	functions, failed := templateFunctions(ctx)
 	maps.Copy(functions, guard.Functions())
 	files, err := engine.Engine{CustomTemplateFuncs: functions}.RenderWithContext(ctx, chart, top)

@@ -135,7 +135,19 @@ func TestTemplatesAreBounded(t *testing.T) {
 		"loops in tpl": {
 			main(`{{ tpl .Values.x . }}`), "x: '{{ range until 100000 }}{{ range until 100000 }}{{ end }}{{ end }}'",
 		},
-		"text in tpl": {main(`{{ tpl .Values.x . }}`), `x: '{{ repeat 1000000000 "x" }}'`},
+		"text in tpl":      {main(`{{ tpl .Values.x . }}`), `x: '{{ repeat 1000000000 "x" }}'`},
+		"brackets in TOML": {main(`{{ tpl .Values.x . }}`), `x: '{{ fromToml (print "a=" (repeat 500000 "[")) }}'`},
+		"points in TOML": {
+			main(`{{ tpl .Values.x . }}`), `x: '{{ print "[" (repeat 100000 "a.") "b]" | fromToml }}'`,
+		},
+		"aliases in YAML": {main(`{{ tpl .Values.x . }}`),
+			`x: '{{ fromYaml (print "a: &a " (repeat 100000 "A") "\nb: [" (repeat 20000 "*a,") "]") }}'`},
+		"values in JSON": {main(`{{ tpl .Values.x . }}`), `x: '{{ fromJsonArray (print "[" (repeat 300000 "1,") "1]") }}'`},
+		"many objects": {
+			main(`{{ range until 11000 }}{{ "---\napiVersion: v1\nkind: C\n" }}{{ end }}`), "{}",
+		},
+		"many objects in a list": {main("apiVersion: v1\nkind: List\nitems:\n" +
+			`{{ range until 11000 }}{{ "- {apiVersion: v1, kind: C}\n" }}{{ end }}`), "{}"},
 		"in a sub-chart": {
 			simple.and(files{"templates/a.yaml": `{{ repeat 1000000000 "x" }}`,
 				"Chart.yaml": sub("one")["Chart.yaml"]}.in("charts/one")), "{}",
@@ -154,6 +166,35 @@ func TestTemplatesAreBounded(t *testing.T) {
 			}
 			if took := time.Since(start); took > time.Minute {
 				t.Errorf("want an error after about %s, got one after %s", limits.Time, took)
+			}
+		})
+	}
+}
+
+// What charts contain and print is not parsed if that would need much memory.
+func TestDocumentsAreBounded(t *testing.T) {
+	t.Parallel()
+	grows := "a: &a " + strings.Repeat("A", 100_000) + "\nb: [" + strings.Repeat("*a,", 20_000) + "]\n"
+	object := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n" + grows
+	for name, row := range map[string]struct {
+		chart      files
+		parameters string
+		want       string
+	}{
+		"output": {files{"templates/main.yaml": object}, "{}", "main.yaml: document 1: it is too large: aliases"},
+		"output of tpl": {files{"templates/main.yaml": "{{ tpl .Values.x . }}"}, "x: |\n  " +
+			strings.ReplaceAll(object, "\n", "\n  "), "main.yaml: document 1: it is too large: aliases"},
+		"crds":             {simple.and(files{"crds/a.yaml": object}), "{}", "a.yaml: document 1: it is too large: aliases"},
+		"values.yaml":      {simple.and(files{"values.yaml": grows}), "{}", "values.yaml: it is too large: aliases"},
+		"packed sub-chart": {simple.and(files{"charts/one-1.0.0.tgz": packed(t, sub("one").in("one").and(files{"one/values.yaml": grows}))}), "{}", "values.yaml: it is too large: aliases"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			made, err := helm.NewGenerator(row.chart.folder(), "", helm.Options{})
+			if err == nil {
+				_, err = made.Generate(newCluster().context(t.Context()), "north", "shop", values(t, row.parameters))
+			}
+			if err == nil || !strings.Contains(err.Error(), row.want) {
+				t.Errorf("the error is %v, want %s", err, row.want)
 			}
 		})
 	}

@@ -13,6 +13,8 @@ import (
 
 	"helm.sh/helm/v4/pkg/chart/loader/archive"
 	"helm.sh/helm/v4/pkg/ignore"
+
+	"github.com/espalier-dev/espalier/internal/document"
 )
 
 var (
@@ -229,9 +231,21 @@ func cost(file *archive.BufferedFile) int64 {
 
 var packedChart = regexp.MustCompile(`^(charts/[^/]+/)*charts/[^_./][^/]*\.tgz$`)
 
-// checkArchives takes what the packed sub-charts contain, at any depth, from the budget. The SDK bounds each alone.
+// parsedByHelm has the files that the SDK parses, with what bounds them.
+var parsedByHelm = map[string]func([]byte) error{
+	"Chart.yaml": document.Check, "Chart.lock": document.Check, "values.yaml": document.Check,
+	"requirements.yaml": document.Check, "requirements.lock": document.Check, schemaFile: document.CheckJSON,
+}
+
+// checkArchives bounds what the SDK parses, and takes what the packed sub-charts contain, at any depth, from the
+// budget. The SDK bounds each alone.
 func checkArchives(files []*archive.BufferedFile, budget *int64) error {
 	for _, file := range files {
+		if check := parsedByHelm[path.Base(file.Name)]; check != nil {
+			if err := check(file.Data); err != nil {
+				return fmt.Errorf("%s: %w", file.Name, invalidYAML(err))
+			}
+		}
 		if !packedChart.MatchString(file.Name) {
 			continue
 		}

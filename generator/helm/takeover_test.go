@@ -122,6 +122,8 @@ type takeOverWorld struct {
 	// requests are those of the operator, and generator is the one that it uses.
 	requests *controlplane.Requests
 	made     *countedGenerator
+	// stop ends the operator.
+	stop func()
 }
 
 // countedGenerator counts how often it is called.
@@ -176,17 +178,18 @@ func startChart(t *testing.T, namespace string, folder fs.FS, options helm.Optio
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()
-	t.Cleanup(sync.OnceFunc(func() {
+	stop := sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
 			t.Errorf("the manager failed: %v", err)
 		}
-	}))
+	})
+	t.Cleanup(stop)
 	c, err := client.New(plane.Config(t), client.Options{Scheme: resources.NewScheme()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &takeOverWorld{T: t, client: c, namespace: namespace, requests: requests, made: own}
+	return &takeOverWorld{T: t, client: c, namespace: namespace, requests: requests, made: own, stop: stop}
 }
 
 // chartValues returns the values that an Assembly has in a ConfigMap that stands for them.

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) { os.Exit(plane.Main(m)) }
 
 // deployed is the folder of a component. Its parameters are the spec of an Assembly.
 var deployed = map[string]string{
-	"app/kustomization.yaml": `resources:
+	"app/kustomization.yaml.tpl": `resources:
 - made.yaml
 {{- if gt (len .objects) 1 }}
 - extra.yaml
@@ -45,7 +45,7 @@ configMapGenerator:
 - name: generated
   literals: ["version={{ kubernetesVersion.Major }}"]
 `,
-	"app/made.yaml":           dataTemplate(`'{{ (index .objects 0).data.size }}'`),
+	"app/made.yaml.tpl":       dataTemplate(`'{{ (index .objects 0).data.size }}'`),
 	"app/extra.yaml":          configMapNamed("extra"),
 	"base/kustomization.yaml": "resources: [x.yaml]\n",
 	"base/x.yaml":             configMapNamed("based"),

@@ -30,11 +30,11 @@ func hundred() map[string]string {
 func BenchmarkBuild(b *testing.B) {
 	contents := hundred()
 	parameters := generator.UnstructurableMap{"size": "1"}
-	made, err := kustomize.NewGenerator(inMemory(contents), "app", kustomize.Options{TemplateSuffix: ".tpl"})
+	made, err := kustomize.NewGenerator(inMemory(contents), "app", kustomize.Options{})
 	must(b, err)
 	contents["app/made.yaml"] = dataTemplate(`"1"`)
 	delete(contents, "app/made.yaml.tpl")
-	plain, err := kustomize.NewGenerator(inMemory(contents), "app", kustomize.Options{TemplateSuffix: ".tpl"})
+	plain, err := kustomize.NewGenerator(inMemory(contents), "app", kustomize.Options{})
 	must(b, err)
 	run := func(name string, build func() (int, error)) {
 		b.Run(name, func(b *testing.B) {

@@ -8,6 +8,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -18,18 +19,30 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/kustomize/kyaml/openapi"
 	"sigs.k8s.io/yaml"
+
+	"github.com/espalier-dev/espalier/generator/gotemplate"
 )
 
 // building is held while kustomize runs. It keeps schemas in global variables, which are not safe for concurrent use,
 // and which one build must not leave to the next.
 var building = make(chan struct{}, 1)
 
-// exclusively calls f while nothing else uses kustomize. A panic of f is an error. It does not wait longer than ctx.
+// maxWait is how long a build waits for others.
+var maxWait = time.Minute
+
+var errBusy = errors.New("others have used kustomize for a long time; this is tried again")
+
+// exclusively calls f while nothing else uses kustomize. A panic of f is an error. It waits neither longer than ctx nor
+// longer than maxWait.
 func exclusively(ctx context.Context, f func() error) error {
+	timeout := time.NewTimer(maxWait)
+	defer timeout.Stop()
 	select {
 	case building <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
+	case <-timeout.C:
+		return errBusy
 	}
 	defer func() { <-building }()
 	return recovered(func() error {
@@ -58,8 +71,8 @@ func recovered(f func() error) (err error) {
 }
 
 // build runs kustomize on a folder of a tree. The tree may be changed. ctx is looked at whenever kustomize reads a
-// file; between two files, a build cannot be stopped.
-func build(ctx context.Context, t tree, dir string) ([]*unstructured.Unstructured, error) {
+// file; between two files, a build cannot be stopped. So it does not begin if it would take too long.
+func build(ctx context.Context, t tree, dir string, limits gotemplate.Limits) ([]*unstructured.Unstructured, error) {
 	if !t.isKustomization(dir) && !t.list(dir) {
 		return nil, nil
 	}
@@ -67,6 +80,9 @@ func build(ctx context.Context, t tree, dir string) ([]*unstructured.Unstructure
 		return nil, err
 	}
 	t.fill()
+	if err := t.work(dir, map[string]work{}).check(limits); err != nil {
+		return nil, fmt.Errorf("folder %s: %w", orDot(dir), err)
+	}
 	memory, err := t.fileSystem(ctx)
 	if err != nil {
 		return nil, err
@@ -74,6 +90,9 @@ func build(ctx context.Context, t tree, dir string) ([]*unstructured.Unstructure
 	objects, err := run(ctx, memory, "/"+dir, t.options(dir))
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
+	}
+	if errors.Is(err, errBusy) {
+		return nil, err
 	}
 	if err != nil {
 		return nil, fmt.Errorf("folder %s: %w", orDot(dir), withhold(err, func() []string { return t.secrets() }))

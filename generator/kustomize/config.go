@@ -8,6 +8,8 @@ import (
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
+
+	"github.com/espalier-dev/espalier/internal/document"
 )
 
 const (
@@ -29,6 +31,9 @@ type config struct {
 
 func parseConfig(content []byte) (config, error) {
 	var parsed config
+	if err := document.Check(content); err != nil {
+		return config{}, err
+	}
 	if err := yaml.UnmarshalStrict(content, &parsed); err != nil {
 		return config{}, err
 	}

@@ -8,42 +8,31 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/espalier-dev/espalier/internal/document"
 )
 
-const (
-	// maxNodes is how many nodes a document may have once its aliases are replaced.
-	maxNodes = 1 << 20
-	// maxNested is how deep documents in texts of documents are looked at, such as patches in configurations.
-	maxNested = 3
-)
+// maxNested is how deep documents in texts of documents are looked at, such as patches in configurations.
+const maxNested = 3
 
-var (
-	errAliases = errors.New("aliases make the document too large")
-	errCycle   = errors.New("an alias contains itself")
-)
-
-// checkDocuments looks at the configurations of plugins among documents, and at aliases. A text that is no YAML is no
-// error, because it may be any file.
+// checkDocuments looks at the configurations of plugins among documents, and at the size of documents. A text that is
+// no YAML is no error, because it may be any file.
 func checkDocuments(content []byte) error { return checkNested(content, 0) }
 
 func checkNested(content []byte, depth int) error {
+	if err := document.Check(content); errors.Is(err, document.ErrTooLarge) {
+		return err
+	}
 	if depth > maxNested || !isSuspicious(content) {
 		return nil
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(content))
 	for {
-		var document yaml.Node
-		if err := decoder.Decode(&document); err != nil {
+		var node yaml.Node
+		if err := decoder.Decode(&node); err != nil {
 			return nil
 		}
-		size, err := expanded(&document, map[*yaml.Node]int{})
-		if err != nil {
-			return err
-		}
-		if size > maxNodes {
-			return errAliases
-		}
-		if err := checkNode(&document, isPlugin(&document), depth); err != nil {
+		if err := checkNode(&node, isPlugin(&node), depth); err != nil {
 			return err
 		}
 	}
@@ -54,30 +43,6 @@ func checkNested(content []byte, depth int) error {
 func isSuspicious(content []byte) bool {
 	return bytes.ContainsAny(content, "&") && bytes.ContainsAny(content, "*") ||
 		bytes.Contains(content, []byte("builtin")) || bytes.ContainsAny(content, "\\\x00")
-}
-
-// expanded returns how many nodes a node has with its aliases replaced, or more than [maxNodes].
-func expanded(node *yaml.Node, known map[*yaml.Node]int) (int, error) {
-	if size, ok := known[node]; ok {
-		if size == 0 {
-			return 0, errCycle
-		}
-		return size, nil
-	}
-	known[node] = 0
-	size, inner := 1, node.Content
-	if node.Alias != nil {
-		inner = []*yaml.Node{node.Alias}
-	}
-	for _, child := range inner {
-		below, err := expanded(child, known)
-		if err != nil {
-			return 0, err
-		}
-		size = min(size+below, maxNodes+1)
-	}
-	known[node] = size
-	return size, nil
 }
 
 // isPlugin reports whether a document, or a part of it, can configure a builtin plugin.

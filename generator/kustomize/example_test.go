@@ -13,7 +13,7 @@ import (
 func Example() {
 	files := fstest.MapFS{
 		"app/kustomization.yaml":  {Data: []byte("namePrefix: my-\nresources: [settings.yaml, ../base]\n")},
-		"app/settings.yaml":       {Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {size: '{{ .size }}'}\n")},
+		"app/settings.yaml.tpl":   {Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {size: '{{ .size }}'}\n")},
 		"base/kustomization.yaml": {Data: []byte("resources: [account.yaml]\n")},
 		"base/account.yaml":       {Data: []byte("apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: runner}\n")},
 	}

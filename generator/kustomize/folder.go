@@ -39,6 +39,7 @@ func newFolder(dir string, content files, options Options) (*folder, config, err
 	if err != nil {
 		return nil, config{}, fmt.Errorf("%s: %w", path.Join(dir, ignoreFile), err)
 	}
+	options.TemplateSuffix = cmp.Or(options.TemplateSuffix, ".tpl")
 	options = settings.apply(options)
 	left, right := cmp.Or(options.LeftDelimiter, "{{"), cmp.Or(options.RightDelimiter, "}}")
 	f := &folder{dir: dir, values: settings.values, visible: maps.Clone(content), plain: files{},

@@ -59,6 +59,7 @@ func FuzzPatch(f *testing.F) {
 	f.Add("$patch: delete\napiVersion: v1\nkind: Secret\nmetadata: {name: access}", "", "(", "a in (b")
 	f.Add(bomb(), "Secret", "", "")
 	f.Add("[]", "Secret", "a", "")
+	f.Add("0", "0", "0", "0")
 	f.Fuzz(func(t *testing.T, patch, kind, name, labels string) {
 		p := kustomize.Patch{Patch: patch, Target: &kustomize.Target{Kind: kind, Name: name, LabelSelector: labels}}
 		if kind+name+labels == "" {

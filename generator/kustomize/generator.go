@@ -31,7 +31,10 @@ func newGenerator(from source, name string, options Options) (*Generator, error)
 	if err != nil {
 		return nil, err
 	}
-	g := &Generator{}
+	g := &Generator{limits: options.Limits}
+	if g.digest, err = generator.ComponentDigest(from.raw, nil, "", nil); err != nil {
+		return nil, err
+	}
 	for i, dir := range dirs {
 		own := options
 		if included[dir] {

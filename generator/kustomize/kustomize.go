@@ -21,10 +21,11 @@ import (
 	"github.com/espalier-dev/espalier/generator/gotemplate"
 )
 
-// Options of a [Generator]. The zero value is complete: all files are templates.
+// Options of a [Generator]. The zero value is complete.
 type Options struct {
-	// TemplateSuffix is the suffix of the files that are templates; it is cut off. Other files are taken as they are.
-	// Default: none, so all files are templates.
+	// TemplateSuffix is the suffix of the files that are templates; it is cut off. Other files are taken as they are,
+	// also if they contain {{. Default: .tpl. If the file with settings says templateSuffix: "", all files are
+	// templates.
 	TemplateSuffix string
 	// LeftDelimiter and RightDelimiter are those of actions in templates. Default: {{ and }}.
 	LeftDelimiter, RightDelimiter string
@@ -34,7 +35,9 @@ type Options struct {
 	// Their files may be templates too, with the same options. A base must not contain the kustomization, nor another
 	// base. Default: none. A remote base is an error.
 	Bases []string
-	// Limits bound the templates of each build.
+	// Limits bound the templates of each build, and the number of objects. kustomize compares each object with each
+	// other one and cannot be interrupted, so a build that would take longer than Limits.Time is an error before it
+	// begins. The default admits about 4,000 objects.
 	Limits gotemplate.Limits
 }
 
@@ -47,12 +50,16 @@ type Generator struct {
 	dynamic bool
 	static  staticObjects
 	inputs  inputs
+	limits  gotemplate.Limits
+	digest  string
 }
 
 var (
 	_ generator.Generator     = (*Generator)(nil)
 	_ generator.Deterministic = (*Generator)(nil)
 	_ generator.InputReporter = (*Generator)(nil)
+
+	_ generator.ContentDigester = (*Generator)(nil)
 )
 
 // NewGenerator reads a kustomization and parses its templates. path is a folder in folder; an empty path stands for
@@ -61,7 +68,7 @@ var (
 //
 // Later changes of the files have no effect. The error names the file that is wrong.
 func NewGenerator(folder fs.FS, path string, options Options) (*Generator, error) {
-	from := source{files: folder}
+	from := source{files: folder, raw: files{}}
 	g, err := newGenerator(from, path, options)
 	if err != nil {
 		return nil, fmt.Errorf("kustomization %s: %w", orDot(path), err)
@@ -86,7 +93,7 @@ func (g *Generator) Generate(
 	}
 	if !g.dynamic {
 		return g.static.get(func() ([]*unstructured.Unstructured, error) {
-			return build(ctx, g.tree(), g.folders[0].dir)
+			return build(ctx, g.tree(), g.folders[0].dir, g.limits)
 		})
 	}
 	values := map[string]any{}
@@ -106,7 +113,7 @@ func (g *Generator) Generate(
 	if err != nil {
 		return nil, err
 	}
-	objects, err := build(ctx, t, g.folders[0].dir)
+	objects, err := build(ctx, t, g.folders[0].dir, g.limits)
 	if err != nil {
 		return nil, err
 	}
@@ -115,6 +122,14 @@ func (g *Generator) Generate(
 
 // Deterministic is true.
 func (g *Generator) Deterministic() bool { return true }
+
+// ContentDigest identifies the files, as they are before they are decrypted. So other files start another revision.
+func (g *Generator) ContentDigest(context.Context) (string, error) {
+	if g == nil {
+		return "", nil
+	}
+	return g.digest, nil
+}
 
 // Inputs identifies what the cluster serves, if a template can use that, and what the last build for the component has
 // looked up. It makes a request for each lookup, and none if there are none.

@@ -24,7 +24,7 @@ func TestTemplatesAreBounded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := valueOf(contextOf(t), t, map[string]string{"app/made.yaml": dataTemplate(template)},
+			_, err := valueOf(contextOf(t), t, map[string]string{"app/made.yaml.tpl": dataTemplate(template)},
 				kustomize.Options{Limits: gotemplate.Limits{Size: 1 << 20}})
 			if !errors.Is(err, gotemplate.ErrLimit) {
 				t.Errorf("want the error of a limit, got %v", err)
@@ -43,7 +43,7 @@ func TestL8SameInputSameObjects(t *testing.T) {
 		"app/kustomization.yaml": "resources: [made.yaml, b.yaml]\nnameSuffix: -x\nconfigMapGenerator:\n" +
 			"- {name: generated, literals: [b=1, a=2, d=3, c=4]}\n",
 		"app/b.yaml": configMapNamed("b"),
-		"app/made.yaml": dataTemplate(`{{ toYaml .many | quote }}`) + `
+		"app/made.yaml.tpl": dataTemplate(`{{ toYaml .many | quote }}`) + `
   json: {{ toJson .many | quote }}
   range: {{ range $k, $v := .many }}{{ $k }}{{ $v }}{{ end }}
   keys: {{ keys .many | join "" }}

@@ -21,6 +21,8 @@ const maxLinks = 40
 // source is where folders are read from: a file system, or the disk if there is none.
 type source struct {
 	files fs.FS
+	// raw gets what is read, before it is decrypted.
+	raw files
 }
 
 // locate returns the path of a folder, as it is used in [files].
@@ -65,6 +67,7 @@ func (s source) read(dir string, decrypt func([]byte, string) ([]byte, error)) (
 		if s.files == nil {
 			name = path.Join(dir, name)
 		}
+		s.raw[name] = content
 		if decrypt != nil {
 			shown := name
 			if s.files == nil {

@@ -13,6 +13,8 @@ import (
 	"go.yaml.in/yaml/v3"
 	"sigs.k8s.io/kustomize/api/konfig"
 	"sigs.k8s.io/kustomize/api/types"
+
+	"github.com/espalier-dev/espalier/internal/document"
 )
 
 var (
@@ -64,6 +66,10 @@ func (t tree) check() error {
 		}
 	}
 	for _, name := range t.kustomizations() {
+		// Another parser than that of the check reads them, which may accept more.
+		if err := document.Check(t.files[name]); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
 		if err := t.checkKustomization(name); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}

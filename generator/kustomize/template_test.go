@@ -95,7 +95,7 @@ func TestTemplates(t *testing.T) {
 			access := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "target", Name: "access"}, Data: map[string][]byte{"password": []byte("hunter2")}}
 			got, err := valueOf(contextOf(t, access), t, map[string]string{
 				"app/.component-config.yaml": config + "includedFiles: [../shared]\n", "app/.component-ignore": "files/\n_*\n",
-				"app/made.yaml": dataTemplate(test.template), "app/z.yaml": configMapNamed("'{{ .size }}'"), "app/files/a.txt": "text", "app/files/b.ini": "b", "app/files/below/c.txt": "ignored",
+				"app/made.yaml.tpl": dataTemplate(test.template), "app/z.yaml": configMapNamed("'{{ .size }}'"), "app/files/a.txt": "text", "app/files/b.ini": "b", "app/files/below/c.txt": "ignored",
 				"app/helpers.tpl": `{{ define "greet" }}hello {{ .size }}{{ end }}`, "shared/x.txt": "shared",
 			}, kustomize.Options{Bases: []string{"../shared"}})
 			if err != nil || got != test.want {
@@ -112,16 +112,18 @@ func TestTemplateOptions(t *testing.T) {
 		options kustomize.Options
 		want    string
 	}{
-		"suffix":                {map[string]string{"app/made.yaml.tpl": dataTemplate(`"{{ .size }}"`), "app/x.yaml": configMapNamed("'{{ x }}'")}, kustomize.Options{TemplateSuffix: ".tpl"}, "1000000"},
+		"suffix":                {map[string]string{"app/made.yaml.t": dataTemplate(`"{{ .size }}"`), "app/x.yaml": configMapNamed("'{{ x }}'")}, kustomize.Options{TemplateSuffix: ".t"}, "1000000"},
 		"suffix in the config":  {map[string]string{"app/.component-config.yaml": "templateSuffix: .t", "app/made.yaml.t": dataTemplate(`"{{ .size }}"`)}, kustomize.Options{TemplateSuffix: ".tpl"}, "1000000"},
-		"delimiters":            {map[string]string{"app/made.yaml": dataTemplate(`"<< .size >> {{ x }}"`)}, kustomize.Options{LeftDelimiter: "<<", RightDelimiter: ">>"}, "1000000 {{ x }}"},
-		"delimiters in config":  {map[string]string{"app/.component-config.yaml": "leftTemplateDelimiter: '<<'\nrightTemplateDelimiter: '>>'", "app/made.yaml": dataTemplate(`"<< .size >> {{ x }}"`)}, kustomize.Options{}, "1000000 {{ x }}"},
-		"base":                  {map[string]string{"app/kustomization.yaml": "resources: [../base]", "base/made.yaml": dataTemplate(`"{{ .size }}"`), "base/kustomization.yaml": "resources: [made.yaml]"}, kustomize.Options{Bases: []string{"../base"}}, "1000000"},
-		"base with the options": {map[string]string{"app/kustomization.yaml": "resources: [../base]", "base/made.yaml.tpl": dataTemplate(`"{{ .size }}"`), "base/kustomization.yaml": "resources: [made.yaml]"}, kustomize.Options{Bases: []string{"../base"}, TemplateSuffix: ".tpl"}, "1000000"},
+		"delimiters":            {map[string]string{"app/made.yaml.tpl": dataTemplate(`"<< .size >> {{ x }}"`)}, kustomize.Options{LeftDelimiter: "<<", RightDelimiter: ">>"}, "1000000 {{ x }}"},
+		"delimiters in config":  {map[string]string{"app/.component-config.yaml": "leftTemplateDelimiter: '<<'\nrightTemplateDelimiter: '>>'", "app/made.yaml.tpl": dataTemplate(`"<< .size >> {{ x }}"`)}, kustomize.Options{}, "1000000 {{ x }}"},
+		"base":                  {map[string]string{"app/kustomization.yaml": "resources: [../base]", "base/made.yaml.tpl": dataTemplate(`"{{ .size }}"`), "base/kustomization.yaml": "resources: [made.yaml]"}, kustomize.Options{Bases: []string{"../base"}}, "1000000"},
+		"base with the options": {map[string]string{"app/kustomization.yaml": "resources: [../base]", "base/made.yaml.t": dataTemplate(`"{{ .size }}"`), "base/kustomization.yaml": "resources: [made.yaml]"}, kustomize.Options{Bases: []string{"../base"}, TemplateSuffix: ".t"}, "1000000"},
 		"included kustomization has no options": {map[string]string{"app/.component-config.yaml": "includedKustomizations: [../base]", "app/kustomization.yaml": "resources: [../base]",
-			"base/made.yaml": dataTemplate(`"{{ .size }} {{ .own }}"`), "base/kustomization.yaml": "resources: [made.yaml]", "base/.component-config.yaml": "values: {own: 1}"},
-			kustomize.Options{Bases: []string{"../base"}, TemplateSuffix: ".tpl"}, "1000000 1"},
-		"templated kustomization": {map[string]string{"app/kustomization.yaml": "resources:\n{{- range .list }}\n- {{ . }}.yaml\n{{- end }}", "app/x.yaml": dataTemplate("plain"), "app/y.yaml": "no"}, kustomize.Options{}, "plain"},
+			"base/made.yaml.tpl": dataTemplate(`"{{ .size }} {{ .own }}"`), "base/kustomization.yaml": "resources: [made.yaml]", "base/.component-config.yaml": "values: {own: 1}"},
+			kustomize.Options{Bases: []string{"../base"}, TemplateSuffix: ".t"}, "1000000 1"},
+		"all files are templates": {map[string]string{"app/.component-config.yaml": "templateSuffix: ''",
+			"app/made.yaml": dataTemplate(`"{{ .size }}"`)}, kustomize.Options{}, "1000000"},
+		"templated kustomization": {map[string]string{"app/kustomization.yaml.tpl": "resources:\n{{- range .list }}\n- {{ . }}.yaml\n{{- end }}", "app/x.yaml": dataTemplate("plain"), "app/y.yaml": "no"}, kustomize.Options{}, "plain"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := valueOf(contextOf(t), t, test.files, test.options)
@@ -154,8 +156,8 @@ func TestTemplateErrors(t *testing.T) {
 				limits.Time = 100 * time.Millisecond
 			}
 			_, err := valueOf(contextOf(t), t, map[string]string{
-				"app/kustomization.yaml": "resources: ['{{ if not .nested.b }}made.yaml{{ end }}'{{ if eq (readFile \"made.yaml\" | trim) \"x\" }}, '{{ printf \"%s://example.test\" \"https\" }}'{{ end }}]",
-				"app/made.yaml":          test.template, "outside": "hunter2",
+				"app/kustomization.yaml.tpl": "resources: ['{{ if not .nested.b }}made.yaml{{ end }}'{{ if eq (readFile \"made.yaml.tpl\" | trim) \"x\" }}, '{{ printf \"%s://example.test\" \"https\" }}'{{ end }}]",
+				"app/made.yaml.tpl":          test.template, "outside": "hunter2",
 			}, kustomize.Options{Limits: limits})
 			if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "hunter2") {
 				t.Errorf("the error is %v, want %q in it and no secret", err, test.want)
@@ -174,7 +176,7 @@ func TestInputs(t *testing.T) {
 	}
 	make := func(t *testing.T, template string) *kustomize.Generator {
 		t.Helper()
-		g, err := kustomize.NewGenerator(inMemory(map[string]string{"made.yaml": dataTemplate(template)}), "", kustomize.Options{})
+		g, err := kustomize.NewGenerator(inMemory(map[string]string{"made.yaml.tpl": dataTemplate(template)}), "", kustomize.Options{})
 		must(t, err)
 		return g
 	}
@@ -236,7 +238,7 @@ func TestInputs(t *testing.T) {
 
 // TestParametersStay: a build does not change the parameters of the caller.
 func TestParametersStay(t *testing.T) {
-	g, err := kustomize.NewGenerator(inMemory(map[string]string{"made.yaml": dataTemplate(`'{{ $_ := set .a "b" 2 }}{{ .a.b }}'`)}), "", kustomize.Options{})
+	g, err := kustomize.NewGenerator(inMemory(map[string]string{"made.yaml.tpl": dataTemplate(`'{{ $_ := set .a "b" 2 }}{{ .a.b }}'`)}), "", kustomize.Options{})
 	must(t, err)
 	parameters := generator.UnstructurableMap{"a": map[string]any{"b": int64(1)}}
 	_, err = g.Generate(contextOf(t), "", "", parameters)

@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync/atomic"
 
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	//lint:ignore SA1019 nothing else applies one patch after the other
@@ -15,12 +18,15 @@ import (
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/api/provider"
 	"sigs.k8s.io/kustomize/api/resmap"
+	"sigs.k8s.io/kustomize/api/resource"
 	"sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/kustomize/kyaml/resid"
 	"sigs.k8s.io/yaml"
 
 	"github.com/espalier-dev/espalier/generator"
+	"github.com/espalier-dev/espalier/generator/gotemplate"
+	"github.com/espalier-dev/espalier/internal/document"
 	"github.com/espalier-dev/espalier/internal/gotype"
 )
 
@@ -91,31 +97,49 @@ func (t *ObjectTransformer) TransformObjects(_, _ string, objects []client.Objec
 	if err != nil {
 		return nil, err
 	}
+	if err := (work{objects: len(objects)}).built().check(gotemplate.Limits{}); err != nil {
+		return nil, err
+	}
+	hide := func(err error) error { return withhold(err, func() []string { return t.secrets(texts) }) }
 	err = exclusively(context.Background(), func() error {
-		all, err := load(objects, texts)
+		all, err := load(objects, texts, hide)
 		if err != nil {
 			return err
 		}
-		for i := range t.Patches {
-			err := recovered(func() (err error) {
-				all, err = t.Patches[i].apply(all)
-				return err
-			})
-			if err != nil {
-				return fmt.Errorf("patches[%d]: %w", i, err)
-			}
-		}
-		if all, err = t.customize(all); err != nil {
+		if all, err = t.patch(all, texts, hide); err != nil {
 			return err
 		}
+		if all, err = t.customize(all); err != nil {
+			return hide(err)
+		}
 		all.RemoveBuildAnnotations()
-		changed, err = decode(all)
-		return err
+		if changed, err = decode(all); err != nil {
+			return hide(err)
+		}
+		return nil
 	})
 	if err != nil {
-		return nil, withhold(err, func() []string { return t.secrets(texts) })
+		return nil, err
 	}
 	return toObjects(changed), nil
+}
+
+// patch applies the patches, one after the other.
+func (t *ObjectTransformer) patch(all resmap.ResMap, texts [][]byte, hide func(error) error) (resmap.ResMap, error) {
+	s := sizes{}
+	for _, text := range texts {
+		s.total, s.largest = s.total+len(text), max(s.largest, len(text))
+	}
+	for i := range t.Patches {
+		err := recovered(func() (err error) {
+			all, err = t.Patches[i].apply(all, &s, hide)
+			return err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("patches[%d]: %w", i, err)
+		}
+	}
+	return all, nil
 }
 
 // Deterministic is true.
@@ -157,7 +181,7 @@ func describe(object client.Object) string {
 }
 
 // load returns the objects as those of kustomize.
-func load(objects []client.Object, texts [][]byte) (resmap.ResMap, error) {
+func load(objects []client.Object, texts [][]byte, hide func(error) error) (resmap.ResMap, error) {
 	factory := provider.NewDefaultDepProvider().GetResourceFactory()
 	all := resmap.New()
 	for i, text := range texts {
@@ -168,7 +192,7 @@ func load(objects []client.Object, texts [][]byte) (resmap.ResMap, error) {
 		}
 		resources, err := factory.SliceFromBytes(text)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", what, err)
+			return nil, fmt.Errorf("%s: %w", what, hide(err))
 		}
 		if len(resources) != 1 {
 			return nil, fmt.Errorf("%s: it is a list", what)
@@ -185,38 +209,51 @@ var (
 	errNoMatch = errors.New("no object matches")
 )
 
-// apply changes the objects, and returns those that the patch does not delete.
-func (p *Patch) apply(all resmap.ResMap) (resmap.ResMap, error) {
+// apply changes the objects, and returns those that the patch does not delete. hide is for errors of kustomize, which
+// quote objects and patches.
+func (p *Patch) apply(all resmap.ResMap, s *sizes, hide func(error) error) (resmap.ResMap, error) {
 	if strings.TrimSpace(p.Patch) == "" {
 		return nil, errNoPatch
 	}
-	if err := checkDocuments([]byte(p.Patch)); err != nil {
+	bytes, err := document.Bytes([]byte(p.Patch))
+	if errors.Is(err, document.ErrTooLarge) {
 		return nil, fmt.Errorf("patch: %w", err)
+	} else if err == nil {
+		err = checkDocuments([]byte(p.Patch))
 	}
-	fields := map[string]any{"patch": p.Patch}
+	if err != nil {
+		return nil, fmt.Errorf("patch: %w", hide(err))
+	}
+	fields, matches := map[string]any{"patch": p.Patch}, 1
 	if p.Target != nil {
 		selector := p.Target.selector()
 		matching, err := all.Select(selector)
-		if err == nil && len(matching) == 0 {
-			err = errNoMatch
-		}
 		if err != nil {
-			return nil, fmt.Errorf("target: %w", err)
+			return nil, fmt.Errorf("target: %w", hide(err))
+		}
+		if matches = len(matching); matches == 0 {
+			return nil, fmt.Errorf("target: %w", errNoMatch)
 		}
 		fields["target"] = selector
 	}
+	if err := s.grow(p.Patch, bytes, matches); err != nil {
+		return nil, err
+	}
 	config, err := yaml.Marshal(fields)
 	if err != nil {
-		return nil, err
+		return nil, hide(err)
 	}
 	plugin := &builtins.PatchTransformerPlugin{}
 	factory := resmap.NewFactory(provider.NewDefaultDepProvider().GetResourceFactory())
 	helpers := resmap.NewPluginHelpers(nil, nil, factory, types.DisabledPluginConfig())
 	if err := plugin.Config(helpers, config); err != nil {
-		return nil, fmt.Errorf("patch: %w", err)
+		return nil, fmt.Errorf("patch: %w", hide(err))
 	}
 	if err := plugin.Transform(all); err != nil {
-		return nil, err
+		return nil, hide(err)
+	}
+	if !slices.ContainsFunc(all.Resources(), (*resource.Resource).IsNilOrEmpty) {
+		return all, nil
 	}
 	left := resmap.New()
 	for _, resource := range all.Resources() {
@@ -224,10 +261,34 @@ func (p *Patch) apply(all resmap.ResMap) (resmap.ResMap, error) {
 			continue
 		}
 		if err := left.Append(resource); err != nil {
-			return nil, err
+			return nil, hide(err)
 		}
 	}
 	return left, nil
+}
+
+// maxPatched is how many bytes all objects may have after the patches, and maxCopied how many the operations copy of a
+// JSON patch may add to an object. The library of kustomize has the latter for all its users.
+const maxPatched, maxCopied = 64 << 20, 3 << 20
+
+func init() { atomic.CompareAndSwapInt64(&jsonpatch.AccumulatedCopySizeLimit, 0, maxCopied) }
+
+// sizes are how many bytes the objects have at most, in total and the largest of them.
+type sizes struct{ total, largest int }
+
+// grow counts what a patch of some bytes adds to the objects that match. Each copy at most doubles an object.
+func (s *sizes) grow(patch string, bytes, matches int) error {
+	s.largest += bytes
+	copied := 0
+	// A backslash may stand for any letter.
+	for range strings.Count(patch, "copy") + strings.Count(patch, `\`) {
+		copied = min(copied+s.largest+copied, maxCopied)
+	}
+	s.largest += copied
+	if s.total += matches * (bytes + copied); s.total > maxPatched {
+		return fmt.Errorf("patch: it would give the objects more than %d bytes", maxPatched)
+	}
+	return nil
 }
 
 func (t *Target) selector() types.Selector {
@@ -300,8 +361,7 @@ func (t *ObjectTransformer) secrets(texts [][]byte) []string {
 	}
 	for _, patch := range t.Patches {
 		found = append(found, strings.TrimSpace(patch.Patch))
-		var document any
-		if yaml.Unmarshal([]byte(patch.Patch), &document) != nil {
+		if _, err := document.ToJSON([]byte(patch.Patch)); err != nil {
 			found = append(found, strings.Split(patch.Patch, "\n")...)
 			continue
 		}

@@ -201,7 +201,7 @@ func TestTransformErrors(t *testing.T) {
 		"malformed regular expression": {kustomize.Patch{Patch: `[]`, Target: &kustomize.Target{Name: "("}}, "patches[1]: target: "},
 		"malformed label selector":     {kustomize.Patch{Patch: `[]`, Target: &kustomize.Target{LabelSelector: "a=(b"}}, "patches[1]: target: "},
 		"two patches with a target":    {kustomize.Patch{Patch: secret + "---\n" + secret, Target: &kustomize.Target{Kind: "Secret"}}, "patches[1]: Multiple Strategic-Merge Patches"},
-		"aliases without end":          {kustomize.Patch{Patch: bomb()}, "patches[1]: patch: aliases make the document too large"},
+		"aliases without end":          {kustomize.Patch{Patch: bomb()}, "patches[1]: patch: is too large: aliases"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			transformer := &kustomize.ObjectTransformer{Patches: []kustomize.Patch{ok, test.patch}}

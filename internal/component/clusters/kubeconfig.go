@@ -11,6 +11,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/espalier-dev/espalier/internal/document"
 )
 
 // maxKubeConfig is how large a kubeconfig may be, in bytes. No Secret holds more.
@@ -25,6 +27,11 @@ func load(kubeconfig []byte) (parsed *clientcmdapi.Config, err error) {
 	}()
 	if len(kubeconfig) > maxKubeConfig {
 		return nil, fmt.Errorf("is larger than %d bytes", maxKubeConfig)
+	}
+	if err := document.Check(kubeconfig); errors.Is(err, document.ErrTooLarge) {
+		return nil, err
+	} else if err != nil {
+		return nil, errUnreadable
 	}
 	if parsed, err = clientcmd.Load(kubeconfig); err != nil {
 		// The cause may quote what it could not read.

@@ -42,6 +42,7 @@ const hidden = "hunter2"
 // TestRefusedKubeConfigs: a kubeconfig neither runs a program nor reads a file of the operator, and no error shows what
 // is in it.
 func TestRefusedKubeConfigs(t *testing.T) {
+	const aliases = "kubeconfig: is too large: aliases give a document more than 262144 values or 8388608 bytes"
 	const url = "kubeconfig: cluster.server must be a URL that begins with https:// or http://"
 	contexts := func(current string, context map[string]any) []byte {
 		return encode(map[string]any{
@@ -71,8 +72,9 @@ func TestRefusedKubeConfigs(t *testing.T) {
 		"wrong types":         {[]byte("kind: Config\napiVersion: v1\nclusters: " + hidden), "kubeconfig: cannot be parsed"},
 		"another kind":        {[]byte("kind: Secret\napiVersion: v1\ndata: {a: " + hidden + "}"), "kubeconfig: cannot be parsed"},
 		"huge":                {append(kubeConfig(nil, nil), strings.Repeat("# "+hidden+"\n", 200_000)...), "kubeconfig: is larger than 1048576 bytes"},
-		"aliases without end": {aliasBomb(), "kubeconfig: cannot be parsed"},
-		"an alias of itself":  {[]byte("clusters: &a\n- name: " + hidden + "\n  cluster: *a"), "kubeconfig: cannot be parsed"},
+		"aliases without end": {aliasBomb(), aliases},
+		"a text that grows":   {[]byte("a: &a " + strings.Repeat("A", 500_000) + "\nb: [" + strings.Repeat("*a,", 180_000) + "]\n"), aliases},
+		"an alias of itself":  {[]byte("clusters: &a\n- name: " + hidden + "\n  cluster: *a"), "kubeconfig: is too large: an alias contains itself"},
 		"deep":                {[]byte("extensions: " + strings.Repeat("[", 100_000) + hidden), "kubeconfig: cannot be parsed"},
 		"another context has exec, the current one a file": {severalContexts(), "kubeconfig: is not allowed: user.tokenFile would read a file of the operator, use token"},
 		"exec and a token": {kubeConfig(user{"token": hidden, "exec": map[string]any{"apiVersion": "client.authentication.k8s.io/v1", "command": hidden}}, nil),
@@ -194,7 +196,8 @@ const refusals = `kubeconfig cannot be parsed is larger than bytes has no curren
 	certificate-authority certificate-authority-data server must be a URL that begins with https http must not contain
 	credentials an or the credentials of the user could be read on the way proxy-url socks5
 	the certificates or the key cannot be used unable to load root certificates unable to parse bytes as PEM block
-	must be given together the client already impersonates a user and cannot impersonate another one`
+	must be given together the client already impersonates a user and cannot impersonate another one
+	too large: aliases give a document more values or bytes an alias contains itself is nested deep`
 
 // FuzzL7KubeConfig has anything for a kubeconfig: there is no panic, what comes of it neither runs a program nor reads
 // a file, and an error shows nothing of it. Errors about certificates have words of crypto/tls, and are left out.
