@@ -118,10 +118,14 @@ const (
 	// object was applied.
 	//
 	//   - before: before anything of the wave is written. This suits an object that is in the way of its successor.
-	//   - with: when nothing of the wave is left to write, ready or not.
+	//   - with: when all required objects of the wave are written and ours, ready or not.
 	//   - after: when the wave is ready. This suits an object that serves until its successor does.
 	//
-	// Default: the prune policy of the component, or with.
+	// Without a policy, an object that holds data waits until all required objects of the component are ready: a
+	// PersistentVolumeClaim, a StatefulSet, a Namespace, a CustomResourceDefinition, and a Secret with the reconcile
+	// policy once.
+	//
+	// Default: the prune policy of the component, or with, but for an object that holds data.
 	//
 	//	espalier.dev/prune-policy: after
 	AnnotationPrunePolicy = "prune-policy"

@@ -26,8 +26,7 @@ func TestWhatIsDesired(t *testing.T) {
 		Key:     plan.Key{Group: "apps", Kind: "Deployment", Namespace: "home", Name: "a"},
 		Version: "v1", Digest: got.Digest,
 		AdoptionPolicy: apis.AdoptNever, ReconcilePolicy: apis.ReconcileOnObjectChange, UpdatePolicy: apis.UpdateRecreate,
-		PrunePolicy: apis.PruneWith,
-		ApplyOrder:  -3, DeleteOrder: 4, PurgeOrder: &purge,
+		ApplyOrder: -3, DeleteOrder: 4, PurgeOrder: &purge,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("unexpected (-want, +got):\n%s", diff)

@@ -99,8 +99,9 @@ type item struct {
 	volatile bool
 	// aliased reports whether it may be the same object as a desired one that was not found under its own key.
 	aliased bool
-	// deletable reports whether the waves of the desired objects allow its deletion.
-	deletable bool
+	// deletable reports whether the waves of the desired objects allow its deletion, kept whether it waits for an object
+	// that is not written or not ready.
+	deletable, kept bool
 }
 
 func (it *item) setAction(action Action, reason string) {
@@ -332,7 +333,7 @@ func (b *builder) collect(items []*item) {
 		b.propose(it)
 		if kind := obstacleKinds[it.state]; kind != "" {
 			b.plan.Obstacles = append(b.plan.Obstacles, Obstacle{
-				Key: it.key, Kind: kind, Message: it.message, Auxiliary: it.isDispensable(),
+				Key: it.key, Kind: kind, Message: it.message, Auxiliary: it.isDispensable(), Kept: it.kept,
 			})
 		}
 		if it.isLeft() {
