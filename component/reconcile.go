@@ -1,6 +1,7 @@
 package component
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -212,6 +213,7 @@ func (r *request[T]) deployOrRemove(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("the configuration is invalid: %w", err)
 	}
+	r.completePolicies(&configuration)
 	if r.Configure != nil {
 		if err := r.Configure(ctx, r.resource, &configuration); err != nil {
 			return err
@@ -255,6 +257,15 @@ func (r *request[T]) deployOrRemove(ctx context.Context) error {
 		return r.abandonAfter(ctx, err)
 	}
 	return err
+}
+
+// completePolicies adds the policies of the node to those of the resource.
+func (r *ComponentReconciler[T]) completePolicies(c *generator.Configuration) {
+	c.AdoptionPolicy = cmp.Or(c.AdoptionPolicy, r.policies.AdoptionPolicy)
+	c.UpdatePolicy = cmp.Or(c.UpdatePolicy, r.policies.UpdatePolicy)
+	c.DeletePolicy = cmp.Or(c.DeletePolicy, r.policies.DeletePolicy)
+	c.PrunePolicy = cmp.Or(c.PrunePolicy, r.policies.PrunePolicy)
+	c.MissingNamespacesPolicy = cmp.Or(c.MissingNamespacesPolicy, r.policies.MissingNamespacesPolicy)
 }
 
 // deploy rolls the component out.
