@@ -87,7 +87,8 @@ const (
 	//   - apply: by server-side apply. The fields of other field managers stay.
 	//   - apply-override: by server-side apply, after taking over the fields of certain field managers, such as
 	//     kubectl. Fields that these have set, and that are not desired, are removed.
-	//   - replace: by an update, which removes all fields that are not desired. Finalizers stay.
+	//   - replace: by an update, which removes all fields that are not desired, such as a port to which others changed
+	//     one. Finalizers stay.
 	//   - recreate: the object is deleted and created again, but only if its manifest has changed. A change that others
 	//     made to the object is reverted by server-side apply.
 	//   - ssa-merge: the same as apply.
