@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/kinds"
 )
 
 // Make decides what is to be done next.
@@ -204,6 +205,9 @@ func (it *item) see(in *Input) {
 	if it.observed.Presence == Present && it.observed.UID == "" {
 		// An operation has to name the UID of the object.
 		it.observed = Observed{}
+	}
+	if kinds.IsCreateOnly(it.key.GroupKind()) {
+		it.observed = Observed{Presence: Absent}
 	}
 	if len(in.Failed) > 0 {
 		it.failure, it.failed = in.Failed[it.key]
