@@ -31,7 +31,8 @@ func sanitize(content map[string]any, prefix string) (identity, []error) {
 	dropMaintained(content, kind.GroupKind())
 	errs := []error{err, is.readMetadata(content, prefix)}
 	if kinds.IsCreateOnly(kind.GroupKind()) {
-		errs = append(errs, errors.New("the API server keeps no objects of its kind, so it cannot be part of a component"))
+		errs = append(errs, errors.New("the API server keeps no objects of its kind, "+
+			"so it cannot be part of a component"))
 	}
 	delete(content, "status")
 	if kind.GroupKind() == kinds.Secret {

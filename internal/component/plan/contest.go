@@ -53,8 +53,8 @@ const (
 	// immediate is how often a thing is done for one subject without a delay, and corrections how often an object is
 	// corrected without one: five edits by hand are no fight.
 	immediate, corrections = 3, 6
-	// firstDelay is the time from the last of these times to the next one. It doubles each time, up to longestDelay. Each
-	// correction is one write, or two if the status of the component changes; the first adoption of an object is
+	// firstDelay is the time from the last of these times to the next one. It doubles each time, up to longestDelay.
+	// Each correction is one write, or two if the status of the component changes; the first adoption of an object is
 	// recorded before, by another one. With these numbers there are at most 10 writes in the first minute, and then at
 	// most one a minute on average.
 	firstDelay   = 20 * time.Second

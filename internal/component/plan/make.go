@@ -100,8 +100,8 @@ type item struct {
 	volatile bool
 	// aliased reports whether it may be the same object as a desired one that was not found under its own key.
 	aliased bool
-	// deletable reports whether the waves of the desired objects allow its deletion, kept whether it waits for an object
-	// that is not written or not ready.
+	// deletable reports whether the waves of the desired objects allow its deletion, kept whether it waits for an
+	// object that is not written or not ready.
 	deletable, kept bool
 }
 

@@ -81,8 +81,8 @@ func (b *builder) openWaves() {
 
 // formWaves forms the waves, and assigns to each the objects to prune and to purge. If the wave of an object does not
 // exist any more, the object is pruned with the next one. With the policy After, it serves until its successor does,
-// which may be in any wave: it is in afterAll, and waits for all waves. Objects with data and no policy are in data, and
-// wait until all required objects are ready.
+// which may be in any wave: it is in afterAll, and waits for all waves. Objects with data and no policy are in data,
+// and wait until all required objects are ready.
 func (b *builder) formWaves() (afterAll, data []*item) {
 	for start := 0; start < len(b.desired); {
 		order := b.desired[start].desired.ApplyOrder
