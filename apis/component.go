@@ -287,8 +287,9 @@ const (
 	// PruneBefore removes the object before anything of the wave is written. This suits an object that is in the way of
 	// its successor.
 	PruneBefore PrunePolicy = "Before"
-	// PruneWith removes the object when nothing of the wave is left to write, whether or not the wave is ready. If
-	// nothing of the wave has changed, it removes the object at once. This is the default.
+	// PruneWith removes the object when all required objects of the wave are written and ours, whether or not the wave
+	// is ready. If nothing of the wave has changed, it removes the object at once. This is the default, but for objects
+	// that hold data: without a policy, they wait until all required objects of the component are ready.
 	PruneWith PrunePolicy = "With"
 	// PruneAfter removes the object when the wave is ready. This suits an object that serves until its successor does.
 	PruneAfter PrunePolicy = "After"

@@ -105,6 +105,10 @@ type ComponentReconciler[Type client.Object] struct {
 	// component of each item is in the [apis.ItemsStatus] of the resource.
 	Status func(resource Type) *apis.ComponentStatus
 
+	// Policies are those of a resource whose spec does not say them. An annotation of an object comes before both.
+	// Default: that of each policy.
+	Policies generator.PolicySpec
+
 	// Configure changes how the component is deployed, after the resource and its spec were read for that. Optional.
 	Configure func(ctx context.Context, resource Type, configuration *generator.Configuration) error
 
@@ -190,6 +194,10 @@ type ComponentReconciler[Type client.Object] struct {
 	// generatorScheme has the types that the generator registers; nil if it registers none.
 	generatorScheme *runtime.Scheme
 	generatorErr    error
+
+	// policies are Policies in the spelling of package apis.
+	policies    generator.Configuration
+	policiesErr error
 }
 
 var (
@@ -215,6 +223,7 @@ func (r *ComponentReconciler[T]) init() {
 		if r.Status == nil {
 			r.Status, r.statusByDefault = defaultStatus[T], true
 		}
+		r.policies, r.policiesErr = generator.ConfigurationOf(&r.Policies)
 		t := reflect.TypeFor[T]()
 		r.refers = t.Kind() == reflect.Interface || generator.HasReferences(*new(T))
 		if !gotype.IsNil(r.Generator) {
@@ -298,6 +307,9 @@ func (r *ComponentReconciler[T]) check() error {
 	if r.generatorErr != nil {
 		return fmt.Errorf("ComponentReconciler %q must have a Generator that can register its types: %w",
 			r.Name, r.generatorErr)
+	}
+	if r.policiesErr != nil {
+		return fmt.Errorf("ComponentReconciler %q must have valid Policies: %w", r.Name, r.policiesErr)
 	}
 	if err := r.checkIdentity(); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package component
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -214,6 +215,7 @@ func (r *request[T]) deployOrRemove(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("the configuration is invalid: %w", err)
 	}
+	r.completePolicies(&configuration)
 	if r.Configure != nil {
 		if err := r.Configure(ctx, r.resource, &configuration); err != nil {
 			return err
@@ -257,6 +259,15 @@ func (r *request[T]) deployOrRemove(ctx context.Context) error {
 		return r.abandonAfter(ctx, err)
 	}
 	return err
+}
+
+// completePolicies adds the policies of the node to those of the resource.
+func (r *ComponentReconciler[T]) completePolicies(c *generator.Configuration) {
+	c.AdoptionPolicy = cmp.Or(c.AdoptionPolicy, r.policies.AdoptionPolicy)
+	c.UpdatePolicy = cmp.Or(c.UpdatePolicy, r.policies.UpdatePolicy)
+	c.DeletePolicy = cmp.Or(c.DeletePolicy, r.policies.DeletePolicy)
+	c.PrunePolicy = cmp.Or(c.PrunePolicy, r.policies.PrunePolicy)
+	c.MissingNamespacesPolicy = cmp.Or(c.MissingNamespacesPolicy, r.policies.MissingNamespacesPolicy)
 }
 
 // deploy rolls the component out.
@@ -433,6 +444,10 @@ func (r *request[T]) assess(report *engine.Report, err error) error {
 	r.facts.done = err == nil && report.Plan.Done && !r.facts.recorded
 	r.facts.blocked = hasObstacle(report, plan.ObstacleBlocked)
 	r.facts.contested = hasObstacle(report, plan.ObstacleContested)
+	obstacles := report.Plan.Obstacles
+	if kept := slices.IndexFunc(obstacles, func(o plan.Obstacle) bool { return o.Kept }); kept >= 0 {
+		r.facts.kept = obstacles[kept].String()
+	}
 	r.facts.fenceAt = report.RetryAt
 	r.facts.failed, r.facts.unseen, r.facts.polled = len(report.Failures) > 0, report.Waits, len(report.Polled) > 0
 	r.facts.unwatched = r.target.unwatched
@@ -463,5 +478,6 @@ func hasObstacle(report *engine.Report, kind plan.ObstacleKind) bool {
 var errInventoryLost = errors.New("the status does not keep the inventory: the CustomResourceDefinition " +
 	"of the resource has to define the status of a component, and the root has to write it")
 
-// maxRemarks, in bytes, is how much room is left in a message for remarks about types that cannot be watched.
+// maxRemarks, in bytes, is how long a remark may be: one about types that cannot be watched, and one about an object
+// that is not pruned yet.
 const maxRemarks = 256

@@ -16,6 +16,7 @@ type Options[Type client.Object] struct {
 	Config reconcilers.Config
 	// The other fields are those of [ComponentReconciler].
 	Hooks        generator.Hooks[Type]
+	Policies     generator.PolicySpec
 	Configure    func(ctx context.Context, resource Type, configuration *generator.Configuration) error
 	References   func(ctx context.Context, resource Type) (map[string]string, error)
 	Inventory    Inventory
@@ -49,6 +50,7 @@ func NewComponentRoot[Type client.Object](
 			Prefix:       name,
 			Generator:    generator,
 			Hooks:        options.Hooks,
+			Policies:     options.Policies,
 			Configure:    options.Configure,
 			References:   options.References,
 			Inventory:    options.Inventory,

@@ -28,6 +28,7 @@ const (
 	ReasonError              = "Error"
 	ReasonTimeout            = "Timeout"
 	ReasonContested          = "Contested"
+	ReasonPruneWaits         = "PruneWaits"
 	ReasonNondeterministic   = "NondeterministicGenerator"
 	ReasonSuspended          = "Suspended"
 	ReasonSuspending         = "Suspending"
@@ -98,7 +99,8 @@ func (r *request[T]) updateStatus(ctx context.Context) (condition, *comeBack) {
 		r.facts.overdue = !timer.since.IsZero() && timeout > 0 && r.now.Sub(timer.since) >= timeout
 	}
 	c, back := decide(states, &r.facts)
-	c.message = message.Truncate(singleLine(c.message)+r.remarks(), maxMessage)
+	remarks := r.remarks()
+	c.message = message.Truncate(singleLine(c.message), maxMessage-len(remarks)) + remarks
 
 	status.ProcessingDigest = timer.digest
 	status.ProcessingSince = keepTime(status.ProcessingSince, timer.since)
@@ -158,17 +160,21 @@ func keepTime(known *metav1.Time, t time.Time) *metav1.Time {
 	return &metav1.Time{Time: t}
 }
 
-// remarks names the types that cannot be watched.
+// remarks names an object that is not pruned yet, and the types that cannot be watched.
 func (r *request[T]) remarks() string {
+	kept := ""
+	if r.facts.kept != "" {
+		kept = ". " + message.Truncate(r.facts.kept, maxRemarks)
+	}
 	if r.report == nil || len(r.report.Polled) == 0 {
-		return ""
+		return kept
 	}
 	remarks := make([]string, 0, len(r.report.Polled))
 	for kind, reason := range r.report.Polled {
 		remarks = append(remarks, fmt.Sprintf("%s %s, so it is polled", kind.Kind, reason))
 	}
 	slices.Sort(remarks)
-	return ". " + message.Truncate(strings.Join(remarks, "; "), maxRemarks)
+	return kept + ". " + message.Truncate(strings.Join(remarks, "; "), maxRemarks)
 }
 
 func singleLine(text string) string {

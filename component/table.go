@@ -39,6 +39,8 @@ type facts struct {
 	unreachable bool
 	// abandoning says which objects are given up with the next request.
 	abandoning string
+	// kept says which object is not pruned yet, and why. Each message ends with it.
+	kept string
 	// progress says what is waited for.
 	progress string
 	err      error
@@ -120,6 +122,8 @@ var states = []row{
 		apis.ComponentPending, ReasonFirstSeen, text("The objects are recorded"), atOnce},
 	{"recorded, and others than before", func(f *facts) bool { return f.recorded && f.changed },
 		apis.ComponentProcessing, ReasonRestarting, text("The objects have changed"), atOnce},
+	{"an object to prune waits for others", func(f *facts) bool { return f.kept != "" },
+		apis.ComponentProcessing, ReasonPruneWaits, progressOr("Waiting for the objects"), nil},
 	{"under way", func(*facts) bool { return true },
 		apis.ComponentProcessing, ReasonProcessing, progressOr("Waiting for the objects"), nil},
 	{"done, but for what nothing shows and what the component does without",

@@ -166,6 +166,14 @@ var decided = map[string]struct {
 		facts{recorded: true, blocked: true},
 		condition{apis.ComponentProcessing, "Processing", "Waiting for the objects"}, isUnknown, atOnce,
 	},
+	"an object to prune waits for others": {
+		facts{kept: "PersistentVolumeClaim a/b: it is kept", progress: "wave 1 of 2: 0 of 1 ready"},
+		condition{apis.ComponentProcessing, "PruneWaits", "Wave 1 of 2: 0 of 1 ready"}, isUnknown, whenOverdue,
+	},
+	"recorded again, and an object to prune waits for others": {
+		facts{kept: "PersistentVolumeClaim a/b: it is kept", recorded: true, changed: true},
+		condition{apis.ComponentProcessing, "Restarting", "The objects have changed"}, isUnknown, atOnce,
+	},
 	"processing": {
 		facts{progress: "wave 1 of 2: 0 of 1 ready"},
 		condition{apis.ComponentProcessing, "Processing", "Wave 1 of 2: 0 of 1 ready"}, isUnknown, whenOverdue,

@@ -28,6 +28,9 @@ type variation struct {
 	message string
 }
 
+// immediateOutputs is how many outputs in which any objects differ are rolled out at once.
+const immediateOutputs = 5
+
 // variationInput is what a generator may depend on, as far as that is known: what a task is made from, and the labels
 // and annotations of the resource, as a digest.
 type variationInput struct {
@@ -65,7 +68,9 @@ func (r *request[T]) observeVariation(
 		v.expire(r.now)
 		return
 	}
-	v.repetition = v.repetition.Again(changed[0].String(), r.now)
+	v.repetition = v.repetition.Again(changed[0].String(), r.now, immediateOutputs)
+	// An output may be many writes, so those that were rolled out at once count as well.
+	v.repetition.Delayed = max(v.repetition.Count-3, 0)
 	if v.repetition.Persistent && v.message == "" {
 		was, _ := manifest.Prepare(v.last, r.manifestOptions(input.namespace), nil)
 		v.message = variationMessage(manifest.FirstDifference(was, objects, changed))

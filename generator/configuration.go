@@ -103,7 +103,7 @@ type TypeConfiguration interface {
 
 // ReapplyConfiguration says how often objects are written although nothing seems to have changed.
 type ReapplyConfiguration interface {
-	// GetReapplyInterval returns the time since the last write. If it is 0, the default of the reconciler counts, which
-	// is never unless it is configured.
+	// GetReapplyInterval returns the time since the last write. 0 is never, unless the reconciler is configured
+	// otherwise.
 	GetReapplyInterval() time.Duration
 }

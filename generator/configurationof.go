@@ -43,7 +43,7 @@ type Configuration struct {
 	// Requeue, Retry and Timeout are described in [RequeueConfiguration], [RetryConfiguration] and
 	// [TimeoutConfiguration]. They are greater than 0.
 	Requeue, Retry, Timeout time.Duration
-	// ReapplyInterval is 0 if the default of the reconciler counts.
+	// ReapplyInterval is 0 for never.
 	ReapplyInterval time.Duration
 
 	// The policies are empty if the defaults of the reconciler count.

@@ -87,7 +87,8 @@ const (
 	//   - apply: by server-side apply. The fields of other field managers stay.
 	//   - apply-override: by server-side apply, after taking over the fields of certain field managers, such as
 	//     kubectl. Fields that these have set, and that are not desired, are removed.
-	//   - replace: by an update, which removes all fields that are not desired. Finalizers stay.
+	//   - replace: by an update, which removes all fields that are not desired, such as a port to which others changed
+	//     one. Finalizers stay.
 	//   - recreate: the object is deleted and created again, but only if its manifest has changed. A change that others
 	//     made to the object is reverted by server-side apply.
 	//   - ssa-merge: the same as apply.
@@ -118,10 +119,14 @@ const (
 	// object was applied.
 	//
 	//   - before: before anything of the wave is written. This suits an object that is in the way of its successor.
-	//   - with: when nothing of the wave is left to write, ready or not.
+	//   - with: when all required objects of the wave are written and ours, ready or not.
 	//   - after: when the wave is ready. This suits an object that serves until its successor does.
 	//
-	// Default: the prune policy of the component, or with.
+	// Without a policy, an object that holds data waits until all required objects of the component are ready: a
+	// PersistentVolumeClaim, a StatefulSet, a Namespace, a CustomResourceDefinition, and a Secret with the reconcile
+	// policy once.
+	//
+	// Default: the prune policy of the component, or with, but for an object that holds data.
 	//
 	//	espalier.dev/prune-policy: after
 	AnnotationPrunePolicy = "prune-policy"

@@ -234,8 +234,7 @@ func (s *TypeSpec) GetAdditionalManagedTypes() []TypePattern {
 //
 // +kubebuilder:object:generate=true
 type ReapplySpec struct {
-	// ReapplyInterval is how often objects are written although nothing seems to have changed. Default: the interval
-	// that the operator is configured with, usually never.
+	// ReapplyInterval is how often objects are written although nothing seems to have changed. Default: never.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`

@@ -83,3 +83,18 @@ func DefinesTypes(kind schema.GroupKind) bool {
 func HoldsData(kind schema.GroupKind) bool {
 	return kind == PersistentVolumeClaim || kind == StatefulSet || kind == Namespace || kind == CustomResourceDefinition
 }
+
+// createOnly are the kinds of Kubernetes itself whose objects are questions: a create answers one, and keeps nothing.
+var createOnly = map[string][]string{
+	"":                      {"Binding"},
+	"authentication.k8s.io": {"SelfSubjectReview", "TokenReview"},
+	"authorization.k8s.io": {
+		"LocalSubjectAccessReview", "SelfSubjectAccessReview", "SelfSubjectRulesReview", "SubjectAccessReview",
+	},
+}
+
+// IsCreateOnly reports whether objects of the kind can be created and are not kept, so that they can neither be read
+// nor deleted.
+func IsCreateOnly(kind schema.GroupKind) bool {
+	return slices.Contains(createOnly[kind.Group], kind.Kind)
+}

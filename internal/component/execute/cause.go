@@ -161,7 +161,14 @@ func withoutPreamble(status metav1.Status) string {
 	return text
 }
 
-const hintRecreate = " (update-policy: recreate deletes the object and creates it anew)"
+const (
+	hintRecreate = " (update-policy: recreate deletes the object and creates it anew)"
+	hintReplace  = " (others changed it; update-policy: replace also removes what they added)"
+)
+
+// addsTo are words of an object that is invalid with what others added: an element of a list whose key they changed, or
+// another kind of a volume.
+var addsTo = []string{"Duplicate value", "may not specify more than 1 "}
 
 // hintAt returns what may help against the failure of an operation, empty if nothing is known: an object with a field
 // that cannot be changed can be created anew.
@@ -176,10 +183,15 @@ func (e *Executor) hintAt(op plan.Operation, err error) string {
 	case op.Key.GroupKind() == kinds.Namespace || kinds.DefinesTypes(op.Key.GroupKind()):
 		return ""
 	}
-	for _, words := range []string{"immutable", "updates to ", "cannot change", "may not change"} {
-		if strings.Contains(err.Error(), words) {
-			return hintRecreate
-		}
+	if op.Action == plan.ActionApply && op.Undoes != "" && containsAny(err.Error(), addsTo) {
+		return hintReplace
+	}
+	if containsAny(err.Error(), []string{"immutable", "updates to ", "cannot change", "may not change"}) {
+		return hintRecreate
 	}
 	return ""
+}
+
+func containsAny(text string, words []string) bool {
+	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(text, word) })
 }

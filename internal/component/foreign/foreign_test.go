@@ -3,6 +3,7 @@ package foreign_test
 import (
 	"testing"
 
+	"github.com/espalier-dev/espalier/internal/component/foreign"
 	"github.com/espalier-dev/espalier/internal/component/plan"
 )
 
@@ -30,5 +31,25 @@ func TestCheckOfWhatIsGoneOrDefinesNoTypes(t *testing.T) {
 	}
 	if err := g.Lift(t.Context(), other); err == nil || err.Error() != want {
 		t.Errorf("the error is %v, want %q", err, want)
+	}
+}
+
+// The annotation under the prefix of the component comes before the one under the shared prefix.
+func TestIgnoresForeign(t *testing.T) {
+	const key = "garden.example.com/foreign-instances"
+	const shared = "espalier.dev/foreign-instances"
+	for _, test := range []struct {
+		annotations map[string]string
+		want        bool
+	}{
+		{nil, false},
+		{map[string]string{key: " Ignore"}, true},
+		{map[string]string{shared: "ignore"}, true},
+		{map[string]string{key: "block", shared: "ignore"}, false},
+		{map[string]string{"other.example.com/foreign-instances": "ignore"}, false},
+	} {
+		if got := foreign.IgnoresForeign(test.annotations, key); got != test.want {
+			t.Errorf("with %v, foreign instances are ignored: %t, want %t", test.annotations, got, test.want)
+		}
 	}
 }

@@ -32,9 +32,6 @@ func Compact(r apis.InventoryRecord) apis.InventoryRecord {
 	if r.DeletePolicy == apis.DeleteDelete {
 		r.DeletePolicy = ""
 	}
-	if r.PrunePolicy == apis.PruneWith {
-		r.PrunePolicy = ""
-	}
 	if r.Phase == apis.PhaseReady && r.Status == apis.ObjectCurrent {
 		r.Status = ""
 	}

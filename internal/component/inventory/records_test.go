@@ -24,7 +24,7 @@ func TestCompact(t *testing.T) {
 		"defaults go": {
 			given: apis.InventoryRecord{
 				AdoptionPolicy: apis.AdoptNever, ReconcilePolicy: apis.ReconcileOnObjectChange, UpdatePolicy: apis.UpdateApply,
-				DeletePolicy: apis.DeleteDelete, PrunePolicy: apis.PruneWith, Phase: apis.PhaseReady, Status: apis.ObjectCurrent,
+				DeletePolicy: apis.DeleteDelete, Phase: apis.PhaseReady, Status: apis.ObjectCurrent,
 				ManagedTypes: []apis.ManagedType{}, LastAppliedAt: &metav1.Time{},
 			},
 			want: apis.InventoryRecord{Phase: apis.PhaseReady},
@@ -40,6 +40,10 @@ func TestCompact(t *testing.T) {
 				DeletePolicy: apis.DeleteOrphan, PrunePolicy: apis.PruneAfter, Phase: apis.PhaseReady, Status: apis.ObjectFailed,
 				PurgeOrder: new(int16),
 			},
+		},
+		// It is not the default of an object that holds data.
+		"the prune policy with stays": {
+			given: apis.InventoryRecord{PrunePolicy: apis.PruneWith}, want: apis.InventoryRecord{PrunePolicy: apis.PruneWith},
 		},
 		"Current says something in another phase": {
 			given: apis.InventoryRecord{Phase: apis.PhaseUpdating, Status: apis.ObjectCurrent},

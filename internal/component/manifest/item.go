@@ -190,8 +190,9 @@ func desired(settings generator.Settings, options *Options) plan.Desired {
 		AdoptionPolicy:  cmp.Or(settings.AdoptionPolicy, options.AdoptionPolicy, apis.AdoptNever),
 		ReconcilePolicy: cmp.Or(settings.ReconcilePolicy, options.ReconcilePolicy, apis.ReconcileOnObjectChange),
 		UpdatePolicy:    cmp.Or(settings.UpdatePolicy, options.UpdatePolicy, apis.UpdateApply),
-		DeletePolicy:    cmp.Or(settings.DeletePolicy, options.DeletePolicy), // whose default depends on the object
-		PrunePolicy:     cmp.Or(settings.PrunePolicy, options.PrunePolicy, apis.PruneWith),
+		// The defaults of the next two depend on the object.
+		DeletePolicy:    cmp.Or(settings.DeletePolicy, options.DeletePolicy),
+		PrunePolicy:     cmp.Or(settings.PrunePolicy, options.PrunePolicy),
 		ApplyOrder:      settings.ApplyOrder,
 		DeleteOrder:     settings.DeleteOrder,
 		PurgeOrder:      settings.PurgeOrder,

@@ -26,8 +26,7 @@ func TestWhatIsDesired(t *testing.T) {
 		Key:     plan.Key{Group: "apps", Kind: "Deployment", Namespace: "home", Name: "a"},
 		Version: "v1", Digest: got.Digest,
 		AdoptionPolicy: apis.AdoptNever, ReconcilePolicy: apis.ReconcileOnObjectChange, UpdatePolicy: apis.UpdateRecreate,
-		PrunePolicy: apis.PruneWith,
-		ApplyOrder:  -3, DeleteOrder: 4, PurgeOrder: &purge,
+		ApplyOrder: -3, DeleteOrder: 4, PurgeOrder: &purge,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("unexpected (-want, +got):\n%s", diff)
@@ -139,9 +138,18 @@ func TestFaultyObjects(t *testing.T) {
 		object client.Object
 		want   []string
 	}{
-		"nil":              {nil, []string{"objects[0]: it is nil"}},
-		"nil pointer":      {(*unstructured.Unstructured)(nil), []string{"objects[0]: it is nil"}},
-		"empty":            {&unstructured.Unstructured{}, []string{"objects[0]: it has no kind", "objects[0]: it has no apiVersion", "objects[0]: it has no name"}},
+		"nil":         {nil, []string{"objects[0]: it is nil"}},
+		"nil pointer": {(*unstructured.Unstructured)(nil), []string{"objects[0]: it is nil"}},
+		"empty":       {&unstructured.Unstructured{}, []string{"objects[0]: it has no kind", "objects[0]: it has no apiVersion", "objects[0]: it has no name"}},
+		"a question": {object("authentication.k8s.io/v1 TokenReview", "a"), []string{
+			"objects[0] (TokenReview a): the API server keeps no objects of its kind, so it cannot be part of a component",
+		}},
+		"finalizers twice": {with(m{"metadata": m{"name": "a", "finalizers": []any{"a/b", "c/d", "a/b"}}}), []string{
+			`objects[0] (ConfigMap a): its finalizers have "a/b" twice`,
+		}},
+		"owner references twice": {with(m{"metadata": m{"name": "a", "ownerReferences": []any{
+			m{"uid": "1", "name": "x"}, m{"uid": "2", "name": "x"}, m{"uid": "1", "name": "y"},
+		}}}), []string{`objects[0] (ConfigMap a): its ownerReferences have "1" twice`}},
 		"no name":          {object("v1 ConfigMap", ""), []string{"objects[0] (ConfigMap): it has no name"}},
 		"no metadata":      {with(m{"metadata": nil}), []string{"objects[0] (ConfigMap): it has no name"}},
 		"no kind":          {with(m{"kind": nil}), []string{"objects[0]: it has no kind"}},

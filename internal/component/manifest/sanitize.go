@@ -30,6 +30,10 @@ func sanitize(content map[string]any, prefix string) (identity, []error) {
 	is.kind = kind
 	dropMaintained(content, kind.GroupKind())
 	errs := []error{err, is.readMetadata(content, prefix)}
+	if kinds.IsCreateOnly(kind.GroupKind()) {
+		errs = append(errs, errors.New("the API server keeps no objects of its kind, "+
+			"so it cannot be part of a component"))
+	}
 	delete(content, "status")
 	if kind.GroupKind() == kinds.Secret {
 		errs = append(errs, mergeSecret(content))
@@ -95,12 +99,31 @@ func (is *identity) readMetadata(content map[string]any, prefix string) error {
 			errs = append(errs, fmt.Errorf("its name or namespace %q %s", segment, strings.Join(reasons, ", ")))
 		}
 	}
+	errs = append(errs, distinct(raw, "finalizers", ""), distinct(raw, "ownerReferences", "uid"))
 	prefix += "/"
 	_, labelsErr := texts(raw, "labels", prefix+generator.LabelOwnerID)
 	annotations, err := texts(raw, "annotations", prefix+generator.AnnotationOwnerID,
 		prefix+generator.AnnotationDigest, prefix+generator.AnnotationFence)
 	is.annotations = annotations
 	return errors.Join(append(errs, labelsErr, err)...)
+}
+
+// distinct refuses a list of the metadata with two elements that are the same, or have the same key. They could be
+// created, and not applied.
+func distinct(raw map[string]any, field, key string) error {
+	elements, _ := raw[field].([]any)
+	seen := make(map[string]bool, len(elements))
+	for _, element := range elements {
+		if fields, ok := element.(map[string]any); ok {
+			element = fields[key]
+		}
+		text, ok := element.(string)
+		if ok && seen[text] {
+			return fmt.Errorf("its %s have %q twice", field, text)
+		}
+		seen[text] = true
+	}
+	return nil
 }
 
 // texts returns the labels or annotations, and deletes the unwanted ones.

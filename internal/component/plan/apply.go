@@ -93,7 +93,9 @@ func recordDesired(r *apis.InventoryRecord, d *Desired) {
 	r.ReconcilePolicy = omitDefault(d.ReconcilePolicy, apis.ReconcileOnObjectChange)
 	r.UpdatePolicy = omitDefault(d.UpdatePolicy, apis.UpdateApply)
 	recordAdoption(r, d, r.Adopted)
-	r.PrunePolicy = omitDefault(d.PrunePolicy, apis.PruneWith)
+	if r.PrunePolicy = d.PrunePolicy; !holdsData(r) {
+		r.PrunePolicy = omitDefault(d.PrunePolicy, apis.PruneWith)
+	}
 	r.ApplyOrder, r.DeleteOrder = d.ApplyOrder, d.DeleteOrder
 	switch {
 	case d.PurgeOrder == nil:

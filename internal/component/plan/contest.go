@@ -19,8 +19,9 @@ type Repetition struct {
 	// Count is how often it was done. Same is how often it was done in a row for the last subject, which is Subject.
 	Count, Same int
 	Subject     string
-	// Persistent reports whether it is done after a delay.
+	// Persistent reports whether it is done after a delay, and Delayed is how often it was.
 	Persistent bool
+	Delayed    int
 	// Last is when it was done last.
 	Last time.Time
 }
@@ -49,10 +50,11 @@ type Writers struct {
 }
 
 const (
-	// immediate is how often a thing is done for one subject without a delay, and immediateOfAny how often for any.
-	immediate, immediateOfAny = 3, 5
-	// firstDelay is the time from the third time to the next one. It doubles each time, up to longestDelay. Each
-	// correction is one write, or two if the status of the component changes; the first adoption of an object is
+	// immediate is how often a thing is done for one subject without a delay, and corrections how often an object is
+	// corrected without one: five edits by hand are no fight.
+	immediate, corrections = 3, 6
+	// firstDelay is the time from the last of these times to the next one. It doubles each time, up to longestDelay.
+	// Each correction is one write, or two if the status of the component changes; the first adoption of an object is
 	// recorded before, by another one. With these numbers there are at most 10 writes in the first minute, and then at
 	// most one a minute on average.
 	firstDelay   = 20 * time.Second
@@ -68,7 +70,7 @@ func (r *Repetition) delay() time.Duration {
 	if !r.Persistent {
 		return 0
 	}
-	return min(firstDelay<<min(max(r.Count-immediate, 0), 8), longestDelay)
+	return min(firstDelay<<min(r.Delayed, 8), longestDelay)
 }
 
 // Due is when it may be done again.
@@ -80,8 +82,8 @@ func (r *Repetition) QuietAt() time.Time { return r.Last.Add(max(quietTime, r.de
 // Forgotten reports whether it does not count any more, provided that it is not necessary now.
 func (r *Repetition) Forgotten(now time.Time) bool { return !now.Before(r.QuietAt()) }
 
-// Again returns what is known after it was done once more.
-func (r Repetition) Again(subject string, now time.Time) Repetition {
+// Again returns what is known after it was done once more. It is done without a delay ofAny times for any subject.
+func (r Repetition) Again(subject string, now time.Time, ofAny int) Repetition {
 	if !r.Persistent && r.Forgotten(now) {
 		r = Repetition{}
 	}
@@ -91,7 +93,10 @@ func (r Repetition) Again(subject string, now time.Time) Repetition {
 	r.Count++
 	r.Same++
 	r.Last, r.Subject = now, subject
-	r.Persistent = r.Persistent || r.Same >= immediate || r.Count >= immediateOfAny
+	if r.Persistent {
+		r.Delayed++
+	}
+	r.Persistent = r.Persistent || r.Same >= immediate || r.Count >= ofAny
 	return r
 }
 
@@ -100,7 +105,7 @@ func (c Corrections) After(o Operation, digest string, now time.Time) Correction
 	if c.Digest != digest || !c.Persistent && c.Forgotten(now) {
 		c = Corrections{Digest: digest}
 	}
-	c.Repetition, c.Reason = c.Again(o.Undoes, now), o.Reason
+	c.Repetition, c.Reason = c.Again(o.Undoes, now, corrections), o.Reason
 	return c
 }
 

@@ -17,7 +17,8 @@ func drifted(count int, ago time.Duration) plan.Input {
 	s.Fields = "fewer"
 	in := single(d, new(asIs(d)), s)
 	in.Corrections = map[plan.Key]plan.Corrections{d.Key: {
-		Repetition: plan.Repetition{Count: count, Persistent: count >= 3, Last: start.Add(-ago)}, Digest: d.Digest, Reason: "it was changed in the cluster",
+		Repetition: plan.Repetition{Count: count, Persistent: count >= 3, Delayed: max(count-3, 0), Last: start.Add(-ago)},
+		Digest:     d.Digest, Reason: "it was changed in the cluster",
 		Writers: plan.Writers{Managers: []string{"injector"}, Fields: []string{".data.b"}, Pointers: []string{"/data/b"}},
 	}}
 	return in
@@ -166,9 +167,14 @@ func TestCorrectionsAfter(t *testing.T) {
 		t.Errorf("the corrections are %+v, want 1 for other, for those of another desired object do not count", c)
 	}
 	other := plan.Operation{Undoes: "another one"}
-	mixed := c.After(other, "d", start).After(o, "d", start)
-	if mixed.Persistent || !mixed.After(other, "d", start).Persistent {
+	mixed := c.After(other, "d", start).After(o, "d", start).After(other, "d", start)
+	if mixed.Persistent || !mixed.After(o, "d", start).Persistent {
 		t.Errorf("the corrections of a mixture are %+v, want them persistent after one more and not before", mixed)
+	}
+	// The first delay is the same whenever they become persistent.
+	sixth := mixed.After(o, "d", start)
+	if due := sixth.Due(); due != start.Add(20*time.Second) {
+		t.Errorf("the next one is due at %s, want 20 seconds after the first that is persistent", due)
 	}
 	if c := c.Futile(); !c.Persistent {
 		t.Errorf("the corrections are %+v after a write in vain, want persistent ones", c)

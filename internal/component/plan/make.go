@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/kinds"
 )
 
 // Make decides what is to be done next.
@@ -99,8 +100,9 @@ type item struct {
 	volatile bool
 	// aliased reports whether it may be the same object as a desired one that was not found under its own key.
 	aliased bool
-	// deletable reports whether the waves of the desired objects allow its deletion.
-	deletable bool
+	// deletable reports whether the waves of the desired objects allow its deletion, kept whether it waits for an
+	// object that is not written or not ready.
+	deletable, kept bool
 }
 
 func (it *item) setAction(action Action, reason string) {
@@ -203,6 +205,9 @@ func (it *item) see(in *Input) {
 	if it.observed.Presence == Present && it.observed.UID == "" {
 		// An operation has to name the UID of the object.
 		it.observed = Observed{}
+	}
+	if kinds.IsCreateOnly(it.key.GroupKind()) {
+		it.observed = Observed{Presence: Absent}
 	}
 	if len(in.Failed) > 0 {
 		it.failure, it.failed = in.Failed[it.key]
@@ -332,7 +337,7 @@ func (b *builder) collect(items []*item) {
 		b.propose(it)
 		if kind := obstacleKinds[it.state]; kind != "" {
 			b.plan.Obstacles = append(b.plan.Obstacles, Obstacle{
-				Key: it.key, Kind: kind, Message: it.message, Auxiliary: it.isDispensable(),
+				Key: it.key, Kind: kind, Message: it.message, Auxiliary: it.isDispensable(), Kept: it.kept,
 			})
 		}
 		if it.isLeft() {

@@ -56,12 +56,12 @@ func (p Plan) message(count int) string {
 }
 
 // obstaclesOf names up to count of the objects with that kind of obstacle, and says how many more there are. It
-// returns how many it named.
+// returns how many it named. Objects that are kept do not count: the component waits for others.
 func (p Plan) obstaclesOf(kind ObstacleKind, count int) (text string, named int) {
 	var words []string
 	more := 0
 	for _, o := range p.Obstacles {
-		if o.Auxiliary {
+		if o.Auxiliary || o.Kept {
 			continue
 		}
 		if o.Kind == kind && len(words) < count {

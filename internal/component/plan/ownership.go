@@ -63,19 +63,20 @@ func (m *Marks) Equal(other *Marks) bool {
 // owner in clear text. The claim says it in words that follow "it", such as "belongs to Shop north/corner". It is empty
 // if the object is ours, and if nothing is known.
 //
-// Our label alone makes an object ours. So does an owner annotation that is ours but for our cluster, see
-// [Marks.Former]. An owner annotation that is ours but for the UID makes it a predecessor's. Without our label, an
-// owner annotation that names another component counts too.
+// Our label alone makes an object ours. So does our owner annotation if it has another owner label and no other
+// manager: others changed the label. An annotation that is ours but for our cluster does too, see [Marks.Former]. One
+// that is ours but for the UID makes the object a predecessor's. Without our label, an owner annotation that names
+// another component counts too.
 func (m Marks) Ownership(id, owner string) (who Ownership, claim string) {
 	var others ownership.Marks
 	if m.Others != nil {
 		others = *m.Others
 	}
-	former := isFormer(m.Owner, owner)
+	former, named := isFormer(m.Owner, owner), m.Owner != "" && m.Owner == owner
 	switch {
-	case m.Label != "" && m.Label == id, m.Former(owner):
+	case m.Label != "" && (m.Label == id || named && others.Manager == ""), m.Former(owner):
 		return Ours, ""
-	case m.Label != "" && !former, ownership.IsOwner(m.Owner) && !former && m.Owner != owner:
+	case m.Label != "" && !former && !named, ownership.IsOwner(m.Owner) && !former && m.Owner != owner:
 		return Foreign, ownership.BelongsTo(m.Owner)
 	case others.Manager != "":
 		return Foreign, others.Manager

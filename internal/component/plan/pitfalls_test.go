@@ -68,9 +68,9 @@ func TestNothingIsRewrittenBlindly(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"create c", "apply c"})
 }
 
-// If an object fails, its wave is written, other objects are pruned, and drift in later waves is corrected.
+// If an object fails, its wave is written, objects of other waves are pruned, and drift in later waves is corrected.
 func TestOneFailureStopsNoOthers(t *testing.T) {
-	c := newComponent(t, configMap("fails"), configMap("old"), with(configMap("drifts"), order(1, 0)))
+	c := newComponent(t, configMap("fails"), with(configMap("old"), order(1, 0)), with(configMap("drifts"), order(1, 0)))
 	c.rollOutAll(t)
 	c.desired = []plan.Desired{with(configMap("fails"), digest("2")), configMap("new"),
 		with(configMap("drifts"), order(1, 0))}
@@ -78,7 +78,7 @@ func TestOneFailureStopsNoOthers(t *testing.T) {
 	c.cluster.objects[configMap("drifts").Key].fields = "fewer"
 	c.cluster.trace = nil
 	p := c.pass()
-	same(t, "operations", c.cluster.trace, []string{"apply fails", "create new", "delete old", "apply drifts"})
+	same(t, "operations", c.cluster.trace, []string{"apply fails", "create new", "apply drifts", "delete old"})
 	same(t, "obstacles", obstacles(p), []string{"failed fails: the object is invalid"})
 	// It is tried once in a request. The next request tries again.
 	c.cluster.trace = nil

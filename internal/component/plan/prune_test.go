@@ -93,16 +93,6 @@ func TestPruneWithWaitsForObservation(t *testing.T) {
 	same(t, "operations", c.cluster.trace, []string{"delete old"})
 }
 
-// Pruning with a wave does not wait for an object that cannot be written.
-func TestPruneWithWhatCannotBeWritten(t *testing.T) {
-	c := replaced(t, apis.PruneWith)
-	c.cluster.broken[foo("new").Key] = true
-	c.pass()
-	c.cluster.makeReady(foo("first").Key)
-	c.pass()
-	same(t, "operations", c.cluster.trace, []string{"apply first", "create new", "delete old"})
-}
-
 // Pruning after a wave waits until the wave is ready.
 func TestPruneAfter(t *testing.T) {
 	c := replaced(t, apis.PruneAfter)

@@ -115,10 +115,15 @@ func TestFoldOfAPatternCheck(t *testing.T) {
 
 // A record omits defaults.
 func TestRecordOfADesiredObject(t *testing.T) {
-	d := crd("baz")
+	d := with(crd("baz"), policy(apis.PrunePolicy("")))
 	p := plan.Make(plan.Input{Desired: []plan.Desired{with(d, policy(apis.AdoptNever))}})
 	if got := p.Inventory[0].AdoptionPolicy; got != "" {
 		t.Errorf("the adoption policy is %q, want none", got)
+	}
+	// The default is another one for an object that holds data.
+	p = plan.Make(plan.Input{Desired: []plan.Desired{crd("baz"), foo("foo")}})
+	if got := recordsBy(p.Inventory); got[crd("baz").Key].PrunePolicy != apis.PruneWith || got[foo("foo").Key].PrunePolicy != "" {
+		t.Errorf("the records are %v, want the prune policy With for the type alone", got)
 	}
 	p = plan.Make(plan.Input{Desired: []plan.Desired{d}})
 	want := apis.InventoryRecord{Group: d.Group, Version: "v1", Kind: d.Kind, Name: d.Name,

@@ -306,6 +306,8 @@ type Obstacle struct {
 	Message string
 	// Auxiliary reports whether the component is done all the same.
 	Auxiliary bool
+	// Kept reports whether it is an object to prune that waits for others.
+	Kept bool
 }
 
 // ObstacleKind says why an object is an obstacle.

@@ -1,10 +1,13 @@
 package plan
 
 import (
+	"fmt"
 	"slices"
 	"sort"
 
 	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/kinds"
+	"github.com/espalier-dev/espalier/internal/message"
 )
 
 // wave has the objects of one apply order.
@@ -43,7 +46,7 @@ func (it *item) stage() int {
 // openWaves goes through the waves in order. It holds the objects of waves that are not open yet. It allows to prune
 // and to purge what is due.
 func (b *builder) openWaves() {
-	afterAll := b.formWaves()
+	afterAll, data := b.formWaves()
 	current := -1
 	open, ready := true, true
 	for i := range b.waves {
@@ -57,6 +60,12 @@ func (b *builder) openWaves() {
 	}
 	if ready {
 		allowDeletion(afterAll)
+	}
+	isUnready := func(it *item) bool { return it.state != stateDone && !it.desired.Auxiliary }
+	if unready := keysOf(b.desired, isUnready); len(unready) == 0 {
+		allowDeletion(data)
+	} else {
+		keep(data, "ready", unready)
 	}
 	progress := &b.plan.Progress
 	progress.Waves = len(b.waves)
@@ -72,8 +81,9 @@ func (b *builder) openWaves() {
 
 // formWaves forms the waves, and assigns to each the objects to prune and to purge. If the wave of an object does not
 // exist any more, the object is pruned with the next one. With the policy After, it serves until its successor does,
-// which may be in any wave: it is returned, and waits for all waves.
-func (b *builder) formWaves() (afterAll []*item) {
+// which may be in any wave: it is in afterAll, and waits for all waves. Objects with data and no policy are in data,
+// and wait until all required objects are ready.
+func (b *builder) formWaves() (afterAll, data []*item) {
 	for start := 0; start < len(b.desired); {
 		order := b.desired[start].desired.ApplyOrder
 		end := start
@@ -90,7 +100,7 @@ func (b *builder) formWaves() (afterAll []*item) {
 		}
 	}
 	if len(b.waves) == 0 {
-		return b.undesired
+		return b.undesired, nil
 	}
 	for _, it := range b.undesired {
 		order, policy := it.record.ApplyOrder, it.record.PrunePolicy
@@ -99,6 +109,8 @@ func (b *builder) formWaves() (afterAll []*item) {
 			i = min(i+1, len(b.waves)-1)
 		}
 		switch w := &b.waves[i]; {
+		case policy == "" && holdsData(it.record):
+			data = append(data, it)
 		case policy == apis.PruneAfter && w.order != order:
 			afterAll = append(afterAll, it)
 		case policy == apis.PruneAfter:
@@ -109,7 +121,14 @@ func (b *builder) formWaves() (afterAll []*item) {
 			w.with = append(w.with, it)
 		}
 	}
-	return afterAll
+	return afterAll, data
+}
+
+// holdsData reports whether data would be lost with the object. A Secret that is written once has a value that was
+// generated.
+func holdsData(r *apis.InventoryRecord) bool {
+	kind := KeyOf(*r).GroupKind()
+	return kinds.HoldsData(kind) || kind == kinds.Secret && r.ReconcilePolicy == apis.ReconcileOnce
 }
 
 // lastWave returns the index of the last wave whose order is not above order, -1 if there is none.
@@ -150,9 +169,12 @@ func (b *builder) openWave(w *wave, open bool) {
 		w.ready = w.ready && (it.state == stateDone || it.isNotWaitedFor())
 	}
 
-	// An object that cannot be written now may need that another one is deleted.
-	if idle && !order.prunes && (open || !w.hasUnwritten()) {
+	// What is pruned may be what a required object replaces.
+	if idle && !order.prunes && (open || !w.hasUnwritten()) && !slices.ContainsFunc(w.items, (*item).isMissing) {
 		allowDeletion(w.with)
+	} else {
+		isRefused := func(it *item) bool { return it.isMissing() && obstacleKinds[it.state] != "" }
+		keep(w.with, "written", keysOf(w.items, isRefused))
 	}
 	if w.ready {
 		allowDeletion(w.after)
@@ -201,6 +223,44 @@ func (b *builder) waitsForServer(it *item) bool {
 // isNotWaitedFor reports whether no wave waits for the object although it is not ready.
 func (it *item) isNotWaitedFor() bool {
 	return it.volatile || it.state == stateContested || it.isDispensable()
+}
+
+// isMissing reports whether the component needs the object, and its desired state is not written. An object of the
+// component that is being deleted does not count: what is pruned may be what it waits for.
+func (it *item) isMissing() bool {
+	if it.desired.Auxiliary || it.desired.ReadOnly || it.observed.Terminating && it.observed.Ownership == Ours {
+		return false
+	}
+	switch it.state {
+	case stateNotOurs:
+		return true
+	case stateFailed:
+		return it.unwritten || it.failed || it.observed.TypeMissing
+	case stateWaiting, stateHeld:
+		return it.unwritten || it.observed.Presence == Absent
+	}
+	return false
+}
+
+// keysOf names the objects that match.
+func keysOf(items []*item, match func(*item) bool) (names []string) {
+	for _, it := range items {
+		if match(it) {
+			names = append(names, it.key.String())
+		}
+	}
+	return names
+}
+
+// keep makes objects that could be pruned now wait until other ones are written or ready. Records do not say that, as
+// it changes with each object.
+func keep(items []*item, what string, others []string) {
+	for _, it := range items {
+		if it.state == stateAct && len(others) > 0 {
+			text := fmt.Sprintf("it is kept until these are %s: %s", what, message.List(others, namedObstacles))
+			it.state, it.message, it.kept = stateWaiting, text, true
+		}
+	}
 }
 
 // hasUnwritten reports whether a new desired state is still to be written in the wave.
