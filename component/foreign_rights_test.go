@@ -9,12 +9,15 @@ import (
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // The derived role has what tells whether others use what goes with an object of the component.
 func TestRightsToFindOthers(t *testing.T) {
 	const all, widgets = "[* *] [list]", "[test.espalier.dev widgets] [list create]"
+	definition := resources.CRD()
+	definition.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
 	for name, test := range map[string]struct {
 		dependent client.Object
 		want      string
@@ -23,7 +26,7 @@ func TestRightsToFindOthers(t *testing.T) {
 		"one with its kind":    {namespaceOf("app"), all},
 		"one that is kept":     {annotated(namespaceOf("app"), generator.AnnotationDeletePolicy, "orphan"), ""},
 		"one with all in it":   {annotated(namespaceOf("app"), generator.AnnotationForeignInstances, "ignore"), ""},
-		"a type":               {resources.CRD(), widgets},
+		"a type":               {definition, widgets},
 		"neither of both":      {&corev1.ConfigMap{}, ""},
 		"a mistaken namespace": {annotated(namespaceOf("app"), generator.AnnotationDeletePolicy, "?"), all},
 	} {
