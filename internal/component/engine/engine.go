@@ -341,7 +341,8 @@ func (r *run) observe(ctx context.Context) error {
 			Key: key, Version: record.Version, UID: record.UID,
 			// Another process of the operator may have created what this one did not, so a record is not dropped
 			// before the object was looked for.
-			Fresh: record.UID == "" && r.Memory.fresh[key] && r.isDesired(key),
+			Fresh:   record.UID == "" && r.Memory.fresh[key] && r.isDesired(key),
+			Dropped: record.UID == "" && !r.isDesired(key),
 		})
 	}
 	for i := range r.in.Desired {
