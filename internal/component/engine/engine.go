@@ -197,10 +197,6 @@ func (r *run) run(ctx context.Context) error {
 			r.report.Inventory = next.Inventory
 			return nil
 		}
-		if err := r.beforeCreate(ctx, next); err != nil {
-			r.report.Inventory = r.planner.Inventory()
-			return errors.Join(failed, err)
-		}
 		if durable, err := r.record(ctx, next); err != nil || !durable {
 			r.report.Inventory = r.planner.Inventory()
 			return errors.Join(failed, err)
@@ -389,6 +385,9 @@ func (r *run) addDesired(interest *observe.Interest) {
 // record makes the keys of records durable before anything is done about their objects (invariant L2). It does the same
 // for the decisions to purge and to adopt an object. It reports whether all are durable.
 func (r *run) record(ctx context.Context, p plan.Plan) (durable bool, err error) {
+	if err := r.beforeCreate(ctx, p); err != nil {
+		return false, err
+	}
 	records := p.Inventory
 	if records == nil {
 		// All keys were recorded with an earlier plan.
