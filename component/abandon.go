@@ -59,12 +59,17 @@ func (r *request[T]) outOfReach(err error) bool {
 }
 
 // abandonAfter gives up the objects of a resource that is being deleted, if it asks for that, and err is why they
-// cannot be deleted. Otherwise it returns err, and says what would give them up.
+// cannot be deleted, or the deletion is blocked. Otherwise it returns err, and says what would give them up.
 //
 // The condition says so first. The resource goes with the next request.
 func (r *request[T]) abandonAfter(ctx context.Context, err error) error {
-	if r.dryRun || !r.outOfReach(err) {
+	blocked := err == nil && r.facts.blocked
+	if r.dryRun || !blocked && !r.outOfReach(err) {
 		return err
+	}
+	cause := r.facts.progress
+	if !blocked {
+		cause = err.Error()
 	}
 	store, storeErr := r.inventoryStore()
 	if storeErr != nil {
@@ -78,22 +83,30 @@ func (r *request[T]) abandonAfter(ctx context.Context, err error) error {
 	_, missing := errors.AsType[*missingError](err)
 	key := r.Prefix + "/" + generator.AnnotationAbandon
 	value, asked := r.resource.GetAnnotations()[key]
+	hint := ""
 	switch uid := string(r.resource.GetUID()); {
 	case missing && r.configuration.AbandonOnDeletion, asked && value == uid:
 	case asked:
-		return &hintError{err, fmt.Sprintf("; the annotation %s counts only if its value is the UID %s", key, uid)}
+		hint = fmt.Sprintf("; the annotation %s counts only if its value is the UID %s", key, uid)
 	default:
-		return &hintError{err, fmt.Sprintf("; the annotation %s: %s gives up %s", key, uid, countOf(len(names)))}
+		hint = fmt.Sprintf("; the annotation %s: %s gives up %s", key, uid, countOf(len(names)))
+	}
+	switch {
+	case hint != "" && blocked:
+		r.facts.progress += hint
+		return nil
+	case hint != "":
+		return &hintError{err, hint}
 	}
 	text := fmt.Sprintf("Gave up %s in %s: %s",
-		countOf(len(names)), r.clusterName(), message.Truncate(singleLine(err.Error()), maxMessage/2))
+		countOf(len(names)), r.clusterName(), message.Truncate(singleLine(cause), maxMessage/2))
 	if r.state.abandoning++; r.reason() != ReasonAbandoned && r.state.abandoning < maxAbandoning {
 		r.facts.abandoning = text
 		return nil
 	}
 	r.recordEvent(ctx, event{corev1.EventTypeWarning, ReasonAbandoned, text})
 	logr.FromContextOrDiscard(ctx).Info("gave up the objects of a component", "cluster", r.clusterName(),
-		"objects", len(names), "first", message.List(names, maxLogged), "reason", err.Error())
+		"objects", len(names), "first", message.List(names, maxLogged), "reason", cause)
 	if _, err := store.Save(ctx, nil); err != nil {
 		return fmt.Errorf("unable to give up the inventory: %w", err)
 	}

@@ -13,13 +13,17 @@ import (
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/component/manifest"
+	"github.com/espalier-dev/espalier/internal/definitions"
 	"github.com/espalier-dev/espalier/internal/gotype"
+	"github.com/espalier-dev/espalier/internal/kinds"
 	"github.com/espalier-dev/espalier/internal/statusfield"
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/validation"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	k8svalidation "k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -145,6 +149,11 @@ type ComponentReconciler[Type client.Object] struct {
 	// allow what the node does with these. A CustomResourceDefinition with its names says how its resource is called;
 	// without that, and without a mapper, the name is guessed. If Dependents is empty, you must grant these permissions
 	// yourself.
+	//
+	// With a Namespace, they also allow to list all types, of which only metadata is read: a namespace is not deleted
+	// while others have objects in it. They do not if the Namespace in Dependents has the annotation delete-policy:
+	// orphan, or foreign-instances: ignore, as those of the component then must have. With a CustomResourceDefinition,
+	// they allow to list its instances, and to create one with a dry run.
 	Dependents []client.Object
 
 	// Parallel is how many requests are made at the same time for one component. Default: 16.
@@ -330,6 +339,7 @@ func (r *ComponentReconciler[T]) Describe() reconcilers.Description {
 	uses = append(uses, r.identityUses()...)
 	for _, dependent := range r.Dependents {
 		uses = append(uses, reconcilers.Access{Object: dependent, Verbs: slices.Clone(dependentVerbs)})
+		uses = append(uses, r.usesOfForeign(dependent)...)
 	}
 	description := reconcilers.Description{Kind: "ComponentReconciler", Name: r.Name, Detail: r.Prefix, Uses: uses}
 	if r.Condition != "" {
@@ -339,6 +349,29 @@ func (r *ComponentReconciler[T]) Describe() reconcilers.Description {
 		description.Finalizers = []string{r.Finalizer}
 	}
 	return description
+}
+
+// usesOfForeign is what tells whether others use what a dependent contains, before it is deleted: the objects in a
+// namespace, or the instances of a type, of which one is created with a dry run. It is nothing if the dependent stays,
+// or goes with whatever it contains, by its annotations.
+func (r *ComponentReconciler[T]) usesOfForeign(dependent client.Object) []reconcilers.Access {
+	// A malformed annotation counts as none: it is an error of the object, if the component has it too.
+	settings, _ := generator.ReadSettings(r.Prefix, dependent.GetAnnotations())
+	if settings.IgnoreForeignInstances || settings.DeletePolicy == apis.DeleteOrphan {
+		return nil
+	}
+	content, verbs := schema.GroupVersionKind{Group: "*", Version: "*", Kind: "*"}, []string{"list"}
+	_, isNamespace := dependent.(*corev1.Namespace)
+	if !isNamespace && dependent.GetObjectKind().GroupVersionKind().GroupKind() != kinds.Namespace {
+		defined, ok := definitions.Defines(dependent)
+		if !ok {
+			return nil
+		}
+		content, verbs = defined, []string{"list", "create"}
+	}
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(content)
+	return []reconcilers.Access{{Object: object, Verbs: verbs}}
 }
 
 var dependentVerbs = []string{"get", "list", "watch", "create", "update", "patch", "delete"}

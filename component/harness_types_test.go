@@ -48,7 +48,8 @@ func TestComponentRowsOfTypes(t *testing.T) {
 		}
 	}
 	const (
-		blocked = "Deletion blocked: deletion has not begun, blocked: CustomResourceDefinition widgets.test.espalier.dev: in use by Widget other/gadget"
+		blocked = "Deletion blocked: deletion has not begun, blocked: CustomResourceDefinition widgets.test.espalier.dev: in use by Widget other/gadget" +
+			"; the annotation assembly.espalier.test/abandon: house-uid gives up 2 objects"
 		leaving = "2 objects left to delete, waiting for CustomResourceDefinition widgets.test.espalier.dev: it is being deleted, " +
 			"ConfigMap default/walls: it is being deleted"
 	)
@@ -114,7 +115,8 @@ func TestComponentRowsOfPatterns(t *testing.T) {
 	house.Spec.AdditionalManagedTypes = []generator.TypePattern{{Group: "*.espalier.dev", Kind: "Widget"}}
 	deployed := rollOut(t, house, 0, definition)
 	foreign := &resources.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "gadget", UID: "gadget-uid"}}
-	const blocked = "Deletion blocked: deletion has not begun, blocked: types Widget of *.espalier.dev: in use by Widget other/gadget"
+	const blocked = "Deletion blocked: deletion has not begun, blocked: types Widget of *.espalier.dev: in use by Widget other/gadget" +
+		"; the annotation assembly.espalier.test/abandon: house-uid gives up 2 objects"
 
 	assemblyRows{
 		"while others have instances nothing is deleted": {

@@ -109,7 +109,7 @@ func (r *request[T]) localClient(ctx context.Context) (client.Client, client.Rea
 	if r.config.Cluster() == nil {
 		return nil, nil, permanent(errNoCluster)
 	}
-	reached, err := r.targets.poolFor(r.config.Cluster(), r.RequestTimeout).Get(ctx, identity)
+	reached, err := r.targets.poolFor(r.config.Cluster(), r.RequestTimeout, r.generatorScheme).Get(ctx, identity)
 	if err != nil {
 		return nil, nil, fmt.Errorf("unable to reach the cluster of the resource: %w", err)
 	}

@@ -85,6 +85,7 @@ func (r *request[T]) rollOut(ctx context.Context, parameters generator.Unstructu
 		return r.assess(unchanged, nil)
 	}
 	task := r.task(*desired)
+	task.BeforeCreate = r.isCurrent
 	if r.facts.suspends {
 		if err := r.suspend(&task); err != nil {
 			r.state.taskInput = taskInput{}

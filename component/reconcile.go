@@ -252,10 +252,10 @@ func (r *request[T]) deployOrRemove(ctx context.Context) error {
 	default:
 		err = r.deploy(ctx)
 	}
-	if err == nil {
-		return nil
+	if err != nil {
+		err = r.explain(err)
 	}
-	if err = r.explain(err); r.facts.deleting {
+	if r.facts.deleting && !r.finished {
 		return r.abandonAfter(ctx, err)
 	}
 	return err

@@ -3,6 +3,7 @@ package component
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	"github.com/espalier-dev/espalier/internal/component/engine"
 	"github.com/espalier-dev/espalier/reconcilers"
@@ -10,6 +11,11 @@ import (
 
 // remove deletes the component, or its objects if it is withdrawn.
 func (r *request[T]) remove(ctx context.Context) error {
+	// Who has mended what blocks annotates the resource, and need not wait for the next attempt.
+	if annotations := r.resource.GetAnnotations(); !r.dryRun && !maps.Equal(annotations, r.state.annotations) {
+		r.state.annotations = maps.Clone(annotations)
+		r.state.engine.RetryFences()
+	}
 	report, err := r.runEngine(ctx, engine.Task{
 		Deleting: true,
 		Patterns: r.patterns(),

@@ -40,6 +40,9 @@ type resourceState struct {
 	reason string
 	tries  int
 
+	// annotations are those of the resource in the last request that deleted objects.
+	annotations map[string]string
+
 	// abandoning is how many requests were about to give up the objects.
 	abandoning int
 

@@ -21,6 +21,9 @@ import (
 // annotated returns the object with annotations under the shared prefix.
 func annotated[T client.Object](object T, namesAndValues ...string) T {
 	annotations := object.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
 	for i := 0; i < len(namesAndValues); i += 2 {
 		annotations[generator.SharedPrefix+"/"+namesAndValues[i]] = namesAndValues[i+1]
 	}

@@ -20,6 +20,7 @@ import (
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -162,7 +163,7 @@ func (r *request[T]) targetFor(ctx context.Context) (*target, error) {
 		direct.inMemory = true
 		return direct, nil
 	}
-	reached, err := r.targets.poolFor(r.config.Cluster(), r.RequestTimeout).Get(ctx, identity)
+	reached, err := r.targets.poolFor(r.config.Cluster(), r.RequestTimeout, r.generatorScheme).Get(ctx, identity)
 	if err != nil {
 		return nil, &unusableError{fmt.Errorf("unable to reach %s: %w", r.clusterName(), err)}
 	}
@@ -249,7 +250,7 @@ func (t *targets) usersOf(of *target) []types.NamespacedName {
 	return slices.Collect(maps.Values(of.users))
 }
 
-func (t *targets) poolFor(home cluster.Cluster, timeout time.Duration) *clusters.Pool {
+func (t *targets) poolFor(home cluster.Cluster, timeout time.Duration, generator *runtime.Scheme) *clusters.Pool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	pool, ok := t.pools[home]
@@ -257,7 +258,10 @@ func (t *targets) poolFor(home cluster.Cluster, timeout time.Duration) *clusters
 		if t.pools == nil {
 			t.pools = map[cluster.Cluster]*clusters.Pool{}
 		}
-		pool = &clusters.Pool{Home: home.GetConfig(), Timeout: timeout}
+		pool = &clusters.Pool{Home: home.GetConfig(), Timeout: timeout, Schemes: []*runtime.Scheme{home.GetScheme()}}
+		if generator != nil {
+			pool.Schemes = append(pool.Schemes, generator)
+		}
 		t.pools[home] = pool
 	}
 	return pool

@@ -176,3 +176,33 @@ func TestComponentIsDeployedToAnotherCluster(t *testing.T) {
 		t.Errorf("what nobody could reach is not there: %v", err)
 	}
 }
+
+// With a service account, hooks and generators read their own types too: the clients know the types of the operator.
+func TestOwnTypesAreReadAsSomebody(t *testing.T) {
+	t.Parallel()
+	c, namespace := live(t), plane.Namespace(t)
+	reads := func(ctx context.Context, _ client.Client, a *resources.Assembly) error {
+		target, err := generator.ClientFromContext(ctx)
+		if err != nil {
+			return err
+		}
+		local, err := generator.LocalClientFromContext(ctx)
+		if err != nil {
+			return err
+		}
+		for name, from := range map[string]client.Client{"the target": target, "the local": local} {
+			if _, err := from.GroupVersionKindFor(a); err != nil {
+				return fmt.Errorf("%s client: %w", name, err)
+			}
+		}
+		return nil
+	}
+	startComponents(t, plane.Config(t), namespace, assemblyOptions{
+		Hooks: generator.Hooks[*resources.Assembly]{PreReconcile: []generator.Hook[*resources.Assembly]{reads}},
+	})
+	allow(t, c, namespace, "tenant", "system:serviceaccount:"+namespace+":tenant", "get", "list", "watch", "create", "patch", "delete")
+	assembly := resources.NewAssembly(namespace, "all", partOf(namespace, "part", "0"))
+	assembly.Spec.ServiceAccountName = "tenant"
+	create(t, c, assembly)
+	isReady(t, c, assembly)
+}

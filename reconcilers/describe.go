@@ -66,7 +66,8 @@ type Description struct {
 
 // Access is a use of one API type.
 type Access struct {
-	// Object is an object of the type. It is nil for the resource that the root reconciles.
+	// Object is an object of the type. It is nil for the resource that the root reconciles. The group and the kind *
+	// stand for all types.
 	Object client.Object
 	// Subresource is empty for the object itself.
 	Subresource string

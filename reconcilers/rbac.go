@@ -208,7 +208,9 @@ func (a Access) right(root client.Object, scheme *runtime.Scheme, mapper meta.RE
 	}
 	r.verbs = sets.New[string]()
 	// An empty list of mappers returns neither a mapping nor an error.
-	if mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version); err == nil && mapping != nil {
+	if gvk.Kind == "*" {
+		r.resource = schema.GroupResource{Group: gvk.Group, Resource: "*"}
+	} else if mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version); err == nil && mapping != nil {
 		r.resource = mapping.Resource.GroupResource()
 	} else {
 		plural, _ := meta.UnsafeGuessKindToResource(gvk)

@@ -30,10 +30,20 @@ func is(obj runtime.Object, content map[string]any) bool {
 	return found
 }
 
-func add(mapper *meta.DefaultRESTMapper, obj runtime.Object) {
+// Defines returns the kind that an object defines, in one of its versions, and whether it defines any.
+func Defines(obj runtime.Object) (schema.GroupVersionKind, bool) {
+	kinds := add(meta.NewDefaultRESTMapper(nil), obj)
+	if len(kinds) == 0 {
+		return schema.GroupVersionKind{}, false
+	}
+	return kinds[0], true
+}
+
+// add returns the kind that obj defines, in each version.
+func add(mapper *meta.DefaultRESTMapper, obj runtime.Object) (kinds []schema.GroupVersionKind) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil || !is(obj, content) {
-		return
+		return nil
 	}
 	text := func(path ...string) string {
 		found, _, _ := unstructured.NestedString(content, append([]string{"spec"}, path...)...)
@@ -41,7 +51,7 @@ func add(mapper *meta.DefaultRESTMapper, obj runtime.Object) {
 	}
 	group, kind, plural := text("group"), text("names", "kind"), text("names", "plural")
 	if kind == "" || plural == "" {
-		return
+		return nil
 	}
 	scope := meta.RESTScopeNamespace
 	if text("scope") == "Cluster" {
@@ -57,5 +67,7 @@ func add(mapper *meta.DefaultRESTMapper, obj runtime.Object) {
 		gv := schema.GroupVersion{Group: group, Version: name}
 		singular := gv.WithResource(text("names", "singular"))
 		mapper.AddSpecific(gv.WithKind(kind), gv.WithResource(plural), singular, scope)
+		kinds = append(kinds, gv.WithKind(kind))
 	}
+	return kinds
 }

@@ -23,6 +23,7 @@ import (
 
 	rtime "github.com/espalier-dev/espalier/time"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -51,7 +52,7 @@ type Cluster struct {
 	// Client reads past any cache. All users of this Cluster share its REST mapper, which asks the API server for all
 	// types, with two requests, when it does not know one. It also learns from definitions (served.Discoverer). It
 	// trusts what it knows until it is reset (MaybeResetRESTMapper of apimachinery). A reset makes the client forget as
-	// well where types are served. Its scheme has the types of client-go and CustomResourceDefinitions.
+	// well where types are served. Its scheme has the types of client-go, CustomResourceDefinitions, and Pool.Schemes.
 	Client client.Client
 
 	// Reachability says whether the cluster answers. It is nil for the operator's own.
@@ -79,11 +80,18 @@ type Pool struct {
 	// Home is the config of the operator's own cluster. It must not be changed after first use. It is required for
 	// identities without a kubeconfig. Those with a kubeconfig take nothing from it but the user agent.
 	Home *rest.Config
+	// Schemes have types that the clients know besides those of client-go and CustomResourceDefinitions. They must not
+	// be changed after first use, and have no nil. Optional.
+	Schemes []*runtime.Scheme
 	// Wrap goes around the transport to all clusters, to count requests for instance. It must not add credentials:
 	// those of one cluster would be sent to another. Optional.
 	Wrap func(http.RoundTripper) http.RoundTripper
 	// Timeout is how long a request to a cluster with a kubeconfig may take. Default: 30 seconds.
 	Timeout time.Duration
+
+	mergeOnce sync.Once
+	merged    *runtime.Scheme
+	mergeErr  error
 
 	mu      sync.Mutex
 	pooled  map[string]*pooled

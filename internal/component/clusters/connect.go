@@ -4,7 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"sync"
+	"reflect"
+	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -24,7 +25,7 @@ func (p *Pool) connect(id string, identity Identity) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	scheme, err := newScheme()
+	scheme, err := p.scheme()
 	if err != nil {
 		return nil, fmt.Errorf("could not make a scheme: %w", err)
 	}
@@ -93,9 +94,20 @@ func (p *Pool) config(identity Identity, reachability *Reachability) (*rest.Conf
 	return config, nil
 }
 
-// newScheme returns the scheme that all clients share.
-var newScheme = sync.OnceValues(func() (*runtime.Scheme, error) {
-	scheme := runtime.NewScheme()
-	builder := runtime.SchemeBuilder{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme}
-	return scheme, builder.AddToScheme(scheme)
-})
+// scheme returns the scheme that all clients of the pool share: Schemes, and what they lack of the types of client-go
+// and of CustomResourceDefinitions.
+func (p *Pool) scheme() (*runtime.Scheme, error) {
+	p.mergeOnce.Do(func() {
+		common := runtime.NewScheme()
+		builder := runtime.SchemeBuilder{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme}
+		p.mergeErr, p.merged = builder.AddToScheme(common), runtime.NewScheme()
+		for _, scheme := range append(slices.Clone(p.Schemes), common) {
+			for kind, known := range scheme.AllKnownTypes() {
+				if !p.merged.Recognizes(kind) {
+					p.merged.AddKnownTypeWithName(kind, reflect.New(known).Interface().(runtime.Object))
+				}
+			}
+		}
+	})
+	return p.merged, p.mergeErr
+}

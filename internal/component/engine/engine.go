@@ -86,6 +86,10 @@ type Task struct {
 	// BeforeDelete is called once nothing is seen to block the deletion of the component, and before anything is
 	// deleted. Optional.
 	BeforeDelete func(ctx context.Context) error
+	// BeforeCreate is called before anything is recorded to be created, or created. After an error, nothing is. It
+	// reads whether the task is still the one to carry out: an object may be gone because another process of the
+	// operator, which knows better, has deleted it. Optional.
+	BeforeCreate func(ctx context.Context) error
 	Now          time.Time
 }
 
@@ -143,6 +147,8 @@ type run struct {
 	fenced bool
 	// calledBeforeDelete reports whether BeforeDelete was called.
 	calledBeforeDelete bool
+	// calledBeforeCreate reports whether BeforeCreate was called.
+	calledBeforeCreate bool
 	// succeeded are the operations that were carried out with success.
 	succeeded map[operationKey]bool
 	// writers has who made corrections of this run necessary, as far as is known.
@@ -329,7 +335,10 @@ func (r *run) observe(ctx context.Context) error {
 		key := plan.KeyOf(*record)
 		add(observe.Interest{
 			Key: key, Version: record.Version, UID: record.UID,
-			Fresh: record.UID == "" && r.Memory.fresh[key],
+			// Another process of the operator may have created what this one did not, so a record is not dropped
+			// before the object was looked for.
+			Fresh:   record.UID == "" && r.Memory.fresh[key] && r.isDesired(key),
+			Dropped: record.UID == "" && !r.isDesired(key),
 		})
 	}
 	for i := range r.in.Desired {
@@ -376,6 +385,9 @@ func (r *run) addDesired(interest *observe.Interest) {
 // record makes the keys of records durable before anything is done about their objects (invariant L2). It does the same
 // for the decisions to purge and to adopt an object. It reports whether all are durable.
 func (r *run) record(ctx context.Context, p plan.Plan) (durable bool, err error) {
+	if err := r.beforeCreate(ctx, p); err != nil {
+		return false, err
+	}
 	records := p.Inventory
 	if records == nil {
 		// All keys were recorded with an earlier plan.
@@ -430,17 +442,6 @@ func (r *run) save(ctx context.Context) error {
 		return fmt.Errorf("unable to save the inventory: %w", err)
 	}
 	return nil
-}
-
-// operationKey is what an operation does, and to which object.
-type operationKey struct {
-	plan.Key
-	action  plan.Action
-	pattern int
-}
-
-func keyOf(o *plan.Operation) operationKey {
-	return operationKey{Key: o.Key, action: o.Action, pattern: o.Pattern}
 }
 
 // OwnerText names the resource that a component belongs to, for an annotation on its objects that people read. It has

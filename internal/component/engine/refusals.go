@@ -41,6 +41,14 @@ func retryDelay(tries int) time.Duration {
 	return min(delay, longestRetry)
 }
 
+// RetryFences has the fences that failed tried again with the next run, as when somebody asks for it.
+func (m *Memory) RetryFences() {
+	for key, refusal := range m.refusals {
+		refusal.due = time.Time{}
+		m.refusals[key] = refusal
+	}
+}
+
 // recallRefusals forgets what does not hold any more, tries the fences again that are due, and adds the refusals that
 // hold to the input of the plan. A fence is tried with a dry run, which is two requests. For the deletion of a
 // component one refusal is enough, so no other is tried then.

@@ -94,6 +94,16 @@ func (r *run) beforeDelete(ctx context.Context) error {
 	return err
 }
 
+// beforeCreate calls BeforeCreate before the first creation.
+func (r *run) beforeCreate(ctx context.Context, p plan.Plan) error {
+	creates := func(o plan.Operation) bool { return o.Action == plan.ActionCreate }
+	if r.calledBeforeCreate || r.task.BeforeCreate == nil || !slices.ContainsFunc(p.Next.Operations, creates) {
+		return nil
+	}
+	r.calledBeforeCreate = true
+	return r.task.BeforeCreate(ctx)
+}
+
 // recordsOf returns the records of the objects of a stage.
 func (r *run) recordsOf(stage plan.Stage) map[plan.Key]apis.InventoryRecord {
 	records := make(map[plan.Key]apis.InventoryRecord, len(stage.Operations))
@@ -227,4 +237,21 @@ func isRefusal(err error) bool {
 	}
 	code := status.Status().Code
 	return code >= 400 && code < 500 && !apierrs.IsTimeout(err) && !apierrs.IsAlreadyExists(err)
+}
+
+// operationKey is what an operation does, and to which object.
+type operationKey struct {
+	plan.Key
+	action  plan.Action
+	pattern int
+}
+
+func keyOf(o *plan.Operation) operationKey {
+	return operationKey{Key: o.Key, action: o.Action, pattern: o.Pattern}
+}
+
+// isDesired reports whether an object is desired, and not to leave.
+func (r *run) isDesired(key plan.Key) bool {
+	_, leaves := r.in.Leaving[key]
+	return r.objects[key] != nil && !leaves
 }

@@ -77,7 +77,10 @@
 // lost. The precondition of the DELETE only prevents that a namespace is deleted that was changed meanwhile.
 //
 // Only metadata is read. A type that cannot be listed blocks, since others may have objects of it. An API that
-// does not answer would keep the namespace from going anyway.
+// does not answer would keep the namespace from going anyway. So the right to list all types is needed, which the role
+// has that is derived from the tree. Nothing less tells what is in a namespace: a deletion with a dry run does not look
+// at it, the conditions of the namespace tell what is left when it is going already, and a ResourceQuota counts objects
+// late, and does not tell whose they are.
 //
 // # What it costs
 //
@@ -87,7 +90,8 @@
 // takes a discovery of the cluster, once for all patterns, and one list for each type that matches. A check of a
 // namespace takes the same discovery, a read of the namespace, one list for each namespaced type, another for each 500
 // objects more, and a read of each owner that objects refer to; a deletion takes one request more. As long as the
-// objects that were named are there, the next check takes a read of the namespace and of each of them.
+// objects that were named are there, the next check takes a read of the namespace and of each of them. If none was
+// named, it takes the list of a type that could not be listed, or the discovery if that failed.
 package foreign
 
 import (

@@ -61,49 +61,62 @@ func (g *Guard) followNamespace(ctx context.Context, name string, uid types.UID,
 }
 
 // contents finds out which objects others have in a namespace. It only reads the objects that were named the last time
-// as long as they are there.
+// as long as they are there. If none was, it only asks whether what could not be read still cannot.
 func (g *Guard) contents(ctx context.Context, namespace client.Object) (plan.Use, error) {
 	others, err := g.others()
 	if err != nil {
 		return plan.Use{}, err
 	}
 	s := &namespaceScan{Guard: g, namespace: namespace.GetName(), others: others}
-	if known, ok := g.Memory.of(namespace.GetUID()); ok && s.isUnchanged(ctx, known.named) {
+	if known, ok := g.Memory.of(namespace.GetUID()); ok && s.isUnchanged(ctx, &known) {
 		return known.use, nil
 	}
-	use, named, err := s.scanAll(ctx)
-	g.Memory.remember(namespace.GetUID(), blocked{use, named})
-	return use, err
+	found, err := s.scanAll(ctx)
+	g.Memory.remember(namespace.GetUID(), found)
+	return found.use, err
 }
 
-// scanAll reads the metadata of all objects in the namespace, and returns who uses it and the objects that are named.
-func (s *namespaceScan) scanAll(ctx context.Context) (plan.Use, []metav1.OwnerReference, error) {
+// scanAll reads the metadata of all objects in the namespace.
+func (s *namespaceScan) scanAll(ctx context.Context) (blocked, error) {
 	all, err := s.discover(ctx)
 	if err != nil {
-		return plan.Use{}, nil, explain(err, "the types could not be discovered")
+		return blocked{}, explain(err, "the types could not be discovered")
 	}
 	listed := slices.DeleteFunc(slices.Clone(all.namespaced), func(t served) bool { return neverCounts[t.GroupKind()] })
 	results := make([]found, len(listed))
 	workqueue.ParallelizeUntil(ctx, parallel, len(listed), func(i int) { results[i] = s.list(ctx, listed[i]) })
 	if err := ctx.Err(); err != nil {
-		return plan.Use{}, nil, err
+		return blocked{}, err
 	}
-	var named []metav1.OwnerReference
-	for _, f := range results {
-		named = append(named, f.named...)
+	b := blocked{failed: all.failed}
+	for i := range results {
+		b.named = append(b.named, results[i].named...)
+		if reason := reasonOf(results[i].err); reason != "" && b.unread == nil {
+			b.unread, b.reason = &listed[i], reason
+		}
 	}
-	use, err := s.useOfNamespace(listed, results, all.failed)
-	return use, named[:min(len(named), s.limit())], err
+	b.named = b.named[:min(len(b.named), s.limit())]
+	b.use, err = s.useOfNamespace(listed, results, all.failed)
+	return b, err
 }
 
-// isUnchanged reports whether the objects, which were foreign, are there and still are.
-func (s *namespaceScan) isUnchanged(ctx context.Context, named []metav1.OwnerReference) bool {
-	for _, object := range named {
+// isUnchanged reports whether the objects, which were foreign, are there and still are, or else whether what could not
+// be read still cannot.
+func (s *namespaceScan) isUnchanged(ctx context.Context, known *blocked) bool {
+	for _, object := range known.named {
 		if foreign, err := s.isOwnerForeign(ctx, object, 0); err != nil || !foreign {
 			return false
 		}
 	}
-	return true
+	switch {
+	case len(known.named) > 0:
+		return true
+	case known.unread != nil:
+		return reasonOf(s.list(ctx, *known.unread).err) == known.reason
+	default:
+		all, err := s.discover(ctx)
+		return err == nil && slices.Equal(all.failed, known.failed)
+	}
 }
 
 // useOfNamespace sums up what was found of the types. The failed are API groups that could not be discovered.

@@ -17,10 +17,15 @@ type Memory struct {
 	blocked map[types.UID]blocked
 }
 
-// blocked is what others have in a namespace. The objects that the use names are also given as references.
+// blocked is why a namespace was not deleted. The objects that the use names are also given as references.
 type blocked struct {
 	use   plan.Use
 	named []metav1.OwnerReference
+	// unread is a type that could not be listed, for the reason; nil if there is none.
+	unread *served
+	reason string
+	// failed are the API groups that could not be discovered.
+	failed []string
 }
 
 // of returns what is known of a namespace. A nil Memory knows nothing.
@@ -34,14 +39,14 @@ func (m *Memory) of(namespace types.UID) (blocked, bool) {
 	return known, ok
 }
 
-// remember notes what was found in a namespace, if others have objects there.
+// remember notes what was found in a namespace, if it may not be deleted.
 func (m *Memory) remember(namespace types.UID, b blocked) {
 	if m == nil {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if b.use.State != plan.ForeignBlocking {
+	if b.use.State != plan.ForeignBlocking && b.use.State != plan.ForeignUnknown {
 		delete(m.blocked, namespace)
 		return
 	}

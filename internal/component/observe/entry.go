@@ -74,6 +74,8 @@ type entry struct {
 	// readAgain reports whether the object has to be read again although it was read lately. It matters only for types
 	// that are polled.
 	readAgain bool
+	// dropped reports whether nobody asks for the object any more once it is known to be absent.
+	dropped bool
 
 	// response is what a request said last, while that may be newer than what the watch shows.
 	response *response
@@ -134,7 +136,7 @@ func hashSettings(s *generator.Settings) uint64 {
 // set stores what the component says of the object.
 func (e *entry) set(in *Interest) {
 	e.uid, e.readiness, e.fresh, e.wantsEnding = in.UID, in.Readiness, in.Fresh, in.Ending
-	e.readOnly = in.ReadOnly
+	e.readOnly, e.dropped = in.ReadOnly, in.Dropped
 	if shown := e.slot.shown; shown != nil && shown.uid == in.UID {
 		// This keeps one text in memory rather than two.
 		e.uid = shown.uid
@@ -349,7 +351,8 @@ func (e *entry) purpose(s *snapshot, now time.Time, poll time.Duration) purpose 
 			return forPoll
 		}
 	case live:
-		if s == nil && e.response == nil && !e.neverCreated() {
+		looked := e.response != nil && (!e.dropped || e.response.at.Equal(now))
+		if s == nil && !looked && !e.neverCreated() {
 			return forPresence
 		}
 	case missing, unresolved:

@@ -52,6 +52,9 @@ import (
 type Interest struct {
 	Key     plan.Key
 	Version string
+	// Dropped says that the record is dropped if there is no object. That an earlier request found none does not count
+	// then: another process of the operator may have created the object since.
+	Dropped bool
 	// Confidential is true for a Secret. Data has the fingerprints of its desired data, by key.
 	Confidential bool
 	Data         map[string]secretdata.Fingerprint

@@ -29,7 +29,7 @@ func (p Plan) message(count int) string {
 		return "all objects are gone"
 	case p.Done:
 		return fmt.Sprintf("all %d objects are ready", len(p.Inventory))
-	case p.Deleting && progress.Wave == 0:
+	case p.Deleting && progress.Wave == 0 && !Committed(p.Inventory):
 		parts = append(parts, "deletion has not begun")
 	case p.Deleting:
 		parts = append(parts, fmt.Sprintf("%d objects left to delete", len(p.Inventory)))
