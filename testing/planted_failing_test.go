@@ -5,44 +5,58 @@ import (
 	"crypto/rand"
 	"maps"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
 	rtesting "github.com/espalier-dev/espalier/testing"
 )
 
-// planted are rows of nodes with a bug that replays find, which the same row of the node without the bug passes.
+// planted are rows of nodes with a bug that replays find. The same row of the node without the bug passes.
 var planted = map[string]struct {
-	row          cmCase
-	bug, without map[string]any
-	want         []string
+	run  func(t *testing.T, bug bool)
+	want []string
 }{
 	"a password is overwritten after a stale read": {
-		row: cmCase{
-			ExpectCreates: []client.Object{&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "db"}}},
-			Replays:       rtesting.Replays{Ignore: []string{"Secret default/db: data.password"}},
+		run: func(t *testing.T, bug bool) {
+			faithful(cmCase{
+				Metadata: keepsPassword(bug),
+				ExpectCreates: []client.Object{
+					&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "db"}},
+				},
+				Replays: rtesting.Replays{Ignore: []string{"Secret default/db: data.password"}},
+			})(t)
 		},
-		bug: keepsPassword(func(ctx context.Context, c client.Client, s *corev1.Secret, err error) error {
-			if apierrors.IsAlreadyExists(err) {
-				return c.Update(ctx, s)
-			}
-			return err
-		}),
-		without: keepsPassword(func(_ context.Context, _ client.Client, _ *corev1.Secret, err error) error { return err }),
 		want: []string{
 			`replayed with Stale("get Secret default/db", 2), the row ends in another way`,
 			"at the end: Secret default/db: data.password is written again, and is another then",
 		},
 	},
+	"the time of each request is written": {
+		run: func(t *testing.T, bug bool) {
+			runWidget(t, rtesting.SubReconcilerTestCase[*resources.Widget]{
+				VirtualTime: true,
+				ExpectResource: widget.With(func(w *resources.Widget) {
+					w.Status.AddField("seen", "2000-01-01T00:00:00Z")
+				}).Object(),
+			}, func(_ context.Context, w *resources.Widget) error {
+				if bug || w.Status.Fields["seen"] == "" {
+					w.Status.AddField("seen", time.Now().UTC().Format(time.RFC3339))
+				}
+				return nil
+			})
+		},
+		want: []string{"without a fault, the row never comes to rest", "update Widget/status gadget"},
+	},
 }
 
-// keepsPassword is the metadata of a row that keeps a Secret with a random password. Created gets the Secret that was
-// to be created, and the answer.
-func keepsPassword(created func(context.Context, client.Client, *corev1.Secret, error) error) map[string]any {
+// keepsPassword is the metadata of a row that keeps a Secret with a random password.
+func keepsPassword(bug bool) map[string]any {
 	return does(func(ctx context.Context, _ *corev1.ConfigMap) error {
 		c := reconcilers.RetrieveConfigOrDie(ctx)
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "db"}}
@@ -51,16 +65,33 @@ func keepsPassword(created func(context.Context, client.Client, *corev1.Secret, 
 			return err
 		}
 		secret.Data = map[string][]byte{"password": []byte(rand.Text())}
-		return created(ctx, c, secret, c.Create(ctx, secret))
+		err = c.Create(ctx, secret)
+		if bug && apierrors.IsAlreadyExists(err) {
+			return c.Update(ctx, secret)
+		}
+		return err
+	})
+}
+
+// runWidget runs a row of a Widget, whose node does something in each request.
+func runWidget(
+	t *testing.T, row rtesting.SubReconcilerTestCase[*resources.Widget],
+	do func(ctx context.Context, w *resources.Widget) error,
+) {
+	row.Resource = widget.Object()
+	rtesting.NodeTests[*resources.Widget]{"case": row}.RunNode(t, widgets, func() widgetNode {
+		return node[*resources.Widget]{
+			reconcile: func(ctx context.Context, w *resources.Widget) (reconcilers.Result, error) {
+				return reconcilers.Result{}, do(ctx, w)
+			},
+		}
 	})
 }
 
 func init() {
 	bugs := map[string]scenario{}
 	for name, p := range planted {
-		row := p.row
-		row.Metadata = p.bug
-		bugs[name] = scenario{run: faithful(row), want: p.want}
+		bugs[name] = scenario{run: func(t *testing.T) { p.run(t, true) }, want: p.want}
 	}
 	maps.Copy(scenarios, bugs)
 }
@@ -68,10 +99,6 @@ func init() {
 func TestRowsPassWithoutThePlantedBugs(t *testing.T) {
 	t.Parallel()
 	for name, p := range planted {
-		t.Run(name, func(t *testing.T) {
-			row := p.row
-			row.Metadata = p.without
-			faithful(row)(t)
-		})
+		t.Run(name, func(t *testing.T) { p.run(t, false) })
 	}
 }

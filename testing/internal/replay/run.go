@@ -230,13 +230,14 @@ func (r *run) time() time.Time {
 	return *r.now.Load()
 }
 
-// pass lets time pass.
+// pass lets time pass. Each request of a program that has a time is at another second, in which code that notes the time
+// of each request changes something.
 func (r *run) pass(delay time.Duration) {
 	if r.program.Now.IsZero() {
 		time.Sleep(delay)
 		return
 	}
-	now := r.now.Load().Add(delay)
+	now := r.now.Load().Add(max(delay, time.Second))
 	r.now.Store(&now)
 }
 
