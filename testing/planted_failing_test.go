@@ -53,6 +53,33 @@ var planted = map[string]struct {
 		},
 		want: []string{"without a fault, the row never comes to rest", "update Widget/status gadget"},
 	},
+	"a write is tried again and again": {
+		run: func(t *testing.T, bug bool) {
+			if bug {
+				rtesting.SetPatience(300 * time.Millisecond)
+			}
+			noted := widget.With(func(w *resources.Widget) { w.Status.AddField("seen", "true") })
+			runWidget(t, rtesting.SubReconcilerTestCase[*resources.Widget]{
+				ExpectStatusUpdates: []client.Object{noted}, ExpectResource: noted.Object(),
+			}, func(ctx context.Context, w *resources.Widget) error {
+				if w.Status.Fields["seen"] != "" {
+					return nil
+				}
+				w.Status.AddField("seen", "true")
+				err := reconcilers.RetrieveConfigOrDie(ctx).Status().Update(ctx, w)
+				for bug && err != nil {
+					time.Sleep(time.Millisecond)
+					err = reconcilers.RetrieveConfigOrDie(ctx).Status().Update(ctx, w)
+				}
+				return err
+			})
+		},
+		want: []string{
+			`replayed with Conflicts("update Widget/status default/gadget"), the row ends in another way`,
+			"it does not return: after 300ms and ", `the last is "update Widget/status default/gadget": Operation `,
+			"To replay this alone, paste the row:",
+		},
+	},
 }
 
 // keepsPassword is the metadata of a row that keeps a Secret with a random password.

@@ -3,6 +3,7 @@ package replay
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -48,9 +49,11 @@ type Finding struct {
 	// Differences say what is wrong at the end, a line each: "missing: ConfigMap ns/two". What a Secret has is not
 	// printed.
 	Differences []string
+	// Endless says that a request did not return. It takes long to find that again.
+	Endless bool
 }
 
-// Explore runs a program without a fault and with each. The error says that a run did not begin, that the code did not
+// Explore runs a program without a fault and with each, until one leads to a request that does not return. The error says that a run did not begin, that the code did not
 // start without a fault, or that the context is done; if a request does not return then, it names the faults that
 // happened before. What was found until then is returned with it.
 func Explore(ctx context.Context, program Program, options Options) (Report, error) {
@@ -67,6 +70,8 @@ func Explore(ctx context.Context, program Program, options Options) (Report, err
 		}
 		if len(e.report.Findings) == found {
 			harmless = append(harmless, f)
+		} else if e.report.Findings[found].Endless {
+			return e.report, nil
 		}
 	}
 	if !options.Pairs {
@@ -183,7 +188,10 @@ func (r *run) finding(ctx context.Context, differences []string, requests int, r
 	r.stop(ctx)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return &Finding{Faults: r.faults, Story: story(r.requests[:requests], rested), Differences: differences}
+	return &Finding{
+		Faults: r.faults, Story: story(r.requests[:requests], rested), Differences: differences,
+		Endless: errors.Is(r.requests[requests-1].err, errEndless),
+	}
 }
 
 // differences compares the end of a run, or of one of its steps.

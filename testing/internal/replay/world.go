@@ -18,6 +18,9 @@ type Program struct {
 	// Now is the time of the first request. If it is zero, the time is that of package time, and delays are slept: code
 	// that waits by itself has the time of the world that way in a bubble of testing/synctest, where nobody waits.
 	Now time.Time
+	// Patience is how long one request may take; then it counts as one that does not return. 0 is 20 seconds, or a day
+	// with Within.
+	Patience time.Duration
 	// Within calls a run, from its Begin to its end, such as in a bubble of testing/synctest; nil just calls it. With
 	// it the contexts of a run have the values of that of the exploration, but neither its deadline nor its end. These
 	// are looked at before each run.
