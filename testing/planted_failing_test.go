@@ -10,7 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
@@ -53,6 +55,33 @@ var planted = map[string]struct {
 		},
 		want: []string{"without a fault, the row never comes to rest", "update Widget/status gadget"},
 	},
+	"a service is called before the finalizer is set": {
+		run: func(t *testing.T, bug bool) {
+			buckets := map[string]bool{}
+			runWidget(t, rtesting.SubReconcilerTestCase[*resources.Widget]{
+				Externals: []rtesting.External{{
+					Reset: func() { clear(buckets) },
+					End: func() any {
+						maps.DeleteFunc(buckets, func(_ string, is bool) bool { return !is })
+						return buckets
+					},
+				}},
+				ExpectPatches: []rtesting.PatchRef{{
+					Group: resources.GroupVersion.Group, Kind: "Widget", Namespace: "default", Name: "gadget",
+					PatchType: types.MergePatchType,
+					Patch:     []byte(`{"metadata":{"finalizers":["example.com/bucket"]}}`),
+				}},
+				ExpectResource: widget.With(func(w *resources.Widget) {
+					w.Finalizers = []string{"example.com/bucket"}
+				}).Object(),
+			}, hasBucket(buckets, bug))
+		},
+		want: []string{
+			`replayed with UserDeletes("POST bucket"), the row ends in another way`,
+			"POST bucket (after the user deleted the resource) · patch Widget gadget (NotFound)",
+			`at the end: external: gadget is true, not absent`,
+		},
+	},
 	"a write is tried again and again": {
 		run: func(t *testing.T, bug bool) {
 			if bug {
@@ -80,6 +109,44 @@ var planted = map[string]struct {
 			"To replay this alone, paste the row:",
 		},
 	},
+}
+
+// hasBucket is a node that keeps a bucket for a Widget, in a service that has the buckets. With the bug, it makes it before
+// it sets the finalizer that guards it.
+func hasBucket(buckets map[string]bool, bug bool) func(ctx context.Context, w *resources.Widget) error {
+	return func(ctx context.Context, w *resources.Widget) error {
+		c := reconcilers.RetrieveConfigOrDie(ctx)
+		ensure := func(is bool) func() error {
+			return func() error {
+				buckets[w.Name] = is
+				return nil
+			}
+		}
+		guard := func(change func(client.Object, string) bool) error {
+			before := w.DeepCopyObject().(client.Object)
+			if !change(w, "example.com/bucket") {
+				return nil
+			}
+			return c.Patch(ctx, w, client.MergeFrom(before))
+		}
+		if w.DeletionTimestamp != nil {
+			if err := rtesting.Call(ctx, "DELETE bucket", ensure(false)); err != nil {
+				return err
+			}
+			return guard(controllerutil.RemoveFinalizer)
+		}
+		if !bug {
+			if err := guard(controllerutil.AddFinalizer); err != nil {
+				return err
+			}
+		}
+		if !buckets[w.Name] {
+			if err := rtesting.Call(ctx, "POST bucket", ensure(true)); err != nil {
+				return err
+			}
+		}
+		return guard(controllerutil.AddFinalizer)
+	}
 }
 
 // keepsPassword is the metadata of a row that keeps a Secret with a random password.

@@ -47,7 +47,7 @@ func (r *replayed) program(t *testing.T, own ExpectConfig) (replay.Program, erro
 	}
 	program := replay.Program{
 		Clusters: clusters, Now: *r.row.now, Externals: externals, Begin: r.beginRun, Start: r.start,
-		IgnoreObserved: r.ofNode, Patience: patience,
+		IgnoreObserved: r.ofNode, Patience: patience, Request: r.request.NamespacedName,
 	}
 	if r.row.virtual {
 		program.Within = r.inBubble

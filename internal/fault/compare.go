@@ -48,6 +48,28 @@ func Compare(got, want *End, ignore Ignore) []string {
 	return r.lines
 }
 
+// CompareDeleted returns, in lines, what an end leaves behind once the resource was deleted, and the end of a run in which
+// it was deleted at rest does not: objects, and what is outside of the clusters if that run leaves it as it began.
+func CompareDeleted(got, want *End, began string, ignore Ignore) []string {
+	if got.NotAtRest != "" {
+		return []string{"never comes to rest: " + got.NotAtRest}
+	}
+	r := &report{ignore: ignore}
+	for _, key := range allKeys(got.Objects, nil) {
+		is := want.Objects[key]
+		if is == nil {
+			is = got.Objects[key].unchanged()
+		}
+		if got.Objects[key].Last != nil && is.Last == nil {
+			r.add(key.String(), "", "left over: "+key.String())
+		}
+	}
+	if want.Externals == began {
+		r.externals(got, want)
+	}
+	return r.lines
+}
+
 // CompareRest returns what is demanded at rest beyond what a run without a fault demands then, in lines.
 func CompareRest(got, want []string, ignore Ignore) []string {
 	r := &report{ignore: ignore}
