@@ -262,6 +262,9 @@ func assertObjects[A CreateAction](
 	}
 	check.Expectation[client.Object, A]{
 		Field: field, Kind: kind,
+		Change: func(value client.Object, meets func(client.Object) bool) any {
+			return c.asChange(value, field == "ExpectStatusUpdates", "", meets)
+		},
 		Name:  func(obj client.Object) string { return objects.NameOf(obj, c.Scheme) },
 		Found: func(action A) client.Object { return asInventory(action.GetObject().(client.Object)) },
 		Observed: func(expected client.Object, action A) client.Object {

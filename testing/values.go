@@ -105,6 +105,9 @@ func assertResource(t *testing.T, c *ExpectConfig, expected, actual client.Objec
 			return c.differ(first).Resource(expected, actual)
 		},
 		Literals: func() []client.Object { return c.asWritten(check.ResourceForms(actual, c.Scheme)) },
+		Written: func(value client.Object, meets func(client.Object) bool) any {
+			return c.asChange(value, false, ".Object()", meets)
+		},
 	}.Assert(c.page(), t, expected, actual)
 }
 
