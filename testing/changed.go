@@ -66,7 +66,8 @@ func (c *ExpectConfig) asChange(
 		field := strings.TrimPrefix(path, variable+".")
 		return onlyStatus && path != variable && !strings.HasPrefix(field, "Status") || unwritten[field]
 	}
-	changes := (&literal.Writer{}).Changes(variable, reflect.ValueOf(changed).Elem(), reflect.ValueOf(value).Elem(), skip)
+	want := reflect.ValueOf(value).Elem()
+	changes := (&literal.Writer{}).Changes(variable, reflect.ValueOf(changed).Elem(), want, skip)
 	if len(changes) > maxChanges || !meets(changed) {
 		return nil
 	}
@@ -75,7 +76,7 @@ func (c *ExpectConfig) asChange(
 	}
 	return literal.Text(func(w *literal.Writer) string {
 		again := check.WithoutComputed(given.object)
-		lines := w.Changes(variable, reflect.ValueOf(again).Elem(), reflect.ValueOf(value).Elem(), skip)
+		lines := w.Changes(variable, reflect.ValueOf(again).Elem(), want, skip)
 		body := " " + lines[0] + " "
 		if len(lines) > 1 || strings.Contains(body, "\n") || len(body) > 60 {
 			body = "\n" + strings.Join(lines, "\n") + "\n"

@@ -48,8 +48,8 @@ func Compare(got, want *End, ignore Ignore) []string {
 	return r.lines
 }
 
-// CompareDeleted returns, in lines, what an end leaves behind once the resource was deleted, and the end of a run in which
-// it was deleted at rest does not: objects, and what is outside of the clusters if that run leaves it as it began.
+// CompareDeleted returns, in lines, what an end leaves behind once the resource was deleted, and the end of a run in
+// which it was deleted at rest does not: objects, and what is outside of the clusters if that run leaves it as before.
 func CompareDeleted(got, want *End, began string, ignore Ignore) []string {
 	if got.NotAtRest != "" {
 		return []string{"never comes to rest: " + got.NotAtRest}
@@ -114,9 +114,11 @@ func (r *report) object(key Key, gotEnd, wantEnd *End) {
 		r.add(name, "", "left over: "+name)
 	default:
 		for _, d := range Differences(key.Kind, got.Last, want.Last) {
-			if !r.add(name, d.Path, name+": "+d.Text) && got.rewrites(key.Kind, d.Path) && !want.rewrites(key.Kind, d.Path) {
+			if added := r.add(name, d.Path, name+": "+d.Text); !added &&
+				got.rewrites(key.Kind, d.Path) && !want.rewrites(key.Kind, d.Path) {
 				// What is another in each run does not change in one.
-				r.add(name, d.Path+": rewritten", fmt.Sprintf("%s: %s is written again, and is another then", name, d.Path))
+				r.add(name, d.Path+": rewritten",
+					fmt.Sprintf("%s: %s is written again, and is another then", name, d.Path))
 			}
 		}
 		return

@@ -43,7 +43,7 @@ var limitChecks = []check{
 			event.InvolvedObject = corev1.ObjectReference{Kind: "Pod", Namespace: namespace, Name: "a"}
 			p.call("'"+namespace+"'", p.create(event))
 			event = &corev1.Event{ObjectMeta: p.metadata("n" + namespace)}
-			event.InvolvedObject = corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Namespace: namespace, Name: "a"}
+			event.InvolvedObject = corev1.ObjectReference{Kind: "Node", Namespace: namespace, Name: "a"}
 			p.call("Node in '"+namespace+"'", p.create(event))
 		}
 		inDefault := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: p.namespace}}

@@ -19,7 +19,8 @@ var filledIn = map[schema.GroupKind]func(completed, sent client.Object){
 		completed.(*corev1.Namespace).Spec.Finalizers = sent.(*corev1.Namespace).Spec.Finalizers
 	},
 	{Kind: "PersistentVolumeClaim"}: func(completed, sent client.Object) {
-		completed.(*corev1.PersistentVolumeClaim).Spec.DataSourceRef = sent.(*corev1.PersistentVolumeClaim).Spec.DataSourceRef
+		to, from := completed.(*corev1.PersistentVolumeClaim), sent.(*corev1.PersistentVolumeClaim)
+		to.Spec.DataSourceRef = from.Spec.DataSourceRef
 	},
 	{Kind: "Service"}: func(completed, sent client.Object) {
 		to, from := &completed.(*corev1.Service).Spec, &sent.(*corev1.Service).Spec

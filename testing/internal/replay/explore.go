@@ -53,9 +53,9 @@ type Finding struct {
 	Endless bool
 }
 
-// Explore runs a program without a fault and with each, until one leads to a request that does not return. The error says that a run did not begin, that the code did not
-// start without a fault, or that the context is done; if a request does not return then, it names the faults that
-// happened before. What was found until then is returned with it.
+// Explore runs a program without a fault and with each, until one leads to a request that does not return. The error
+// says that a run did not begin, that the code did not start without a fault, or that the context is done; if a request
+// does not return then, it names the faults that happened before. What was found until then is returned with it.
 func Explore(ctx context.Context, program Program, options Options) (Report, error) {
 	e := &explorer{program: program, options: options}
 	reference, err := e.twice(ctx)

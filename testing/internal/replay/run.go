@@ -237,8 +237,8 @@ func (r *run) time() time.Time {
 	return *r.now.Load()
 }
 
-// pass lets time pass. Each request of a program that has a time is at another second, in which code that notes the time
-// of each request changes something.
+// pass lets time pass. Each request of a program that has a time is at another second, so that code which notes the
+// time of each request changes something.
 func (r *run) pass(delay time.Duration) {
 	if r.program.Now.IsZero() {
 		time.Sleep(delay)

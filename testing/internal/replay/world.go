@@ -19,8 +19,8 @@ type Program struct {
 	// Now is the time of the first request. If it is zero, the time is that of package time, and delays are slept: code
 	// that waits by itself has the time of the world that way in a bubble of testing/synctest, where nobody waits.
 	Now time.Time
-	// Request names the resource: the first object of that name that is read in the first cluster. A user can delete it.
-	// Zero is none.
+	// Request names the resource: the first object of that name that is read in the first cluster. A user can delete
+	// it. Zero is none.
 	Request types.NamespacedName
 	// Patience is how long one request may take; then it counts as one that does not return. 0 is 20 seconds, or a day
 	// with Within.

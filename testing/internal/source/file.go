@@ -61,7 +61,7 @@ func Read(path string) (*File, error) {
 // contents are files that were looked into.
 var contents sync.Map
 
-// Has reports whether a file had a text when it was looked into for the first time. A file that cannot be read has none.
+// Has reports whether a file had a text when it was looked into for the first time. One that cannot be read has none.
 func Has(path, text string) bool {
 	content, ok := contents.Load(path)
 	if !ok {

@@ -21,6 +21,17 @@ const (
 	maxStored  = 3 << 19
 )
 
+// free returns the next node port that is not used, or the port itself if all are.
+func free(port int32, used sets.Set[int32]) int32 {
+	const ports = registry.LastNodePort - registry.FirstNodePort
+	for i := range int32(ports) {
+		if next := registry.FirstNodePort + (port-registry.FirstNodePort+1+i)%ports; !used.Has(next) {
+			return next
+		}
+	}
+	return port
+}
+
 // checkRequest refuses a request that is too large.
 func checkRequest(size int) error {
 	if size <= maxRequest {
@@ -104,9 +115,8 @@ func (s *Store) claimNodePorts(r *resource, obj client.Object, asked []int32) er
 		case isAsked && used.Has(*port):
 			errs = append(errs, field.Invalid(path, *port, "provided port is already allocated"))
 		case used.Has(*port):
-			for tried := registry.FirstNodePort; (used.Has(*port) || own.Has(*port)) && tried < registry.LastNodePort; tried++ {
-				*port = registry.FirstNodePort + (*port-registry.FirstNodePort+1)%(registry.LastNodePort-registry.FirstNodePort)
-			}
+			own.Insert(*port)
+			*port = free(*port, used.Union(own))
 			own.Insert(*port)
 		}
 	}

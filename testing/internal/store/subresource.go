@@ -115,8 +115,8 @@ func (c *subresourceClient) Apply(
 	return c.client.apply(ctx, config, options.SubResourceBody, c.name, &options.ApplyOptions)
 }
 
-// understand refuses what the client of controller-runtime refuses: a subresource of an unstructured object that is none,
-// and one of metadata alone.
+// understand refuses what the client of controller-runtime refuses: a subresource of an unstructured object that is not
+// unstructured, and one of metadata alone.
 func understand(obj, subresource client.Object, ofPartial error) error {
 	_, isPartial := obj.(*metav1.PartialObjectMetadata)
 	_, isUnstructured := obj.(runtime.Unstructured)
