@@ -38,6 +38,9 @@ func NewFixture[Type client.Object](obj Type) Fixture[Type] {
 	return Fixture[Type]{object: objects.Copy(obj), original: objects.Copy(obj)}
 }
 
+// isFixture tells fixtures from other objects.
+func (Fixture[Type]) isFixture() {}
+
 // With returns a fixture of a copy of the object, changed by the functions.
 func (f Fixture[Type]) With(changes ...func(Type)) Fixture[Type] {
 	changed := objects.Copy(f.original)

@@ -31,7 +31,7 @@ var reported = map[string]struct {
 	row  cmCase
 	want string
 }{
-	"replayed":        {cmCase{Metadata: makes("one"), ExpectCreates: oneChild}, "replayed with 8 faults in "},
+	"replayed":        {cmCase{Metadata: makes("one"), ExpectCreates: oneChild}, "replayed with 9 faults in "},
 	"expects failure": {cmCase{Metadata: fails(errOops), ShouldErr: true}, "not replayed: it expects an error"},
 	"expects error":   {cmCase{Metadata: fails(errOops), ExpectedErr: errOops}, "not replayed: it expects an error"},
 	"halts": {cmCase{
@@ -39,7 +39,7 @@ var reported = map[string]struct {
 			return errors.Join(ensures(ctx, cm, "one"), reconcilers.ErrHaltSubReconcilers)
 		}),
 		ExpectCreates: oneChild, ExpectedErr: reconcilers.ErrHaltSubReconcilers,
-	}, "replayed with 8 faults in "},
+	}, "replayed with 9 faults in "},
 	"expects a hidden failure": {
 		cmCase{
 			Metadata:    fails(errors.Join(errOops, reconcilers.ErrSkipStatusUpdate)),
@@ -84,7 +84,7 @@ var reported = map[string]struct {
 			Metadata: draws(), ExpectCreates: []client.Object{configMap("one", "drawn", "1")},
 			Replays: rtesting.Replays{Ignore: []string{"ConfigMap default/one: data.drawn"}},
 		},
-		"replayed with 8 faults in ",
+		"replayed with 9 faults in ",
 	},
 	"no rest": {
 		cmCase{
@@ -105,20 +105,20 @@ var reported = map[string]struct {
 			},
 			ExpectCreates: oneChild, Replays: rtesting.Replays{Skip: []rtesting.Fault{rtesting.Fails("* ConfigMap *")}},
 		},
-		"replayed with 3 faults in ",
+		"replayed with 4 faults in ",
 	},
 	"a wait": {
 		cmCase{
 			VirtualTime: true, Until: rtesting.Rest(), Metadata: expires(func(context.Context) error { return nil }),
 			ExpectCreates: oneChild,
 		},
-		"replayed with 8 faults in ",
+		"replayed with 9 faults in ",
 	},
 	"skipped faults": {
 		cmCase{Metadata: makes("one"), ExpectCreates: oneChild, Replays: rtesting.Replays{
 			Skip: []rtesting.Fault{rtesting.Fails("* ConfigMap default/*"), rtesting.DiesAfter("create ConfigMap *")},
 		}},
-		"replayed with 2 faults in ",
+		"replayed with 3 faults in ",
 	},
 }
 

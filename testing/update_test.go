@@ -169,6 +169,19 @@ func TestUpdatedRowsPass(t *testing.T) {
 		return string(content)
 	}
 	inside, outside := read("shop_test.go"), read("outside_test.go")
+	mark := regexp.MustCompile(`(?m)^\s*// Read this, and remove the comment: .*\n`)
+	if n := len(mark.FindAllString(inside+outside, -1)); n != 1 {
+		t.Errorf("want the Warning to be marked alone, got %d marks in\n%s\n%s", n, inside, outside)
+	}
+	output, err := goTool(t, dir, "test", "-vet=off", "-ldflags=-s -w", ".")
+	if want := "it has an expectation that -rtesting.update wrote and nobody has read"; err == nil ||
+		strings.Count(output, want) != 1 {
+		t.Errorf("want the row with the Warning to fail by %q, got %v\n%s", want, err, output)
+	}
+	inside = mark.ReplaceAllString(inside, "")
+	if err := os.WriteFile(filepath.Join(dir, "shop_test.go"), []byte(inside), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	if output, err := goTool(t, dir, "test", "-ldflags=-s -w", ".", "-rtesting.update"); err != nil {
 		t.Errorf("updated rows do not pass: %v\n%s\n%s\n%s", err, output, inside, outside)
 	}
@@ -193,6 +206,8 @@ func TestUpdatedRowsPass(t *testing.T) {
 		// Times only where they are compared.
 		`LastTransitionTime: metav1.Unix(1000, 0),`,
 		`{"status":{"conditions":[{"message":"","reason":"Opened","status":"True","type":"Open"}],"seen":{"by":"ann"}}}`,
+		// What is different of a fixture.
+		`s.With(func(s *Shop) { s.Status.Seen = &Visit{By: "ann"} }).Object()`,
 		// What was right stays.
 		`ExpectCreates: []client.Object{ named("one"), &core.ConfigMap{`,
 		`ExpectedResult: reconcilers.Result{RequeueAfter: 90 * time.Second, Priority: new(3)}`,

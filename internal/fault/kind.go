@@ -37,6 +37,9 @@ const (
 	// Stale answers a read from a cache that has not seen the last change of the kind of object, as long as the request
 	// goes on. What a cache has shown once it shows from then on.
 	Stale Kind = "Stale"
+	// UserDeletes has the user delete the resource just before a write or a call of something outside of the cluster,
+	// or after the delay of the fault.
+	UserDeletes Kind = "UserDeletes"
 )
 
 // The verbs of calls, as in Kubernetes' authorization. There are two more: an apply is a patch by server-side apply,
@@ -101,6 +104,8 @@ func (k Kind) words() string {
 		return "the API server restarts"
 	case Stale:
 		return "the answer is stale"
+	case UserDeletes:
+		return "the user deletes the resource"
 	}
 	return string(k)
 }

@@ -30,6 +30,9 @@ type Expectation[E, A any] struct {
 	Literals func(A) []E
 	// Written returns what is written in a table for a value; nil is the value.
 	Written func(E) any
+	// Change returns what is written for a value if that is shorter, such as a change of a given object. Meets reports
+	// whether a value meets the call. Nil is none.
+	Change func(value E, meets func(E) bool) any
 	// WithOptions adds the options of a call to what is written for it; nil adds none.
 	WithOptions func(value any, call A) any
 }
@@ -138,11 +141,18 @@ func (e Expectation[E, A]) literal(call A) any {
 	if e.Literals != nil {
 		values = e.Literals(call)
 	}
-	value := matching(values, func(value E) bool { return e.Diff(nil, value, e.observe(value, call)) == "" })
-	if e.WithOptions != nil {
-		return e.WithOptions(e.write(value), call)
+	meets := func(value E) bool { return e.Diff(nil, value, e.observe(value, call)) == "" }
+	value := matching(values, meets)
+	written := e.write(value)
+	if e.Change != nil {
+		if change := e.Change(value, meets); change != nil {
+			written = change
+		}
 	}
-	return e.write(value)
+	if e.WithOptions != nil {
+		return e.WithOptions(written, call)
+	}
+	return written
 }
 
 // matching returns the first value that matches, else the last one.

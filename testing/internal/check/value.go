@@ -19,6 +19,9 @@ type Value[T any] struct {
 	Diff func(first *First, expected, actual T) string
 	// Literals returns values that may expect the actual value, the shortest first; nil for none but the value.
 	Literals func() []T
+	// Written returns what is written for a value if that is shorter; nil for the value. Meets reports whether a value
+	// meets the actual one.
+	Written func(value T, meets func(T) bool) any
 	// Change, unless nil, expects the actual value. The default sets the Field.
 	Change *words.Change
 }
@@ -36,7 +39,13 @@ func (v Value[T]) Assert(page words.Page, t *testing.T, expected, actual T) {
 	if v.Literals != nil {
 		literals = append(v.Literals(), actual)
 	}
-	value := matching(literals, func(value T) bool { return v.Diff(nil, value, actual) == "" })
+	meets := func(value T) bool { return v.Diff(nil, value, actual) == "" }
+	var value any = matching(literals, meets)
+	if v.Written != nil {
+		if shorter := v.Written(value.(T), meets); shorter != nil {
+			value = shorter
+		}
+	}
 	change := v.Change
 	if change == nil {
 		change = page.Set(v.Field, value)

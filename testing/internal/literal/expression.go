@@ -151,3 +151,10 @@ func quote(s string) string {
 	}
 	return "`" + s + "`"
 }
+
+// sortedKeys returns the keys of a map whose keys are texts.
+func sortedKeys(m reflect.Value) []reflect.Value {
+	return slices.SortedFunc(slices.Values(m.MapKeys()), func(a, b reflect.Value) int {
+		return cmp.Compare(a.String(), b.String())
+	})
+}

@@ -57,6 +57,8 @@ func (w *Writer) wellKnown(v reflect.Value) (node, bool) {
 	switch known := v.Interface().(type) {
 	case Expresser:
 		return w.call(known.Expression()), true
+	case Text:
+		return leaf(known(w)), true
 	case Call:
 		return w.call(known), true
 	case labels.Selector:

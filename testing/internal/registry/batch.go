@@ -55,6 +55,14 @@ func completeJobSpec(spec *batchv1.JobSpec) {
 	setDefault(&spec.CompletionMode, batchv1.NonIndexedCompletion)
 	setDefault(&spec.Suspend, false)
 	setDefault(&spec.PodReplacementPolicy, replacementPolicy(spec))
+	if spec.PodFailurePolicy == nil {
+		return
+	}
+	for _, rule := range spec.PodFailurePolicy.Rules {
+		for i := range rule.OnPodConditions {
+			setIfZero(&rule.OnPodConditions[i].Status, corev1.ConditionTrue)
+		}
+	}
 }
 
 func replacementPolicy(spec *batchv1.JobSpec) batchv1.PodReplacementPolicy {

@@ -18,6 +18,10 @@ var filledIn = map[schema.GroupKind]func(completed, sent client.Object){
 	{Kind: "Namespace"}: func(completed, sent client.Object) {
 		completed.(*corev1.Namespace).Spec.Finalizers = sent.(*corev1.Namespace).Spec.Finalizers
 	},
+	{Kind: "PersistentVolumeClaim"}: func(completed, sent client.Object) {
+		to, from := completed.(*corev1.PersistentVolumeClaim), sent.(*corev1.PersistentVolumeClaim)
+		to.Spec.DataSourceRef = from.Spec.DataSourceRef
+	},
 	{Kind: "Service"}: func(completed, sent client.Object) {
 		to, from := &completed.(*corev1.Service).Spec, &sent.(*corev1.Service).Spec
 		to.ClusterIP, to.ClusterIPs = from.ClusterIP, from.ClusterIPs

@@ -28,6 +28,13 @@ func completePod(pod, old *corev1.Pod) {
 	if old == nil {
 		pod.Status.Phase = corev1.PodPending
 		pod.Status.QOSClass = qosClass(spec)
+		if len(spec.SchedulingGates) > 0 {
+			pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
+				Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulingGated,
+				Message:            "Scheduling is blocked due to non-empty scheduling gates",
+				LastTransitionTime: pod.CreationTimestamp,
+			})
+		}
 	}
 }
 
@@ -166,6 +173,8 @@ func completeVolume(v *corev1.VolumeSource) {
 		completeProjected(v.Projected)
 	case v.HostPath != nil:
 		setDefault(&v.HostPath.Type, corev1.HostPathUnset)
+	case v.ISCSI != nil:
+		setIfZero(&v.ISCSI.ISCSIInterface, "default")
 	case v.Image != nil:
 		setIfZero(&v.Image.PullPolicy, pullPolicy(v.Image.Reference))
 	case v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil:

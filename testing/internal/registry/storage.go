@@ -10,6 +10,11 @@ import (
 // phase.
 func completeClaim(c, old *corev1.PersistentVolumeClaim) {
 	completeClaimSpec(&c.Spec)
+	if source := c.Spec.DataSource; source != nil && c.Spec.DataSourceRef == nil {
+		c.Spec.DataSourceRef = &corev1.TypedObjectReference{
+			APIGroup: source.APIGroup, Kind: source.Kind, Name: source.Name,
+		}
+	}
 	if old == nil {
 		c.Status.Phase = corev1.ClaimPending
 	}
@@ -84,6 +89,9 @@ func validateClaimSpec(spec *corev1.PersistentVolumeClaimSpec, at *field.Path) f
 func completePersistentVolume(v, old *corev1.PersistentVolume) {
 	setIfZero(&v.Spec.PersistentVolumeReclaimPolicy, corev1.PersistentVolumeReclaimRetain)
 	setDefault(&v.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
+	if v.Spec.ISCSI != nil {
+		setIfZero(&v.Spec.ISCSI.ISCSIInterface, "default")
+	}
 	if v.Spec.HostPath != nil {
 		setDefault(&v.Spec.HostPath.Type, corev1.HostPathUnset)
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 )
 
@@ -55,6 +56,19 @@ func Read(path string) (*File, error) {
 	f.declaredElsewhere = sync.OnceValue(func() map[string]bool { return siblingsOf(path, f.syntax.Name.Name) })
 	file, _ := files.LoadOrStore(path, f)
 	return file.(*File), nil
+}
+
+// contents are files that were looked into.
+var contents sync.Map
+
+// Has reports whether a file had a text when it was looked into for the first time. One that cannot be read has none.
+func Has(path, text string) bool {
+	content, ok := contents.Load(path)
+	if !ok {
+		read, _ := os.ReadFile(path)
+		content, _ = contents.LoadOrStore(path, string(read))
+	}
+	return strings.Contains(content.(string), text)
 }
 
 // Path returns the path of the file.

@@ -177,6 +177,9 @@ func (r *Row) Line() string {
 	return fmt.Sprintf("%s:%d", filepath.Base(at.Filename), at.Line)
 }
 
+// Text returns the text of the row.
+func (r *Row) Text() string { return r.file.text(r.literal) }
+
 // File returns the file of the row.
 func (r *Row) File() *File { return r.file }
 

@@ -105,6 +105,16 @@ func (o *Origin) location() (*source.Row, error) {
 	return o.row, o.err
 }
 
+// markedRow returns the row if a file has it where something is marked as not read; nil if there is no such mark.
+func (o *Origin) markedRow() (*source.Row, error) {
+	for _, frame := range o.frames() {
+		if source.Has(frame.File, unread) {
+			return o.location()
+		}
+	}
+	return nil, nil
+}
+
 // writer returns what writes literals for the file of the test.
 func (o *Origin) writer() *literal.Writer {
 	w := &literal.Writer{}

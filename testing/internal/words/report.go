@@ -24,6 +24,8 @@ type Report struct {
 	updates map[field]*Change
 	// updated says that the row in the file has other expectations now than the row that ran.
 	updated bool
+	// looked says that it is known whether the row has something that is to be read.
+	looked bool
 }
 
 // HasFailures reports whether Fail would fail the test.
@@ -63,6 +65,22 @@ func (p Page) Writer() *literal.Writer {
 		return (&Origin{callers: callers()}).writer()
 	}
 	return p.Report.Origin.writer()
+}
+
+// Given returns the expression of one of so many given objects of a field, if the row is found.
+func (p Page) Given(field string, i, of int) (text string, ok bool) {
+	row, err := p.Report.Origin.location()
+	if err != nil {
+		return "", false
+	}
+	if _, texts, ok := row.Elements(field); ok {
+		if len(texts) == of {
+			return texts[i], true
+		}
+		return "", false
+	}
+	text, ok = row.Field(field)
+	return text, ok && of == 1
 }
 
 // Set returns the change of a field to a value; a zero value removes the field.
@@ -111,6 +129,7 @@ func (p Page) Add(t *testing.T, f Failure, to *Change) {
 // writes what was seen into the row instead.
 func (r *Report) Fail(t *testing.T) {
 	t.Helper()
+	r.failIfUnread(t)
 	r.update(t)
 	failures, notes := r.failures, slices.Clone(r.Notes)
 	r.failures, r.Notes, r.updates = nil, nil, nil

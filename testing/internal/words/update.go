@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -91,13 +92,40 @@ func (c *Change) write(row *source.Row, w *literal.Writer) error {
 	return row.Set(map[string]string{c.field.name: text}, w.Missing(text))
 }
 
+// unread is the comment that marks what was written and has to be read. A row that has it fails.
+const unread = "// Read this, and remove the comment: -rtesting.update wrote that something is wrong."
+
+// wrong matches what code says that failed.
+var wrong = regexp.MustCompile(`\b(Warning|Invalid)\b`)
+
+// marked returns a text that was written, after a comment if it says that something is wrong.
+func marked(text string) string {
+	if wrong.MatchString(text) {
+		return unread + "\n" + text
+	}
+	return text
+}
+
+// failIfUnread fails the test of a row that has something that was written and is to be read.
+func (r *Report) failIfUnread(t *testing.T) {
+	t.Helper()
+	if r.looked {
+		return
+	}
+	r.looked = true
+	if row, err := r.Origin.markedRow(); err == nil && row != nil && strings.Contains(row.Text(), unread) {
+		t.Errorf("row at %s: it has an expectation that -rtesting.update wrote and nobody has read: %q",
+			row.Line(), strings.TrimPrefix(unread, "// "))
+	}
+}
+
 // text returns the new text of the field, empty to remove it.
 func (c *Change) text(row *source.Row, w *literal.Writer) string {
 	if c.listType == nil {
 		if c.value == nil {
 			return ""
 		}
-		return w.Of(c.value)
+		return marked(w.Of(c.value))
 	}
 	if len(c.elements) == 0 {
 		return ""
@@ -111,7 +139,7 @@ func (c *Change) text(row *source.Row, w *literal.Writer) string {
 		if e.Keeps >= 0 && len(kept) == c.expected {
 			lines[i] = kept[e.Keeps]
 		} else {
-			lines[i] = w.OfElement(e.Value, c.listType)
+			lines[i] = marked(w.OfElement(e.Value, c.listType))
 		}
 	}
 	text := typ + "{\n" + strings.Join(lines, ",\n") + ",\n}"

@@ -31,6 +31,11 @@ var (
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "settings", UID: "settings-uid"},
 		Data:       map[string]string{"k": "v"},
 	}
+	corner = rtesting.NewFixture(shop)
+	shelf  = rtesting.NewFixture(&core.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "shelf", Labels: map[string]string{"a": "b"}},
+		Data:       map[string]string{"k": "v", "l": "v"},
+	})
 	web = &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", Labels: map[string]string{"a": "b"}},
 		Spec: appsv1.DeploymentSpec{
@@ -218,6 +223,18 @@ func TestWrites(t *testing.T) {
 		"writes nothing": {
 			Resource: shop, ExpectCreates: []client.Object{settings}, ExpectResource: shop,
 			Metadata: does(func(context.Context, reconcilers.Config, *Shop) error { return nil }),
+		},
+		"changes fixtures": {
+			Resource:     corner.Object(),
+			GivenObjects: []client.Object{shelf.With(func(c *core.ConfigMap) { c.Labels = nil }), settings},
+			Metadata: does(func(ctx context.Context, c reconcilers.Config, s *Shop) error {
+				s.Status.Seen = &Visit{By: "ann"}
+				full := shelf.Object()
+				full.Data["k"], full.Labels = "w", map[string]string{"full": "true"}
+				delete(full.Data, "l")
+				full.ResourceVersion = "999"
+				return c.Update(ctx, full)
+			}),
 		},
 		"again": {
 			Resource: shop,

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"embed"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -36,7 +37,7 @@ const Namespace = "ns"
 // what operators use most.
 func Samples(t testing.TB, namespace string) []client.Object {
 	t.Helper()
-	return append(Kinds(t, namespace), samples(t, "objects", namespace)...)
+	return slices.Concat(Kinds(t, namespace), samples(t, "objects", namespace), samples(t, "documented", namespace))
 }
 
 // Kinds returns those samples that are the only ones of their kind.
@@ -175,6 +176,13 @@ func Masked(t testing.TB, obj client.Object, namespace string) string {
 		for _, name := range []string{"username", "groups", "extra"} {
 			unstructured.RemoveNestedField(content, "spec", name)
 		}
+	}
+	conditions, _, _ := unstructured.NestedSlice(content, "status", "conditions")
+	for _, condition := range conditions {
+		delete(condition.(map[string]any), "lastTransitionTime")
+	}
+	if len(conditions) > 0 {
+		_ = unstructured.SetNestedSlice(content, conditions, "status", "conditions")
 	}
 	masked := Encode(t, content)
 	masked = strings.ReplaceAll(masked, "namespace: "+namespace, "namespace: "+Namespace)
