@@ -196,22 +196,7 @@ func (r *replica) setUp(ctx context.Context, alive *transport.Client) (mgr ctrl.
 		return nil, fmt.Errorf("make a manager: %w", err)
 	}
 	if r.options.Operator != nil {
-		err = r.options.Operator(ctx, mgr)
+		err = r.options.Operator(ctx, process{mgr, ctx, r.panicked})
 	}
 	return mgr, err
-}
-
-// ending is a cache that nobody waits for when its process has ended: a manager that waits for it meanwhile would never
-// return.
-type ending struct {
-	cache.Cache
-	process context.Context
-}
-
-// WaitForCacheSync implements [cache.Informers].
-func (e ending) WaitForCacheSync(ctx context.Context) bool {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(e.process, cancel)()
-	return e.Cache.WaitForCacheSync(ctx) || e.process.Err() != nil
 }

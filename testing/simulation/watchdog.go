@@ -3,6 +3,7 @@ package simulation
 import (
 	"flag"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -68,12 +69,22 @@ func (d *watchdog) run(deadline <-chan time.Time) {
 		}
 		now := d.progress()
 		if now == last {
-			panic(d.report(fmt.Sprintf("the simulation stands still: nothing happened for %v. A goroutine waits for a "+
-				"mutex, or for something that is not in the simulation, such as the network, and virtual time waits "+
-				"for it.", *stillness), stack.holds))
+			why, shows := d.holds()
+			panic(d.report(fmt.Sprintf("the simulation stands still: nothing happened for %v. %s", *stillness, why), shows))
 		}
 		last = now
 	}
+}
+
+// holds returns what holds up virtual time, and whether a goroutine shows it. What runs without end goes before what
+// waits, which may wait for it.
+func (d *watchdog) holds() (why string, shows func(stack) bool) {
+	if id := d.bubble.Load(); id != nil && slices.ContainsFunc(stacks(*id), stack.runs) {
+		return "A goroutine runs without end and without waiting for anything that takes time, such as a loop that tries " +
+			"again at once, and virtual time waits for it.", stack.runs
+	}
+	return "A goroutine waits for a mutex, or for something that is not in the simulation, such as the network, and " +
+		"virtual time waits for it.", stack.holds
 }
 
 // progress differs if something happened.
@@ -129,6 +140,19 @@ func (d *watchdog) steps() string {
 		}
 	}
 	return made.String()
+}
+
+// left says which goroutines are left after the end of a simulation, for which the bubble panicked with a reason.
+// Another panic goes on.
+func (d *watchdog) left(reason any) string {
+	if id := d.bubble.Load(); id != nil {
+		if all := stacks(*id); len(all) > 0 && strings.Contains(fmt.Sprint(reason), "goroutines remain") {
+			return d.report("the operator has ended, and the goroutines below have not. Have them end with the context of "+
+				"Options.Operator or of the request. One that waits for signals is not to be started: leave "+
+				"ctrl.SetupSignalHandler and signal.Notify to the main function.", func(stack) bool { return true })
+		}
+	}
+	panic(reason)
 }
 
 // report says why the simulation cannot go on, with the stacks that show it.
