@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/espalier-dev/espalier/internal/fault"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/informers"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/server"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/transport"
@@ -45,7 +46,7 @@ func (r *replica) start() {
 	if r.stop != nil {
 		return
 	}
-	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), worldKey{}, r.world))
+	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	r.stop, r.done = cancel, done
 	go func() {
@@ -102,7 +103,7 @@ func (r *replica) pause() time.Duration {
 // process runs a process until it dies, fails, or the context ends.
 func (r *replica) process(ctx context.Context) {
 	alive := r.network.Client(r.name)
-	ctx, cancel := context.WithCancel(withPanics(ctx, alive.Died(), r.panicked))
+	ctx, cancel := context.WithCancel(withPanics(fault.WithCaller(ctx, alive), alive.Died(), r.panicked))
 	defer cancel()
 	go func() {
 		select {
@@ -176,7 +177,8 @@ func (r *replica) setUp(ctx context.Context, alive *transport.Client) (mgr ctrl.
 			r.network.Note(r.name + problem + text)
 		}
 	}})
-	options.BaseContext = panicsIn(ctx, options.BaseContext)
+	base := options.BaseContext
+	options.BaseContext = func() context.Context { return fault.WithCaller(panicsIn(ctx, base)(), alive) }
 	if options.LeaderElection && options.LeaderElectionNamespace == "" {
 		options.LeaderElectionNamespace = "default"
 	}
