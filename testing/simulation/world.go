@@ -271,6 +271,14 @@ func (w *World) Until(what string, holds func() bool) {
 // count, nor do leases of leader election. Faults are held back meanwhile.
 func (w *World) Idle(d time.Duration) {
 	w.Helper()
+	for _, made := range w.idle(d) {
+		w.Errorf("%s", made)
+	}
+}
+
+// idle lets time pass, and returns what the operator does meanwhile, for each replica that does something.
+func (w *World) idle(d time.Duration) (busy []string) {
+	w.Helper()
 	w.network.Note(fmt.Sprintf("%v idle", d))
 	w.network.Calm(true)
 	defer w.network.Calm(false)
@@ -284,9 +292,10 @@ func (w *World) Idle(d time.Duration) {
 			}
 		}
 		if made.Of(name) > 0 {
-			w.Errorf("%s made requests in %v in which nothing happened:\n%s", name, d, made.Only(name))
+			busy = append(busy, fmt.Sprintf("%s made requests in %v in which nothing happened:\n%s", name, d, made.Only(name)))
 		}
 	}
+	return busy
 }
 
 // Kill ends processes of the operator at once, as if their machines failed. Others begin after a second. The replicas

@@ -163,5 +163,7 @@ func (n *Network) serving() http.RoundTripper {
 	return n.server
 }
 
-// now returns how much time has passed.
+// Now returns how much time has passed, as [Entry.At].
+func (n *Network) Now() time.Duration { return n.now() }
+
 func (n *Network) now() time.Duration { return time.Since(n.began) }
