@@ -212,6 +212,7 @@ func (c *ExpectConfig) assertApplies(t *testing.T, field, kind string, expected 
 				actual.ApplyConfiguration = check.AppliedWithoutServerSet(
 					expected.ApplyConfiguration, actual.ApplyConfiguration)
 			}
+			actual.ApplyConfiguration = c.alikeApplied(expected, actual)
 			return c.differ(first).ApplyRef(expected, actual)
 		},
 		Literals: func(action ApplyAction) []ApplyRef { return applyLiterals(action, c.Scheme) },
@@ -230,6 +231,7 @@ func (c *ExpectConfig) assertPatches(t *testing.T, field, kind string, expected 
 			if c.how.Faithful {
 				actual = actual.withoutServerSet(expected)
 			}
+			actual.Patch = c.alikePatch(expected, actual)
 			return c.differ(first).PatchRef(expected, actual)
 		},
 		Literals: patchLiterals,
@@ -255,7 +257,7 @@ func assertObjects[A CreateAction](
 		}
 	case c.how.Faithful:
 		compare = func(first *check.First, expected, actual client.Object) string {
-			return diff(c.differ(first), expected, check.WithoutServerSet(expected, actual))
+			return diff(c.differ(first), expected, c.alike(expected, check.WithoutServerSet(expected, actual)))
 		}
 	}
 	check.Expectation[client.Object, A]{

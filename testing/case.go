@@ -58,7 +58,7 @@ func begin(
 	}
 	r.configs = row.configs(scheme)
 	for _, c := range r.all() {
-		c.report = r.report
+		c.report, c.ignore = r.report, row.replays.fields().ignored()
 		c.how.Faithful = row.faithful && c.WithClientBuilder == nil
 		c.how.Reconciled, c.how.Now = -1, r.clock.Now
 		c.useFake()

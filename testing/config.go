@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/espalier-dev/espalier/internal/fault"
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/testing/internal/run"
 	"github.com/espalier-dev/espalier/testing/internal/words"
@@ -106,6 +107,8 @@ type ExpectConfig struct {
 
 	// how says how the config of a row is run.
 	how run.How
+	// ignore is what the expectations of the row do not compare; nil for nothing.
+	ignore fault.Ignore
 	// parts are made by Config, and nil before. A copy of a used ExpectConfig shares them.
 	parts *parts
 	// report is that of the row. It is nil in a test without a test case.

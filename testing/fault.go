@@ -56,6 +56,12 @@ func Conflicts(call string, occurrence ...int) Fault {
 // Stale answers a read from a cache that has not seen the last change of the kind, until the request ends.
 func Stale(call string, occurrence ...int) Fault { return newFault(fault.Stale, call, occurrence) }
 
+// UserDeletes has the user delete the resource just before a call that writes, or that is made with [Call] or [HTTP]. The
+// replay must leave nothing behind that is not left behind either if the resource is deleted at rest.
+func UserDeletes(call string, occurrence ...int) Fault {
+	return newFault(fault.UserDeletes, call, occurrence)
+}
+
 func newFault(kind fault.Kind, call string, occurrence []int) Fault {
 	one := fault.Fault{Kind: kind, Path: call}
 	if len(occurrence) == 1 {

@@ -14,6 +14,8 @@ import (
 	"github.com/espalier-dev/espalier/testing/internal/words"
 )
 
+const pasteHint = "\nTo replay this alone, paste the row:\n"
+
 // maxOthers is how many findings are listed beside the first.
 const maxOthers = 10
 
@@ -25,14 +27,18 @@ func (r *replayed) fail(t *testing.T, ctx context.Context, findings []replay.Fin
 		return
 	}
 	first, others, paste := findings[0], findings[1:], ""
-	if r.row.fault.isZero() {
+	switch {
+	case !r.row.fault.isZero():
+	case first.Endless:
+		paste = pasteHint + r.pastable(Fault{faults: first.Faults}, r.shrinkable())
+	default:
 		shrinking, cancel := run.BeforeDeadline(ctx)
 		defer cancel()
 		var kept []shrunk
 		kept, first = replay.Shrink(shrinking, r.shrinkable(), func(some []shrunk) (replay.Program, error) {
 			return r.program(t, r.with(some))
 		}, first, options)
-		paste = "\nTo replay this alone, paste the row:\n" + r.pastable(Fault{faults: first.Faults}, kept)
+		paste = pasteHint + r.pastable(Fault{faults: first.Faults}, kept)
 	}
 	r.row.origin.Fail(t, words.Failure{
 		Headline: fmt.Sprintf("replayed with %s, the row ends in another way", Fault{faults: first.Faults}),

@@ -20,6 +20,9 @@ import (
 	"github.com/espalier-dev/espalier/testing/internal/words"
 )
 
+// patience is how long one request of a replay may take; 0 is the default.
+var patience time.Duration
+
 // program returns what is replayed, with the given objects of a config.
 func (r *replayed) program(t *testing.T, own ExpectConfig) (replay.Program, error) {
 	clusters := map[string]replay.Cluster{}
@@ -45,7 +48,7 @@ func (r *replayed) program(t *testing.T, own ExpectConfig) (replay.Program, erro
 	}
 	program := replay.Program{
 		Clusters: clusters, Now: *r.row.now, Externals: externals, Begin: r.beginRun, Start: r.start,
-		IgnoreObserved: r.ofNode,
+		IgnoreObserved: r.ofNode, Patience: patience, Request: r.request.NamespacedName,
 	}
 	if r.row.virtual {
 		program.Within = r.inBubble

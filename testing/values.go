@@ -96,7 +96,7 @@ func assertResource(t *testing.T, c *ExpectConfig, expected, actual client.Objec
 		Field: "ExpectResource", About: objects.NameOf(actual, c.Scheme),
 		Diff: func(first *check.First, expected, actual client.Object) string {
 			if c.how.Faithful {
-				return c.differ(first).Resource(expected, check.WithoutServerSet(expected, actual))
+				return c.differ(first).Resource(expected, c.alike(expected, check.WithoutServerSet(expected, actual)))
 			}
 			expected = objects.AsGiven(expected)
 			if c.Server != nil {
@@ -116,7 +116,7 @@ func assertStashed(
 	want := copyOfValue(expected[key])
 	if obj, ok := actual.(client.Object); ok && c.how.Faithful {
 		if wanted, ok := want.(client.Object); ok {
-			actual = check.WithoutServerSet(wanted, obj)
+			actual = c.alike(wanted, check.WithoutServerSet(wanted, obj))
 		}
 	}
 	all := map[stash.Key]any{}

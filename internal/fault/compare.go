@@ -15,6 +15,7 @@ import (
 // Ignore reports differences at the end that do not matter, by object and path, such as "ConfigMap ns/one" and
 // "data.attempts". The path is that of a field; "" if the object is missing or left over; "created" or "deleted" if it
 // was more or less often; "written" if the object is foreign; and "overwritten" if what somebody else wrote was lost.
+// An ignored field that differs and is written again, with another value, has ": rewritten" after its path.
 // For a call that is still made at rest, the object is the call and the path "rest". Externals are "external", or
 // "external 1", "external 2" if several have a state, with the path of a field.
 type Ignore func(object, path string) bool
@@ -47,6 +48,28 @@ func Compare(got, want *End, ignore Ignore) []string {
 	return r.lines
 }
 
+// CompareDeleted returns, in lines, what an end leaves behind once the resource was deleted, and the end of a run in which
+// it was deleted at rest does not: objects, and what is outside of the clusters if that run leaves it as it began.
+func CompareDeleted(got, want *End, began string, ignore Ignore) []string {
+	if got.NotAtRest != "" {
+		return []string{"never comes to rest: " + got.NotAtRest}
+	}
+	r := &report{ignore: ignore}
+	for _, key := range allKeys(got.Objects, nil) {
+		is := want.Objects[key]
+		if is == nil {
+			is = got.Objects[key].unchanged()
+		}
+		if got.Objects[key].Last != nil && is.Last == nil {
+			r.add(key.String(), "", "left over: "+key.String())
+		}
+	}
+	if want.Externals == began {
+		r.externals(got, want)
+	}
+	return r.lines
+}
+
 // CompareRest returns what is demanded at rest beyond what a run without a fault demands then, in lines.
 func CompareRest(got, want []string, ignore Ignore) []string {
 	r := &report{ignore: ignore}
@@ -63,11 +86,13 @@ func allKeys[T any](a, b map[Key]T) []Key {
 	return slices.Compact(keys)
 }
 
-// add adds a line, unless it is ignored.
-func (r *report) add(object, path, line string) {
-	if r.ignore == nil || !r.ignore(object, path) {
-		r.lines = append(r.lines, line)
+// add adds a line, unless it is ignored, and reports whether it did.
+func (r *report) add(object, path, line string) bool {
+	if r.ignore != nil && r.ignore(object, path) {
+		return false
 	}
+	r.lines = append(r.lines, line)
+	return true
 }
 
 // object compares an object that changed in one of the runs.
@@ -89,7 +114,10 @@ func (r *report) object(key Key, gotEnd, wantEnd *End) {
 		r.add(name, "", "left over: "+name)
 	default:
 		for _, d := range Differences(key.Kind, got.Last, want.Last) {
-			r.add(name, d.Path, name+": "+d.Text)
+			if !r.add(name, d.Path, name+": "+d.Text) && got.rewrites(key.Kind, d.Path) && !want.rewrites(key.Kind, d.Path) {
+				// What is another in each run does not change in one.
+				r.add(name, d.Path+": rewritten", fmt.Sprintf("%s: %s is written again, and is another then", name, d.Path))
+			}
 		}
 		return
 	}
@@ -109,7 +137,11 @@ func (r *report) effects(name string, got, want *Effects) {
 }
 
 // Difference is a field that differs, and how.
-type Difference struct{ Path, Text string }
+type Difference struct {
+	Path, Text string
+	// added is set if only the first of the objects has the field.
+	added bool
+}
 
 // Differences returns the fields in which an object of a kind differs from the one that is wanted.
 func Differences(kind schema.GroupKind, got, want Object) []Difference {
@@ -122,7 +154,7 @@ func Differences(kind schema.GroupKind, got, want Object) []Difference {
 		if kind == (schema.GroupKind{Kind: "Secret"}) {
 			text = d.Path + " differs"
 		}
-		all = append(all, Difference{d.Path, text})
+		all = append(all, Difference{d.Path, text, d.Want == any(jsondiff.Absent{})})
 	}
 	return all
 }

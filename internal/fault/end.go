@@ -1,5 +1,11 @@
 package fault
 
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
 // End is how a run ended.
 type End struct {
 	// NotAtRest says how the last request ended if the run was not at rest then; empty if it was.
@@ -27,6 +33,20 @@ type Changed struct {
 	Given, Last Object
 	// Group is the key of its effects.
 	Group Key
+	// Writes are what the code made of the object when it existed. They need not be known.
+	Writes []Write
+}
+
+// Write is an object before and after a write.
+type Write struct{ Before, After Object }
+
+// rewrites reports whether a write changed a field that had a value.
+func (c *Changed) rewrites(kind schema.GroupKind, path string) bool {
+	return slices.ContainsFunc(c.Writes, func(w Write) bool {
+		return slices.ContainsFunc(Differences(kind, w.After, w.Before), func(d Difference) bool {
+			return d.Path == path && !d.added
+		})
+	})
 }
 
 // unchanged is an object that is as the given one was.

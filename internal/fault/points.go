@@ -15,6 +15,8 @@ type Known struct {
 	Effective bool
 	// Rewrites is set if the call wrote an object that existed.
 	Rewrites bool
+	// Deletable is set if the user can delete the resource just before the call, which is work for somebody else.
+	Deletable bool
 	// Lags is set if a cache gave the answer, and had something to show that it had not shown before.
 	Lags bool
 }
@@ -68,9 +70,14 @@ func (s seen) worth(kind Kind, c Point) bool {
 		return c.Known.Effective
 	case Stale:
 		return c.Known.Lags
+	case UserDeletes:
+		return c.Known.Deletable && s.first(deletion{c.Known.Before})
 	}
 	return false
 }
+
+// deletion is a state of the world in which the user deletes the resource.
+type deletion struct{ state any }
 
 // failure is a call that fails in a state of the world.
 type failure struct {

@@ -77,8 +77,11 @@ func (c Told) mark() string {
 	if reason := apierrors.ReasonForError(c.Err); c.Err != nil && reason != metav1.StatusReasonUnknown {
 		mark = fmt.Sprintf(" (%s)", reason)
 	}
-	if c.Fault == Conflicts {
+	switch c.Fault {
+	case Conflicts:
 		return " (after a write by somebody else)" + mark
+	case UserDeletes:
+		return " (after the user deleted the resource)" + mark
 	}
 	return mark
 }

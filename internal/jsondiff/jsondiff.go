@@ -76,16 +76,22 @@ func diffMaps(path string, got, want map[string]any) []Difference {
 
 func diffLists(path string, got, want []any) []Difference {
 	names := itemNames(want)
-	named := slices.Equal(names, itemNames(got))
+	if !slices.Equal(names, itemNames(got)) {
+		names = nil
+	}
 	var all []Difference
 	for i := range max(len(got), len(want)) {
-		name := fmt.Sprint(i)
-		if named && i < len(names) {
-			name = names[i]
-		}
-		all = append(all, diff(path+"["+name+"]", item(got, i), item(want, i))...)
+		all = append(all, diff(path+"["+itemName(names, i)+"]", item(got, i), item(want, i))...)
 	}
 	return all
+}
+
+// itemName is how an item is called.
+func itemName(names []string, i int) string {
+	if i < len(names) {
+		return names[i]
+	}
+	return fmt.Sprint(i)
 }
 
 // itemNames returns the types or names of all items, or nil if they have none.

@@ -16,7 +16,8 @@ import (
 
 // checks begin with those for which a control plane takes its time.
 var checks = slices.Concat(namespaceChecks, definitionChecks, identityChecks, deletionChecks, schemaChecks,
-	builtInChecks, callChecks, applyChecks, watchChecks, operatorChecks, lifecycleChecks, strictChecks)
+	builtInChecks, callChecks, applyChecks, watchChecks, operatorChecks, lifecycleChecks, strictChecks,
+	limitChecks)
 
 // Answers are what checks answered, by their names.
 type Answers map[string]string

@@ -266,6 +266,30 @@ var callChecks = []check{
 		p.scales(g)
 		p.note("generation %d", p.read(g).GetGeneration())
 	}},
+	{"subresource: objects of other clients", func(p *probe) {
+		d := p.deployment("a")
+		p.given(d)
+		u := &unstructured.Unstructured{}
+		u.SetGroupVersionKind(kind("apps", "v1", "Deployment"))
+		u.SetNamespace(p.namespace)
+		u.SetName("a")
+		typed, untyped := newScale(d), newScale(u)
+		p.call("typed of unstructured", p.SubResource("scale").Get(p.ctx, u, newScale(d)))
+		p.call("unstructured of typed", p.SubResource("scale").Get(p.ctx, d, untyped))
+		p.must(p.SubResource("scale").Get(p.ctx, d, typed))
+		p.call("update typed", p.SubResource("scale").Update(p.ctx, u, client.WithSubResourceBody(typed)))
+		pod := &unstructured.Unstructured{}
+		pod.SetGroupVersionKind(kind("", "v1", "Pod"))
+		pod.SetNamespace(p.namespace)
+		pod.SetName("a")
+		p.given(p.pod("a"))
+		p.call("eviction", p.SubResource("eviction").Create(p.ctx, pod, eviction()))
+		p.exists("exists", p.pod("a"))
+		cm := p.configMap("a")
+		p.given(cm)
+		p.call("get of metadata", p.SubResource("status").Get(p.ctx, p.metadataOnly("a"), cm))
+		p.call("create of metadata", p.SubResource("status").Create(p.ctx, p.metadataOnly("a"), cm))
+	}},
 	{"subresource: scale of kinds without it", func(p *probe) {
 		room, cm := p.room(), p.configMap("a")
 		p.given(room)

@@ -106,7 +106,7 @@ func validateConfigMap(c, old *corev1.ConfigMap) field.ErrorList {
 		size += len(c.BinaryData[key])
 	}
 	if size > corev1.MaxSecretSize {
-		errs = append(errs, field.TooLong(nil, "", corev1.MaxSecretSize))
+		errs = append(errs, field.TooLong(field.NewPath(""), "", corev1.MaxSecretSize))
 	}
 	if old == nil || !isTrue(old.Immutable) {
 		return errs

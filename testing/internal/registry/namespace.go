@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // completeNamespace sets the label with the name, see "Automatic labelling" in the documentation of Namespace, and the
@@ -21,4 +22,14 @@ func completeNamespace(n, old *corev1.Namespace) {
 	if !slices.Contains(n.Spec.Finalizers, corev1.FinalizerKubernetes) {
 		n.Spec.Finalizers = append(n.Spec.Finalizers, corev1.FinalizerKubernetes)
 	}
+}
+
+// validateEvent requires the namespace of the object that the event is about, and "default" if that has none.
+func validateEvent(e, _ *corev1.Event) field.ErrorList {
+	about := e.InvolvedObject.Namespace
+	if about == e.Namespace || about == "" && e.Namespace == corev1.NamespaceDefault {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(field.NewPath("involvedObject", "namespace"), about,
+		"does not match event.namespace")}
 }

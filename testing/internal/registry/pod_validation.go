@@ -17,6 +17,9 @@ func validatePod(pod, old *corev1.Pod) field.ErrorList {
 	errs := validatePodSpec(&pod.Spec, at)
 	switch {
 	case old == nil:
+	case !keepsDeadline(pod.Spec.ActiveDeadlineSeconds, old.Spec.ActiveDeadlineSeconds):
+		errs = append(errs, field.Invalid(at.Child("activeDeadlineSeconds"), pod.Spec.ActiveDeadlineSeconds,
+			"must be less than or equal to previous value"))
 	case len(pod.Spec.Containers) != len(old.Spec.Containers):
 		errs = append(errs, field.Forbidden(at.Child("containers"), addRemove))
 	case len(pod.Spec.InitContainers) != len(old.Spec.InitContainers):
@@ -51,6 +54,11 @@ func onlyMutable(spec, old *corev1.PodSpec) bool {
 		changed.Affinity = old.Affinity
 	}
 	return equality.Semantic.DeepEqual(changed, old)
+}
+
+// keepsDeadline reports whether a deadline is no later than it was.
+func keepsDeadline(deadline, old *int64) bool {
+	return old == nil || deadline != nil && *deadline <= *old
 }
 
 // keepsTolerations reports whether the tolerations are still there, whatever their time.

@@ -18,6 +18,7 @@ type rules struct {
 var contentRules = map[schema.GroupVersionKind]rules{
 	{Version: "v1", Kind: "ConfigMap"}:             of(nil, validateConfigMap),
 	{Version: "v1", Kind: "Endpoints"}:             of(completeEndpoints, nil),
+	{Version: "v1", Kind: "Event"}:                 of(nil, validateEvent),
 	{Version: "v1", Kind: "LimitRange"}:            of(completeLimitRange, nil),
 	{Version: "v1", Kind: "Namespace"}:             of(completeNamespace, nil),
 	{Version: "v1", Kind: "PersistentVolume"}:      of(completePersistentVolume, validatePersistentVolume),

@@ -103,17 +103,17 @@ func allocateAddress(s *corev1.Service) {
 
 // The default range of node ports.
 const (
-	firstNodePort = 30000
-	lastNodePort  = 32767
+	FirstNodePort = 30000
+	LastNodePort  = 32767
 	// nodePorts is how many there are, but for the last, which is for health checks.
-	nodePorts = lastNodePort - firstNodePort
+	nodePorts = LastNodePort - FirstNodePort
 )
 
 // allocateNodePorts gives ports to those that have none, as long as there are some. They differ within the service: two
 // services may get the same.
 func allocateNodePorts(s *corev1.Service) {
 	if needsHealthCheck(&s.Spec) && s.Spec.HealthCheckNodePort == 0 {
-		s.Spec.HealthCheckNodePort = lastNodePort
+		s.Spec.HealthCheckNodePort = LastNodePort
 	}
 	if !hasNodePorts(&s.Spec) || s.Spec.AllocateLoadBalancerNodePorts != nil && !*s.Spec.AllocateLoadBalancerNodePorts {
 		return
@@ -125,7 +125,7 @@ func allocateNodePorts(s *corev1.Service) {
 	first, tried := hash(s, nodePorts), uint32(0)
 	for i := range s.Spec.Ports {
 		for ; s.Spec.Ports[i].NodePort == 0 && tried < nodePorts; tried++ {
-			if candidate := int32(firstNodePort + (first+tried)%nodePorts); !used.Has(candidate) {
+			if candidate := int32(FirstNodePort + (first+tried)%nodePorts); !used.Has(candidate) {
 				s.Spec.Ports[i].NodePort = candidate
 			}
 		}

@@ -278,7 +278,7 @@ never comes to rest: request 40 ends with a change`,
 		}),
 		found: `[DiesAfter("create ConfigMap ns/one")]
 get Widget a · create ConfigMap one · †
-never comes to rest: request 1 ends with an error: the request makes more than 10000 calls`,
+never comes to rest: request 1 ends with an error: it does not return: after more than 10000 calls, the last is "create ConfigMap ns/one"`,
 	},
 	"foreign object": {
 		given: []client.Object{colored("red")},

@@ -23,6 +23,8 @@ type call struct {
 	changes []store.Change
 	// err is the answer of the cluster, not that of a fault.
 	err error
+	// deletable is set if the user could delete the resource just before the call, which is work for somebody else.
+	deletable bool
 	// fault is what went wrong; empty if nothing did.
 	fault fault.Kind
 }

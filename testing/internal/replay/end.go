@@ -82,6 +82,11 @@ func (e *end) addCall(call *call) {
 	for _, change := range call.changes {
 		key := call.cluster.key(change.Key)
 		given := e.Objects[key] != nil && e.Objects[key].Given != nil
+		if alias, left := e.Names.Alias(key); left && change.Before != nil && change.After != nil {
+			e.Objects[alias].Writes = append(e.Objects[alias].Writes, fault.Write{
+				Before: call.cluster.object(change.Before, e.Names), After: call.cluster.object(change.After, e.Names),
+			})
+		}
 		d := e.EffectsOf(e.Names.Group(key))
 		switch {
 		case change.Before == nil:

@@ -3,6 +3,7 @@ package replay
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -48,9 +49,11 @@ type Finding struct {
 	// Differences say what is wrong at the end, a line each: "missing: ConfigMap ns/two". What a Secret has is not
 	// printed.
 	Differences []string
+	// Endless says that a request did not return. It takes long to find that again.
+	Endless bool
 }
 
-// Explore runs a program without a fault and with each. The error says that a run did not begin, that the code did not
+// Explore runs a program without a fault and with each, until one leads to a request that does not return. The error says that a run did not begin, that the code did not
 // start without a fault, or that the context is done; if a request does not return then, it names the faults that
 // happened before. What was found until then is returned with it.
 func Explore(ctx context.Context, program Program, options Options) (Report, error) {
@@ -62,11 +65,18 @@ func Explore(ctx context.Context, program Program, options Options) (Report, err
 	var harmless []fault.Fault
 	for _, f := range e.points(reference) {
 		found := len(e.report.Findings)
-		if err := e.replay(ctx, f); err != nil {
+		switch err := e.replay(ctx, f); {
+		case errors.Is(err, errNotDeleted):
+			continue
+		case err != nil:
 			return e.report, err
 		}
 		if len(e.report.Findings) == found {
-			harmless = append(harmless, f)
+			if f.Kind != fault.UserDeletes {
+				harmless = append(harmless, f)
+			}
+		} else if e.report.Findings[found].Endless {
+			return e.report, nil
 		}
 	}
 	if !options.Pairs {
@@ -110,8 +120,14 @@ type explorer struct {
 	program Program
 	options Options
 	// ends are those of the run without a fault: before the first step, and after each.
-	ends   []*end
-	report Report
+	ends []*end
+	// deleted is the end of a run in which the user deletes the resource at rest, and began the state of the externals
+	// before it; nil until they are needed.
+	deleted *end
+	began   string
+	// notDeleted says why there is no such run.
+	notDeleted error
+	report     Report
 }
 
 // replay makes a run with faults, and reports what it finds. A run in which they do not happen does not count.
@@ -142,6 +158,12 @@ func (e *explorer) within(ctx context.Context, run func(ctx context.Context) err
 
 // run makes a run with faults, and compares how it ended.
 func (e *explorer) run(ctx context.Context, faults []fault.Fault) (finding *Finding, r *run, err error) {
+	if e.deleted == nil && e.notDeleted == nil && isDeletion(faults) {
+		e.notDeleted = e.within(ctx, e.runDeleted)
+	}
+	if e.notDeleted != nil && isDeletion(faults) {
+		return nil, nil, e.notDeleted
+	}
 	err = e.within(ctx, func(ctx context.Context) error {
 		finding, r, err = e.runFaults(ctx, faults)
 		return err
@@ -183,11 +205,17 @@ func (r *run) finding(ctx context.Context, differences []string, requests int, r
 	r.stop(ctx)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return &Finding{Faults: r.faults, Story: story(r.requests[:requests], rested), Differences: differences}
+	return &Finding{
+		Faults: r.faults, Story: story(r.requests[:requests], rested), Differences: differences,
+		Endless: errors.Is(r.requests[requests-1].err, errEndless),
+	}
 }
 
 // differences compares the end of a run, or of one of its steps.
 func (e *explorer) differences(ctx context.Context, r *run, got, want *end) ([]string, error) {
+	if isDeletion(r.faults) && len(r.happened) > 0 {
+		return fault.CompareDeleted(&got.End, &e.deleted.End, e.began, e.options.Ignore), nil
+	}
 	differences := append(slices.Clone(got.broken), fault.Compare(&got.End, &want.End, e.options.Ignore)...)
 	if len(differences) > 0 || len(fault.Beyond(got.demands, want.demands)) == 0 {
 		return differences, nil

@@ -32,6 +32,11 @@ func (r *run) do(ctx context.Context, in *instance, c *cluster, made store.Call,
 	case call.fault == fault.Conflicts && !r.somebodyElseWrites(ctx, call), call.fault == fault.Stale && !r.hold(call):
 		r.dropFault(call)
 	}
+	r.noteResource(call)
+	call.deletable = call.Writes() && r.hasResource(ctx)
+	if call.fault == fault.UserDeletes && !r.userDeletes(ctx) {
+		r.dropFault(call)
+	}
 	call.before, call.revision = r.state(), c.store.Revision()
 	call.err = do()
 	if c.store.Revision() != call.revision {
@@ -43,9 +48,9 @@ func (r *run) do(ctx context.Context, in *instance, c *cluster, made store.Call,
 
 // doExternal makes a call to something outside of the clusters. The lock is not held meanwhile: what is called may call
 // a cluster.
-func (r *run) doExternal(in *instance, name string, do func() error) error {
+func (r *run) doExternal(ctx context.Context, in *instance, name string, do func() error) error {
 	call := &call{name: name}
-	if err := r.beginExternal(in, call); err != nil {
+	if err := r.beginExternal(ctx, in, call); err != nil {
 		return err
 	}
 	defer in.externalCalls.Done()
@@ -57,12 +62,17 @@ func (r *run) doExternal(in *instance, name string, do func() error) error {
 }
 
 // beginExternal is begin for a call that the instance is waited for.
-func (r *run) beginExternal(in *instance, call *call) error {
+func (r *run) beginExternal(ctx context.Context, in *instance, call *call) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := r.begin(in, call); err != nil {
 		return err
 	}
+	call.deletable = r.hasResource(ctx)
+	if call.fault == fault.UserDeletes && !r.userDeletes(ctx) {
+		r.dropFault(call)
+	}
+	call.before = r.state()
 	in.externalCalls.Add(1)
 	return nil
 }

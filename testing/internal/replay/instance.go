@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,7 +21,7 @@ const maxCalls = 10_000
 const grace = time.Second
 
 var (
-	errEndless = fmt.Errorf("the request makes more than %d calls", maxCalls)
+	errEndless = errors.New("it does not return")
 	errExited  = errors.New("the code ended its goroutine, as FailNow of a test does")
 	errStuck   = errors.New("the code does not return")
 )
@@ -32,6 +33,8 @@ type instance struct {
 	dead   bool
 	// attempts are the calls since the last request began, and what was tried after the death.
 	attempts int
+	// givenUp is set if a request took too long. It makes no call any more, and is not waited for.
+	givenUp bool
 	// externalCalls are those that go on. A dead instance begins none.
 	externalCalls sync.WaitGroup
 
@@ -52,6 +55,9 @@ func (in *instance) die() {
 
 // wait waits until a dead instance does nothing outside of the clusters any more, or until the context is done.
 func (in *instance) wait(ctx context.Context) {
+	if in.givenUp {
+		return
+	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -64,7 +70,7 @@ func (in *instance) wait(ctx context.Context) {
 }
 
 // endless reports whether the request would never return.
-func (in *instance) endless() bool { return in.attempts > maxCalls }
+func (in *instance) endless() bool { return in.attempts > maxCalls || in.givenUp }
 
 // request is one request of a run, or the attempt to start an instance.
 type request struct {
@@ -89,35 +95,55 @@ func (in *instance) make(ctx context.Context, r *run, q *request) error {
 	now := rtime.StashNow(in.ctx, r.time())
 	if in.request == nil {
 		var err error
-		in.request, err = guarded(ctx, func() (Instance, error) {
+		in.request, err = guarded(ctx, r.patience(), func() (Instance, error) {
 			return r.program.Start(now, &World{run: r, instance: in})
 		})
 		if err != nil {
-			in.request, q.err = nil, fmt.Errorf("start the code: %w", r.unlessEndless(in, err))
+			in.request, q.err = nil, fmt.Errorf("start the code: %w", r.unlessEndless(in, q, err))
 			return q.err
 		}
 	}
 	var err error
-	q.result, err = guarded(ctx, func() (reconcile.Result, error) { return in.request(now) })
-	if q.err = r.unlessEndless(in, err); errors.Is(err, errStuck) {
+	q.result, err = guarded(ctx, r.patience(), func() (reconcile.Result, error) { return in.request(now) })
+	if q.err = r.unlessEndless(in, q, err); errors.Is(err, errStuck) {
 		return err
 	}
 	return nil
 }
 
-// unlessEndless returns an error, or that the request of an instance is endless.
-func (r *run) unlessEndless(in *instance, err error) error {
+// patience is how long one request may take. Where the code has the time of a bubble, waiting takes no time.
+func (r *run) patience() time.Duration {
+	if r.program.Patience == 0 && r.program.Within != nil {
+		return 24 * time.Hour
+	}
+	return cmp.Or(r.program.Patience, 20*time.Second)
+}
+
+// unlessEndless returns an error, or that the request of an instance is endless and what it does.
+func (r *run) unlessEndless(in *instance, q *request, err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if in.endless() {
-		return errEndless
+	in.givenUp = in.givenUp || errors.Is(err, errEndless)
+	if !in.endless() {
+		return err
 	}
-	return err
+	after := fmt.Sprintf("more than %d calls", maxCalls)
+	if in.givenUp {
+		after = fmt.Sprintf("%s and %d calls", r.patience(), in.attempts)
+	}
+	if len(q.calls) == 0 {
+		return fmt.Errorf("%w: after %s", errEndless, after)
+	}
+	last := q.calls[len(q.calls)-1]
+	if last.err == nil {
+		return fmt.Errorf("%w: after %s, the last is %q", errEndless, after, last.name)
+	}
+	return fmt.Errorf("%w: after %s, the last is %q: %w", errEndless, after, last.name, last.err)
 }
 
 // guarded calls a function, which may panic or end its goroutine. If it does not return soon after the context is done,
-// it is left alone, and the error is errStuck.
-func guarded[T any](ctx context.Context, call func() (T, error)) (T, error) {
+// it is left alone, and the error is errStuck. If it takes too long, it is left alone too, and the error is errEndless.
+func guarded[T any](ctx context.Context, patience time.Duration, call func() (T, error)) (T, error) {
 	type answer struct {
 		value T
 		err   error
@@ -133,9 +159,13 @@ func guarded[T any](ctx context.Context, call func() (T, error)) (T, error) {
 		}()
 		a.value, a.err = call()
 	}()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
 	select {
 	case a := <-answers:
 		return a.value, a.err
+	case <-timer.C:
+		return *new(T), errEndless
 	case <-ctx.Done():
 	}
 	select {

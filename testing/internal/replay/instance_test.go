@@ -104,6 +104,7 @@ func TestCodeThatDoesNotReturnIsTold(t *testing.T) {
 			}
 			return err
 		})
+		program.Patience = time.Hour
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		_, err := replay.Explore(ctx, program, replay.Options{})
@@ -122,6 +123,7 @@ func TestCodeThatReturnsWhenTheContextIsDone(t *testing.T) {
 			<-ctx.Done()
 			return ctx.Err()
 		})
+		program.Patience = time.Hour
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		_, err := replay.Explore(ctx, program, replay.Options{})

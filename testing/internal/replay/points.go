@@ -8,7 +8,7 @@ import (
 // kinds are the kinds of faults that are tried at each call, in this order: deaths come before lost answers, since they
 // are easier to understand.
 var kinds = []fault.Kind{
-	fault.DiesBefore, fault.Fails, fault.Conflicts, fault.Stale, fault.DiesAfter, fault.LosesAnswer,
+	fault.DiesBefore, fault.Fails, fault.Conflicts, fault.Stale, fault.DiesAfter, fault.LosesAnswer, fault.UserDeletes,
 }
 
 // points returns the calls of a run without a fault, with what is known of them. The journal has the changes of each
@@ -19,7 +19,7 @@ func points(calls []*call, journal map[*cluster][]store.Change) []fault.Point {
 	for _, c := range calls {
 		all = append(all, fault.Point{Call: c.point(), Known: &fault.Known{
 			Before: c.before, After: c.after,
-			Effective: c.effective(), Rewrites: c.rewrites(), Lags: c.cached() && caches.lag(c),
+			Effective: c.effective(), Rewrites: c.rewrites(), Lags: c.cached() && caches.lag(c), Deletable: c.deletable,
 		}})
 	}
 	return all

@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/espalier-dev/espalier/internal/fault"
 	"github.com/espalier-dev/espalier/testing/internal/store"
 	rtime "github.com/espalier-dev/espalier/time"
@@ -35,6 +37,8 @@ type run struct {
 	current       *instance
 	// step is what others did since the last request; empty if nothing.
 	step string
+	// resource is what the requests are about; nil until it was read.
+	resource *metav1.PartialObjectMetadata
 	// conflicts are the objects that the fault Conflicts has written.
 	conflicts []conflict
 	// broken says which calls broke the invariant.
@@ -42,6 +46,8 @@ type run struct {
 
 	// externalStates are those after the last request, as JSON.
 	externalStates string
+	// began are those before the first request.
+	began string
 
 	// onEnd is what Begin returned; nil once it was called.
 	onEnd func()
@@ -84,6 +90,7 @@ func newRun(ctx context.Context, program Program, faults []fault.Fault) (*run, e
 		r.onEnd = end
 	}
 	r.externalStates = r.readExternals()
+	r.began = r.externalStates
 	return r, nil
 }
 
@@ -230,13 +237,14 @@ func (r *run) time() time.Time {
 	return *r.now.Load()
 }
 
-// pass lets time pass.
+// pass lets time pass. Each request of a program that has a time is at another second, in which code that notes the time
+// of each request changes something.
 func (r *run) pass(delay time.Duration) {
 	if r.program.Now.IsZero() {
 		time.Sleep(delay)
 		return
 	}
-	now := r.now.Load().Add(delay)
+	now := r.now.Load().Add(max(delay, time.Second))
 	r.now.Store(&now)
 }
 

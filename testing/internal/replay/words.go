@@ -14,6 +14,8 @@ var words = []struct {
 }{
 	{regexp.MustCompile(`†`), nil, "† = the process dies, and a new one starts"},
 	{regexp.MustCompile(`\(stale\)`), nil, "stale = the cache does not show the last change yet"},
+	{regexp.MustCompile(`\(after the user deleted`), nil, "the user deleted the resource just before the call; " +
+		"what counts is what is left behind"},
 	{regexp.MustCompile(`· again( ·|$)`), nil, "again = the request changed something, so another one follows"},
 	{regexp.MustCompile(`· rest( ·|$)`), nil, "rest = nothing is left to do"},
 	{nil, regexp.MustCompile(`^left over: `), "left over = it is not there without the fault"},

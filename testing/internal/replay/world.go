@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -18,6 +19,12 @@ type Program struct {
 	// Now is the time of the first request. If it is zero, the time is that of package time, and delays are slept: code
 	// that waits by itself has the time of the world that way in a bubble of testing/synctest, where nobody waits.
 	Now time.Time
+	// Request names the resource: the first object of that name that is read in the first cluster. A user can delete it.
+	// Zero is none.
+	Request types.NamespacedName
+	// Patience is how long one request may take; then it counts as one that does not return. 0 is 20 seconds, or a day
+	// with Within.
+	Patience time.Duration
 	// Within calls a run, from its Begin to its end, such as in a bubble of testing/synctest; nil just calls it. With
 	// it the contexts of a run have the values of that of the exploration, but neither its deadline nor its end. These
 	// are looked at before each run.
@@ -125,7 +132,7 @@ func (w *World) Do(ctx context.Context, call string, do func() error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return w.run.doExternal(w.instance, call, do)
+	return w.run.doExternal(ctx, w.instance, call, do)
 }
 
 // Now is the time in the world.

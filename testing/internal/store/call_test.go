@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -53,7 +52,7 @@ func TestCalls(t *testing.T) {
 		{func() error { return c.Update(ctx, read(t, s.Client(store.ClientOptions{}), app("a"))) }, "update App ns/a"},
 		{func() error { return c.Status().Update(ctx, read(t, s.Client(store.ClientOptions{}), app("a"))) },
 			"update App/status ns/a"},
-		{func() error { return c.SubResource("scale").Get(ctx, widget("w"), &autoscalingv1.Scale{}) },
+		{func() error { return c.SubResource("scale").Get(ctx, widget("w"), widget("")) },
 			"get Widget/scale ns/w (live)"},
 		{func() error { return c.Apply(ctx, applied(t, widget("w"))) }, "apply Widget ns/w"},
 		{func() error { return c.Delete(ctx, app("a")) }, "delete App ns/a"},

@@ -17,6 +17,9 @@ import (
 // decode returns a copy of a sent object in the Go type of its kind, without managed fields, and those apart. Strict
 // refuses fields that the kind does not have.
 func (r *resource) decode(obj client.Object, strict bool) (client.Object, []metav1.ManagedFieldsEntry, error) {
+	if err := checkRequest(sizeOf(reflect.ValueOf(obj))); err != nil {
+		return nil, nil, err
+	}
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		content, err := jsonmerge.Normalize(u.Object)
 		if err != nil {

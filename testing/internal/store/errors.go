@@ -19,6 +19,7 @@ var (
 	errNoNamespace     = errors.New("an empty namespace may not be set when a resource name is provided")
 	errCreatePartial   = errors.New("cannot create using only metadata")
 	errUpdatePartial   = errors.New("cannot update using only metadata -- did you mean to patch?")
+	errGetOfPartial    = errors.New("can not get subresource using only metadata")
 	errStatusOfPartial = errors.New("cannot update subresource using only metadata -- did you mean to patch?")
 )
 

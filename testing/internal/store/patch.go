@@ -37,6 +37,9 @@ func (p patchRequest) isApply() bool { return p.patchType == types.ApplyPatchTyp
 func (s *Store) patch(
 	gvk schema.GroupVersionKind, key client.ObjectKey, p patchRequest, w write,
 ) (*record, error) {
+	if err := checkRequest(len(p.data)); err != nil {
+		return nil, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r, err := s.resource(gvk)

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -12,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/testing/internal/registry"
 )
 
 // Status implements [client.Client].
@@ -32,9 +35,17 @@ type subresourceClient struct {
 func (c *subresourceClient) Get(
 	ctx context.Context, obj, subresource client.Object, _ ...client.SubResourceGetOption,
 ) error {
+	if err := understand(obj, subresource, errGetOfPartial); err != nil {
+		return err
+	}
 	w := write{subresource: c.name}
 	key := client.ObjectKeyFromObject(obj)
 	return c.client.answer(ctx, Get, obj, subresource, w, func(gvk schema.GroupVersionKind) (*record, error) {
+		_, isUnstructured := obj.(runtime.Unstructured)
+		_, only := subresource.(runtime.Unstructured)
+		if _, builtIn := registry.BuiltIn(gvk); builtIn && only && !isUnstructured {
+			return nil, fmt.Errorf("the answer is in protobuf, from which no %T can be decoded", subresource)
+		}
 		return c.client.store.getSubresource(gvk, key, c.name)
 	})
 }
@@ -44,6 +55,9 @@ func (c *subresourceClient) Get(
 func (c *subresourceClient) Create(
 	ctx context.Context, obj, subresource client.Object, opts ...client.SubResourceCreateOption,
 ) error {
+	if err := understand(obj, subresource, errStatusOfPartial); err != nil {
+		return err
+	}
 	w, err := c.client.creates((&client.SubResourceCreateOptions{}).ApplyOptions(opts).AsCreateOptions(), c.name)
 	if err != nil {
 		return err
@@ -99,6 +113,21 @@ func (c *subresourceClient) Apply(
 ) error {
 	options := (&client.SubResourceApplyOptions{}).ApplyOpts(opts)
 	return c.client.apply(ctx, config, options.SubResourceBody, c.name, &options.ApplyOptions)
+}
+
+// understand refuses what the client of controller-runtime refuses: a subresource of an unstructured object that is none,
+// and one of metadata alone.
+func understand(obj, subresource client.Object, ofPartial error) error {
+	_, isPartial := obj.(*metav1.PartialObjectMetadata)
+	_, isUnstructured := obj.(runtime.Unstructured)
+	_, both := subresource.(runtime.Unstructured)
+	switch {
+	case isPartial:
+		return ofPartial
+	case isUnstructured && !both:
+		return fmt.Errorf("unstructured client did not understand object: %T", subresource)
+	}
+	return nil
 }
 
 // nameBody gives a body the name of the object that it is sent for, if it has none.

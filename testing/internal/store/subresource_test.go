@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -30,8 +31,7 @@ func TestScale(t *testing.T) {
 	c := newClient(t, widgets())
 	for _, obj := range []client.Object{deployment("one"), widget("one")} {
 		must(t, c.Create(t.Context(), obj))
-		scale := &autoscalingv1.Scale{}
-		must(t, c.SubResource("scale").Get(t.Context(), obj, scale))
+		scale := scaleOf(t, c, obj)
 		if scale.Spec.Replicas != 1 || scale.Name != "one" || scale.UID != obj.GetUID() {
 			t.Errorf("the scale is %+v, want 1 replica and the UID %s", scale, obj.GetUID())
 		}
@@ -56,6 +56,20 @@ func TestScale(t *testing.T) {
 	}
 	err := c.SubResource("scale").Get(t.Context(), app("one"), &autoscalingv1.Scale{})
 	reason(t, err, metav1.StatusReasonNotFound, "could not find")
+}
+
+// scaleOf returns the scale of an object. That of an unstructured one is read as one.
+func scaleOf(t *testing.T, c client.Client, obj client.Object) *autoscalingv1.Scale {
+	t.Helper()
+	scale, u := &autoscalingv1.Scale{}, &unstructured.Unstructured{}
+	if _, ok := obj.(*unstructured.Unstructured); !ok {
+		must(t, c.SubResource("scale").Get(t.Context(), obj, scale))
+		return scale
+	}
+	u.SetGroupVersionKind(autoscalingv1.SchemeGroupVersion.WithKind("Scale"))
+	must(t, c.SubResource("scale").Get(t.Context(), obj, u))
+	must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, scale))
+	return scale
 }
 
 func replicas(t *testing.T, obj client.Object) int64 {

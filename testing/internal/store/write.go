@@ -62,8 +62,11 @@ func (s *Store) createRecord(
 		return nil, err
 	}
 	id, generated := s.newIdentity(r, next, w.dryRun)
-	managed := r.managed(next)
+	managed, asked := r.managed(next), nodePorts(next)
 	if err := decideCreate(r, next, id); err != nil {
+		return nil, err
+	}
+	if err := s.claimNodePorts(r, next, asked); err != nil {
 		return nil, err
 	}
 	if s.state.find(Key{r.gvk.GroupKind(), next.GetNamespace(), next.GetName()}) != nil {
@@ -135,8 +138,11 @@ func (s *Store) updateRecord(
 		return nil, err
 	}
 	drops := w.refuseDropped && w.subresource == "" && r.HasStatus() && !sameStatus(before, next)
-	managed := r.managed(next)
+	managed, asked := r.managed(next), nodePorts(next)
 	v, err := live.decideUpdate(r, before, next, w.part())
+	if err == nil && v == stored {
+		err = s.claimNodePorts(r, next, asked)
+	}
 	switch {
 	case err != nil:
 		return nil, err
@@ -205,6 +211,9 @@ func (s *Store) newStoredRecord(
 		if obj, err = convert(obj, form{target.goType, r.stored.GroupVersion()}); err != nil {
 			return nil, err
 		}
+	}
+	if err := checkStored(obj); err != nil {
+		return nil, err
 	}
 	stored := newRecord(r.stored, obj)
 	stored.fields, stored.showFields = fields, showFields
