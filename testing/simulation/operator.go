@@ -198,7 +198,7 @@ func (r *replica) setUp(ctx context.Context, alive *transport.Client) (mgr ctrl.
 		return nil, fmt.Errorf("make a manager: %w", err)
 	}
 	if r.options.Operator != nil {
-		err = r.options.Operator(ctx, process{mgr, ctx, r.panicked})
+		err = r.options.Operator(ctx, &process{mgr, ctx, r.panicked})
 	}
 	return mgr, err
 }

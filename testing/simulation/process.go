@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 )
 
-// process is the manager that an operator adds its parts to.
+// process is the manager that an operator adds its parts to. A pointer to it can be compared, as it names a cluster.
 type process struct {
 	ctrl.Manager
 	ctx      context.Context
@@ -20,7 +20,7 @@ type process struct {
 
 // Add implements [manager.Manager]. Nobody waits for the cache of a cluster when the process has ended, and a panic of
 // what the operator runs is one of the process. Controllers and servers handle their own.
-func (p process) Add(added manager.Runnable) error {
+func (p *process) Add(added manager.Runnable) error {
 	switch added := added.(type) {
 	case crcluster.Cluster:
 		return p.Manager.Add(endingCluster{added, p.ctx})

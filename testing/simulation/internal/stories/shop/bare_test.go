@@ -16,7 +16,7 @@ func TestBare(t *testing.T) {
 	options, e := cluster(t), newEnds()
 	options.Operator = func(ctx context.Context, mgr ctrl.Manager) error {
 		return (&bare.Reconciler{
-			Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder("shop"), Registry: registries.In(ctx),
+			Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder("shop"), Registry: called{registries.In(ctx)},
 			RetryInterval: time.Minute,
 		}).SetupWithManager(ctx, mgr)
 	}
