@@ -37,8 +37,8 @@ const (
 	// Stale answers a read from a cache that has not seen the last change of the kind of object, as long as the request
 	// goes on. What a cache has shown once it shows from then on.
 	Stale Kind = "Stale"
-	// UserDeletes has the user delete the resource just before a write or a call of something outside of the cluster, or
-	// after the delay of the fault.
+	// UserDeletes has the user delete the resource just before a write or a call of something outside of the cluster,
+	// or after the delay of the fault.
 	UserDeletes Kind = "UserDeletes"
 )
 

@@ -26,8 +26,8 @@ func (e *External[T]) Of(w *World) *T {
 func (e *External[T]) In(context.Context) *T {
 	w := bubbles.current()
 	if w == nil {
-		panic("simulation: External.In is called outside of a simulation: call it in Options.Operator, or in code that " +
-			"a simulation runs")
+		panic("simulation: External.In is called outside of a simulation: call it in Options.Operator, or in code " +
+			"that a simulation runs")
 	}
 	return e.Of(w)
 }

@@ -3,8 +3,8 @@ package simulation
 import "time"
 
 const (
-	// hottest is how often the operator may write an object in the same way within a minute. In virtual time, an operator
-	// that causes its own next reconcile does so a thousand times in a second, and time hardly passes.
+	// hottest is how often the operator may write an object in the same way within a minute. In virtual time, an
+	// operator that causes its own next reconcile does so a thousand times in a second, and time hardly passes.
 	hottest = 1000
 	// warmest is hottest for writes of what is wanted of an object, between two writes of others: controllers act on
 	// each of them, which takes real time.

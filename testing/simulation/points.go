@@ -112,7 +112,9 @@ func calls(log transport.Log, actors []string) []fault.Point {
 
 // oneByOne are the kinds of faults of [RunFaults]. To the operator, the others are much like Fails, and clients try
 // again by themselves.
-var oneByOne = []FaultKind{Fails, LosesAnswer, Conflicts, Expires, CutsWatch, DelaysWatch, DiesBefore, DiesAfter, UserDeletes}
+var oneByOne = []FaultKind{
+	Fails, LosesAnswer, Conflicts, Expires, CutsWatch, DelaysWatch, DiesBefore, DiesAfter, UserDeletes,
+}
 
 // faultsAt returns the faults that may strike calls. The user may delete a resource up to a time.
 func faultsAt(calls []fault.Point, deletes time.Duration) []Fault {

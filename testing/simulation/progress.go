@@ -45,7 +45,8 @@ func newProgress(t *testing.T, of int, tried []Fault) *progress {
 	t.Cleanup(func() {
 		text := fmt.Sprintf("%d of %d faults", p.ended, of)
 		if p.left > 0 {
-			text += fmt.Sprintf(": there was no time for %d more: set -simulation.budget and -timeout to try them", p.left)
+			const more = ": there was no time for %d more: set -simulation.budget and -timeout to try them"
+			text += fmt.Sprintf(more, p.left)
 		}
 		t.Log(text)
 	})

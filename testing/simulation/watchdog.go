@@ -70,7 +70,8 @@ func (d *watchdog) run(deadline <-chan time.Time) {
 		now := d.progress()
 		if now == last {
 			why, shows := d.holds()
-			panic(d.report(fmt.Sprintf("the simulation stands still: nothing happened for %v. %s", *stillness, why), shows))
+			const still = "the simulation stands still: nothing happened for %v. %s"
+			panic(d.report(fmt.Sprintf(still, *stillness, why), shows))
 		}
 		last = now
 	}
@@ -80,8 +81,8 @@ func (d *watchdog) run(deadline <-chan time.Time) {
 // waits, which may wait for it.
 func (d *watchdog) holds() (why string, shows func(stack) bool) {
 	if id := d.bubble.Load(); id != nil && slices.ContainsFunc(stacks(*id), stack.runs) {
-		return "A goroutine runs without end and without waiting for anything that takes time, such as a loop that tries " +
-			"again at once, and virtual time waits for it.", stack.runs
+		return "A goroutine runs without end and without waiting for anything that takes time, such as a loop that " +
+			"tries again at once, and virtual time waits for it.", stack.runs
 	}
 	return "A goroutine waits for a mutex, or for something that is not in the simulation, such as the network, and " +
 		"virtual time waits for it.", stack.holds
@@ -147,8 +148,8 @@ func (d *watchdog) steps() string {
 func (d *watchdog) left(reason any) string {
 	if id := d.bubble.Load(); id != nil {
 		if all := stacks(*id); len(all) > 0 && strings.Contains(fmt.Sprint(reason), "goroutines remain") {
-			return d.report("the operator has ended, and the goroutines below have not. Have them end with the context of "+
-				"Options.Operator or of the request. One that waits for signals is not to be started: leave "+
+			return d.report("the operator has ended, and the goroutines below have not. Have them end with the context "+
+				"of Options.Operator or of the request. One that waits for signals is not to be started: leave "+
 				"ctrl.SetupSignalHandler and signal.Notify to the main function.", func(stack) bool { return true })
 		}
 	}

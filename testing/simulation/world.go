@@ -163,6 +163,9 @@ func (w *World) restart() {
 
 // end ends all that the world has started.
 func (w *World) end() {
+	w.mu.Lock()
+	w.early.struck = true // nobody deletes anything any more
+	w.mu.Unlock()
 	for _, r := range w.replicas {
 		r.end()
 	}
@@ -181,9 +184,10 @@ func (w *World) end() {
 // lost fails the story: a request of the operator undid what somebody else had written just before it.
 func (w *World) lost(e transport.Entry) {
 	if w.options.isOperator(e.Call.Actor) {
-		w.abort(fmt.Sprintf("%s lost what somebody else wrote: somebody put an annotation on the object just before %s "+
-			"%s, which took it off without having seen it; write with a resourceVersion, or change only what is yours, by "+
-			"a patch or an apply", e.Call.Actor, e.Call.Verb, e.Object()))
+		const text = "%s lost what somebody else wrote: somebody put an annotation on the object just before %s %s, " +
+			"which took it off without having seen it; write with a resourceVersion, or change only what is yours, " +
+			"by a patch or an apply"
+		w.abort(fmt.Sprintf(text, e.Call.Actor, e.Call.Verb, e.Object()))
 	}
 }
 
@@ -292,7 +296,8 @@ func (w *World) idle(d time.Duration) (busy []string) {
 			}
 		}
 		if made.Of(name) > 0 {
-			busy = append(busy, fmt.Sprintf("%s made requests in %v in which nothing happened:\n%s", name, d, made.Only(name)))
+			const text = "%s made requests in %v in which nothing happened:\n%s"
+			busy = append(busy, fmt.Sprintf(text, name, d, made.Only(name)))
 		}
 	}
 	return busy
