@@ -148,9 +148,10 @@ func (d *watchdog) steps() string {
 func (d *watchdog) left(reason any) string {
 	if id := d.bubble.Load(); id != nil {
 		if all := stacks(*id); len(all) > 0 && strings.Contains(fmt.Sprint(reason), "goroutines remain") {
-			return d.report("the operator has ended, and the goroutines below have not. Have them end with the context "+
-				"of Options.Operator or of the request. One that waits for signals is not to be started: leave "+
-				"ctrl.SetupSignalHandler and signal.Notify to the main function.", func(stack) bool { return true })
+			const why = "the operator has ended, and the goroutines below have not. They have to end with the context " +
+				"of Options.Operator or of the request. Leave what waits for signals to the main function: " +
+				"ctrl.SetupSignalHandler and signal.Notify."
+			return d.report(why, func(stack) bool { return true })
 		}
 	}
 	panic(reason)
