@@ -148,7 +148,7 @@ func (d *watchdog) steps() string {
 func (d *watchdog) left(reason any) string {
 	if id := d.bubble.Load(); id != nil {
 		if all := stacks(*id); len(all) > 0 && strings.Contains(fmt.Sprint(reason), "goroutines remain") {
-			const why = "the operator has ended, and the goroutines below have not. They have to end with the context " +
+			const why = "the operator has ended, and the goroutines below have not. They must end with the context " +
 				"of Options.Operator or of the request. Leave what waits for signals to the main function: " +
 				"ctrl.SetupSignalHandler and signal.Notify."
 			return d.report(why, func(stack) bool { return true })
