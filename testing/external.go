@@ -14,6 +14,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-dev/espalier/internal/fault"
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/testing/internal/recording"
 	"github.com/espalier-dev/espalier/testing/internal/replay"
@@ -70,7 +71,7 @@ func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
 		return nil
 	})
 	switch {
-	case errors.Is(err, replay.ErrFails):
+	case errors.Is(err, fault.ErrFails):
 		http.Error(recorder, err.Error(), http.StatusServiceUnavailable)
 	case err != nil:
 		return nil, err
@@ -82,21 +83,22 @@ func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
 
 // Call calls do, for code that talks to something else than a cluster and not by [HTTP]: wrap the calls of a fake in
 // it. In a row of [NodeTests] and [RootTests] it is a call of the row by the name, and has its faults: do is not
-// called, or its answer is lost. Elsewhere Call does nothing but to call do. The error is that of do or of the fault.
+// called, or its answer is lost. In a simulation, it is a request of the operator. Elsewhere Call does nothing but to
+// call do. The error is that of do or of the fault.
 func Call(ctx context.Context, name string, do func() error) error {
-	if o, ok := ctx.Value(outsideKey{}).(outside); ok {
-		o.calls.note(name)
-		return o.world.Do(ctx, name, do)
-	}
-	return do()
+	return fault.CallOutside(ctx, name, do)
 }
-
-type outsideKey struct{}
 
 // outside is what [Call] needs of the run of a row.
 type outside struct {
 	world *replay.World
 	calls *outsideCalls
+}
+
+// Do implements [fault.Caller].
+func (o outside) Do(ctx context.Context, name string, do func() error) error {
+	o.calls.note(name)
+	return o.world.Do(ctx, name, do)
 }
 
 // outsideCalls are the names of the calls of a row that [Call] made. It is safe for concurrent use.

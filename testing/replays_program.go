@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/espalier-dev/espalier/internal/fault"
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/testing/internal/recording"
 	"github.com/espalier-dev/espalier/testing/internal/replay"
@@ -114,7 +115,7 @@ func (r *replayed) start(_ context.Context, w *replay.World) (replay.Instance, e
 	}
 	return func(ctx context.Context) (reconcile.Result, error) {
 		current.pass(w.Now(), r.row.virtual)
-		ctx = context.WithValue(ctx, outsideKey{}, outside{w, &r.outside})
+		ctx = fault.WithCaller(ctx, outside{w, &r.outside})
 		result, err := reconciler.Reconcile(run.Merged(ctx, prepared), r.request)
 		if !r.row.until.rest {
 			r.noteFirst(current)

@@ -16,7 +16,8 @@ type Call struct {
 	Verb string
 	// Path is that of the URL. To that of a create, the name of the object or its generateName is added. To that of a
 	// list or a watch, what makes two of them differ is added as a query, such as
-	// "/api/v1/pods?labelSelector=app%3Dweb". In a row it is all of the call, as in "create ConfigMap ns/one".
+	// "/api/v1/pods?labelSelector=app%3Dweb". That of a call outside of the cluster is its name. In a row it is all of
+	// the call, as in "create ConfigMap ns/one".
 	Path string
 	// N is 1 for the first call of this actor, verb and path.
 	N int
@@ -84,7 +85,7 @@ func (f Fault) Validate(kinds []Kind) error {
 		return fmt.Errorf("there is no kind %q", f.Kind)
 	case f.Verb != "" && !f.Kind.Fits(f.Verb):
 		return fmt.Errorf("%s does not happen to %s", f.Kind, f.Verb)
-	case f.Path != "" && f.Path[0] != '/' && f.Path[0] != '*':
+	case f.Path != "" && f.Path[0] != '/' && f.Path[0] != '*' && f.Verb != Outside:
 		return errors.New("the path does not begin with a slash")
 	case f.Nth < 0 || f.Times < 0 || f.Delay < 0:
 		return errors.New("a number is negative")

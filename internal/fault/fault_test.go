@@ -27,6 +27,7 @@ func TestFaultEffect(t *testing.T) {
 	for _, kind := range []fault.Kind{
 		fault.Refuses, fault.Fails, fault.LosesAnswer, fault.Conflicts, fault.Throttles, fault.Expires, fault.CutsWatch,
 		fault.DelaysWatch, fault.DiesBefore, fault.DiesAfter, fault.Restarts, fault.Stale,
+		fault.UserDeletes,
 	} {
 		if effect := (fault.Fault{Kind: kind}).Effect(); effect == string(kind) {
 			t.Errorf("the effect of %s is %q, want words", kind, effect)

@@ -13,8 +13,8 @@ const (
 	Fails Kind = "Fails"
 	// LosesAnswer breaks the connection after the call had its effect.
 	LosesAnswer Kind = "LosesAnswer"
-	// Conflicts lets somebody else write the object just before an update, a patch, an apply or a delete. In a
-	// simulation the call is answered with 409 and has no effect.
+	// Conflicts lets somebody else write the object just before an update, a patch, an apply or a delete. What somebody
+	// else wrote must survive.
 	Conflicts Kind = "Conflicts"
 	// Throttles answers 429. Clients are asked to try again after the delay of the fault, in full seconds and at least
 	// one. The call has no effect.
@@ -42,8 +42,8 @@ const (
 	UserDeletes Kind = "UserDeletes"
 )
 
-// The verbs of calls, as in Kubernetes' authorization. There are two more: an apply is a patch by server-side apply,
-// and Discover is a request for something that is not a resource.
+// The verbs of calls, as in Kubernetes' authorization. There are three more: an apply is a patch by server-side apply,
+// Discover is a request for something that is not a resource, and Outside is a call of something that is not a cluster.
 const (
 	Get              = "get"
 	List             = "list"
@@ -55,6 +55,7 @@ const (
 	Delete           = "delete"
 	DeleteCollection = "deletecollection"
 	Discover         = "discover"
+	Outside          = "call"
 )
 
 // Fits reports whether calls of a verb can go wrong so. To discovery nothing happens after which clients wait and try
@@ -63,8 +64,12 @@ func (k Kind) Fits(verb string) bool {
 	switch k {
 	case LosesAnswer:
 		return verb != Discover && verb != Watch
+	case UserDeletes:
+		return verb == Outside || Writes(verb)
+	case Refuses, Restarts:
+		return verb != Outside
 	case Throttles:
-		return verb != Discover
+		return verb != Discover && verb != Outside
 	case Conflicts:
 		return slices.Contains([]string{Update, Patch, Apply, Delete}, verb)
 	case Expires:
@@ -75,6 +80,11 @@ func (k Kind) Fits(verb string) bool {
 		return verb == Get || verb == List
 	}
 	return true
+}
+
+// Writes reports whether calls of a verb change something in a cluster.
+func Writes(verb string) bool {
+	return slices.Contains([]string{Create, Update, Patch, Apply, Delete, DeleteCollection}, verb)
 }
 
 // words says in words what goes wrong.

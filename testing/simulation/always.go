@@ -132,7 +132,7 @@ func (w *World) written(made journal.Write, now state.State) {
 	if !passing {
 		w.changed = time.Now()
 	}
-	hot := false
+	hot := 0
 	if !passing && write.operator {
 		w.writes.add(write)
 		hot = w.loops.writes(write)
@@ -140,11 +140,12 @@ func (w *World) written(made journal.Write, now state.State) {
 	current := State{now, w.options, w.others}
 	if !write.operator && !passing && made.Actor != cluster && made.Actor != "" {
 		w.others = made.At
+		w.loops.others()
 	}
 	w.mu.Unlock()
-	if hot {
+	if hot > 0 {
 		w.abort(fmt.Sprintf("%s does not come to rest: %s was done %d times within a minute\n%s",
-			made.Actor, write, hottest, write.changes()))
+			made.Actor, write, hot, write.changes()))
 	}
 	if obj.Kind == definitionKind && made.Actor != "" && !w.options.ChangingDefinitions {
 		w.abort(fmt.Sprintf(

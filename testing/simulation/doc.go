@@ -30,6 +30,7 @@
 //	-simulation.seeds N       how many seeds there are, 20 by default
 //	-simulation.seed N        the first of them
 //	-simulation.faults N      how many faults RunFaults tries at most, 200 by default; 0 is all
+//	-simulation.budget D      how long RunFaults begins to try faults, in real time, a minute by default; 0 is no end
 //	-simulation.update        rewrites golden files
 //	-simulation.stillness D   how long nothing may happen, in real time, before a test is ended
 package simulation

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	"github.com/espalier-dev/espalier/internal/fault"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/generate"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/plan"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/state"
@@ -58,7 +59,8 @@ type Hints map[string][]any
 // each story
 //
 //   - the invariants of Options.Always hold at each write, and nothing panics,
-//   - the cluster comes to rest, and at rest the operator makes no request (but see Exploration.Polls),
+//   - the cluster comes to rest, and at rest the operator makes no request (but see Exploration.Polls), other than to
+//     try again what the API server refuses, at most once a minute,
 //   - Exploration.Check holds,
 //   - the resources, and all that the operator has created, end as in a cluster in which the same resources are created
 //     at once and nothing goes wrong (but see Exploration.Remembers). What a status calls generation is left out.
@@ -263,13 +265,37 @@ func (x *explorer) play(t *testing.T, plan Plan, story func(w *World)) (state.St
 			x.Check(w)
 		}
 		if !x.Polls {
-			w.Idle(time.Hour)
+			x.idles(w)
 		}
 		end = w.journal.State().Where(func(obj *state.Object, c state.Creation) bool {
 			return obj.Kind == x.kind || options.isOperator(c.Actor)
 		})
 	})
 	return end, o
+}
+
+// fewest is how long there is at least between two attempts at what the API server refuses, on average.
+const fewest = time.Minute
+
+// idles fails a story in which the operator makes requests at rest. To try again what the API server refuses, such as
+// an invalid object, is none of them: something may have changed that nobody told.
+func (x *explorer) idles(w *World) {
+	const long = time.Hour
+	begin := w.network.Now()
+	busy := w.idle(long)
+	refused := 0
+	for _, e := range w.network.Log().Entries {
+		if e.At >= begin && w.options.isOperator(e.Call.Actor) && e.Status >= 400 && e.Status < 500 &&
+			fault.Writes(e.Call.Verb) {
+			refused++
+		}
+	}
+	if refused > 0 && refused <= int(long/fewest) {
+		return
+	}
+	for _, made := range busy {
+		w.Errorf("%s", made)
+	}
 }
 
 // describe says which story fails, and what happens in it.

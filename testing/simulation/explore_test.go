@@ -5,8 +5,10 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -59,6 +61,27 @@ func TestExplore(t *testing.T) {
 	simulation.Explore(t, simulation.Options{
 		Operator: volumes(byName), Definitions: simulation.ReadDefinitions(t, "testdata/volumes.yaml"),
 	}, simulation.Exploration{Resource: newVolume(), Disturb: true})
+}
+
+// TestExploreRetries has an operator try again, each ten minutes, to create an object that is invalid.
+func TestExploreRetries(t *testing.T) {
+	simulation.Explore(t, simulation.Options{
+		Definitions: simulation.ReadDefinitions(t, "testdata/volumes.yaml"),
+		Operator: func(_ context.Context, mgr ctrl.Manager) error {
+			c := mgr.GetClient()
+			return ctrl.NewControllerManagedBy(mgr).For(newVolume()).Complete(reconcile.Func(
+				func(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
+					if err := c.Get(ctx, r.NamespacedName, newVolume()); err != nil {
+						return reconcile.Result{}, client.IgnoreNotFound(err)
+					}
+					invalid := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: "No!"}}
+					if err := c.Create(ctx, invalid); !apierrors.IsInvalid(err) {
+						return reconcile.Result{}, err
+					}
+					return reconcile.Result{RequeueAfter: 10 * time.Minute}, nil
+				}))
+		},
+	}, simulation.Exploration{Resource: newVolume()})
 }
 
 func TestPlantedExplore(t *testing.T) {

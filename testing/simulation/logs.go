@@ -37,18 +37,26 @@ var quietManagers = sync.OnceFunc(func() { ctrl.SetLogger(logr.Discard()) })
 // bubbles are the simulations that run, by their bubble.
 var bubbles worlds
 
-type worlds struct{ notes sync.Map }
+type worlds struct{ all sync.Map }
 
-// add has errors noted that are logged in the bubble of the caller, until the function is called that it returns.
-func (w *worlds) add(note func(text string)) (remove func()) {
+// add has a world be that of the bubble of the caller, until the function is called that it returns.
+func (w *worlds) add(world *World) (remove func()) {
 	id := bubble()
-	w.notes.Store(id, note)
-	return func() { w.notes.Delete(id) }
+	w.all.Store(id, world)
+	return func() { w.all.Delete(id) }
 }
 
+// current returns the world of the bubble of the caller, nil if there is none.
+func (w *worlds) current() *World {
+	world, _ := w.all.Load(bubble())
+	found, _ := world.(*World)
+	return found
+}
+
+// note notes an error that is logged in the bubble of the caller.
 func (w *worlds) note(text string) {
-	if note, ok := w.notes.Load(bubble()); ok {
-		note.(func(string))(libraries + problem + text)
+	if world := w.current(); world != nil {
+		world.network.Note(libraries + problem + text)
 	}
 }
 

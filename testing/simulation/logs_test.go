@@ -10,6 +10,8 @@ import (
 
 	"github.com/go-logr/logr/funcr"
 	"k8s.io/klog/v2"
+
+	"github.com/espalier-dev/espalier/testing/simulation/internal/transport"
 )
 
 // TestLibraryErrors has two simulations log errors as libraries do.
@@ -19,13 +21,8 @@ func TestLibraryErrors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				var mu sync.Mutex
-				var noted []string
-				remove := bubbles.add(func(text string) {
-					mu.Lock()
-					defer mu.Unlock()
-					noted = append(noted, text)
-				})
+				w := &World{network: transport.New(transport.Options{})}
+				remove := bubbles.add(w)
 				klog.Infof("starting %s", name)
 				klog.Errorf("of %s", name)
 				var done sync.WaitGroup
@@ -33,6 +30,10 @@ func TestLibraryErrors(t *testing.T) {
 				done.Wait()
 				remove()
 				klog.Error("after the end")
+				var noted []string
+				for _, e := range w.network.Log().Entries {
+					noted = append(noted, e.Note)
+				}
 				if want := []string{
 					"libraries error: of " + name, "libraries error: by " + name + ": a: no",
 				}; !slices.Equal(noted, want) {

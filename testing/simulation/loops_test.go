@@ -30,7 +30,7 @@ func TestHotLoop(t *testing.T) {
 		w.Create(note("a"))
 		w.Rest()
 	})
-	if want := "update Note default/a was done 1000 times within a minute"; !strings.Contains(o.said, want) {
+	if want := "update Note default/a was done 100 times within a minute"; !strings.Contains(o.said, want) {
 		t.Errorf("the story says %q, not %q", o.said, want)
 	}
 }

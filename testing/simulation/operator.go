@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/espalier-dev/espalier/internal/fault"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/informers"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/server"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/transport"
@@ -45,7 +46,7 @@ func (r *replica) start() {
 	if r.stop != nil {
 		return
 	}
-	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), worldKey{}, r.world))
+	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	r.stop, r.done = cancel, done
 	go func() {
@@ -102,7 +103,7 @@ func (r *replica) pause() time.Duration {
 // process runs a process until it dies, fails, or the context ends.
 func (r *replica) process(ctx context.Context) {
 	alive := r.network.Client(r.name)
-	ctx, cancel := context.WithCancel(withPanics(ctx, alive.Died(), r.panicked))
+	ctx, cancel := context.WithCancel(withPanics(fault.WithCaller(ctx, alive), alive.Died(), r.panicked))
 	defer cancel()
 	go func() {
 		select {
@@ -176,7 +177,8 @@ func (r *replica) setUp(ctx context.Context, alive *transport.Client) (mgr ctrl.
 			r.network.Note(r.name + problem + text)
 		}
 	}})
-	options.BaseContext = panicsIn(ctx, options.BaseContext)
+	base := options.BaseContext
+	options.BaseContext = func() context.Context { return fault.WithCaller(panicsIn(ctx, base)(), alive) }
 	if options.LeaderElection && options.LeaderElectionNamespace == "" {
 		options.LeaderElectionNamespace = "default"
 	}
@@ -196,22 +198,7 @@ func (r *replica) setUp(ctx context.Context, alive *transport.Client) (mgr ctrl.
 		return nil, fmt.Errorf("make a manager: %w", err)
 	}
 	if r.options.Operator != nil {
-		err = r.options.Operator(ctx, mgr)
+		err = r.options.Operator(ctx, &process{mgr, ctx, r.panicked})
 	}
 	return mgr, err
-}
-
-// ending is a cache that nobody waits for when its process has ended: a manager that waits for it meanwhile would never
-// return.
-type ending struct {
-	cache.Cache
-	process context.Context
-}
-
-// WaitForCacheSync implements [cache.Informers].
-func (e ending) WaitForCacheSync(ctx context.Context) bool {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(e.process, cancel)()
-	return e.Cache.WaitForCacheSync(ctx) || e.process.Err() != nil
 }

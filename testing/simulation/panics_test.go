@@ -36,6 +36,14 @@ func TestPanic(t *testing.T) {
 	}
 }
 
+// TestPanicOfRunnable has something panic that is added to the manager.
+func TestPanicOfRunnable(t *testing.T) {
+	t.Parallel()
+	attempt(t, Options{Operator: func(_ context.Context, mgr ctrl.Manager) error {
+		return mgr.Add(runnable(func(context.Context) error { return careless(nil, nil, &corev1.ConfigMap{}) }))
+	}}, func(w *World) { w.Rest() }).mustFail(t, "operator panics: assignment to entry in nil map", "simulation.careless(")
+}
+
 func TestAllowPanics(t *testing.T) {
 	t.Parallel()
 	options := reconciles(careless)

@@ -31,8 +31,9 @@ const (
 	Fails = fault.Fails
 	// LosesAnswer breaks the connection after the request had its effect.
 	LosesAnswer = fault.LosesAnswer
-	// Conflicts answers 409 to a write of an existing object: somebody else has just written it, by an annotation that
-	// is put on and taken off again. The request has no effect.
+	// Conflicts has somebody else write the object just before an update, a patch, an apply or a delete, by an
+	// annotation, which is taken off again afterwards. The API server answers 409 if the request names a version, or
+	// conflicts in another way. A request of the operator that undoes what somebody wrote fails the story.
 	Conflicts = fault.Conflicts
 	// Throttles answers 429. Clients are asked to try again after the delay of the fault, in full seconds and at least
 	// one. The request has no effect.
@@ -51,6 +52,12 @@ const (
 	// Restarts restarts the API server. All connections break, and new ones are refused, that of the request too, until
 	// the delay of the fault is over. The request has no effect.
 	Restarts = fault.Restarts
+	// UserDeletes has the user delete the resource that a request is about just before a write, or before a call of
+	// something outside of the cluster, or later by the delay of the fault: the object of the request or its owner, if
+	// the story created it, or else the last custom resource that the story created. Up to the step in which the story
+	// deletes it, what the story does and checks does not count, as the resource is not there: the story has to hold
+	// afterwards. What [World.Wrote] and [World.Golden] check does not count at all.
+	UserDeletes = fault.UserDeletes
 )
 
 // PlanFromSeed draws a plan, as [RunSeeds] does. Each kind of fault is in half of all plans.

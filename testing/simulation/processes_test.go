@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	crcluster "sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/espalier-dev/espalier/internal/fault"
@@ -201,23 +202,44 @@ func TestDies(t *testing.T) {
 	}
 }
 
-// TestDiesWhileCachesSync has a process die while its manager waits for the informer of an index.
+// TestDiesWhileCachesSync has processes die while their manager waits for the informer of an index.
 func TestDiesWhileCachesSync(t *testing.T) {
-	starts := 0
-	Run(t, Options{
-		Operator: func(ctx context.Context, mgr ctrl.Manager) error {
-			starts++
-			return mgr.GetFieldIndexer().IndexField(ctx, &corev1.ConfigMap{}, "data.a", func(client.Object) []string {
-				return nil
-			})
+	t.Parallel()
+	for name, indexer := range map[string]func(ctrl.Manager) (client.FieldIndexer, error){
+		"of the manager": func(mgr ctrl.Manager) (client.FieldIndexer, error) { return mgr.GetFieldIndexer(), nil },
+		"of another cluster": func(mgr ctrl.Manager) (client.FieldIndexer, error) {
+			other, err := crcluster.New(mgr.GetConfig())
+			if err != nil {
+				return nil, err
+			}
+			return other.GetFieldIndexer(), mgr.Add(other)
 		},
-		Plan: Plan{Faults: []Fault{
-			{Kind: DiesBefore, Actor: Operator, Verb: fault.List, Path: "/api/v1/configmaps"},
-			{Kind: DiesBefore, Actor: Operator, Verb: fault.Watch, Path: "/api/v1/configmaps"},
-		}},
-	}, func(w *World) { w.Rest() })
-	if starts < 2 {
-		t.Errorf("%d processes are set up, want one more", starts)
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			starts := 0
+			Run(t, Options{
+				Operator: func(ctx context.Context, mgr ctrl.Manager) error {
+					starts++
+					in, err := indexer(mgr)
+					if err != nil {
+						return err
+					}
+					return in.IndexField(ctx, &corev1.ConfigMap{}, "data.a", func(client.Object) []string { return nil })
+				},
+				Plan: Plan{Faults: []Fault{
+					{Kind: DiesBefore, Actor: Operator, Verb: fault.List, Path: "/api/v1/configmaps"},
+					{Kind: DiesBefore, Actor: Operator, Verb: fault.Watch, Path: "/api/v1/configmaps"},
+					{Kind: DiesAfter, Actor: Operator, Verb: fault.Watch, Path: "/api/v1/configmaps", Nth: 2},
+				}},
+			}, func(w *World) {
+				w.Kill()
+				w.Rest()
+			})
+			if starts < 3 {
+				t.Errorf("%d processes are set up, want at least 3", starts)
+			}
+		})
 	}
 }
 

@@ -22,6 +22,21 @@ type recorder struct {
 	cleanups []func()
 	// note is told of each failure.
 	note func(text string)
+	// muted says that what the story says and how it ends does not count.
+	muted bool
+}
+
+// mute says whether what the story says counts from now on.
+func (r *recorder) mute(muted bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.muted = muted
+}
+
+func (r *recorder) isMuted() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.muted
 }
 
 // run runs a story to its end, or to its first fatal failure. A panic of the story is a failure.
@@ -72,7 +87,9 @@ func (r *recorder) fail(place, message string) {
 		first, _, _ := strings.Cut(strings.TrimSpace(message), "\n")
 		r.note("the story fails: " + first)
 	}
-	r.Fail()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.failed = true
 }
 
 // Failed implements [testing.TB].
@@ -86,7 +103,7 @@ func (r *recorder) Failed() bool {
 func (r *recorder) Fail() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.failed = true
+	r.failed = r.failed || !r.muted
 }
 
 // FailNow implements [testing.TB].
@@ -102,11 +119,13 @@ func (r *recorder) Log(args ...any) { r.say(r.place() + fmt.Sprintln(args...)) }
 func (r *recorder) Logf(format string, args ...any) { r.say(r.place() + fmt.Sprintf(format, args...)) }
 
 // Error implements [testing.TB].
-func (r *recorder) Error(args ...any) { r.fail(r.place(), fmt.Sprintln(args...)) }
+func (r *recorder) Error(args ...any) { r.Errorf("%s", fmt.Sprintln(args...)) }
 
 // Errorf implements [testing.TB].
 func (r *recorder) Errorf(format string, args ...any) {
-	r.fail(r.place(), fmt.Sprintf(format, args...))
+	if !r.isMuted() {
+		r.fail(r.place(), fmt.Sprintf(format, args...))
+	}
 }
 
 // Fatal implements [testing.TB].

@@ -1,6 +1,10 @@
 package simulation
 
 import (
+	"os"
+	"os/signal"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -26,6 +30,13 @@ func Run(t *testing.T, options Options, story func(w *World)) {
 	}
 }
 
+// beginSignals has the runtime begin to handle signals outside of all bubbles: in one it would end the test binary.
+var beginSignals = sync.OnceFunc(func() {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt)
+	signal.Stop(signals)
+})
+
 // outcome is what came of an attempt.
 type outcome struct {
 	plan   Plan
@@ -38,17 +49,23 @@ type outcome struct {
 }
 
 // attempt tells a story once.
-func attempt(t *testing.T, options Options, story func(w *World)) outcome {
+func attempt(t *testing.T, options Options, story func(w *World)) (o outcome) {
 	t.Helper()
 	options, err := options.complete()
 	if err != nil {
 		t.Fatal(err)
 	}
 	quietManagers()
-	o := outcome{plan: options.Plan}
+	o = outcome{plan: options.Plan}
 	random.Seed(options.Plan.Seed)
+	beginSignals()
 	dog := watch(t)
 	defer dog.stop()
+	defer func() {
+		if reason := recover(); reason != nil {
+			o.failed, o.said = true, strings.TrimSpace(o.said+"\n"+dog.left(reason))
+		}
+	}()
 	synctest.Test(t, func(t *testing.T) {
 		r := &recorder{TB: t}
 		defer dog.beat()()

@@ -35,6 +35,11 @@ func (s stack) header() string {
 // holds reports whether the goroutine holds up virtual time: it does not wait for something in its bubble.
 func (s stack) holds() bool { return !strings.Contains(s.header(), "(durable)") }
 
+// runs reports whether the goroutine waits for nothing.
+func (s stack) runs() bool {
+	return strings.Contains(s.header(), "[runnable") || strings.Contains(s.header(), "[running")
+}
+
 // ours reports whether the goroutine is one that a simulation waits for: the story, the start of a process, or the end
 // of the world.
 func (s stack) ours() bool {

@@ -3,6 +3,7 @@ package simulation
 import (
 	"flag"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -68,12 +69,23 @@ func (d *watchdog) run(deadline <-chan time.Time) {
 		}
 		now := d.progress()
 		if now == last {
-			panic(d.report(fmt.Sprintf("the simulation stands still: nothing happened for %v. A goroutine waits for a "+
-				"mutex, or for something that is not in the simulation, such as the network, and virtual time waits "+
-				"for it.", *stillness), stack.holds))
+			why, shows := d.holds()
+			const still = "the simulation stands still: nothing happened for %v. %s"
+			panic(d.report(fmt.Sprintf(still, *stillness, why), shows))
 		}
 		last = now
 	}
+}
+
+// holds returns what holds up virtual time, and whether a goroutine shows it. What runs without end goes before what
+// waits, which may wait for it.
+func (d *watchdog) holds() (why string, shows func(stack) bool) {
+	if id := d.bubble.Load(); id != nil && slices.ContainsFunc(stacks(*id), stack.runs) {
+		return "A goroutine runs without end and without waiting for anything that takes time, such as a loop that " +
+			"tries again at once, and virtual time waits for it.", stack.runs
+	}
+	return "A goroutine waits for a mutex, or for something that is not in the simulation, such as the network, and " +
+		"virtual time waits for it.", stack.holds
 }
 
 // progress differs if something happened.
@@ -129,6 +141,20 @@ func (d *watchdog) steps() string {
 		}
 	}
 	return made.String()
+}
+
+// left says which goroutines are left after the end of a simulation, for which the bubble panicked with a reason.
+// Another panic goes on.
+func (d *watchdog) left(reason any) string {
+	if id := d.bubble.Load(); id != nil {
+		if all := stacks(*id); len(all) > 0 && strings.Contains(fmt.Sprint(reason), "goroutines remain") {
+			const why = "the operator has ended, and the goroutines below have not. They must end with the context " +
+				"of Options.Operator or of the request. Leave what waits for signals to the main function: " +
+				"ctrl.SetupSignalHandler and signal.Notify."
+			return d.report(why, func(stack) bool { return true })
+		}
+	}
+	panic(reason)
 }
 
 // report says why the simulation cannot go on, with the stacks that show it.

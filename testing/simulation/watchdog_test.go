@@ -24,8 +24,9 @@ var stuckStories = map[string]struct {
 	run  func(t *testing.T)
 	says []string
 }{
-	"Mutex": {mutexStory, []string{"stands still", "[sync.Mutex.Lock", "simulation.waitForMutex("}},
+	"Mutex": {mutexStory, []string{"stands still", "waits for a mutex", "[sync.Mutex.Lock", "simulation.waitForMutex("}},
 	"Pipe":  {pipeStory, []string{"stands still", "[IO wait", "simulation.readOutside("}},
+	"Busy":  {busyStory, []string{"stands still", "runs without end", "[runnable", "simulation.isBusy("}},
 	"Request": {requestStory, []string{
 		"stands still", "request without an answer:", "operator create ConfigMap default/slow", "[sync.Mutex.Lock",
 		"simulation.(*guarded).second(",
@@ -90,6 +91,25 @@ func mutexStory(t *testing.T) {
 func waitForMutex(mu *sync.Mutex) {
 	mu.Lock()
 	defer mu.Unlock()
+}
+
+func busyStory(t *testing.T) {
+	var mu sync.Mutex
+	Run(t, Options{}, func(*World) {
+		mu.Lock()
+		go waitForMutex(&mu)
+		isBusy(make(chan struct{}))
+	})
+}
+
+//go:noinline
+func isBusy(nobody chan struct{}) {
+	for {
+		select {
+		case <-nobody:
+		default:
+		}
+	}
 }
 
 func pipeStory(t *testing.T) {

@@ -3,6 +3,7 @@ package simulation
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -56,6 +57,8 @@ type World struct {
 	// writes are those of the operator, and others is when somebody wrote who is neither the operator nor the cluster.
 	writes writes
 	others time.Time
+	// early is the resource that the user has deleted before the story does.
+	early early
 	// restarts are those under way.
 	restarts sync.WaitGroup
 	// forgetLogs has the libraries' errors not noted any more.
@@ -74,9 +77,9 @@ func newWorld(options Options, tb *recorder) (*World, error) {
 	}
 	w.network = transport.New(transport.Options{
 		Plan: options.Plan, Kind: transport.Kinds(options.Scheme), Restart: func() { w.restarts.Go(w.restart) },
-		Unlogged: seen,
+		Unlogged: seen, Lost: w.lost, UserDeletes: w.userDeletes,
 	})
-	w.forgetLogs = bubbles.add(w.network.Note)
+	w.forgetLogs = bubbles.add(w)
 	tb.noteFailure(w.network.Note)
 	err := w.serve()
 	if err != nil {
@@ -160,6 +163,9 @@ func (w *World) restart() {
 
 // end ends all that the world has started.
 func (w *World) end() {
+	w.mu.Lock()
+	w.early.struck = true // nobody deletes anything any more
+	w.mu.Unlock()
 	for _, r := range w.replicas {
 		r.end()
 	}
@@ -173,6 +179,16 @@ func (w *World) end() {
 	w.storage.Close()
 	time.Sleep(leftovers)
 	w.forgetLogs()
+}
+
+// lost fails the story: a request of the operator undid what somebody else had written just before it.
+func (w *World) lost(e transport.Entry) {
+	if w.options.isOperator(e.Call.Actor) {
+		const text = "%s lost what somebody else wrote: somebody put an annotation on the object just before %s %s, " +
+			"which took it off without having seen it; write with a resourceVersion, or change only what is yours, " +
+			"by a patch or an apply"
+		w.abort(fmt.Sprintf(text, e.Call.Actor, e.Call.Verb, e.Object()))
+	}
 }
 
 // Config returns a configuration for clients of an actor, whose requests are in the log under that name. The plan may
@@ -223,8 +239,9 @@ func (w *World) Rest() {
 			return
 		}
 		if time.Since(begin) >= patience {
-			w.Fatalf("the cluster does not come to rest within %v; requests in this time:\n%s",
-				patience, w.network.Since(mark))
+			w.recorder.fail(w.recorder.place(), fmt.Sprintf("the cluster does not come to rest within %v; requests in "+
+				"this time:\n%s", patience, w.network.Since(mark)))
+			runtime.Goexit()
 		}
 		w.sleep(quiet - since)
 	}
@@ -246,6 +263,9 @@ func (w *World) Until(what string, holds func() bool) {
 	const limit = time.Hour
 	for begin := time.Now(); !holds(); w.sleep(time.Second) {
 		if time.Since(begin) >= limit {
+			if w.recorder.isMuted() {
+				return
+			}
 			w.Fatalf("%s: not within %v", what, limit)
 		}
 	}
@@ -254,6 +274,14 @@ func (w *World) Until(what string, holds func() bool) {
 // Idle lets time pass, in which the operator makes no request. Watches that end by themselves, and begin again, do not
 // count, nor do leases of leader election. Faults are held back meanwhile.
 func (w *World) Idle(d time.Duration) {
+	w.Helper()
+	for _, made := range w.idle(d) {
+		w.Errorf("%s", made)
+	}
+}
+
+// idle lets time pass, and returns what the operator does meanwhile, for each replica that does something.
+func (w *World) idle(d time.Duration) (busy []string) {
 	w.Helper()
 	w.network.Note(fmt.Sprintf("%v idle", d))
 	w.network.Calm(true)
@@ -268,9 +296,11 @@ func (w *World) Idle(d time.Duration) {
 			}
 		}
 		if made.Of(name) > 0 {
-			w.Errorf("%s made requests in %v in which nothing happened:\n%s", name, d, made.Only(name))
+			const text = "%s made requests in %v in which nothing happened:\n%s"
+			busy = append(busy, fmt.Sprintf(text, name, d, made.Only(name)))
 		}
 	}
+	return busy
 }
 
 // Kill ends processes of the operator at once, as if their machines failed. Others begin after a second. The replicas

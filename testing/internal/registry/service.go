@@ -1,12 +1,14 @@
 package registry
 
 import (
+	"fmt"
 	"hash/fnv"
 	"net/netip"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // completeService sets the defaults of the Kubernetes API reference, ServiceSpec v1 core, and allocates addresses and
@@ -103,17 +105,17 @@ func allocateAddress(s *corev1.Service) {
 
 // The default range of node ports.
 const (
-	FirstNodePort = 30000
-	LastNodePort  = 32767
+	firstNodePort = 30000
+	lastNodePort  = 32767
 	// nodePorts is how many there are, but for the last, which is for health checks.
-	nodePorts = LastNodePort - FirstNodePort
+	nodePorts = lastNodePort - firstNodePort
 )
 
-// allocateNodePorts gives ports to those that have none, as long as there are some. They differ within the service: two
-// services may get the same.
+// allocateNodePorts gives ports to those that have none, as long as there are some. They differ within the service. See
+// [ClaimNodePorts] for those of others.
 func allocateNodePorts(s *corev1.Service) {
 	if needsHealthCheck(&s.Spec) && s.Spec.HealthCheckNodePort == 0 {
-		s.Spec.HealthCheckNodePort = LastNodePort
+		s.Spec.HealthCheckNodePort = lastNodePort
 	}
 	if !hasNodePorts(&s.Spec) || s.Spec.AllocateLoadBalancerNodePorts != nil && !*s.Spec.AllocateLoadBalancerNodePorts {
 		return
@@ -125,11 +127,45 @@ func allocateNodePorts(s *corev1.Service) {
 	first, tried := hash(s, nodePorts), uint32(0)
 	for i := range s.Spec.Ports {
 		for ; s.Spec.Ports[i].NodePort == 0 && tried < nodePorts; tried++ {
-			if candidate := int32(FirstNodePort + (first+tried)%nodePorts); !used.Has(candidate) {
+			if candidate := int32(firstNodePort + (first+tried)%nodePorts); !used.Has(candidate) {
 				s.Spec.Ports[i].NodePort = candidate
 			}
 		}
 	}
+}
+
+// NodePorts are the node ports of a service, in the order of its ports.
+func NodePorts(s *corev1.Service) []int32 {
+	ports := make([]int32, len(s.Spec.Ports))
+	for i := range ports {
+		ports[i] = s.Spec.Ports[i].NodePort
+	}
+	return ports
+}
+
+// ClaimNodePorts refuses node ports that a client asked for and that another service has, and gives others to those
+// that were allocated. Asked are those that the client wants, in the order of the ports.
+func ClaimNodePorts(s *corev1.Service, asked []int32, used sets.Set[int32]) field.ErrorList {
+	var errs field.ErrorList
+	own := sets.New(NodePorts(s)...)
+	for i := range s.Spec.Ports {
+		port, path := &s.Spec.Ports[i].NodePort, field.NewPath("spec", "ports").Index(i).Child("nodePort")
+		isAsked := i < len(asked) && asked[i] == *port
+		switch {
+		case *port == 0:
+		case isAsked && (*port < firstNodePort || *port > lastNodePort):
+			errs = append(errs, field.Invalid(path, *port, fmt.Sprintf("provided port is not in the valid range. "+
+				"The range of valid ports is %d-%d", firstNodePort, lastNodePort)))
+		case isAsked && used.Has(*port):
+			errs = append(errs, field.Invalid(path, *port, "provided port is already allocated"))
+		case used.Has(*port):
+			for tried := 0; (used.Has(*port) || own.Has(*port)) && tried < nodePorts; tried++ {
+				*port = firstNodePort + (*port-firstNodePort+1)%nodePorts
+			}
+			own.Insert(*port)
+		}
+	}
+	return errs
 }
 
 // hash is a number below n that follows from the name of the service.

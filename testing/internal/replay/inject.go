@@ -2,7 +2,6 @@ package replay
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 
@@ -124,12 +123,9 @@ func (r *run) finish(in *instance, call *call) error {
 	return call.err
 }
 
-// ErrFails is the error of a call with World.Do that Fails, with the name of the call before it.
-var ErrFails = errors.New("fails in this replay")
-
 // failure is an error as an API server answers it, or another if something else is called.
 func (c *call) failure() error {
-	err := fmt.Errorf("%s %w", c.name, ErrFails)
+	err := fmt.Errorf("%s %w", c.name, fault.ErrFails)
 	if c.external() {
 		return err
 	}

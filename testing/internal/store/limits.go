@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/testing/internal/registry"
@@ -20,17 +19,6 @@ const (
 	maxRequest = 3 << 20
 	maxStored  = 3 << 19
 )
-
-// free returns the next node port that is not used, or the port itself if all are.
-func free(port int32, used sets.Set[int32]) int32 {
-	const ports = registry.LastNodePort - registry.FirstNodePort
-	for i := range int32(ports) {
-		if next := registry.FirstNodePort + (port-registry.FirstNodePort+1+i)%ports; !used.Has(next) {
-			return next
-		}
-	}
-	return port
-}
 
 // checkRequest refuses a request that is too large.
 func checkRequest(size int) error {
@@ -82,11 +70,7 @@ func nodePorts(obj client.Object) []int32 {
 	if !ok {
 		return nil
 	}
-	ports := make([]int32, len(service.Spec.Ports))
-	for i := range ports {
-		ports[i] = service.Spec.Ports[i].NodePort
-	}
-	return ports
+	return registry.NodePorts(service)
 }
 
 // claimNodePorts refuses node ports that a client asked for and that another Service has, and gives others to those
@@ -96,31 +80,13 @@ func (s *Store) claimNodePorts(r *resource, obj client.Object, asked []int32) er
 	if !ok || !slices.ContainsFunc(nodePorts(obj), func(port int32) bool { return port != 0 }) {
 		return nil
 	}
-	var errs field.ErrorList
 	used := sets.New[int32]()
 	for _, other := range s.state.tables[r.gvk.GroupKind()] {
 		if other.namespace != service.Namespace || other.name != service.Name {
 			used.Insert(nodePorts(other.object)...)
 		}
 	}
-	own := sets.New(nodePorts(service)...)
-	for i := range service.Spec.Ports {
-		port, path := &service.Spec.Ports[i].NodePort, field.NewPath("spec", "ports").Index(i).Child("nodePort")
-		isAsked := i < len(asked) && asked[i] == *port
-		switch {
-		case *port == 0:
-		case isAsked && (*port < registry.FirstNodePort || *port > registry.LastNodePort):
-			errs = append(errs, field.Invalid(path, *port, fmt.Sprintf("provided port is not in the valid range. "+
-				"The range of valid ports is %d-%d", registry.FirstNodePort, registry.LastNodePort)))
-		case isAsked && used.Has(*port):
-			errs = append(errs, field.Invalid(path, *port, "provided port is already allocated"))
-		case used.Has(*port):
-			own.Insert(*port)
-			*port = free(*port, used.Union(own))
-			own.Insert(*port)
-		}
-	}
-	if len(errs) > 0 {
+	if errs := registry.ClaimNodePorts(service, asked, used); len(errs) > 0 {
 		return apierrors.NewInvalid(r.gvk.GroupKind(), service.Name, errs)
 	}
 	return nil

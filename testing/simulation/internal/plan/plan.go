@@ -15,6 +15,9 @@ var Kinds = []fault.Kind{
 	fault.DelaysWatch, fault.DiesBefore, fault.DiesAfter, fault.Restarts,
 }
 
+// placed are the kinds of faults that only a fault by count can be. It depends on the story where they may strike.
+var placed = []fault.Kind{fault.UserDeletes}
+
 // Plan is what goes wrong. The zero value is a plan in which nothing does.
 type Plan struct {
 	// Seed is what latencies and chances are drawn from, and all else in a simulation that is random.
@@ -146,7 +149,7 @@ func (p Plan) Missed(happened []fault.Fault) []fault.Fault {
 func (p Plan) Validate() error {
 	var all []error
 	for _, f := range p.Faults {
-		if err := f.Validate(Kinds); err != nil {
+		if err := f.Validate(slices.Concat(Kinds, placed)); err != nil {
 			all = append(all, fmt.Errorf("fault %s: %w", f, err))
 		}
 	}

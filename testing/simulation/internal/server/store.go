@@ -2,12 +2,16 @@ package server
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/generic"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -18,6 +22,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/espalier-dev/espalier/testing/internal/registry"
 )
 
 // eventTTL is how long events are kept, which is the default of an API server.
@@ -46,7 +52,11 @@ func restOptions(
 func newStore(k kind, decorator generic.StorageDecorator, identities *Identities) (*genericregistry.Store, error) {
 	resource := schema.GroupResource{Group: k.Kind.Group, Resource: k.Resource}
 	s := newStrategy(k, "", identities)
-	store := &genericregistry.Store{
+	store := &genericregistry.Store{}
+	s.nodePorts = func(ctx context.Context, but *corev1.Service) sets.Set[int32] {
+		return nodePorts(ctx, store, but)
+	}
+	*store = genericregistry.Store{
 		NewFunc: k.object, NewListFunc: k.list,
 		DefaultQualifiedResource:  resource,
 		SingularQualifiedResource: schema.GroupResource{Group: k.Kind.Group, Resource: strings.ToLower(k.Kind.Kind)},
@@ -76,6 +86,26 @@ func newStore(k kind, decorator generic.StorageDecorator, identities *Identities
 		RESTOptions: restOptions(resource, codecs().LegacyCodec(hub), hub, decorator),
 		AttrFunc:    k.attributes(),
 	})
+}
+
+// nodePorts returns those of all Services in a store but one.
+func nodePorts(ctx context.Context, store *genericregistry.Store, but *corev1.Service) sets.Set[int32] {
+	used := sets.New[int32]()
+	if !slices.ContainsFunc(registry.NodePorts(but), func(port int32) bool { return port != 0 }) {
+		return used
+	}
+	list, err := store.ListPredicate(request.WithNamespace(ctx, ""), storage.Everything, nil)
+	if err != nil {
+		return used // what asked is about to fail, too
+	}
+	services := list.(*corev1.ServiceList)
+	for i := range services.Items {
+		if s := &services.Items[i]; s.Namespace != but.Namespace || s.Name != but.Name {
+			used.Insert(registry.NodePorts(s)...)
+		}
+	}
+	used.Delete(0)
+	return used
 }
 
 // returnsDeleted are the kinds of which a delete is answered with the object, see the Kubernetes API reference.

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage/names"
@@ -22,6 +23,8 @@ type strategy struct {
 	kind        kind
 	rules       registry.Strategy
 	subresource string
+	// nodePorts returns the node ports of all Services but one. It is nil for other kinds.
+	nodePorts func(ctx context.Context, but *corev1.Service) sets.Set[int32]
 }
 
 var (
@@ -50,13 +53,34 @@ func (s strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 }
 
 // PrepareForCreate implements [rest.RESTCreateStrategy].
-func (s strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
-	s.rules.PrepareForCreate(obj.(client.Object))
+func (s strategy) PrepareForCreate(ctx context.Context, obj runtime.Object) {
+	s.claims(ctx, obj, func() { s.rules.PrepareForCreate(obj.(client.Object)) })
+}
+
+// claims has what prepares a Service allocate node ports that no other has.
+func (s strategy) claims(ctx context.Context, obj runtime.Object, prepare func()) {
+	service, ok := obj.(*corev1.Service)
+	if !ok {
+		prepare()
+		return
+	}
+	asked := registry.NodePorts(service)
+	prepare()
+	registry.ClaimNodePorts(service, asked, s.nodePorts(ctx, service))
+}
+
+// refusesPorts returns an error for each node port of a Service that another has.
+func (s strategy) refusesPorts(ctx context.Context, obj runtime.Object) field.ErrorList {
+	service, ok := obj.(*corev1.Service)
+	if !ok {
+		return nil
+	}
+	return registry.ClaimNodePorts(service, registry.NodePorts(service), s.nodePorts(ctx, service))
 }
 
 // Validate implements [rest.RESTCreateStrategy].
-func (s strategy) Validate(_ context.Context, obj runtime.Object) field.ErrorList {
-	return s.rules.Validate(obj.(client.Object))
+func (s strategy) Validate(ctx context.Context, obj runtime.Object) field.ErrorList {
+	return append(s.rules.Validate(obj.(client.Object)), s.refusesPorts(ctx, obj)...)
 }
 
 // WarningsOnCreate implements [rest.RESTCreateStrategy].
@@ -71,13 +95,16 @@ func (s strategy) AllowCreateOnUpdate(context.Context) bool {
 }
 
 // PrepareForUpdate implements [rest.RESTUpdateStrategy].
-func (s strategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
-	s.rules.PrepareForUpdate(obj.(client.Object), old.(client.Object), s.subresource)
+func (s strategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
+	s.claims(ctx, obj, func() {
+		s.rules.PrepareForUpdate(obj.(client.Object), old.(client.Object), s.subresource)
+	})
 }
 
 // ValidateUpdate implements [rest.RESTUpdateStrategy].
-func (s strategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
-	return s.rules.ValidateUpdate(obj.(client.Object), old.(client.Object), s.subresource)
+func (s strategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
+	errs := s.rules.ValidateUpdate(obj.(client.Object), old.(client.Object), s.subresource)
+	return append(errs, s.refusesPorts(ctx, obj)...)
 }
 
 // WarningsOnUpdate implements [rest.RESTUpdateStrategy].

@@ -21,6 +21,8 @@ type Object struct {
 	UID     types.UID
 	// Deleted says that the object is marked for deletion.
 	Deleted bool
+	// Generation is how often what is wanted of the object has changed. 0 is of kinds without generations.
+	Generation int64
 	// generateName is the prefix of the name if the name was generated.
 	generateName string
 	revision     int64
@@ -35,6 +37,7 @@ func NewObject(data []byte, revision int64) (*Object, error) {
 			Namespace, Name, GenerateName string
 			UID                           types.UID
 			DeletionTimestamp             string
+			Generation                    int64
 		}
 	}
 	if err := json.Unmarshal(data, &parts); err != nil {
@@ -50,6 +53,7 @@ func NewObject(data []byte, revision int64) (*Object, error) {
 			Kind: version.WithKind(parts.Kind).GroupKind(), Namespace: metadata.Namespace, Name: metadata.Name,
 		},
 		Version: version, UID: metadata.UID, Deleted: metadata.DeletionTimestamp != "",
+		Generation:   metadata.Generation,
 		generateName: metadata.GenerateName, revision: revision, data: data,
 	}, nil
 }

@@ -3,6 +3,7 @@ package storage
 import (
 	"bytes"
 	"context"
+	"errors"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -135,6 +136,11 @@ func (s *store) update(
 	return encoded, expires, err
 }
 
+// largest is how many bytes a request of etcd may have by default.
+const largest = 3 << 19
+
+var errTooLarge = errors.New("etcdserver: request is too large")
+
 // put writes an encoded object if its key is at the expected revision, and returns the new one.
 func (s *store) put(
 	ctx context.Context, key string, expected int64, encoded []byte, expires time.Time,
@@ -142,6 +148,9 @@ func (s *store) put(
 	value, err := s.codec.seal(ctx, key, encoded)
 	if err != nil {
 		return 0, false, err
+	}
+	if len(value) > largest {
+		return 0, false, errTooLarge
 	}
 	return s.commit(ctx, write{key: key, expected: expected, value: value, expires: expires})
 }

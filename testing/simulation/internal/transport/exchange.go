@@ -71,9 +71,12 @@ func (x *exchange) meet(struck fault.Fault) (*http.Response, error) {
 		x.client.Kill()
 		return nil, errDead
 	case fault.Conflicts:
-		x.interfere()
-		x.closeBody()
-		return x.refusal(struck), nil
+		if !x.interfere(written) {
+			x.closeBody()
+			return x.refusal(struck), nil
+		}
+	case fault.UserDeletes:
+		x.userDeletes(struck.Delay)
 	case fault.Fails, fault.Throttles, fault.Expires:
 		x.closeBody()
 		return x.refusal(struck), nil
@@ -87,7 +90,21 @@ func (x *exchange) meet(struck fault.Fault) (*http.Response, error) {
 	if err != nil {
 		return nil, x.failure(err)
 	}
+	if struck.Kind == fault.Conflicts && !x.interfere(unwritten) && x.network.options.Lost != nil {
+		x.network.options.Lost(*x.entry)
+	}
 	return response, nil
+}
+
+// userDeletes has the user delete the resource now, or after a delay.
+func (x *exchange) userDeletes(delay time.Duration) {
+	switch deletes, e := x.network.options.UserDeletes, *x.entry; {
+	case deletes == nil:
+	case delay > 0:
+		time.AfterFunc(delay, func() { deletes(e) })
+	default:
+		deletes(e)
+	}
 }
 
 // after is what happens before the answer has arrived.

@@ -32,7 +32,7 @@ func TestFaults(t *testing.T) {
 		{fault.Refuses, 0, 0, syscall.ECONNREFUSED, false, 0, "connection refused ! the connection is refused"},
 		{fault.Fails, 0, 500, nil, false, 0, "500 ! an internal error, without effect"},
 		{fault.LosesAnswer, 0, 0, syscall.ECONNRESET, true, 0, "201 ! the answer is lost"},
-		{fault.Conflicts, 0, 409, nil, false, 2, "409 ! a conflict: somebody else wrote the object"},
+		{fault.Conflicts, 0, 201, nil, true, 2, "201 ! a conflict: somebody else wrote the object"},
 		{fault.Throttles, 1500 * time.Millisecond, 429, nil, false, 0,
 			"429 ! too many requests, without effect, 1.5s"},
 	} {

@@ -24,6 +24,10 @@ type Options struct {
 	Kind func(resource schema.GroupResource) string
 	// Unlogged says which calls are counted, but not kept in the log unless a fault strikes them. Nil keeps all.
 	Unlogged func(call fault.Call) bool
+	// Lost is told of a request that undid what somebody else had written just before it. It may be nil.
+	Lost func(e Entry)
+	// UserDeletes has the user delete the resource that a request is about. Nil deletes nothing.
+	UserDeletes func(e Entry)
 	// Lines is how many lines the log keeps. 0 stands for 10,000.
 	Lines int
 }
@@ -86,7 +90,9 @@ func (n *Network) Restart(down time.Duration) {
 	open := slices.Clone(n.open)
 	n.mu.Unlock()
 	for _, x := range open {
-		x.cancel(errReset)
+		if x.call.Verb != fault.Outside {
+			x.cancel(errReset)
+		}
 	}
 	if stops {
 		go n.options.Restart()
@@ -157,5 +163,7 @@ func (n *Network) serving() http.RoundTripper {
 	return n.server
 }
 
-// now returns how much time has passed.
+// Now returns how much time has passed, as [Entry.At].
+func (n *Network) Now() time.Duration { return n.now() }
+
 func (n *Network) now() time.Duration { return time.Since(n.began) }

@@ -73,6 +73,9 @@ func (e Entry) kind() string {
 	return e.Resource.Resource
 }
 
+// Object returns the kind and the name of the object, such as "Deployment shop/web".
+func (e Entry) Object() string { return strings.TrimSpace(e.what() + " " + e.object()) }
+
 func (e Entry) object() string {
 	switch {
 	case e.Namespace == "" || e.Resource.Resource == "namespaces":

@@ -13,15 +13,27 @@ import (
 	"github.com/espalier-dev/espalier/examples/shop/config"
 	"github.com/espalier-dev/espalier/examples/shop/controller"
 	"github.com/espalier-dev/espalier/examples/shop/registry"
+	rtesting "github.com/espalier-dev/espalier/testing"
 	"github.com/espalier-dev/espalier/testing/simulation"
 )
 
 // registries has the registry of hosts of each world.
 var registries simulation.External[registry.Memory]
 
+// called is a registry whose calls have faults, as requests have.
+type called struct{ *registry.Memory }
+
+func (c called) Register(ctx context.Context, owner, host string) error {
+	return rtesting.Call(ctx, "register "+owner, func() error { return c.Memory.Register(ctx, owner, host) })
+}
+
+func (c called) Unregister(ctx context.Context, owner string) error {
+	return rtesting.Call(ctx, "unregister "+owner, func() error { return c.Memory.Unregister(ctx, owner) })
+}
+
 // operator sets up the operator as its main function does.
 func operator(ctx context.Context, mgr ctrl.Manager) error {
-	return controller.New(espalier.NewConfig(mgr), registries.In(ctx), time.Minute).SetupWithManager(ctx, mgr)
+	return controller.New(espalier.NewConfig(mgr), called{registries.In(ctx)}, time.Minute).SetupWithManager(ctx, mgr)
 }
 
 // cluster returns options with the operator and what it needs in the cluster.
