@@ -358,8 +358,7 @@ func (r *AggregateReconciler[T]) runTree(
 	ctx context.Context, config Config, actual, resource T,
 ) (d desiredState[T], err error) {
 	withTrackerRound(config, actual, func() (complete bool) {
-		d.result, err = r.Reconciler.Reconcile(ctx, resource)
-		recordUnlocated(ctx, err)
+		d.result, err = ReconcileNested(ctx, r.Reconciler, resource)
 		complete = err == nil
 		switch {
 		case isOnlyHalt(err):

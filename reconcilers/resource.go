@@ -298,6 +298,7 @@ func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, p *r
 	if r.ErrorCondition != "" {
 		r.showError(ctx, p, original, resource, err)
 	}
+	r.showPanic(ctx, p, resource, r.SummaryCondition, r.ErrorCondition)
 	if !r.SkipStatusUpdate {
 		changed, normalizeErr := r.statusChanged(original, resource, err)
 		if normalizeErr != nil {
@@ -354,8 +355,7 @@ func (r *ResourceReconciler[T]) run(ctx context.Context, config Config, p *reque
 	var err error
 	if resource.GetDeletionTimestamp() == nil || len(resource.GetFinalizers()) > 0 {
 		withTrackerRound(config, resource, func() bool {
-			result, err = r.Reconciler.Reconcile(ctx, resource)
-			recordUnlocated(ctx, err)
+			result, err = ReconcileNested(ctx, r.Reconciler, resource)
 			p.resource.EndRequest(rtime.RetrieveNow(ctx))
 			return err == nil
 		})

@@ -113,9 +113,8 @@ func (r *SuppressTransientErrors[T, LT]) Reconcile(ctx context.Context, resource
 		defer r.purgeIfDue(ctx, resource)
 	}
 
-	result, err := r.Reconciler.Reconcile(ctx, resource)
-	recordUnlocated(ctx, err)
-	if err == nil || errors.Is(err, ErrDurable) {
+	result, err := ReconcileNested(ctx, r.Reconciler, resource)
+	if err == nil || errors.Is(err, ErrDurable) || isPanic(err) {
 		count.reset()
 		return result, err
 	}

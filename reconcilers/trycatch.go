@@ -84,8 +84,7 @@ func (r *TryCatch[Type]) Reconcile(ctx context.Context, resource Type) (Result, 
 	}
 	ctx = Enter(ctx, r.Name)
 
-	result, err := r.Try.Reconcile(ctx, resource)
-	recordUnlocated(ctx, err)
+	result, err := ReconcileNested(ctx, r.Try, resource)
 	if r.Catch != nil {
 		result, err = r.Catch(ctx, resource, result, err)
 		recordUnlocated(ctx, err)
@@ -93,8 +92,7 @@ func (r *TryCatch[Type]) Reconcile(ctx context.Context, resource Type) (Result, 
 	if gotype.IsNil(r.Finally) {
 		return result, err
 	}
-	finally, finallyErr := r.Finally.Reconcile(ctx, resource)
-	recordUnlocated(ctx, finallyErr)
+	finally, finallyErr := ReconcileNested(ctx, r.Finally, resource)
 	return aggregateResult(result, finally), joinAll(err, finallyErr)
 }
 
