@@ -29,7 +29,8 @@ import (
 //   - Stops: never on its own.
 //   - On error: until the nested node has failed Threshold times in a row, returns its result, and its error joined
 //     with [ErrQuiet] and [ErrSkipStatusUpdate]. The root then retries, does not write the status, and logs and records
-//     nothing. From then on the error is returned unchanged. An [ErrDurable] is always returned unchanged.
+//     nothing. From then on the error is returned unchanged. An [ErrDurable] and a panic are always returned
+//     unchanged.
 //   - On deletion: the same.
 //
 // Errors are counted per resource. A request without an error, an ErrDurable, and a new generation of the resource

@@ -17,11 +17,22 @@ type Error struct {
 
 func (e *Error) Error() string { return "panicked: " + e.value }
 
+type observerKey struct{}
+
+// WithObserver returns a context with a function that is told of each panic in what gets the context. The deferred
+// function calls it that has recovered from the panic.
+func WithObserver(ctx context.Context, observe func(value any)) context.Context {
+	return context.WithValue(ctx, observerKey{}, observe)
+}
+
 // Recovered returns the error for a value that was recovered. It calls the handlers of the API machinery, one of which
 // logs the panic with its stack. So it has to be called by the deferred function that has recovered the value.
 func Recovered(ctx context.Context, value any) *Error {
 	for _, handle := range utilruntime.PanicHandlers {
 		handle(ctx, value)
+	}
+	if observe, ok := ctx.Value(observerKey{}).(func(value any)); ok {
+		observe(value)
 	}
 	return &Error{textOf(value)}
 }
