@@ -181,6 +181,7 @@ type ComponentReconciler[Type client.Object] struct {
 	targets  targets
 	source   eventSource
 	states   reconcilers.ResourceState[*resourceState]
+	reporter reconcilers.Reporter
 	initOnce sync.Once
 	// refers is true if the spec may have references.
 	refers bool

@@ -12,6 +12,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/component/inventory"
 	"github.com/espalier-dev/espalier/internal/conditionlog"
 	"github.com/espalier-dev/espalier/internal/message"
+	"github.com/espalier-dev/espalier/reconcilers"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -126,7 +127,11 @@ func (r *request[T]) updateStatus(ctx context.Context) (condition, *comeBack) {
 		Message:            c.message,
 		LastTransitionTime: metav1.Time{Time: r.now.Truncate(time.Second)},
 	})
-	if r.differs() {
+	switch {
+	case !r.differs():
+	case r.holdsTexts(ctx):
+		*status = r.before
+	default:
 		status.LastObservedAt = &metav1.Time{Time: r.now.Truncate(time.Second)}
 	}
 	if r.Reflect != nil {
@@ -144,6 +149,38 @@ func (r *request[T]) differs() bool {
 	before.Inventory, after.Inventory = nil, nil
 	before.LastObservedAt, after.LastObservedAt = nil, nil
 	return !equality.Semantic.DeepEqual(before, after)
+}
+
+// statusTexts is the key of the texts in the status of a component of a node.
+type statusTexts struct{ node, item string }
+
+// holdsTexts reports whether the status stays as it was for a while, because it differs in texts alone. The text of an
+// object may be another one with each event of it.
+func (r *request[T]) holdsTexts(ctx context.Context) bool {
+	were, texts := withoutTexts(r.before, r.Condition)
+	are, newest := withoutTexts(*r.status, r.Condition)
+	var shown *string
+	if equality.Semantic.DeepEqual(were, are) {
+		shown = &texts
+	}
+	key := statusTexts{reconcilers.RetrievePath(ctx), r.owner.Item}
+	return r.reporter.Text(ctx, r.resource, key, shown, newest) != newest
+}
+
+// withoutTexts returns a status without the texts in it, and the texts.
+func withoutTexts(status apis.ComponentStatus, conditionType string) (apis.ComponentStatus, string) {
+	var texts strings.Builder
+	status.LastObservedAt = nil
+	status.Inventory, status.Conditions = slices.Clone(status.Inventory), slices.Clone(status.Conditions)
+	for i := range status.Inventory {
+		texts.WriteString(status.Inventory[i].Message + "\n")
+		status.Inventory[i].Message = ""
+	}
+	if condition := meta.FindStatusCondition(status.Conditions, conditionType); condition != nil {
+		texts.WriteString(condition.Message)
+		condition.Message = ""
+	}
+	return status, texts.String()
 }
 
 // keepTime returns known if it means the same second as t, so that nothing changes.
