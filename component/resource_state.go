@@ -40,6 +40,10 @@ type resourceState struct {
 	reason string
 	tries  int
 
+	// rewordings counts texts that were to be shown at once, in the minute since reworded.
+	rewordings int
+	reworded   time.Time
+
 	// abandoning is how many requests were about to give up the objects.
 	abandoning int
 

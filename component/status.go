@@ -155,16 +155,32 @@ func (r *request[T]) differs() bool {
 type statusTexts struct{ node, item string }
 
 // holdsTexts reports whether the status stays as it was for a while, because it differs in texts alone. The text of an
-// object may be another one with each event of it.
+// object may be another one with each event of it. A few texts that differ in more than numbers are shown at once.
 func (r *request[T]) holdsTexts(ctx context.Context) bool {
 	were, texts := withoutTexts(r.before, r.Condition)
 	are, newest := withoutTexts(*r.status, r.Condition)
 	var shown *string
-	if equality.Semantic.DeepEqual(were, are) {
+	reworded := withoutNumbers.Replace(texts) != withoutNumbers.Replace(newest)
+	if equality.Semantic.DeepEqual(were, are) && !(reworded && r.state.mayReword(r.now)) {
 		shown = &texts
 	}
 	key := statusTexts{reconcilers.RetrievePath(ctx), r.owner.Item}
 	return r.reporter.Text(ctx, r.resource, key, shown, newest) != newest
+}
+
+var withoutNumbers = strings.NewReplacer(
+	"0", "", "1", "", "2", "", "3", "", "4", "", "5", "", "6", "", "7", "", "8", "", "9", "")
+
+// maxRewordings is how many texts that differ in more than numbers are shown at once within a minute.
+const maxRewordings = 4
+
+// mayReword counts a text that is to be shown at once, and reports whether it may be.
+func (s *resourceState) mayReword(now time.Time) bool {
+	if now.Sub(s.reworded) >= time.Minute {
+		s.reworded, s.rewordings = now, 0
+	}
+	s.rewordings++
+	return s.rewordings <= maxRewordings
 }
 
 // withoutTexts returns a status without the texts in it, and the texts.
