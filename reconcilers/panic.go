@@ -104,9 +104,11 @@ func panicCondition(conditionType, text string) metav1.Condition {
 	}
 }
 
-// showPanic has the summary of resource, or its condition Ready, say that a node panicked. The nodes have then not found
-// out all that it says.
-func (r *root) showPanic(ctx context.Context, p *requestState, resource client.Object, summary, shown string) {
+// showPanic has the summary of resource, or its condition Ready, say that a node panicked. The nodes have then not
+// found out all that it says. It leaves the condition of the type shown as it is.
+func (r *root) showPanic(
+	ctx context.Context, p *requestState, resource client.Object, summary, shown string,
+) {
 	conditionType := cmp.Or(summary, apis.ConditionReady)
 	if p.panic == "" || conditionType == shown {
 		return

@@ -20,8 +20,8 @@ import (
 //     the two is quiet, the quiet one is dropped, but its [ErrSkipStatusUpdate] is kept.
 //   - On deletion: the same.
 //
-// The result of Catch (without Catch, the result of Try) is aggregated with the result of Finally. Below a root, a panic
-// of Try is an error. Elsewhere panics are not caught: after a panic neither Catch nor Finally runs.
+// The result of Catch (without Catch, the result of Try) is aggregated with the result of Finally. Below a root, a
+// panic of Try is an error. Elsewhere panics are not caught: after a panic neither Catch nor Finally runs.
 type TryCatch[Type client.Object] struct {
 	// Name identifies the node in paths and logs. Default: TryCatch.
 	Name string

@@ -43,7 +43,8 @@ func textOf(value any) string {
 	case error, fmt.Stringer:
 		return fmt.Sprint(value)
 	}
-	if kind := reflect.ValueOf(value).Kind(); kind == reflect.String || reflect.Bool <= kind && kind <= reflect.Complex128 {
+	kind := reflect.ValueOf(value).Kind()
+	if kind == reflect.String || reflect.Bool <= kind && kind <= reflect.Complex128 {
 		return fmt.Sprint(value)
 	}
 	return fmt.Sprintf("a value of type %T", value)
