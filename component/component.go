@@ -37,7 +37,8 @@ import (
 //   - Stops: where a wave is not ready yet; it never waits. Watches on the types of the objects bring the resource back
 //     when an object becomes ready, and when another client changes or deletes one.
 //   - On error: deals with the other objects all the same, and returns the errors. Each names its object, and is in the
-//     inventory and in the condition.
+//     inventory and in the condition. A panic of the generator, a hook or another function of the author is an error,
+//     which the condition shows with the path of the node; the stack is logged.
 //   - On deletion: deletes the objects in the order of their delete waves, and instances of types that the component
 //     brought first. While others have instances of such a type nothing is deleted, and the condition names them. The
 //     finalizer is removed when all objects are gone. A resource without the finalizer is left alone. To have other
@@ -194,6 +195,7 @@ type ComponentReconciler[Type client.Object] struct {
 	targets  targets
 	source   eventSource
 	states   reconcilers.ResourceState[*resourceState]
+	reporter reconcilers.Reporter
 	initOnce sync.Once
 	// refers is true if the spec may have references.
 	refers bool

@@ -87,7 +87,7 @@ func (r *request[T]) rollOut(ctx context.Context, parameters generator.Unstructu
 	task := r.task(*desired)
 	task.BeforeCreate = r.isCurrent
 	if r.facts.suspends {
-		if err := r.suspend(&task); err != nil {
+		if err := r.suspend(ctx, &task); err != nil {
 			r.state.taskInput = taskInput{}
 			return err
 		}

@@ -209,8 +209,10 @@ func (r *request[T]) waitsForWatches() bool {
 		!slices.ContainsFunc(report.Plan.Obstacles, blocks)
 }
 
-// deployOrRemove goes as far as the cluster allows.
-func (r *request[T]) deployOrRemove(ctx context.Context) error {
+// deployOrRemove goes as far as the cluster allows. A panic of a function of the author, such as a generator or a hook,
+// is an error.
+func (r *request[T]) deployOrRemove(ctx context.Context) (err error) {
+	defer reconcilers.Recover(ctx, &err)
 	configuration, err := generator.ConfigurationOf(r.resource)
 	if err != nil {
 		return fmt.Errorf("the configuration is invalid: %w", err)

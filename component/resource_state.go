@@ -43,6 +43,10 @@ type resourceState struct {
 	// annotations are those of the resource in the last request that deleted objects.
 	annotations map[string]string
 
+	// rewordings counts texts that were to be shown at once, in the minute since reworded.
+	rewordings int
+	reworded   time.Time
+
 	// abandoning is how many requests were about to give up the objects.
 	abandoning int
 

@@ -12,6 +12,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/component/inventory"
 	"github.com/espalier-dev/espalier/internal/conditionlog"
 	"github.com/espalier-dev/espalier/internal/message"
+	"github.com/espalier-dev/espalier/reconcilers"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -128,7 +129,11 @@ func (r *request[T]) updateStatus(ctx context.Context) (condition, *comeBack) {
 		Message:            c.message,
 		LastTransitionTime: metav1.Time{Time: r.now.Truncate(time.Second)},
 	})
-	if r.differs() {
+	switch {
+	case !r.differs():
+	case r.holdsTexts(ctx):
+		*status = r.before
+	default:
 		status.LastObservedAt = &metav1.Time{Time: r.now.Truncate(time.Second)}
 	}
 	if r.Reflect != nil {
@@ -146,6 +151,54 @@ func (r *request[T]) differs() bool {
 	before.Inventory, after.Inventory = nil, nil
 	before.LastObservedAt, after.LastObservedAt = nil, nil
 	return !equality.Semantic.DeepEqual(before, after)
+}
+
+// statusTexts is the key of the texts in the status of a component of a node.
+type statusTexts struct{ node, item string }
+
+// holdsTexts reports whether the status stays as it was for a while, because it differs in texts alone. The text of an
+// object may be another one with each event of it. A few texts that differ in more than numbers are shown at once.
+func (r *request[T]) holdsTexts(ctx context.Context) bool {
+	were, texts := withoutTexts(r.before, r.Condition)
+	are, newest := withoutTexts(*r.status, r.Condition)
+	var shown *string
+	reworded := withoutNumbers.Replace(texts) != withoutNumbers.Replace(newest)
+	if equality.Semantic.DeepEqual(were, are) && !(reworded && r.state.mayReword(r.now)) {
+		shown = &texts
+	}
+	key := statusTexts{reconcilers.RetrievePath(ctx), r.owner.Item}
+	return r.reporter.Text(ctx, r.resource, key, shown, newest) != newest
+}
+
+var withoutNumbers = strings.NewReplacer(
+	"0", "", "1", "", "2", "", "3", "", "4", "", "5", "", "6", "", "7", "", "8", "", "9", "")
+
+// maxRewordings is how many texts that differ in more than numbers are shown at once within a minute.
+const maxRewordings = 4
+
+// mayReword counts a text that is to be shown at once, and reports whether it may be.
+func (s *resourceState) mayReword(now time.Time) bool {
+	if now.Sub(s.reworded) >= time.Minute {
+		s.reworded, s.rewordings = now, 0
+	}
+	s.rewordings++
+	return s.rewordings <= maxRewordings
+}
+
+// withoutTexts returns a status without the texts in it, and the texts.
+func withoutTexts(status apis.ComponentStatus, conditionType string) (apis.ComponentStatus, string) {
+	var texts strings.Builder
+	status.LastObservedAt = nil
+	status.Inventory, status.Conditions = slices.Clone(status.Inventory), slices.Clone(status.Conditions)
+	for i := range status.Inventory {
+		texts.WriteString(status.Inventory[i].Message + "\n")
+		status.Inventory[i].Message = ""
+	}
+	if condition := meta.FindStatusCondition(status.Conditions, conditionType); condition != nil {
+		texts.WriteString(condition.Message)
+		condition.Message = ""
+	}
+	return status, texts.String()
 }
 
 // keepTime returns known if it means the same second as t, so that nothing changes.

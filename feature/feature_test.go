@@ -188,6 +188,10 @@ func TestFeatureAndErrors(t *testing.T) {
 		"a conflict is no state": withRow(after(later,
 			given(returns("conflict"), healthy, was(apis.FeatureHealthy, true),
 				reports("Deployment web Failing")))).fails(`Operation cannot be fulfilled on configmaps "x": boom`),
+		"a conflict beside an error of an auxiliary": withRow(after(later,
+			given(returns("conflict"), healthy, was(apis.FeatureHealthy, true),
+				reports("auxiliary Deployment web error no quota")))).
+			fails(`Operation cannot be fulfilled on configmaps "x": boom`),
 		"a conflict beside an error": withRow(after(later,
 			given(returns("conflict"), healthy, was(apis.FeatureHealthy, true),
 				reports("Deployment web error no quota")),

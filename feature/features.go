@@ -157,7 +157,7 @@ func (f *Features[T]) Reconcile(ctx context.Context, resource T) (reconcilers.Re
 	var results []reconcilers.Result
 	var failures []error
 	for _, feature := range f.Features {
-		result, err := feature.Reconcile(ctx, resource)
+		result, err := reconcilers.ReconcileNested(ctx, feature, resource)
 		results = append(results, result)
 		if err != nil {
 			failures = append(failures, err)

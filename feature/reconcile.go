@@ -54,7 +54,7 @@ func (f *Feature[T]) Reconcile(ctx context.Context, resource T) (reconcilers.Res
 	}
 	ctx = reconcilers.Enter(ctx, f.Name)
 	if resource.GetDeletionTimestamp() != nil {
-		return f.Reconciler.Reconcile(ctx, resource)
+		return reconcilers.ReconcileNested(ctx, f.Reconciler, resource)
 	}
 	status := statusFor(f.Status, resource)
 	if status == nil {
@@ -134,7 +134,7 @@ func (f *Feature[T]) run(
 	supervisor := &supervisor{supervision: request.supervision, rules: f.Suspension}
 	jobs := endedjobs.New(record.Jobs)
 	within := endedjobs.With(reconcilers.WithSupervisor(ctx, supervisor), jobs)
-	result, err = f.Reconciler.Reconcile(within, resource)
+	result, err = reconcilers.ReconcileNested(within, f.Reconciler, resource)
 	reports := supervisor.collected()
 	if saysNothing(err, reports) {
 		return result, false, err

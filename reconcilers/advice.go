@@ -53,7 +53,7 @@ func (r *Advice[Type]) init() {
 		}
 		if r.Around == nil {
 			r.Around = func(ctx context.Context, resource Type, reconciler SubReconciler[Type]) (Result, error) {
-				return reconciler.Reconcile(ctx, resource)
+				return ReconcileNested(ctx, reconciler, resource)
 			}
 		}
 		if r.After == nil {

@@ -36,7 +36,7 @@ import (
 //   - On error: the error is returned, and the object is not written. The error is returned without a delay, because
 //     controller-runtime ignores a delay beside an error. A quiet error becomes a requeue with back-off. A durable
 //     error is not retried; only a RequeueAfter that was set is kept. An error of the tree is returned as an [Error],
-//     which has the path of the node.
+//     which has the path of the node. So is a panic of a node, see [ResourceReconciler].
 //   - On deletion: does nothing while the object is terminating, so a [WithFinalizer] has no effect in the tree. When
 //     the object is gone, it is created anew, if it is desired.
 //
@@ -358,8 +358,7 @@ func (r *AggregateReconciler[T]) runTree(
 	ctx context.Context, config Config, actual, resource T,
 ) (d desiredState[T], err error) {
 	withTrackerRound(config, actual, func() (complete bool) {
-		d.result, err = r.Reconciler.Reconcile(ctx, resource)
-		recordUnlocated(ctx, err)
+		d.result, err = ReconcileNested(ctx, r.Reconciler, resource)
 		complete = err == nil
 		switch {
 		case isOnlyHalt(err):

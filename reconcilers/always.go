@@ -51,7 +51,7 @@ func (a Always[Type]) Reconcile(ctx context.Context, resource Type) (Result, err
 		if gotype.IsNil(node) {
 			err = nilElement("Always", "Always", i)
 		} else {
-			result, err = node.Reconcile(&paths[i], resource)
+			result, err = ReconcileNested(&paths[i], node, resource)
 		}
 		aggregate = aggregateResult(aggregate, result)
 		if err != nil {

@@ -132,9 +132,7 @@ func (r *CastResource[Type, CastType]) Reconcile(ctx context.Context, resource T
 	}
 	ctx = Enter(ctx, r.Name)
 	if same, ok := any(resource).(CastType); ok {
-		result, err := r.Reconciler.Reconcile(ctx, same)
-		recordUnlocated(ctx, err)
-		return result, err
+		return ReconcileNested(ctx, r.Reconciler, same)
 	}
 
 	data, err := json.Marshal(resource)
@@ -149,8 +147,7 @@ func (r *CastResource[Type, CastType]) Reconcile(ctx context.Context, resource T
 	if log := logr.FromContextOrDiscard(ctx); log.GetSink() != nil {
 		ctx = logr.NewContext(ctx, log.WithValues("castResourceType", r.castName))
 	}
-	result, err := r.Reconciler.Reconcile(withCast(ctx, cast, resource), cast)
-	recordUnlocated(ctx, err)
+	result, err := ReconcileNested(withCast(ctx, cast, resource), r.Reconciler, cast)
 	if after, ok := digest.Of(cast); ok && hasDigest && after == before {
 		return result, err
 	}

@@ -76,13 +76,19 @@ func errorCondition(err error, locate func(error) (failure, bool)) (metav1.Condi
 			continue
 		}
 		reason = cmp.Or(reason, class, ClassRetry)
-		texts = append(texts, strings.ReplaceAll(text, "\n", "; "))
+		texts = append(texts, text)
 	}
 	return metav1.Condition{
 		Status:  metav1.ConditionFalse,
 		Reason:  string(reason),
-		Message: message.Truncate(strings.Join(slices.Compact(texts), "; "), maxErrorMessage),
+		Message: errorMessage(slices.Compact(texts)...),
 	}, len(texts) > 0
+}
+
+// errorMessage returns the texts of errors as the message of a condition.
+func errorMessage(texts ...string) string {
+	text := strings.ReplaceAll(strings.Join(texts, "\n"), "\n", "; ")
+	return message.Truncate(text, maxErrorMessage)
 }
 
 // joinedErrors returns the errors that err joins. It returns err itself if it came up as a whole, or says more than

@@ -147,7 +147,10 @@ func (e *Embedded[T]) Reconcile(ctx context.Context, resource T) (Result, error)
 	if gotype.IsNil(resource) {
 		return Result{}, parts.errorf("has no resource to reconcile")
 	}
-	p := &requestState{resource: e.states.Of(resource), described: e.describedConditions(e.Reconciler, "")}
+	p := &requestState{
+		resource: e.states.Of(resource), described: e.describedConditions(e.Reconciler, ""),
+		leavePanics: e.watches.leavePanics(),
+	}
 	ctx = rtime.StashNow(stash.WithContext(ctx), time.Now())
 	ctx = parts.prepare(ctx, Request{NamespacedName: client.ObjectKeyFromObject(resource)}, p)
 	if resource.GetGeneration() != 0 {
@@ -156,11 +159,11 @@ func (e *Embedded[T]) Reconcile(ctx context.Context, resource T) (Result, error)
 	var result Result
 	var err error
 	withTrackerRound(parts.config, resource, func() bool {
-		result, err = e.Reconciler.Reconcile(ctx, resource)
-		recordUnlocated(ctx, err)
+		result, err = ReconcileNested(ctx, e.Reconciler, resource)
 		p.resource.EndRequest(rtime.RetrieveNow(ctx))
 		return err == nil
 	})
+	e.showPanic(ctx, p, resource, "", "")
 	return parts.returned(p, p.reschedule(result, false), err)
 }
 

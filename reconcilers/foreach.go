@@ -199,11 +199,9 @@ func (r *ForEach[Type, Item]) Reconcile(ctx context.Context, resource Type) (Res
 	aggregate := Result{}
 	for i, item := range items {
 		stash.StoreValue(ctx, r.key, Cursor[Item]{Index: i, Length: len(items), Item: item})
-		at := Enter(ctx, strconv.Itoa(i))
-		result, err := r.Reconciler.Reconcile(at, resource)
+		result, err := ReconcileNested(Enter(ctx, strconv.Itoa(i)), r.Reconciler, resource)
 		aggregate = aggregateResult(aggregate, result)
 		if err != nil {
-			recordUnlocated(at, err)
 			return aggregate, err
 		}
 	}

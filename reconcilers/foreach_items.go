@@ -122,13 +122,12 @@ func (p *itemsPass[Type, Item]) reconcileItem(run keyedItem) {
 	putConditions(p.resource, known.conditions)
 	finalizers := p.resource.GetFinalizers()
 
-	result, err := p.Reconciler.Reconcile(ctx, p.resource)
+	result, err := ReconcileNested(ctx, p.Reconciler, p.resource)
 
 	showFinalizers(p.resource, finalizers, it.cleared)
 	known.conditions = takeConditions(p.resource, p.types)
 	p.result = aggregateResult(p.result, result)
 	if err != nil {
-		recordUnlocated(ctx, err)
 		p.errs = append(p.errs, err)
 	}
 	finished := cleansUp && (err == nil || isOnlyHalt(err)) && !comesBack(result) &&

@@ -92,7 +92,7 @@ func (r *IfThen[Type]) Reconcile(ctx context.Context, resource Type) (Result, er
 	if gotype.IsNil(branch) {
 		return Result{}, nil
 	}
-	return reconcileNested(ctx, branch, resource)
+	return ReconcileNested(ctx, branch, resource)
 }
 
 // Describe shows both nodes.

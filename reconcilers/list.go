@@ -161,9 +161,8 @@ func (p *listPass[Type]) reconcile(i int) (Result, error) {
 		return Result{}, nilElement("List", "Nodes", i)
 	}
 	p.run.start()
-	result, err := p.Nodes[i].Reconcile(&p.paths[i], p.resource)
+	result, err := ReconcileNested(&p.paths[i], p.Nodes[i], p.resource)
 	p.run.end(i, err)
-	recordUnlocated(&p.paths[i], err)
 	return result, err
 }
 

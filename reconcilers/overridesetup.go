@@ -75,7 +75,7 @@ func (r *OverrideSetup[Type]) Reconcile(ctx context.Context, resource Type) (Res
 		return Result{}, nil
 	}
 	ctx = Enter(ctx, r.Name)
-	return reconcileNested(ctx, r.Reconciler, resource)
+	return ReconcileNested(ctx, r.Reconciler, resource)
 }
 
 // Describe shows the nested node, if it is set.

@@ -26,6 +26,8 @@ type requestState struct {
 	written bool
 	// skipFinalizerEvents is the field of the root.
 	skipFinalizerEvents bool
+	// leavePanics is true if a panic of a node has to reach the caller of the root.
+	leavePanics bool
 
 	// described are the types of the conditions that the nodes of the tree set.
 	described []string
@@ -37,6 +39,8 @@ type requestState struct {
 
 	mu       sync.Mutex
 	failures []failure
+	// panic is the text of the first panic. It is empty if no node panicked.
+	panic string
 	// reads is the digest of the versions of the objects that were read and are tracked.
 	reads uint64
 	// retry is true if what was refused is to be tried again, although no node returned an error.

@@ -35,7 +35,10 @@ import (
 //   - On error: the status is written, without the observed generation. The error is returned, whether or not the write
 //     succeeded. It is returned without a delay, because controller-runtime ignores a delay beside an error. A quiet
 //     error becomes a requeue with back-off. A durable error is not retried; only a RequeueAfter that was set is kept.
-//     An error of the tree is returned as an [Error], which has the path of the node.
+//     An error of the tree is returned as an [Error], which has the path of the node. A panic of a node is such an
+//     error, unless the manager is configured not to recover from panics. The stack is logged. The conditions that the
+//     node describes, and the SummaryCondition, or else the condition Ready if there is one, are then False, with the
+//     reason Error, because nobody has looked.
 //   - On deletion: runs the tree, so that its nodes clean up. The status is written only with
 //     SyncStatusDuringFinalization, and not once the tree has removed the last finalizer.
 //
@@ -298,6 +301,7 @@ func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, p *r
 	if r.ErrorCondition != "" {
 		r.showError(ctx, p, original, resource, err)
 	}
+	r.showPanic(ctx, p, resource, r.SummaryCondition, r.ErrorCondition)
 	if !r.SkipStatusUpdate {
 		changed, normalizeErr := r.statusChanged(original, resource, err)
 		if normalizeErr != nil {
@@ -354,8 +358,7 @@ func (r *ResourceReconciler[T]) run(ctx context.Context, config Config, p *reque
 	var err error
 	if resource.GetDeletionTimestamp() == nil || len(resource.GetFinalizers()) > 0 {
 		withTrackerRound(config, resource, func() bool {
-			result, err = r.Reconciler.Reconcile(ctx, resource)
-			recordUnlocated(ctx, err)
+			result, err = ReconcileNested(ctx, r.Reconciler, resource)
 			p.resource.EndRequest(rtime.RetrieveNow(ctx))
 			return err == nil
 		})

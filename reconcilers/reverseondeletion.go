@@ -53,10 +53,8 @@ func (s ReverseOnDeletion[Type]) Reconcile(ctx context.Context, resource Type) (
 	}
 	aggregate := Result{}
 	for i, node := range slices.Backward(s) {
-		path := Enter(ctx, strconv.Itoa(i))
-		result, err := node.Reconcile(path, resource)
+		result, err := ReconcileNested(Enter(ctx, strconv.Itoa(i)), node, resource)
 		if err != nil {
-			recordUnlocated(path, err)
 			return result, err
 		}
 		aggregate = aggregateResult(aggregate, result)

@@ -242,7 +242,7 @@ func (r *rootParts[T]) handleRequest(
 	if err := r.checkConfig(); err != nil {
 		return Result{}, err
 	}
-	p := &requestState{skipFinalizerEvents: r.skipFinalizerEvents}
+	p := &requestState{skipFinalizerEvents: r.skipFinalizerEvents, leavePanics: r.watches.leavePanics()}
 	ctx = rtime.StashNow(stash.WithContext(ctx), time.Now())
 	ctx = r.prepare(ctx, req, p)
 	if skip != nil && skip(ctx, req) {

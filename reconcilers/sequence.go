@@ -46,9 +46,8 @@ func (s Sequence[Type]) Reconcile(ctx context.Context, resource Type) (Result, e
 			return Result{}, nilElement("Sequence", "Sequence", i)
 		}
 		paths[i] = nodePath{Context: ctx, name: strconv.Itoa(i), parent: parent}
-		result, err := node.Reconcile(&paths[i], resource)
+		result, err := ReconcileNested(&paths[i], node, resource)
 		if err != nil {
-			recordUnlocated(&paths[i], err)
 			return result, err
 		}
 		aggregate = aggregateResult(aggregate, result)

@@ -140,10 +140,3 @@ func validateField(ctx context.Context, kind, name, field string, node any) erro
 	}
 	return nil
 }
-
-// reconcileNested runs a nested node.
-func reconcileNested[Type client.Object](ctx context.Context, node SubReconciler[Type], resource Type) (Result, error) {
-	result, err := node.Reconcile(ctx, resource)
-	recordUnlocated(ctx, err)
-	return result, err
-}

@@ -29,7 +29,8 @@ import (
 //   - Stops: never on its own.
 //   - On error: until the nested node has failed Threshold times in a row, returns its result, and its error joined
 //     with [ErrQuiet] and [ErrSkipStatusUpdate]. The root then retries, does not write the status, and logs and records
-//     nothing. From then on the error is returned unchanged. An [ErrDurable] is always returned unchanged.
+//     nothing. From then on the error is returned unchanged. An [ErrDurable] and a panic are always returned
+//     unchanged.
 //   - On deletion: the same.
 //
 // Errors are counted per resource. A request without an error, an ErrDurable, and a new generation of the resource
@@ -113,9 +114,8 @@ func (r *SuppressTransientErrors[T, LT]) Reconcile(ctx context.Context, resource
 		defer r.purgeIfDue(ctx, resource)
 	}
 
-	result, err := r.Reconciler.Reconcile(ctx, resource)
-	recordUnlocated(ctx, err)
-	if err == nil || errors.Is(err, ErrDurable) {
+	result, err := ReconcileNested(ctx, r.Reconciler, resource)
+	if err == nil || errors.Is(err, ErrDurable) || isPanic(err) {
 		count.reset()
 		return result, err
 	}

@@ -20,8 +20,8 @@ import (
 //     the two is quiet, the quiet one is dropped, but its [ErrSkipStatusUpdate] is kept.
 //   - On deletion: the same.
 //
-// The result of Catch (without Catch, the result of Try) is aggregated with the result of Finally. Panics are not
-// caught: after a panic neither Catch nor Finally runs.
+// The result of Catch (without Catch, the result of Try) is aggregated with the result of Finally. Below a root, a
+// panic of Try is an error. Elsewhere panics are not caught: after a panic neither Catch nor Finally runs.
 type TryCatch[Type client.Object] struct {
 	// Name identifies the node in paths and logs. Default: TryCatch.
 	Name string
@@ -84,8 +84,7 @@ func (r *TryCatch[Type]) Reconcile(ctx context.Context, resource Type) (Result, 
 	}
 	ctx = Enter(ctx, r.Name)
 
-	result, err := r.Try.Reconcile(ctx, resource)
-	recordUnlocated(ctx, err)
+	result, err := ReconcileNested(ctx, r.Try, resource)
 	if r.Catch != nil {
 		result, err = r.Catch(ctx, resource, result, err)
 		recordUnlocated(ctx, err)
@@ -93,8 +92,7 @@ func (r *TryCatch[Type]) Reconcile(ctx context.Context, resource Type) (Result, 
 	if gotype.IsNil(r.Finally) {
 		return result, err
 	}
-	finally, finallyErr := r.Finally.Reconcile(ctx, resource)
-	recordUnlocated(ctx, finallyErr)
+	finally, finallyErr := ReconcileNested(ctx, r.Finally, resource)
 	return aggregateResult(result, finally), joinAll(err, finallyErr)
 }
 

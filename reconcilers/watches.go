@@ -43,6 +43,15 @@ func newWatches() *watches {
 	}
 }
 
+// leavePanics reports whether the manager is configured not to recover from panics.
+func (w *watches) leavePanics() bool {
+	if w == nil || gotype.IsNil(w.mgr) {
+		return false
+	}
+	recovers := w.mgr.GetControllerOptions().RecoverPanic
+	return recovers != nil && !*recovers
+}
+
 type watchedType struct {
 	builder *Builder
 	// cluster is the cluster of the objects, or nil for the manager's.

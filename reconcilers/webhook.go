@@ -194,7 +194,8 @@ func (r *AdmissionWebhookAdapter[T]) requestContext(
 func (r *AdmissionWebhookAdapter[T]) Handle(ctx context.Context, req admission.Request) admission.Response {
 	r.init()
 	resp := &admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{UID: req.UID, Allowed: true}}
-	p := &requestState{}
+	// The webhook around the handler recovers from panics, and answers with an error.
+	p := &requestState{leavePanics: true}
 	ctx = r.requestContext(ctx, &req, resp, p)
 	if err := r.check(); err != nil {
 		deny(ctx, p, req, resp, err)
@@ -231,11 +232,8 @@ func (r *AdmissionWebhookAdapter[T]) handle(
 		return err
 	}
 	snapshot := copyOf(resource)
-	if _, err := r.Reconciler.Reconcile(ctx, resource); err != nil {
-		recordUnlocated(ctx, err)
-		if !isOnlyHalt(err) {
-			return err
-		}
+	if _, err := ReconcileNested(ctx, r.Reconciler, resource); err != nil && !isOnlyHalt(err) {
+		return err
 	}
 	answered := resp.Patches != nil || resp.Patch != nil || resp.PatchType != nil
 	if answered || req.Operation == admissionv1.Delete || equality.Semantic.DeepEqual(snapshot, resource) {

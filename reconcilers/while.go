@@ -146,10 +146,9 @@ func (r *While[Type]) Reconcile(ctx context.Context, resource Type) (Result, err
 			recordFailure(ctx, "", err)
 			return aggregate, err
 		}
-		result, err := r.Reconciler.Reconcile(at, resource)
+		result, err := ReconcileNested(at, r.Reconciler, resource)
 		aggregate = aggregateResult(aggregate, result)
 		if err != nil {
-			recordUnlocated(at, err)
 			return aggregate, err
 		}
 	}

@@ -95,7 +95,7 @@ func (r *WithConfig[Type]) Reconcile(ctx context.Context, resource Type) (Result
 		recordUnlocated(ctx, err)
 		return Result{}, err
 	}
-	return reconcileNested(replaced, r.Reconciler, resource)
+	return ReconcileNested(replaced, r.Reconciler, resource)
 }
 
 // replace returns a context with the config for the nested node.

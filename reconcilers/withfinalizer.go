@@ -96,7 +96,7 @@ func (r *WithFinalizer[Type]) Reconcile(ctx context.Context, resource Type) (Res
 			return Result{}, err
 		}
 	}
-	result, err := reconcileNested(ctx, r.Reconciler, resource)
+	result, err := ReconcileNested(ctx, r.Reconciler, resource)
 	if !finalizes || err != nil && !isOnlyHalt(err) {
 		return result, err
 	}

@@ -3,11 +3,13 @@ package testing
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-dev/espalier/internal/panics"
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/testing/internal/run"
 	"github.com/espalier-dev/espalier/testing/internal/words"
@@ -24,6 +26,8 @@ type caseRun struct {
 	request *reconcilers.Request
 	// report has what fails, until the end of the case.
 	report *words.Report
+	// panicked has the first panic that the code under test has recovered from, with its stack.
+	panicked atomic.Pointer[string]
 	// lacksError says that an expected error was not returned.
 	lacksError bool
 	// clock is the time of a faithful row.
@@ -42,7 +46,8 @@ func begin(
 	origin := given.complete(tc)
 	given.mustBeValid(t)
 	given.reset()
-	r := &caseRun{ctx: run.NewContext(t, *given.now, scheme), report: &words.Report{Origin: origin}}
+	r := &caseRun{report: &words.Report{Origin: origin}}
+	r.ctx = panics.WithObserver(run.NewContext(t, *given.now, scheme), r.notePanic)
 	for _, with := range contexts {
 		r.ctx = with(r.ctx)
 	}
@@ -65,6 +70,10 @@ func begin(
 	}
 	r.chooseServers(t, row)
 	return r
+}
+
+func (r *caseRun) notePanic(value any) {
+	r.panicked.CompareAndSwap(nil, new(words.Panic(value)))
 }
 
 // check fails the test at once if the config of a case cannot be made, or if its faithful API server cannot have what

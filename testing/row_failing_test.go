@@ -120,6 +120,19 @@ func init() {
 			}),
 			want: []string{"the row panicked: oops\n", "row_failing_test.go:", secondRuns},
 		},
+		"panic of a node below a root": {
+			run: besideWhole(rtesting.ReconcilerTestCase{
+				Request:      reconcilers.Request{NamespacedName: client.ObjectKeyFromObject(settings.Object())},
+				GivenObjects: []client.Object{settings},
+				ShouldErr:    true,
+			}, func(_ *testing.T, _ *rtesting.ReconcilerTestCase, c reconcilers.Config) reconcile.Reconciler {
+				return &reconcilers.ResourceReconciler[*corev1.ConfigMap]{Config: c, Reconciler: &reconcilers.SyncReconciler[*corev1.ConfigMap]{Sync: panics}}
+			}),
+			want: []string{
+				"the row panicked: assignment to entry in nil map\n", "testing_test.panics\n", "row_failing_test.go:", secondRuns,
+			},
+			unwanted: []string{"ShouldErr"},
+		},
 		"panic of a webhook factory": {
 			run: func(t *testing.T) {
 				rtesting.AdmissionWebhookTestSuite{{Name: "first"}, {Name: "second", Metadata: map[string]any{"a": ""}}}.RunWithContext(t, scheme,

@@ -83,8 +83,8 @@ type SubReconcilerTestCase[Type client.Object] struct {
 	// reconcilers.RetrieveAdditionalConfigs has them. Unset Schemes and Differs are set to those of the case.
 	AdditionalConfigs map[string]ExpectConfig
 
-	// ShouldErr says that the reconcile must return an error. ExpectedResult is then not compared, unless ExpectedErr
-	// is set.
+	// ShouldErr says that the reconcile must return an error, but that of a panic. ExpectedResult is then not compared,
+	// unless ExpectedErr is set.
 	ShouldErr bool
 	// ShouldPanic says that the reconcile must panic.
 	ShouldPanic bool

@@ -58,7 +58,9 @@ func (o outcome) assert(t *testing.T, run *caseRun) {
 	if o.unrest != nil {
 		c.page().Add(t, words.Failure{Headline: o.unrest.Error()}, nil)
 	}
-	if f, failed := errorFailure("Reconcile()", o.err, o.expectedErr, o.shouldErr); failed {
+	if text := run.panicked.Load(); text != nil && o.expectedErr == nil {
+		t.Error(*text)
+	} else if f, failed := errorFailure("Reconcile()", o.err, o.expectedErr, o.shouldErr); failed {
 		c.page().Add(t, f, nil)
 		run.lacksError = o.err == nil
 	}

@@ -5,6 +5,7 @@
 package ownership
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -83,19 +84,36 @@ func managerOf(object metav1.Object, labels, annotations map[string]string) stri
 	if application == "" {
 		application = labels["argocd.argoproj.io/instance"]
 	}
+	// Charts have the label, too, whoever installs them.
+	if instance := labels["app.kubernetes.io/instance"]; application == "" && instance != "" && isWrittenByArgoCD(object) {
+		application = instance
+	}
 	const kustomize, helm = "kustomize.toolkit.fluxcd.io/", "helm.toolkit.fluxcd.io/"
+	const objectSet, olm = "objectset.rio.cattle.io/", "olm.owner"
 	for _, manager := range []struct{ kind, namespace, name string }{
 		{"Flux HelmRelease", labels[helm+"namespace"], labels[helm+"name"]},
 		{"Flux Kustomization", labels[kustomize+"namespace"], labels[kustomize+"name"]},
 		{"Argo CD application", "", application},
 		{"Helm release", annotations["meta.helm.sh/release-namespace"], annotations["meta.helm.sh/release-name"]},
 		{"kapp application", "", labels["kapp.k14s.io/app"]},
+		{"inventory", "", annotations["config.k8s.io/owning-inventory"]},
+		{"ApplySet", "", labels["applyset.kubernetes.io/part-of"]},
+		{cmp.Or(labels[olm+".kind"], "OLM owner"), labels[olm+".namespace"], labels[olm]},
+		{"Rancher object set", annotations[objectSet+"owner-namespace"],
+			cmp.Or(annotations[objectSet+"owner-name"], annotations[objectSet+"id"], labels[objectSet+"hash"])},
+		{"addon manager in mode", "", labels["addonmanager.kubernetes.io/mode"]},
 	} {
 		if manager.name != "" {
 			return "belongs to the " + named(manager.kind, manager.namespace, manager.name)
 		}
 	}
 	return ""
+}
+
+func isWrittenByArgoCD(object metav1.Object) bool {
+	return slices.ContainsFunc(object.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Manager == "argocd-controller"
+	})
 }
 
 // componentOf returns the first owner annotation, by its key, that does not have the prefix except.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 
 	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/served"
@@ -74,17 +75,39 @@ func (e *Executor) orphan(ctx context.Context, result *Result, target *unstructu
 	return err
 }
 
-// unmark removes our marks from live, provided that it has not changed since.
+// unmark removes our marks from live, and our annotations that say how it is dealt with, provided that it has not
+// changed since. If others manage fields of it, it also gives up our fields: with an owner that is no more they could
+// only be changed by force.
 func (e *Executor) unmark(ctx context.Context, result *Result, live *metav1.PartialObjectMetadata) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+	annotations := map[string]any{
+		e.Mark.key(generator.AnnotationOwnerID): nil,
+		e.Mark.key(generator.AnnotationDigest):  nil,
+	}
+	metadata := map[string]any{
 		"uid":             live.UID,
 		"resourceVersion": live.ResourceVersion,
 		"labels":          map[string]any{e.Mark.key(generator.LabelOwnerID): nil},
-		"annotations": map[string]any{
-			e.Mark.key(generator.AnnotationOwnerID): nil,
-			e.Mark.key(generator.AnnotationDigest):  nil,
-		},
-	}})
+		"annotations":     annotations,
+	}
+	var others []metav1.ManagedFieldsEntry
+	for _, entry := range live.ManagedFields {
+		if entry.Manager != string(e.fieldManager()) || entry.Subresource != "" {
+			others = append(others, entry)
+			continue
+		}
+		for key := range live.Annotations {
+			prefix, _, _ := strings.Cut(key, "/")
+			settings := prefix == e.Mark.Prefix || prefix == generator.SharedPrefix
+			if settings && strings.Contains(entry.FieldsV1.GetRawString(), `"f:`+key+`"`) {
+				annotations[key] = nil
+			}
+		}
+	}
+	// An API server takes an empty list for none.
+	if len(others) > 0 && len(others) < len(live.ManagedFields) {
+		metadata["managedFields"] = others
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": metadata})
 	if err != nil {
 		return err
 	}

@@ -152,6 +152,50 @@ func TestOrphan(t *testing.T) {
 	b.do(operation(plan.ActionOrphan, o), 1)
 }
 
+// The former owner of an object that was adopted can apply it again, without force.
+func TestOrphanOfWhatWasAdopted(t *testing.T) {
+	b := newBench(t)
+	theirs := `{apiVersion: v1, kind: ConfigMap, metadata: {name: x, annotations: {espalier.dev/foreign-instances: ignore}},
+		data: {a: theirs}}`
+	apply := func() error {
+		return b.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(b.object(theirs)), client.FieldOwner("somebody"))
+	}
+	if err := apply(); err != nil {
+		t.Fatal(err)
+	}
+	o := b.desire(`{apiVersion: v1, kind: ConfigMap, metadata: {name: x, annotations: {espalier.dev/adoption-policy: always}},
+		data: {a: ours}}`, "d1")
+	o.SetUID(b.live(o).GetUID())
+	if result := b.run(operation(plan.ActionAdopt, o)); result.Err != nil {
+		t.Fatal(result.Err)
+	}
+	if got := dataOf(b.live(o))["a"]; got != "ours" {
+		t.Fatalf("the data is %q, want it ours", got)
+	}
+	if err := apply(); !apierrs.IsConflict(err) {
+		t.Fatalf("the former owner's apply ends with %v, want a conflict as long as the object is ours", err)
+	}
+	delete(b.executor.Objects, keyOf(o))
+	if result := b.run(operation(plan.ActionOrphan, o)); result.Err != nil {
+		t.Fatal(result.Err)
+	}
+	want := map[string]string{"espalier.dev/foreign-instances": "ignore"}
+	if got := b.live(o).GetAnnotations(); !maps.Equal(got, want) {
+		t.Errorf("got the annotations %v, want %v", got, want)
+	}
+	for _, entry := range b.live(o).GetManagedFields() {
+		if entry.Manager != "somebody" {
+			t.Errorf("the fields %s belong to %s, want them to belong to somebody", entry.FieldsV1, entry.Manager)
+		}
+	}
+	if err := apply(); err != nil {
+		t.Errorf("the former owner's apply ends with %v, want no conflict", err)
+	}
+	if got := dataOf(b.live(o))["a"]; got != "theirs" {
+		t.Errorf("the data is %q, want it theirs", got)
+	}
+}
+
 func TestOrphanOfWhatIsNotOurs(t *testing.T) {
 	b := newBench(t)
 	there := b.put(configMap, ownedBy(otherID, otherOwner))

@@ -36,6 +36,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/component/manifest"
 	"github.com/espalier-dev/espalier/internal/component/plan"
 	"github.com/espalier-dev/espalier/internal/kinds"
+	"github.com/espalier-dev/espalier/internal/panics"
 	"github.com/espalier-dev/espalier/internal/served"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -161,8 +162,13 @@ func (e *Executor) fieldManager() client.FieldOwner {
 	return client.FieldOwner(cmp.Or(e.FieldManager, e.Mark.Prefix))
 }
 
-// execute executes one operation.
+// execute executes one operation. It is called by goroutines of its own, a panic of which would end the program.
 func (e *Executor) execute(ctx context.Context, result *Result) {
+	defer func() {
+		if value := recover(); value != nil {
+			result.Err = e.failure(result.Operation, panics.Recovered(ctx, value))
+		}
+	}()
 	err := ctx.Err()
 	if err == nil {
 		err = e.dispatch(ctx, result)

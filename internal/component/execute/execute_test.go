@@ -63,12 +63,16 @@ func (b *bench) creations(n int) plan.Stage {
 	return stage
 }
 
-// One that fails does not keep the others from being tried, and the results are in the order of the operations.
+// One that fails or panics does not keep the others from being tried, and the results are in the order of the
+// operations.
 func TestRun(t *testing.T) {
 	b := newBench(t, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-			if o.GetName() == "x3" {
+			switch o.GetName() {
+			case "x3":
 				return apierrs.NewInternalError(errors.New("because"))
+			case "x5":
+				panic("no data")
 			}
 			return c.Create(ctx, o, opts...)
 		},
@@ -82,15 +86,16 @@ func TestRun(t *testing.T) {
 		if result.Operation != stage.Operations[i] {
 			t.Errorf("result %d is for %s, want %s", i, result.Operation.Key, stage.Operations[i].Key)
 		}
-		if failed := result.Err != nil; failed != (i == 3) {
-			t.Errorf("operation %d has the error %v, want one for operation 3 alone", i, result.Err)
+		if failed := result.Err != nil; failed != (i == 3 || i == 5) {
+			t.Errorf("operation %d has the error %v, want one for operations 3 and 5 alone", i, result.Err)
 		}
-		if i != 3 && result.Object.GetName() != stage.Operations[i].Key.Name {
+		if result.Err == nil && result.Object.GetName() != stage.Operations[i].Key.Name {
 			t.Errorf("operation %d has the object %s, want %s", i, result.Object.GetName(),
 				stage.Operations[i].Key.Name)
 		}
 	}
 	b.wantText(results[3].Err, "unable to create ConfigMap NS/x3: Internal error occurred: because")
+	b.wantText(results[5].Err, "unable to create ConfigMap NS/x5: panicked: no data")
 	if got := b.executor.Run(t.Context(), plan.Stage{}); len(got) != 0 {
 		t.Errorf("no operations have %d results, want none", len(got))
 	}

@@ -10,9 +10,12 @@ import (
 // FailOnPanic fails a test whose code panics, with the panic and the stack of that code. Other tests go on. Defer it.
 func FailOnPanic(t *testing.T) {
 	if cause := recover(); cause != nil {
-		t.Errorf("the row panicked: %v\n%s", cause, StackOfPanic())
+		t.Error(Panic(cause))
 	}
 }
+
+// Panic says that a row panicked. It is for a deferred function that has recovered from that.
+func Panic(cause any) string { return fmt.Sprintf("the row panicked: %v\n%s", cause, StackOfPanic()) }
 
 // maxFrames is how many calls of a stack are printed.
 const maxFrames = 30
