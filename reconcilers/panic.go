@@ -100,7 +100,10 @@ func isPanic(err error) bool {
 // panicCondition returns the condition that says that a node panicked.
 func panicCondition(conditionType, text string) metav1.Condition {
 	return metav1.Condition{
-		Type: conditionType, Status: metav1.ConditionFalse, Reason: string(apis.StateError), Message: errorMessage(text),
+		Type:    conditionType,
+		Status:  metav1.ConditionFalse,
+		Reason:  string(apis.StateError),
+		Message: errorMessage(text),
 	}
 }
 

@@ -85,8 +85,8 @@ func managerOf(object metav1.Object, labels, annotations map[string]string) stri
 		application = labels["argocd.argoproj.io/instance"]
 	}
 	// Charts have the label, too, whoever installs them.
-	if instance := labels["app.kubernetes.io/instance"]; application == "" && instance != "" && isWrittenByArgoCD(object) {
-		application = instance
+	if application == "" && isWrittenByArgoCD(object) {
+		application = labels["app.kubernetes.io/instance"]
 	}
 	const kustomize, helm = "kustomize.toolkit.fluxcd.io/", "helm.toolkit.fluxcd.io/"
 	const objectSet, olm = "objectset.rio.cattle.io/", "olm.owner"
