@@ -30,7 +30,7 @@ func (s *labelSource) Reference(ctx context.Context) (string, error) {
 func (s *labelSource) Fetch(ctx context.Context) (generator.Content, error) {
 	s.fetches++
 	reference, err := s.Reference(ctx)
-	return generator.Content{Digest: reference}, errors.Join(err, s.err)
+	return generator.Content{Digest: "of " + reference}, errors.Join(err, s.err)
 }
 
 // A component fetches when its reference changes, and not at rest. If it cannot fetch, its objects stay.
