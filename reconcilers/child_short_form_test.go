@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
+	"github.com/espalier-dev/espalier/reconcilers"
 	rtesting "github.com/espalier-dev/espalier/testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -121,6 +122,21 @@ func TestChildReconcilerShortForm(t *testing.T) {
 				ExpectDeletes: []rtesting.DeleteRef{deleteOf(given)},
 				ExpectEvents:  []rtesting.Event{deleted},
 				ExpectTracks:  tracks,
+			},
+		},
+		// No event may follow: another request has to find out that the cache shows it no more.
+		"guarded, terminating, the cache still shows a child that is gone": {
+			node:  guardedShortForm(),
+			calls: []string{"delete ConfigMap"},
+			widgetCase: widgetCase{
+				Resource:     beingDeleted.Object(),
+				GivenObjects: []client.Object{given},
+				WithReactors: []rtesting.ReactionFunc{rtesting.InduceFailure("delete", "ConfigMap",
+					rtesting.InduceFailureOpts{Error: apierrs.NewNotFound(configMapResource, "gadget")})},
+				ExpectDeletes: []rtesting.DeleteRef{deleteOf(given)},
+				ExpectTracks:  tracks,
+				ShouldErr:     true,
+				Verify:        returns(reconcilers.ErrQuiet),
 			},
 		},
 		"guarded, terminating, the child too": {

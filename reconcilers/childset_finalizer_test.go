@@ -213,21 +213,6 @@ func TestChildSetReconcilerWithFinalizer(t *testing.T) {
 				Verify:        returns(errBoom),
 			},
 		},
-		// No event may follow: another request has to find out that the cache shows it no more.
-		"terminating, the cache still shows a child that is gone": {
-			node:  changedSet([]string{"a"}, guardedSet),
-			calls: []string{"delete ConfigMap", "reflect []"},
-			widgetCase: widgetCase{
-				Resource:     beingDeleted.Object(),
-				GivenObjects: []client.Object{a},
-				WithReactors: []rtesting.ReactionFunc{rtesting.InduceFailure("delete", "ConfigMap",
-					rtesting.InduceFailureOpts{Error: apierrs.NewNotFound(configMapResource, "gadget-a")})},
-				ExpectDeletes: []rtesting.DeleteRef{deleteOf(a)},
-				ExpectTracks:  tracks(a),
-				ShouldErr:     true,
-				Verify:        returns(reconcilers.ErrQuiet),
-			},
-		},
 		// The object manager may hold a finalizer too: it goes when the last child has.
 		"terminating, the manager's own finalizer": {
 			node: changedSet([]string{"a"}, func(node *configMapSet) {

@@ -101,9 +101,14 @@ func (p platformOf) second() []client.Object {
 		p.order(p.gadget(p.namespace, "own"), "2"), p.configMap("last", "2", "z"))
 }
 
-// third drops the type and its instance, and wants an object that belongs to another owner.
+// third drops the type and its instance, and wants an object that belongs to another owner. The component does without
+// it: nothing would be pruned otherwise.
 func (p platformOf) third() []client.Object {
-	return append(p.rbac(), p.configMap("settings", "1", "two"), p.job(), p.configMap("last", "2", "z"), p.configMap("taken", "2", "ours"))
+	taken := p.configMap("taken", "2", "ours")
+	annotations := taken.GetAnnotations()
+	annotations[faultPrefix+"/"+generator.AnnotationParticipation] = "auxiliary"
+	taken.SetAnnotations(annotations)
+	return append(p.rbac(), p.configMap("settings", "1", "two"), p.job(), p.configMap("last", "2", "z"), taken)
 }
 
 // bystanders belong to no component, and to another component.
