@@ -144,6 +144,8 @@ type link struct {
 	stutters bool
 	// fails is asked before each write.
 	fails func(object client.Object) error
+	// deletes is called before each delete.
+	deletes func(object client.Object)
 }
 
 var errBroken = errors.New("the link is broken")
@@ -165,6 +167,9 @@ func (w *world) link(t testing.TB) *link {
 			return l.write(object, func() error { return c.Patch(ctx, object, patch, opts...) })
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, opts ...client.DeleteOption) error {
+			if l.deletes != nil {
+				l.deletes(object)
+			}
 			return l.write(object, func() error { return c.Delete(ctx, object, opts...) })
 		},
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {

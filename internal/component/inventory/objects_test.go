@@ -525,6 +525,33 @@ func TestObjectsRemoveNothingElse(t *testing.T) {
 	}
 }
 
+// TestObjectsRemoveNothingThatChanges has another process write a bucket just before it is deleted.
+func TestObjectsRemoveNothingThatChanges(t *testing.T) {
+	w := newWorld(t)
+	l := w.link(t)
+	store := open(t, optionsFor(l, ""))
+	mustLoad(t, store)
+	mustSave(t, store, records(1, inBucket0))
+	mustSave(t, store, nil)
+	changes := 0
+	l.deletes = func(object client.Object) {
+		if object.GetName() == "shop-inventory-0" {
+			changes++
+			secret := w.secrets(t)[object.GetName()]
+			secret.Annotations = map[string]string{"changed": "by others"}
+			if err := w.inner.Update(t.Context(), secret); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if err := store.Remove(t.Context()); !apierrors.IsConflict(err) || changes != 1 {
+		t.Errorf("the error is %v after %d changes just before the deletion, want a conflict after 1", err, changes)
+	}
+	if _, ok := w.secrets(t)["shop-inventory-0"]; !ok {
+		t.Error("the Secret that was changed is removed, want it to stay")
+	}
+}
+
 // TestObjectsKeepTheirNumberOfBuckets has a later release choose another number for new inventories.
 func TestObjectsKeepTheirNumberOfBuckets(t *testing.T) {
 	w := newWorld(t)
