@@ -1,9 +1,11 @@
 package component_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,31 +28,83 @@ type foundObject struct {
 	whose string
 	// unowned reports whether nobody is known to own it.
 	unowned bool
+	// writer is the field manager that writes it. Default: somebody.
+	writer string
+}
+
+// labelled and noted make marks.
+func labelled(pairs ...string) func(object *corev1.ConfigMap) {
+	return func(o *corev1.ConfigMap) { o.Labels = mapOf(pairs) }
+}
+
+func noted(pairs ...string) func(object *corev1.ConfigMap) {
+	return func(o *corev1.ConfigMap) { o.Annotations = mapOf(pairs) }
+}
+
+func mapOf(pairs []string) map[string]string {
+	m := map[string]string{}
+	for pair := range slices.Chunk(pairs, 2) {
+		m[pair[0]] = pair[1]
+	}
+	return m
 }
 
 var foundObjects = map[string]foundObject{
-	"by-hand": {func(*corev1.ConfigMap) {}, "it exists already and was written by somebody", true},
-	"of-a-chart": {func(o *corev1.ConfigMap) {
-		o.Labels = map[string]string{"app.kubernetes.io/managed-by": "Helm"}
-	}, "it exists already and was written by somebody", true},
-	"of-helm": {func(o *corev1.ConfigMap) {
-		o.Annotations = map[string]string{"meta.helm.sh/release-name": "web", "meta.helm.sh/release-namespace": "shop"}
-	}, "it belongs to the Helm release shop/web", false},
-	"of-argo": {func(o *corev1.ConfigMap) {
-		o.Annotations = map[string]string{"argocd.argoproj.io/tracking-id": "web:/ConfigMap:shop/of-argo"}
-	}, "it belongs to the Argo CD application web", false},
-	"of-a-controller": {func(o *corev1.ConfigMap) {
-		o.OwnerReferences = []metav1.OwnerReference{{
-			APIVersion: "v1", Kind: "Namespace", Name: "default", UID: "none", Controller: new(true),
-		}}
-	}, "it is controlled by Namespace default", false},
-	"of-a-component": {func(o *corev1.ConfigMap) {
-		o.Annotations = map[string]string{"other.example.com/owner-id": "Shop/north/corner/uid"}
-	}, "it belongs to Shop north/corner", false},
-	"of-a-sibling": {func(o *corev1.ConfigMap) {
-		o.Labels = map[string]string{componentPrefix + "/owner-id": "other"}
-		o.Annotations = map[string]string{componentPrefix + "/owner-id": "Shop/north/corner/uid"}
-	}, "it belongs to Shop north/corner", false},
+	"by-hand": {
+		mark: func(*corev1.ConfigMap) {}, whose: "it exists already and was written by somebody", unowned: true,
+	},
+	"of-a-chart": {
+		mark:  labelled("app.kubernetes.io/managed-by", "Helm", "app.kubernetes.io/instance", "web"),
+		whose: "it exists already and was written by somebody", unowned: true,
+	},
+	"of-helm": {
+		mark:  noted("meta.helm.sh/release-name", "web", "meta.helm.sh/release-namespace", "shop"),
+		whose: "it belongs to the Helm release shop/web",
+	},
+	"of-argo": {
+		mark:  noted("argocd.argoproj.io/tracking-id", "web:/ConfigMap:shop/of-argo"),
+		whose: "it belongs to the Argo CD application web",
+	},
+	"of-argo-by-label": {
+		mark:  labelled("app.kubernetes.io/instance", "web"),
+		whose: "it belongs to the Argo CD application web", writer: "argocd-controller",
+	},
+	"of-an-inventory": {
+		mark: noted("config.k8s.io/owning-inventory", "web-1"), whose: "it belongs to the inventory web-1",
+	},
+	"of-an-apply-set": {
+		mark: labelled("applyset.kubernetes.io/part-of", "web-v1"), whose: "it belongs to the ApplySet web-v1",
+	},
+	"of-olm": {
+		mark:  labelled("olm.owner", "web.v1", "olm.owner.kind", "ClusterServiceVersion", "olm.owner.namespace", "shop"),
+		whose: "it belongs to the ClusterServiceVersion shop/web.v1",
+	},
+	"of-fleet": {
+		mark: noted("objectset.rio.cattle.io/id", "web"), whose: "it belongs to the Rancher object set web",
+	},
+	"of-the-addon-manager": {
+		mark:  labelled("addonmanager.kubernetes.io/mode", "Reconcile"),
+		whose: "it belongs to the addon manager in mode Reconcile",
+	},
+	"of-a-controller": {
+		mark: func(o *corev1.ConfigMap) {
+			o.OwnerReferences = []metav1.OwnerReference{{
+				APIVersion: "v1", Kind: "Namespace", Name: "default", UID: "none", Controller: new(true),
+			}}
+		},
+		whose: "it is controlled by Namespace default",
+	},
+	"of-a-component": {
+		mark:  noted("other.example.com/owner-id", "Shop/north/corner/uid"),
+		whose: "it belongs to Shop north/corner",
+	},
+	"of-a-sibling": {
+		mark: func(o *corev1.ConfigMap) {
+			labelled(componentPrefix+"/owner-id", "other")(o)
+			noted(componentPrefix+"/owner-id", "Shop/north/corner/uid")(o)
+		},
+		whose: "it belongs to Shop north/corner",
+	},
 }
 
 // find creates the objects in a namespace, and returns them.
@@ -61,7 +115,7 @@ func find(t *testing.T, c client.Client, namespace string) map[string]*corev1.Co
 		o := &corev1.ConfigMap{Data: map[string]string{"name": "found"}}
 		o.Namespace, o.Name = namespace, name
 		object.mark(o)
-		if err := c.Create(t.Context(), o, client.FieldOwner("somebody")); err != nil {
+		if err := c.Create(t.Context(), o, client.FieldOwner(cmp.Or(object.writer, "somebody"))); err != nil {
 			t.Fatal(err)
 		}
 		found[name] = o
