@@ -224,7 +224,7 @@ const (
 	// AdoptNever means that the object is left alone, and the component waits until it is gone. This is the default.
 	AdoptNever AdoptionPolicy = "Never"
 	// AdoptIfUnowned means that the object is taken over if nobody is known to own it: it has no controller, and no
-	// marks of another component, Helm, Argo CD, Flux or kapp.
+	// marks of another component or of a tool such as Helm, Argo CD or Flux.
 	AdoptIfUnowned AdoptionPolicy = "IfUnowned"
 	// AdoptAlways means that the object is taken over, even from its owner.
 	AdoptAlways AdoptionPolicy = "Always"

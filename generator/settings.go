@@ -58,7 +58,8 @@ const (
 	//   - always: the component takes the object over, even from its owner.
 	//
 	// An object has an owner if it has a controller among its owner references, or the marks of another component, a
-	// Helm release, an Argo CD application, a Flux Kustomization or HelmRelease, or a kapp application. The label
+	// Helm release, an Argo CD application, a Flux Kustomization or HelmRelease, a kapp application, an inventory of
+	// cli-utils (kpt, Config Sync), an ApplySet of kubectl, OLM, Rancher Fleet or the addon manager. The label
 	// app.kubernetes.io/managed-by is no such mark. What belonged to a former resource of the same kind and name has no
 	// owner. An object of the component that has only lost its owner label needs no policy.
 	//
