@@ -40,7 +40,7 @@ func TestPanic(t *testing.T) {
 func TestPanicOfRunnable(t *testing.T) {
 	t.Parallel()
 	attempt(t, Options{Operator: func(_ context.Context, mgr ctrl.Manager) error {
-		return mgr.Add(runnable(func(context.Context) error { return careless(nil, nil, &corev1.ConfigMap{}) }))
+		return mgr.Add(runnable(func(ctx context.Context) error { return careless(ctx, nil, &corev1.ConfigMap{}) }))
 	}}, func(w *World) { w.Rest() }).mustFail(t, "operator panics: assignment to entry in nil map", "simulation.careless(")
 }
 

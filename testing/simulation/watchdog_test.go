@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -98,17 +99,13 @@ func busyStory(t *testing.T) {
 	Run(t, Options{}, func(*World) {
 		mu.Lock()
 		go waitForMutex(&mu)
-		isBusy(make(chan struct{}))
+		isBusy(&atomic.Bool{})
 	})
 }
 
 //go:noinline
-func isBusy(nobody chan struct{}) {
-	for {
-		select {
-		case <-nobody:
-		default:
-		}
+func isBusy(ended *atomic.Bool) {
+	for !ended.Load() {
 	}
 }
 
