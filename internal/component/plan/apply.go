@@ -263,8 +263,8 @@ func (it *item) assessAbsent() {
 	}
 }
 
-// assessNotOurs decides about an object that exists and is not ours. An object with the UID of the record was ours and
-// has lost its label. Adoption is recorded before the object is written.
+// assessNotOurs decides about an object that exists and is not ours. An object that we wrote and that has the UID of the
+// record has lost its label. Adoption is recorded before the object is written.
 func (it *item) assessNotOurs() {
 	d, r, o := it.desired, it.record, &it.observed
 	switch {
@@ -277,7 +277,7 @@ func (it *item) assessNotOurs() {
 			recordAdoption(r, d, false)
 		}
 		return
-	case r.UID == o.UID:
+	case r.UID == o.UID && o.Ownership == Unlabelled:
 		it.setAction(ActionRelabel, reasonUnlabelled)
 	case o.Claim == "":
 		it.setAction(ActionAdopt, reasonExists)

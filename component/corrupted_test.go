@@ -1,0 +1,103 @@
+package component_test
+
+import (
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/testenv/resources"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// delete deletes the resource and makes requests until it is gone.
+func (o *operated) delete(t *testing.T) {
+	t.Helper()
+	if err := o.client.Delete(t.Context(), o.house(t)); err != nil {
+		t.Fatal(err)
+	}
+	for range 9 {
+		if _, err := o.reconcile(t, time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		if err := o.client.Get(t.Context(), o.key, &resources.Assembly{}); apierrs.IsNotFound(err) {
+			return
+		}
+	}
+	t.Fatalf("the resource is not gone: %+v", o.house(t).Status)
+}
+
+// corrupt changes the status as another client.
+func (o *operated) corrupt(t *testing.T, change func(*apis.ComponentStatus)) {
+	t.Helper()
+	house := o.house(t)
+	change(&house.Status)
+	if err := o.client.Status().Update(t.Context(), house); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestRecordOfAnObjectOfOthers: a record with the UID of an object that others wrote does not make the object ours. It
+// is neither overwritten nor deleted, and adopted only as the policy says.
+func TestRecordOfAnObjectOfOthers(t *testing.T) {
+	for policy, adopted := range map[apis.AdoptionPolicy]bool{apis.AdoptNever: false, apis.AdoptIfUnowned: true} {
+		house, walls, _ := newHouse()
+		house.Spec.AdoptionPolicy = policy
+		o := newOperated(t, assembling(), house, nil)
+		o.untilIdle(t)
+		theirs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "walls", UID: "theirs"}}
+		if err := o.client.Delete(t.Context(), walls.DeepCopy()); err != nil {
+			t.Fatal(err)
+		}
+		if err := o.client.Create(t.Context(), theirs, client.FieldOwner("somebody")); err != nil {
+			t.Fatal(err)
+		}
+		o.corrupt(t, func(s *apis.ComponentStatus) {
+			for i := range s.Inventory {
+				if r := &s.Inventory[i]; r.Name == "walls" {
+					r.UID = theirs.UID
+				}
+			}
+		})
+		o.untilIdle(t)
+		found := &corev1.ConfigMap{}
+		if o.get(t, "walls", found); (len(found.Data) > 0) != adopted || found.UID != theirs.UID {
+			t.Errorf("%s: the object is %+v, want it to be adopted: %t", policy, found, adopted)
+		}
+		ready := meta.FindStatusCondition(o.house(t).Status.Conditions, "Ready")
+		if want := "not ours: ConfigMap default/walls: it exists already"; strings.Contains(ready.Message, want) == adopted {
+			t.Errorf("%s: the condition says %q, want %q: %t", policy, ready.Message, want, !adopted)
+		}
+		o.delete(t)
+		if o.get(t, "walls", found); found.UID != theirs.UID || found.DeletionTimestamp != nil {
+			t.Errorf("%s: after the deletion, the object is %+v, want it to stay", policy, found)
+		}
+	}
+}
+
+// TestMarksThatOthersRemove: an object in the inventory that has no owner label any more is still ours if it has the
+// owner annotation or fields of our field manager.
+func TestMarksThatOthersRemove(t *testing.T) {
+	for name, remove := range map[string]func(*corev1.ConfigMap){
+		"the label":            func(o *corev1.ConfigMap) { o.Labels = nil },
+		"label and annotation": func(o *corev1.ConfigMap) { o.Labels, o.Annotations = nil, nil },
+	} {
+		house, _, _ := newHouse()
+		o := newOperated(t, assembling(), house, nil)
+		o.untilIdle(t)
+		found := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "walls"}}
+		o.get(t, "walls", found)
+		labels := maps.Clone(found.Labels)
+		o.change(t, found, func() { remove(found) })
+		o.untilIdle(t)
+		if o.get(t, "walls", found); !maps.Equal(found.Labels, labels) {
+			t.Errorf("%s: the labels are %v, want %v again", name, found.Labels, labels)
+		}
+	}
+}
