@@ -1,12 +1,15 @@
 package component_test
 
 import (
+	"context"
+	"errors"
 	"maps"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 
 	corev1 "k8s.io/api/core/v1"
@@ -99,5 +102,59 @@ func TestMarksThatOthersRemove(t *testing.T) {
 		if o.get(t, "walls", found); !maps.Equal(found.Labels, labels) {
 			t.Errorf("%s: the labels are %v, want %v again", name, found.Labels, labels)
 		}
+	}
+}
+
+// TestInventoryThatOthersEmpty: before the finalizer goes, objects with our marks are looked for if there is no record.
+// What may have been adopted stays, and so does what only has the label.
+func TestInventoryThatOthersEmpty(t *testing.T) {
+	for name, test := range map[string]struct {
+		adoption apis.AdoptionPolicy
+		node     func(assemblyNode)
+		stays    bool
+	}{
+		"desired": {},
+		"adopted": {adoption: apis.AdoptIfUnowned, stays: true},
+		"dependents": {node: func(node assemblyNode) {
+			node.Generator = generator.GeneratorFunc(func(context.Context, string, string, generator.Unstructurable,
+			) ([]client.Object, error) {
+				panic("no chart")
+			})
+			node.Dependents = []client.Object{&corev1.ConfigMap{}}
+		}},
+		"nothing is known": {node: func(node assemblyNode) {
+			node.Parameters = func(context.Context, *resources.Assembly) (generator.Unstructurable, error) {
+				return nil, errors.New("no parameters")
+			}
+		}, stays: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			house, walls, roof := newHouse()
+			house.Spec.AdoptionPolicy = test.adoption
+			deployed := rollOut(t, house, 0)
+			copied := deployed.Find(walls).DeepCopyObject().(client.Object)
+			copied.SetName("copied")
+			copied.SetUID("copied-uid")
+			copied.SetAnnotations(nil)
+			emptied := deployed.With(func(a *resources.Assembly) { a.Status = resources.Assembly{}.Status })
+			node := assembling()
+			if test.node != nil {
+				test.node(node)
+			}
+			o := newOperated(t, node, emptied.Object(), append(deployed.Objects(), copied))
+			o.delete(t)
+			for _, object := range []client.Object{walls, roof} {
+				found := &corev1.ConfigMap{}
+				err := o.client.Get(t.Context(), client.ObjectKeyFromObject(object), found)
+				if stays := err == nil; stays != test.stays {
+					t.Errorf("%s: the read ends with %v, want it to stay: %t", object.GetName(), err, test.stays)
+				}
+				marked := found.Labels[componentPrefix+"/owner-id"] != ""
+				if test.adoption != "" && marked {
+					t.Errorf("%s: the labels are %v, want it released", object.GetName(), found.Labels)
+				}
+			}
+			o.get(t, "copied", &corev1.ConfigMap{})
+		})
 	}
 }

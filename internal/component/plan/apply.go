@@ -121,6 +121,13 @@ func recordDesired(r *apis.InventoryRecord, d *Desired) {
 	}
 }
 
+// RecordOf returns the record of an object that is ours although it has no record. It counts as adopted if it may be.
+func RecordOf(d *Desired) apis.InventoryRecord {
+	r := apis.InventoryRecord{Adopted: d.AdoptionPolicy != apis.AdoptNever}
+	recordDesired(&r, d)
+	return r
+}
+
 // recordAdoption records whether the object was adopted, and the delete policy, which then has another default. A
 // namespace that was adopted is never deleted: what others have in it may be created right before the deletion.
 func recordAdoption(r *apis.InventoryRecord, d *Desired, adopted bool) {
