@@ -158,3 +158,29 @@ func TestInventoryThatOthersEmpty(t *testing.T) {
 		})
 	}
 }
+
+// TestRecordWithAnImpossibleName: a name that no object can have is named as what keeps the resource. Nothing is
+// deleted until the record is mended.
+func TestRecordWithAnImpossibleName(t *testing.T) {
+	house, _, _ := newHouse()
+	o := newOperated(t, assembling(), house, nil)
+	o.untilIdle(t)
+	o.corrupt(t, func(s *apis.ComponentStatus) { s.Inventory[0].Name = "a/b" })
+	if err := o.client.Delete(t.Context(), o.house(t)); err != nil {
+		t.Fatal(err)
+	}
+	_, err := o.reconcile(t, time.Minute)
+	ready := meta.FindStatusCondition(o.house(t).Status.Conditions, "Ready")
+	if want := `(ConfigMap default/a/b): "a/b" may not contain '/'`; err == nil || !strings.Contains(ready.Message, want) {
+		t.Errorf("the error is %v and the condition says %q, want %q", err, ready.Message, want)
+	}
+	o.corrupt(t, func(s *apis.ComponentStatus) { s.Inventory[0].Name = "walls" })
+	for range 9 {
+		if _, err := o.reconcile(t, time.Minute); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := o.client.Get(t.Context(), o.key, &resources.Assembly{}); !apierrs.IsNotFound(err) {
+		t.Errorf("once it is mended, the read of the resource ends with %v, want it gone", err)
+	}
+}
