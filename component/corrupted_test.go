@@ -11,6 +11,7 @@ import (
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
+	rtesting "github.com/espalier-dev/espalier/testing"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
@@ -183,4 +184,30 @@ func TestRecordWithAnImpossibleName(t *testing.T) {
 	if err := o.client.Get(t.Context(), o.key, &resources.Assembly{}); !apierrs.IsNotFound(err) {
 		t.Errorf("once it is mended, the read of the resource ends with %v, want it gone", err)
 	}
+}
+
+func TestRowsOfAnEmptiedInventory(t *testing.T) {
+	house, walls, roof := newHouse()
+	deployed := rollOut(t, house, 0)
+	emptied := deployed.With(going, func(a *resources.Assembly) { a.Status = resources.Assembly{}.Status })
+	const left = "2 objects left to delete, waiting for ConfigMap default/roof: it is being deleted, " +
+		"ConfigMap default/walls: it is being deleted"
+	assemblyRows{
+		"deletes what it finds": {
+			Resource:     emptied.Object(),
+			GivenObjects: deployed.Objects(),
+			ExpectResource: emptied.With(
+				conditionIs(apis.ComponentDeleting, metav1.ConditionUnknown, "DeletionProcessing", left),
+				records(
+					recordOf("roof", 1, apis.PhaseDeleting, apis.ObjectTerminating, "it is being deleted"),
+					recordOf("walls", 0, apis.PhaseDeleting, apis.ObjectTerminating, "it is being deleted"),
+				),
+			).Object(),
+			ExpectDeletes: []rtesting.DeleteRef{deployed.DeleteRef(roof), deployed.DeleteRef(walls)},
+			ExpectEvents: houseEvents(house,
+				"Deleted", "Deleted 2 objects: ConfigMap default/roof, ConfigMap default/walls",
+				"DeletionProcessing", left),
+			ExpectedResult: later(50500 * time.Microsecond),
+		},
+	}.run(t)
 }

@@ -172,7 +172,8 @@ func ByKey(a, b *apis.InventoryRecord) int {
 }
 
 // Validate refuses an inventory that may be damaged: a record without the name of an object, or with one that no object
-// can have, two records of the same object, or an unknown word, such as a policy of a later release. It returns the first error in the order of records.
+// can have, two records of the same object, or an unknown word, such as a policy of a later release. It returns the
+// first error in the order of records.
 func Validate(records []apis.InventoryRecord) error {
 	seen := make(map[plan.Key]int, len(records))
 	for i := range records {

@@ -270,8 +270,8 @@ func (it *item) assessAbsent() {
 	}
 }
 
-// assessNotOurs decides about an object that exists and is not ours. An object that we wrote and that has the UID of the
-// record has lost its label. Adoption is recorded before the object is written.
+// assessNotOurs decides about an object that exists and is not ours. An object that we wrote, and that has the UID of
+// the record, has lost its label. Adoption is recorded before the object is written.
 func (it *item) assessNotOurs() {
 	d, r, o := it.desired, it.record, &it.observed
 	switch {
