@@ -274,17 +274,9 @@ func (r *ComponentReconciler[T]) completePolicies(c *generator.Configuration) {
 
 // deploy rolls the component out.
 func (r *request[T]) deploy(ctx context.Context) error {
-	parameters, err := r.Parameters(ctx, r.resource)
+	parameters, err := r.parameters(ctx)
 	if err != nil {
-		return fmt.Errorf("unable to find the parameters: %w", err)
-	}
-	if err := r.computeRevision(ctx, parameters); err != nil {
 		return err
-	}
-	if r.refers {
-		if parameters, err = r.withValues(parameters); err != nil {
-			return err
-		}
 	}
 	if err := r.hooks(ctx, "pre-reconcile", r.Hooks.PreReconcile); err != nil {
 		return err
@@ -293,6 +285,18 @@ func (r *request[T]) deploy(ctx context.Context) error {
 		return err
 	}
 	return r.hooks(ctx, "post-reconcile", r.Hooks.PostReconcile)
+}
+
+// parameters returns what the generator gets, and computes the revision that this is.
+func (r *request[T]) parameters(ctx context.Context) (generator.Unstructurable, error) {
+	parameters, err := r.Parameters(ctx, r.resource)
+	if err != nil {
+		return nil, fmt.Errorf("unable to find the parameters: %w", err)
+	}
+	if err := r.computeRevision(ctx, parameters); err != nil || !r.refers {
+		return parameters, err
+	}
+	return r.withValues(parameters)
 }
 
 // computeRevision computes the digest of what is rolled out, and which revision that is.

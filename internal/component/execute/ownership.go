@@ -2,6 +2,7 @@ package execute
 
 import (
 	"context"
+	"slices"
 
 	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/component/manifest"
@@ -9,6 +10,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/served"
 	"github.com/espalier-dev/espalier/internal/write"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,8 +27,11 @@ type Mark struct {
 func (m Mark) key(name string) string { return m.Prefix + "/" + name }
 
 // ownership returns who owns an object, and says so in words, see [plan.Marks.Ownership].
-func (m Mark) ownership(object client.Object) (ownership plan.Ownership, claim string) {
-	return plan.MarksOf(object, m.Prefix).Ownership(m.ID, m.Owner)
+func (e *Executor) ownership(object client.Object) (ownership plan.Ownership, claim string) {
+	written := slices.ContainsFunc(object.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Manager == string(e.fieldManager()) && entry.Subresource == ""
+	})
+	return plan.MarksOf(object, e.Mark.Prefix).Ownership(e.Mark.ID, e.Mark.Owner, written)
 }
 
 // readCurrent reads the object of the operation into live. It returns an error if the object was replaced by another
@@ -41,7 +46,7 @@ func (e *Executor) readCurrent(ctx context.Context, op plan.Operation, live clie
 	case live.GetUID() != op.UID:
 		return &StaleError{Replaced: true}
 	}
-	if ownership, claim := e.Mark.ownership(live); !e.mayWrite(op, ownership, claim) {
+	if ownership, claim := e.ownership(live); !e.mayWrite(op, ownership, claim) {
 		return &OwnerError{Ownership: ownership, Claim: claim}
 	}
 	return nil

@@ -362,7 +362,8 @@ func TestNoUID(t *testing.T) {
 	}
 }
 
-// An object that was ours and lost its label is written, with any policy, unless another manager took it over.
+// An object that was ours and lost its label is written, with any policy, unless another manager took it over. A record
+// alone does not show that it was ours.
 func TestRelabel(t *testing.T) {
 	b := newBench(t)
 	b.nothingToMerge()
@@ -375,8 +376,11 @@ func TestRelabel(t *testing.T) {
 		o.SetUID(there.GetUID())
 		op := operation(action, o)
 		wantOwner(t, b.run(op), plan.Unowned)
-		b.executor.Records = map[plan.Key]apis.InventoryRecord{op.Key: {UID: "another"}}
+		b.executor.Records = map[plan.Key]apis.InventoryRecord{op.Key: {UID: there.GetUID()}}
 		wantOwner(t, b.run(op), plan.Unowned)
+		b.patch(t.Context(), there, "somebody", `{"metadata":{"annotations":{"`+ownerNote+`":"`+myOwner+`"}}}`)
+		b.executor.Records = map[plan.Key]apis.InventoryRecord{op.Key: {UID: "another"}}
+		wantOwner(t, b.run(op), plan.Unlabelled)
 		b.executor.Records = map[plan.Key]apis.InventoryRecord{op.Key: {UID: there.GetUID()}}
 		helm := `{"metadata":{"annotations":{"meta.helm.sh/release-name":%s,"meta.helm.sh/release-namespace":%[1]s}}}`
 		b.patch(t.Context(), there, "helm", fmt.Sprintf(helm, `"web"`))

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/component/plan"
 	"github.com/espalier-dev/espalier/internal/message"
 
+	validate "k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -169,8 +171,9 @@ func ByKey(a, b *apis.InventoryRecord) int {
 	)
 }
 
-// Validate refuses an inventory that may be damaged: a record without the name of an object, two records of the same
-// object, or an unknown word, such as a policy of a later release. It returns the first error in the order of records.
+// Validate refuses an inventory that may be damaged: a record without the name of an object, or with one that no object
+// can have, two records of the same object, or an unknown word, such as a policy of a later release. It returns the
+// first error in the order of records.
 func Validate(records []apis.InventoryRecord) error {
 	seen := make(map[plan.Key]int, len(records))
 	for i := range records {
@@ -198,6 +201,10 @@ func check(r *apis.InventoryRecord) error {
 	for _, part := range []string{r.Group, r.Version, r.Kind, r.Namespace, r.Name} {
 		if !utf8.ValidString(part) {
 			return fmt.Errorf("%q is no text", part)
+		}
+		// A client makes no request for such a name, and its error would be taken for one of the connection.
+		if reasons := validate.IsPathSegmentName(part); len(reasons) > 0 {
+			return fmt.Errorf("%q %s", part, strings.Join(reasons, ", "))
 		}
 	}
 	return errors.Join(

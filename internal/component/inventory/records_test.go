@@ -180,6 +180,10 @@ func TestValidate(t *testing.T) {
 			records: with(func(r *apis.InventoryRecord) { r.Group = "\xff" }),
 			want:    second + `: "\xff" is no text`,
 		},
+		"no part of a path": {
+			records: with(func(r *apis.InventoryRecord) { r.Name = "a/b" }),
+			want:    `record 1 of the inventory (ConfigMap team-1/a/b): "a/b" may not contain '/'`,
+		},
 		"twice": {
 			records: append(records(3, ready), record(1)),
 			want:    "record 3 of the inventory (ConfigMap team-1/settings-of-service-1) is about the same object as record 1",

@@ -284,7 +284,7 @@ func TestLiveChangesAreSeen(t *testing.T) {
 	o.resetWakes()
 	o.patch(made, `{"metadata":{"labels":{"`+prefix+`/owner-id":null}}}`)
 	o.awaitWake("shop", false)
-	if got := o.observe(in, deploy).Objects[in.Key]; got.Presence != plan.Present || got.Ownership != plan.Unowned || got.UID != in.UID {
+	if got := o.observe(in, deploy).Objects[in.Key]; got.Presence != plan.Present || got.Ownership != plan.Unlabelled || got.UID != in.UID {
 		t.Errorf("the object without a label shows %+v, want it present, without an owner, with the UID %s", got,
 			in.UID)
 	}
@@ -388,6 +388,7 @@ func TestComponentsShareAWatch(t *testing.T) {
 	o.awaitLive(in)
 	other := o.component
 	other.Watcher.Name, other.UID, other.OwnerID = "other", "uid-2", "other-id"
+	other.Owner = "Shop.example.com/" + o.namespace + "/other/uid-2"
 	got, err := o.Observe(t.Context(), other, []observe.Interest{in})
 	if err != nil {
 		t.Fatal(err)

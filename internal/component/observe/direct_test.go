@@ -111,7 +111,8 @@ func TestDirectReads(t *testing.T) {
 	check("ours", 0, present)
 	present.UID, present.Status, present.Message = "3", apis.ObjectInProgress, "it is not ready"
 	check("a deployment", 1, present)
-	check("without label", 2, plan.Observed{Presence: plan.Present, UID: "2", Generation: 1, Claim: "was written by us", Digest: "d1"})
+	check("without label", 2, plan.Observed{Presence: plan.Present, UID: "2", Generation: 1, Ownership: plan.Unlabelled,
+		Claim: "was written by us", Digest: "d1"})
 	check("new", 3, plan.Observed{Presence: plan.Absent})
 	check("gone", 4, plan.Observed{Presence: plan.Absent})
 

@@ -157,7 +157,7 @@ func (s *snapshot) fieldsDigest(ignore []string) string {
 
 // observed returns what a snapshot alone says about the object.
 func (s *snapshot) observed(c *Component) plan.Observed {
-	ownership, claim := s.marks.Ownership(c.OwnerID, c.Owner)
+	ownership, claim := s.marks.Ownership(c.OwnerID, c.Owner, len(s.entries) > 0)
 	o := plan.Observed{
 		Presence:    plan.Present,
 		UID:         s.uid,

@@ -169,7 +169,7 @@ func TestWhatTheWatchCannotShowIsBelievedForAWhile(t *testing.T) {
 	o.observe(nil, in)
 	o.live(configMaps, "20")
 	o.Wrote(o.component, in, object(configMaps, "a", "1", "10", unlabelled))
-	if got := o.presence(o.observe(nil, in), in, plan.Present); got.Ownership != plan.Unowned || got.Claim != "was written by us" {
+	if got := o.presence(o.observe(nil, in), in, plan.Present); got.Ownership != plan.Unlabelled || got.Claim != "was written by us" {
 		t.Errorf("the object shows %+v, want the claim that it was written by us", got)
 	}
 	o.after(10 * time.Second)
@@ -187,7 +187,7 @@ func TestALostLabelIsNotAbsence(t *testing.T) {
 	o.observe(nil, in)
 	o.Gone(configMaps, object(configMaps, "a", "1", "12"))
 	o.wakes("shop")
-	if got := o.presence(o.observe([]string{"get a"}, in), in, plan.Present); got.Ownership != plan.Unowned || got.UID != "1" {
+	if got := o.presence(o.observe([]string{"get a"}, in), in, plan.Present); got.Ownership != plan.Unlabelled || got.UID != "1" {
 		t.Errorf("the object shows %+v, want the UID 1 and no owner", got)
 	}
 	o.observe(nil, in)

@@ -121,6 +121,13 @@ func recordDesired(r *apis.InventoryRecord, d *Desired) {
 	}
 }
 
+// RecordOf returns the record of an object that is ours although it has no record. It counts as adopted if it may be.
+func RecordOf(d *Desired) apis.InventoryRecord {
+	r := apis.InventoryRecord{Adopted: d.AdoptionPolicy != apis.AdoptNever}
+	recordDesired(&r, d)
+	return r
+}
+
 // recordAdoption records whether the object was adopted, and the delete policy, which then has another default. A
 // namespace that was adopted is never deleted: what others have in it may be created right before the deletion.
 func recordAdoption(r *apis.InventoryRecord, d *Desired, adopted bool) {
@@ -263,8 +270,8 @@ func (it *item) assessAbsent() {
 	}
 }
 
-// assessNotOurs decides about an object that exists and is not ours. An object with the UID of the record was ours and
-// has lost its label. Adoption is recorded before the object is written.
+// assessNotOurs decides about an object that exists and is not ours. An object that we wrote, and that has the UID of
+// the record, has lost its label. Adoption is recorded before the object is written.
 func (it *item) assessNotOurs() {
 	d, r, o := it.desired, it.record, &it.observed
 	switch {
@@ -277,7 +284,7 @@ func (it *item) assessNotOurs() {
 			recordAdoption(r, d, false)
 		}
 		return
-	case r.UID == o.UID:
+	case r.UID == o.UID && o.Ownership == Unlabelled:
 		it.setAction(ActionRelabel, reasonUnlabelled)
 	case o.Claim == "":
 		it.setAction(ActionAdopt, reasonExists)

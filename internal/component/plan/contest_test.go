@@ -109,7 +109,7 @@ func TestWhatIsACorrection(t *testing.T) {
 			in.Inventory, in.Observed[d.Key] = nil, plan.Observed{Presence: plan.Absent}
 		}, false},
 		"without the digest": {func(in *plan.Input) { s := live(d); s.Digest = ""; in.Observed[d.Key] = s }, true},
-		"without the label":  {func(in *plan.Input) { s := live(d); s.Ownership = plan.Unowned; in.Observed[d.Key] = s }, true},
+		"without the label":  {func(in *plan.Input) { s := live(d); s.Ownership = plan.Unlabelled; in.Observed[d.Key] = s }, true},
 		"another one, to be adopted": {func(in *plan.Input) {
 			in.Desired[0].AdoptionPolicy = apis.AdoptIfUnowned
 			in.Inventory[0] = asIs(in.Desired[0])

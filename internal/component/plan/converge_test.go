@@ -192,7 +192,7 @@ func (c *component) disturb(d *dice) {
 			o.digest = "changed"
 		case 3:
 			if o.ownership == plan.Ours {
-				o.ownership = plan.Unowned
+				o.ownership = plan.Unlabelled
 			}
 		case 4:
 			// It was restored from a backup.

@@ -96,7 +96,7 @@ func (d *dice) observed() plan.Observed {
 		return seen
 	default:
 		return plan.Observed{Presence: plan.Present, UID: pick(d, types.UID("u1"), "u2", "u3", ""), Generation: int64(d.roll(3)), Terminating: d.roll(4) == 1,
-			Ownership: pick(d, plan.Ours, plan.Unowned, plan.Predecessor, plan.Foreign), Digest: pick(d, "", "1", "2", plan.DigestOnce), Ending: d.ending(),
+			Ownership: pick(d, plan.Ours, plan.Unowned, plan.Predecessor, plan.Foreign, plan.Unlabelled), Digest: pick(d, "", "1", "2", plan.DigestOnce), Ending: d.ending(),
 			Fields: pick(d, "", "ours", "other"), Content: pick(d, plan.ContentUnknown, plan.ContentSame, plan.ContentDifferent),
 			Status: pick(d, apis.ObjectCurrent, apis.ObjectInProgress, apis.ObjectFailed, ""), Volatile: d.roll(4) == 1}
 	}

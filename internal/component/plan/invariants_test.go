@@ -74,7 +74,7 @@ func ours(in plan.Input, p plan.Plan) string {
 			continue
 		}
 		d := desired[o.Key]
-		wasOurs := records[o.Key].UID == seen.UID ||
+		wasOurs := seen.Ownership == plan.Unlabelled && records[o.Key].UID == seen.UID ||
 			plan.IsRemnant(o.Key.GroupKind(), seen.Ownership, seen.Claim, records[o.Key].UID)
 		switch {
 		case d == nil || o.Action != plan.ActionAdopt && o.Action != plan.ActionRelabel && o.Action != plan.ActionRecreate:

@@ -24,6 +24,9 @@ const (
 	Predecessor
 	// Foreign means that another component, a controller or another manager owns it.
 	Foreign
+	// Unlabelled means that nobody is known to own it, and it shows that we wrote it: it has our owner annotation, or
+	// fields of our field manager. The object counts as unowned, unless it is the one in our record.
+	Unlabelled
 )
 
 // Marks are what the metadata of an object say about its owner.
@@ -66,8 +69,8 @@ func (m *Marks) Equal(other *Marks) bool {
 // Our label alone makes an object ours. So does our owner annotation if it has another owner label and no other
 // manager: others changed the label. An annotation that is ours but for our cluster does too, see [Marks.Former]. One
 // that is ours but for the UID makes the object a predecessor's. Without our label, an owner annotation that names
-// another component counts too.
-func (m Marks) Ownership(id, owner string) (who Ownership, claim string) {
+// another component counts too. written reports whether our field manager has fields of the object.
+func (m Marks) Ownership(id, owner string, written bool) (who Ownership, claim string) {
 	var others ownership.Marks
 	if m.Others != nil {
 		others = *m.Others
@@ -84,6 +87,8 @@ func (m Marks) Ownership(id, owner string) (who Ownership, claim string) {
 		return Foreign, ownership.BelongsTo(others.Component)
 	case m.Label != "":
 		return Predecessor, "belongs to a former " + ownership.Name(m.Owner)
+	case named || written:
+		return Unlabelled, others.Writers
 	}
 	return Unowned, others.Writers
 }
@@ -103,15 +108,15 @@ func isFormer(theirs, ours string) bool {
 }
 
 // MayTakeOver reports whether an object that is not ours, or not any more, may be made ours. recorded is the UID in the
-// record of the object: if the object has it, the component created or adopted the object, which has only lost its
-// label. What others took over stays theirs, with any policy.
+// record of the object: if an object that we wrote has it, the object has only lost its label. The record alone proves
+// nothing: others may write it. What others took over stays theirs, with any policy.
 func MayTakeOver(policy apis.AdoptionPolicy, who Ownership, recorded, uid types.UID) bool {
 	switch {
 	case who == Ours:
 		return true
 	case who == Foreign:
 		return policy == apis.AdoptAlways && recorded == ""
-	case recorded != "" && recorded == uid:
+	case who == Unlabelled && recorded == uid:
 		return true
 	}
 	return policy == apis.AdoptIfUnowned || policy == apis.AdoptAlways

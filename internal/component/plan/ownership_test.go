@@ -24,7 +24,7 @@ func TestOwnershipByLabelAndAnnotation(t *testing.T) {
 		claim             string
 	}{
 		"no marks":                         {"", "", plan.Unowned, ""},
-		"annotation without label":         {"", ourOwner, plan.Unowned, ""},
+		"annotation without label":         {"", ourOwner, plan.Unlabelled, ""},
 		"former annotation, no label":      {"", "Shop.example.com/default/shop/uid-0", plan.Unowned, ""},
 		"another annotation, no label":     {"", "Shop.example.com/north/corner/uid-9", plan.Foreign, "belongs to Shop.example.com north/corner"},
 		"nonsense annotation, no label":    {"", "nonsense", plan.Unowned, ""},
@@ -51,13 +51,18 @@ func TestOwnershipByLabelAndAnnotation(t *testing.T) {
 			if test.annotation != "" {
 				object.Annotations = map[string]string{ourPrefix + "/owner-id": test.annotation}
 			}
-			got, claim := plan.MarksOf(object, ourPrefix).Ownership(ourID, ourOwner)
+			got, claim := plan.MarksOf(object, ourPrefix).Ownership(ourID, ourOwner, false)
 			if got != test.want || claim != test.claim {
 				t.Errorf("got %v, %q, want %v, %q", got, claim, test.want, test.claim)
 			}
 		})
 	}
-	if got, _ := (plan.Marks{Label: "other"}).Ownership("", ""); got != plan.Foreign {
+	for label, want := range map[string]plan.Ownership{"": plan.Unlabelled, "other": plan.Foreign} {
+		if got, _ := (plan.Marks{Label: label}).Ownership(ourID, ourOwner, true); got != want {
+			t.Errorf("written by us with the label %q, the ownership is %v, want %v", label, got, want)
+		}
+	}
+	if got, _ := (plan.Marks{Label: "other"}).Ownership("", "", false); got != plan.Foreign {
 		t.Errorf("without an owner of our own, the ownership is %v, want %v", got, plan.Foreign)
 	}
 }
@@ -88,7 +93,7 @@ func TestOwnershipOfOwnersWithClusters(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			marks := plan.Marks{Label: test.label, Owner: test.annotation}
-			got, claim := marks.Ownership(ourID, owner)
+			got, claim := marks.Ownership(ourID, owner, false)
 			if got != test.want || claim != test.claim || marks.Former(owner) != test.former {
 				t.Errorf("the ownership is %v, the claim %q, former %t, want %v, %q, %t", got, claim,
 					marks.Former(owner), test.want, test.claim, test.former)
@@ -97,7 +102,7 @@ func TestOwnershipOfOwnersWithClusters(t *testing.T) {
 	}
 	// For an owner without a cluster, one with a cluster is another one.
 	marks := plan.Marks{Label: "other", Owner: owner}
-	if got, _ := marks.Ownership(ourID, ourOwner); got != plan.Foreign || marks.Former(ourOwner) {
+	if got, _ := marks.Ownership(ourID, ourOwner, false); got != plan.Foreign || marks.Former(ourOwner) {
 		t.Errorf("without a cluster of our own, the ownership is %v and former %t, want %v and false", got,
 			marks.Former(ourOwner), plan.Foreign)
 	}
@@ -156,7 +161,7 @@ func TestMarksOfOthers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			object := &metav1.PartialObjectMetadata{ObjectMeta: test.object}
 			marks := plan.MarksOf(object, ourPrefix)
-			got, claim := marks.Ownership(ourID, ourOwner)
+			got, claim := marks.Ownership(ourID, ourOwner, false)
 			if got != test.want || claim != test.claim {
 				t.Errorf("got %v, %q, want %v, %q", got, claim, test.want, test.claim)
 			}
@@ -178,11 +183,11 @@ func TestMarksOfOthers(t *testing.T) {
 			if test.want == plan.Foreign {
 				want = plan.Foreign
 			}
-			if got, _ := plan.MarksOf(object, ourPrefix).Ownership(ourID, ourOwner); got != want {
+			if got, _ := plan.MarksOf(object, ourPrefix).Ownership(ourID, ourOwner, false); got != want {
 				t.Errorf("with the label of a predecessor, got %v, want %v", got, want)
 			}
 			object.Labels[ourPrefix+"/owner-id"] = ourID
-			if got, _ := plan.MarksOf(object, ourPrefix).Ownership(ourID, ourOwner); got != plan.Ours {
+			if got, _ := plan.MarksOf(object, ourPrefix).Ownership(ourID, ourOwner, false); got != plan.Ours {
 				t.Errorf("with our label, the ownership is %v, want %v", got, plan.Ours)
 			}
 		})
@@ -199,7 +204,11 @@ func TestMayTakeOver(t *testing.T) {
 		{plan.Unowned, "", "IfUnowned Always"},
 		{plan.Predecessor, "", "IfUnowned Always"},
 		{plan.Foreign, "", "Always"},
-		{plan.Unowned, "u1", "default Never IfUnowned Always Odd"},
+		{plan.Unlabelled, "u1", "default Never IfUnowned Always Odd"},
+		{plan.Unlabelled, "u0", "IfUnowned Always"},
+		{plan.Unlabelled, "", "IfUnowned Always"},
+		{plan.Unowned, "u1", "IfUnowned Always"},
+		{plan.Predecessor, "u1", "IfUnowned Always"},
 		{plan.Unowned, "u0", "IfUnowned Always"},
 		{plan.Foreign, "u1", ""},
 		{plan.Foreign, "u0", ""},
@@ -232,7 +241,7 @@ func TestDeletePolicyOfWhatIsAdopted(t *testing.T) {
 		c.cluster.put(configMap("c").Key, plan.Unowned)
 		for i, then := range []func(){
 			func() {},
-			func() { c.cluster.objects[configMap("c").Key].ownership = plan.Unowned },
+			func() { c.cluster.objects[configMap("c").Key].ownership = plan.Unlabelled },
 			func() { c.stored[0].UID = "" }, // the answer to the adoption was lost
 		} {
 			then()

@@ -29,7 +29,7 @@ func TestRecreateOnlyForAProvenChange(t *testing.T) {
 		{"another client changed it", func() { c.cluster.objects[key].fields = "fewer" }},
 		{"its digest is gone", func() { c.cluster.objects[key].digest = "" }},
 		{"its digest is odd", func() { c.cluster.objects[key].digest = "odd" }},
-		{"its marks are gone", func() { c.cluster.objects[key].ownership = plan.Unowned }},
+		{"its marks are gone", func() { c.cluster.objects[key].ownership = plan.Unlabelled }},
 		{"the inventory is new", func() { c.stored = nil }},
 		{"it is not known what was written, and something else is desired", func() {
 			c.desired[0].Digest, c.cluster.objects[key].digest = "2", ""
