@@ -250,7 +250,8 @@ func observedPatchOptions(action Action, owner string, force, dryRun *bool) (str
 
 // WriteOptions are expected options of a create or an update. Unset options may have any value.
 type WriteOptions struct {
-	// FieldOwner is the field manager of the call; empty for any.
+	// FieldOwner is the field manager of the call; empty for any. The digest that an ApplyingObjectManager adds to its
+	// name for a create is left out.
 	FieldOwner string
 	// DryRun reports whether the call is a dry run; nil for any.
 	DryRun *bool

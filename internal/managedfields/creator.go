@@ -52,8 +52,8 @@ func writeFields(to hash.Hash, value any) {
 	}
 }
 
-// managerOfCreator returns the manager that creates under that name, or the name if it is none of a creator.
-func managerOfCreator(name string) string {
+// ManagerOfCreator returns the manager that creates under that name, or the name if it is none of a creator.
+func ManagerOfCreator(name string) string {
 	if at := strings.LastIndexByte(name, '@'); at > 0 && len(name)-at-1 == creatorDigest {
 		return name[:at]
 	}

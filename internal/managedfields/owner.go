@@ -34,7 +34,7 @@ func (o Owner) owns(entry metav1.ManagedFieldsEntry) bool {
 	if entry.Subresource != "" || entry.Manager == o.Name {
 		return entry.Subresource == ""
 	}
-	name := managerOfCreator(entry.Manager)
+	name := ManagerOfCreator(entry.Manager)
 	return entry.Operation == metav1.ManagedFieldsOperationUpdate && (name == o.Name || slices.Contains(o.Before, name))
 }
 

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/espalier-dev/espalier/internal/managedfields"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -123,14 +125,14 @@ type CallOptions struct {
 	Force, DryRun bool
 }
 
-// OptionsOf returns the options of a call.
+// OptionsOf returns the options of a call. What an applying manager adds to its name for a create is left out.
 func OptionsOf(action clientgotesting.Action) CallOptions {
 	of := func(manager string, dryRun []string) CallOptions {
 		return CallOptions{FieldManager: manager, DryRun: isDryRun(dryRun)}
 	}
 	switch a := action.(type) {
 	case clientgotesting.CreateActionImpl:
-		return of(a.CreateOptions.FieldManager, a.CreateOptions.DryRun)
+		return of(managedfields.ManagerOfCreator(a.CreateOptions.FieldManager), a.CreateOptions.DryRun)
 	case clientgotesting.UpdateActionImpl:
 		return of(a.UpdateOptions.FieldManager, a.UpdateOptions.DryRun)
 	case clientgotesting.PatchActionImpl:
