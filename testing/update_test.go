@@ -207,7 +207,7 @@ func TestUpdatedRowsPass(t *testing.T) {
 		`LastTransitionTime: metav1.Unix(1000, 0),`,
 		`{"status":{"conditions":[{"message":"","reason":"Opened","status":"True","type":"Open"}],"seen":{"by":"ann"}}}`,
 		// What is different of a fixture.
-		`s.With(func(s *Shop) { s.Status.Seen = &Visit{By: "ann"} }).Object()`,
+		`corner.With(func(s *Shop) { s.Status.Seen = &Visit{By: "ann"} }).Object()`,
 		// What was right stays.
 		`ExpectCreates: []client.Object{ named("one"), &core.ConfigMap{`,
 		`ExpectedResult: reconcilers.Result{RequeueAfter: 90 * time.Second, Priority: new(3)}`,
