@@ -267,12 +267,13 @@ func addedTo(apiVersion any) func(name string, value any) bool {
 }
 
 // defaults are those that API servers set in lists and objects which are owned as a whole: ports, references to fields,
-// claims of StatefulSets, subjects and roles, rules of webhooks and policies, requests for devices, queues.
+// claims of StatefulSets, conditions of Pods in the policies of Jobs, subjects and roles, rules of webhooks and
+// policies, requests for devices, queues.
 var defaults = map[string]any{
 	"allocationMode": "ExactCount", "apiGroup": "rbac.authorization.k8s.io", "apiVersion": "v1", "count": int64(1),
 	"divisor": "0", "expirationSeconds": int64(3600), "handSize": int64(8), "kind": "PersistentVolumeClaim",
 	"matchPolicy": "Equivalent", "operator": "Equal", "protocol": "TCP", "queueLengthLimit": int64(50),
-	"queues": int64(64), "scope": "*", "volumeMode": "Filesystem",
+	"queues": int64(64), "scope": "*", "status": "True", "volumeMode": "Filesystem",
 }
 
 func isScalar(v any) bool {
