@@ -16,12 +16,15 @@ var knownSamples = map[string]string{
 
 // knownManaged are samples of which other fields are managed.
 var knownManaged = map[string]string{
-	"Job.v1/labelled": labelsOfTemplate,
-	"Job.v1/manual":   labelsOfTemplate,
+	"Job.v1/documented-suspended": labelsOfTemplate,
+	"Job.v1/labelled":             labelsOfTemplate,
+	"Job.v1/manual":               labelsOfTemplate,
 }
 
 // knownOutcomes are requests of which something else becomes.
-var knownOutcomes = map[string]string{}
+var knownOutcomes = map[string]string{
+	"Service: a bad node port": "a real API server allocates no ports in a dry run, and does not look at them",
+}
 
 // knownDiscovery are resources and groups of which discovery says something else, or that are not there.
 var knownDiscovery = map[string]string{

@@ -141,6 +141,7 @@ func life(w *simulation.World, e *ends) {
 	someone.Create(sales)
 	foreign = append(foreign, sales)
 	setVersion(w, controller.Version2)
+	migrate(w, controller.Version2)
 	says(w, "in use by Dashboard "+namespace+"/sales")
 	if w.Exists(overview()) || !w.Exists(theType()) {
 		w.Error("the first dashboard is there, or the type is not")
