@@ -131,7 +131,7 @@ func (s *scenario) upgrades() []demo.Step {
 			},
 		},
 		{
-			Title: "Another user makes a dashboard; then release 2.0 is ordered, which has none",
+			Title: "Another user makes a dashboard; then release 2.0, which has none, is ordered and migrated",
 			Do: func(ctx context.Context) error {
 				migrate := func(ctx context.Context) error { return s.migrate(ctx, controller.Version2) }
 				// A type is dropped when all that is wanted is ready.
