@@ -102,9 +102,10 @@ func (r *request[T]) recordLeftovers(ctx context.Context) error {
 		switch err := r.target.client.List(ctx, list, label); {
 		case served.IsNotFound(err), served.IsNotServed(err):
 		case apierrs.IsForbidden(err), apierrs.IsMethodNotSupported(err):
-			log.Info("The inventory is empty, and objects of a kind cannot be looked for", "reason", err.Error())
+			log.Info("The inventory is empty, and objects of a kind cannot be looked for", "kind", kind.Kind,
+				"reason", err.Error())
 		case err != nil:
-			return fmt.Errorf("unable to look for objects that the inventory does not have: %w", err)
+			return fmt.Errorf("unable to look for each %s that the inventory does not have: %w", kind.Kind, err)
 		}
 		for i := range list.Items {
 			// Controllers copy the label to what they make of our objects.

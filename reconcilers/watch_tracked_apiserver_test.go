@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -255,6 +256,13 @@ func TestL1TrackingCostsNoRequestOnceTheTypeIsWatched(t *testing.T) {
 	if _, err := made[0].Reconcile(t.Context(), request); err != nil {
 		t.Fatal(err)
 	}
+	// The watch follows the list, for which alone the request waits.
+	eventually(t, "the type is not watched", func(context.Context) error {
+		if !strings.Contains(op.requests.String(), "watch /api/v1/") {
+			return fmt.Errorf("the requests are\n%s", op.requests)
+		}
+		return nil
+	})
 	op.requests.Reset()
 	for range 10 {
 		if _, err := made[0].Reconcile(t.Context(), request); err != nil {
