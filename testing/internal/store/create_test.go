@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -33,6 +34,17 @@ func TestCreateGivesIdentity(t *testing.T) {
 		if stored.GetUID() != obj.GetUID() || stored.GetResourceVersion() != "1000" {
 			t.Errorf("got %v, want %v", stored, obj)
 		}
+	}
+}
+
+// TestSizeIsThatOfWhatIsSent creates an object that is small but for the name of the time zone of a time in it, which is
+// not sent.
+func TestSizeIsThatOfWhatIsSent(t *testing.T) {
+	t.Parallel()
+	event := &corev1.Event{ObjectMeta: metadata("one"), InvolvedObject: corev1.ObjectReference{Namespace: "ns"}}
+	event.FirstTimestamp = metav1.NewTime(now.In(time.FixedZone(strings.Repeat("Z", 2<<20), 0)))
+	if err := newClient(t).Create(t.Context(), event); err != nil {
+		t.Errorf("an Event whose time zone has a long name is refused with %q, want it created", err)
 	}
 }
 

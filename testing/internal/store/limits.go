@@ -36,7 +36,8 @@ func checkStored(obj client.Object) error {
 	return unknown(errors.New("etcdserver: request is too large"))
 }
 
-// sizeOf is how many bytes the texts in a value have: what makes an object large.
+// sizeOf is how many bytes the texts in a value have: what makes an object large. What is not exported is not sent, and
+// may belong to others, as the time zone of a time does.
 func sizeOf(v reflect.Value) (size int) {
 	switch v.Kind() {
 	case reflect.String:
@@ -47,7 +48,9 @@ func sizeOf(v reflect.Value) (size int) {
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
-			size += sizeOf(v.Field(i))
+			if v.Type().Field(i).IsExported() {
+				size += sizeOf(v.Field(i))
+			}
 		}
 	case reflect.Map:
 		for entries := v.MapRange(); entries.Next(); {
