@@ -25,25 +25,34 @@ const (
 
 // operator runs the Jobs of each CronJob.
 func operator(ctx context.Context, mgr ctrl.Manager) error {
-	err := mgr.GetFieldIndexer().IndexField(ctx, &batchv1.Job{}, controllerIndex, func(obj client.Object) []string {
-		owner := metav1.GetControllerOf(obj)
-		if owner == nil || owner.APIVersion != group.String() || owner.Kind != "CronJob" {
-			return nil
-		}
-		return []string{owner.Name}
-	})
+	return (&Reconciler{mgr.GetClient()}).SetupWithManager(ctx, mgr)
+}
+
+// Reconciler runs the Jobs of a CronJob.
+type Reconciler struct{ client.Client }
+
+// SetupWithManager has the manager run the reconciler.
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
+	err := mgr.GetFieldIndexer().IndexField(ctx, &batchv1.Job{}, controllerIndex, controllerOf)
 	if err != nil {
 		return err
 	}
-	return ctrl.NewControllerManagedBy(mgr).For(&CronJob{}).Owns(&batchv1.Job{}).Complete(&reconciler{mgr.GetClient()})
+	return ctrl.NewControllerManagedBy(mgr).For(&CronJob{}).Owns(&batchv1.Job{}).Complete(r)
 }
 
-type reconciler struct{ client.Client }
+// controllerOf returns the name of the CronJob that controls a Job.
+func controllerOf(job client.Object) []string {
+	owner := metav1.GetControllerOf(job)
+	if owner == nil || owner.APIVersion != group.String() || owner.Kind != "CronJob" {
+		return nil
+	}
+	return []string{owner.Name}
+}
 
 // Jobs of a CronJob, by what became of them.
 type jobs struct{ active, succeeded, failed []*batchv1.Job }
 
-func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	resource := &CronJob{}
 	if err := r.Get(ctx, request.NamespacedName, resource); err != nil || resource.DeletionTimestamp != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -78,7 +87,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 }
 
 // find returns the Jobs of a CronJob, and for when the last one was.
-func (r *reconciler) find(ctx context.Context, resource *CronJob) (jobs, *metav1.Time, error) {
+func (r *Reconciler) find(ctx context.Context, resource *CronJob) (jobs, *metav1.Time, error) {
 	var list batchv1.JobList
 	err := r.List(ctx, &list, client.InNamespace(resource.Namespace), client.MatchingFields{
 		controllerIndex: resource.Name,
@@ -113,7 +122,7 @@ func ended(job *batchv1.Job) batchv1.JobConditionType {
 }
 
 // report writes the status if it has changed.
-func (r *reconciler) report(ctx context.Context, resource *CronJob, active []*batchv1.Job, last *metav1.Time) error {
+func (r *Reconciler) report(ctx context.Context, resource *CronJob, active []*batchv1.Job, last *metav1.Time) error {
 	before := resource.Status
 	resource.Status = CronJobStatus{LastScheduleTime: last}
 	for _, job := range active {
@@ -131,14 +140,14 @@ func (r *reconciler) report(ctx context.Context, resource *CronJob, active []*ba
 }
 
 // forget deletes the oldest Jobs beyond a limit.
-func (r *reconciler) forget(ctx context.Context, ended []*batchv1.Job, limit int) error {
+func (r *Reconciler) forget(ctx context.Context, ended []*batchv1.Job, limit int) error {
 	slices.SortFunc(ended, func(a, b *batchv1.Job) int {
 		return cmp.Compare(a.Annotations[scheduledAt], b.Annotations[scheduledAt])
 	})
 	return r.delete(ctx, ended[:max(0, len(ended)-limit)])
 }
 
-func (r *reconciler) delete(ctx context.Context, all []*batchv1.Job) error {
+func (r *Reconciler) delete(ctx context.Context, all []*batchv1.Job) error {
 	for _, job := range all {
 		err := r.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground))
 		if client.IgnoreNotFound(err) != nil {
@@ -162,7 +171,7 @@ func missed(schedule cron.Schedule, resource *CronJob, now time.Time) time.Time 
 }
 
 // run creates the Job of a time, as far as active ones allow that.
-func (r *reconciler) run(ctx context.Context, resource *CronJob, active []*batchv1.Job, at time.Time) error {
+func (r *Reconciler) run(ctx context.Context, resource *CronJob, active []*batchv1.Job, at time.Time) error {
 	switch {
 	case resource.Spec.ConcurrencyPolicy == batchv1.ForbidConcurrent && len(active) > 0:
 		return nil

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/espalier-dev/espalier/testing/simulation"
@@ -18,14 +19,8 @@ import (
 
 func cluster(t *testing.T) simulation.Options {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	scheme.AddKnownTypes(group, &CronJob{}, &CronJobList{})
-	metav1.AddToGroupVersion(scheme, group)
 	return simulation.Options{
-		Operator: operator, Scheme: scheme, Definitions: simulation.ReadDefinitions(t, "testdata"),
+		Operator: operator, Scheme: newScheme(), Definitions: simulation.ReadDefinitions(t, "testdata/crd"),
 		Pods: func(pod *corev1.Pod) simulation.PodBehavior {
 			b := simulation.PodBehavior{Exits: true, RunFor: 12 * time.Minute}
 			if pod.Labels["fails"] != "" {
@@ -34,6 +29,14 @@ func cluster(t *testing.T) simulation.Options {
 			return b
 		},
 	}
+}
+
+func newScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	scheme.AddKnownTypes(group, &CronJob{}, &CronJobList{})
+	metav1.AddToGroupVersion(scheme, group)
+	return scheme
 }
 
 func newCronJob(name string, policy batchv1.ConcurrencyPolicy) *CronJob {
