@@ -20,8 +20,8 @@ import (
 )
 
 var (
-	scheme = newScheme()
-	lastAt = time.Date(2026, 3, 1, 12, 5, 0, 0, time.UTC)
+	scheme    = newScheme()
+	lastAt    = time.Date(2026, 3, 1, 12, 5, 0, 0, time.UTC)
 	suspended = func() *CronJob {
 		suspended := newCronJob("suspended", batchv1.ForbidConcurrent)
 		suspended.UID = "suspended"
