@@ -359,7 +359,7 @@ func (r *run) observe(ctx context.Context) error {
 	for _, seen := range r.in.Observed {
 		r.fenced = r.fenced || seen.Fenced
 	}
-	r.report.Syncing, r.report.Polled = observation.Syncing, observation.Polled
+	r.report.Syncing, r.report.Polled, r.in.Recheck = observation.Syncing, observation.Polled, observation.Recheck
 	return nil
 }
 

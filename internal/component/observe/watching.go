@@ -267,7 +267,15 @@ func (w *Watching) observation(s *componentState, c *Component, interests []Inte
 	for i, e := range s.entries[:min(len(s.entries), len(interests))] {
 		in := &interests[i]
 		believed, presence := e.latest(c.Now)
-		if why := e.purpose(believed, c.Now, w.options.Poll); why != noRead {
+		why := e.purpose(believed, c.Now, w.options.Poll)
+		if e.evaluation != nil {
+			e.evaluation.counts = why == readLater
+		}
+		switch why {
+		case noRead:
+		case readLater:
+			result.recheck(e.evaluation.due)
+		default:
 			tasks = append(tasks, task{entry: e, purpose: why, in: in})
 		}
 		if believed == nil {
@@ -293,6 +301,12 @@ func (w *Watching) observation(s *componentState, c *Component, interests []Inte
 	s.pending = map[*entry]struct{}{}
 	s.pendingLow = false
 	return result, tasks
+}
+
+func (o *Observation) recheck(at time.Time) {
+	if o.Recheck.IsZero() || at.Before(o.Recheck) {
+		o.Recheck = at
+	}
 }
 
 func (o *Observation) poll(gk schema.GroupKind, reason string) {
@@ -337,7 +351,8 @@ func (w *Watching) evaluate(object *unstructured.Unstructured, s *snapshot, in *
 		readiness.Static(in.Key.GroupKind(), in.Settings) {
 		return nil
 	}
-	return &evaluation{uid: s.uid, version: s.version, result: in.result(object, w.options.Evaluate)}
+	result := in.result(object, w.options.Evaluate)
+	return &evaluation{uid: s.uid, version: s.version, generation: s.generation, result: result}
 }
 
 // Wrote implements [Observer].

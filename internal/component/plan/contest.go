@@ -158,9 +158,7 @@ func (b *builder) contest(it *item) {
 	if !b.in.Now.Before(next) {
 		return
 	}
-	if b.plan.Recheck.IsZero() || next.Before(b.plan.Recheck) {
-		b.plan.Recheck = next
-	}
+	b.plan.Recheck = earlier(b.plan.Recheck, next)
 	// The record is the same before and after a correction, so that corrections do not write the inventory.
 	it.record.Phase, it.record.Generation = apis.PhaseUpdating, 0
 	it.setState(stateContested, apis.ObjectFailed, c.message())
