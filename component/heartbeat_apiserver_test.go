@@ -142,3 +142,36 @@ metadata: {name: beating}
 		})
 	}
 }
+
+// TestFlipsOnTheAPIServer: an object that becomes ready and not ready in turn, several times a second, costs few writes
+// of the status. What it is in the end is shown.
+func TestFlipsOnTheAPIServer(t *testing.T) {
+	t.Parallel()
+	controlplanetest.SkipIfShort(t)
+	c, namespace := live(t), plane.Namespace(t)
+	widget := manifestOf(t, namespace, `
+apiVersion: test.espalier.dev/v1
+kind: Widget
+metadata: {name: beating}
+`)
+	op := startComponents(t, plane.Config(t), namespace, assemblyOptions{})
+	assembly := resources.NewAssembly(namespace, "all", widget)
+	assemble(t, c, assembly)("it is not ready")
+	noRequests(t, op)
+	beat(t, widget, 200*time.Millisecond, 12*time.Second, func(u *unstructured.Unstructured, i int) {
+		readyWith([]string{"False", "True"}[i%2])(u, i)
+	})
+	writes := written(op.requests)
+	t.Logf("flips each 200 ms for 12 s cost %d writes: %s", writes, op.requests)
+	if writes == 0 || writes > 9 {
+		t.Errorf("flips each 200 ms for 12 s cost %d writes, want 1 to 9: %s", writes, op.requests)
+	}
+	beat(t, widget, 0, time.Millisecond, readyWith("False"))
+	eventually(t, "it is not said that it is not ready", func(ctx context.Context) error {
+		return hasState(ctx, c, assembly, apis.ComponentProcessing)
+	})
+	beat(t, widget, 0, time.Millisecond, readyWith("True"))
+	eventually(t, "it is not said that it is ready", func(ctx context.Context) error {
+		return hasState(ctx, c, assembly, apis.ComponentReady)
+	})
+}
