@@ -94,6 +94,8 @@ type Desired struct {
 	ReadOnly, IgnoreAbsence bool
 	// Expires reports whether the object is a Job that is deleted some time after it finished.
 	Expires bool
+	// Owners names the owner references of the manifest. It is empty if there are none.
+	Owners string
 }
 
 // Presence says whether an object exists.
