@@ -108,7 +108,7 @@ apiVersion: v1
 kind: Service
 metadata: {name: beating}
 spec: {ports: [{port: 80}]}
-`, 200 * time.Millisecond, touch, 3},
+`, 200 * time.Millisecond, touch, 0},
 		"a ConfigMap": {`
 apiVersion: v1
 kind: ConfigMap

@@ -372,6 +372,7 @@ func (r *run) addDesired(interest *observe.Interest) {
 	interest.Version = object.Desired.Version
 	interest.Settings, interest.Suspended = object.Settings, r.task.Suspended
 	interest.Readiness = !r.Memory.contested(&object.Desired, r.task.Now) && !object.Desired.Unchecked
+	interest.Static = object.Static
 	interest.Ending, interest.ReadOnly = object.Desired.Expires, object.Desired.ReadOnly
 	if object.Desired.ReadOnly {
 		interest.Suspended = nil

@@ -46,6 +46,8 @@ type item struct {
 	expires bool
 	// owners names its owner references.
 	owners string
+	// static reports whether it is ready as soon as it exists.
+	static bool
 }
 
 // describe names the object by its position and, as far as it is known, its key or its kind.
@@ -78,7 +80,10 @@ func (i *item) within() string {
 
 // prepared returns the object of an item that is complete.
 func (i *item) prepared(s *source) Object {
-	o := Object{Settings: i.settings, Desired: i.desired, Confidential: i.confidential(), Data: i.data, source: s}
+	o := Object{
+		Settings: i.settings, Desired: i.desired, Confidential: i.confidential(), Data: i.data, Static: i.static,
+		source: s,
+	}
 	o.Desired.Key, o.Desired.Digest = i.key(), i.digest
 	o.Desired.Expires, o.Desired.Owners = i.expires, i.owners
 	if i.definition != nil {
@@ -175,6 +180,7 @@ func newItem(content map[string]any, place string, options *Options, known commo
 	errs = append(errs, err, readyWhenErr, definitionErr, checkPurge(is.kind.GroupKind(), settings))
 	i := &item{place: place, content: content, name: strings.Clone(is.name), definition: definition}
 	i.expires, i.owners = expires(is.kind.GroupKind(), content), ownersOf(content)
+	i.static = readiness.Static(&unstructured.Unstructured{Object: content}, settings)
 	t := traits{kind: is.kind, namespace: is.namespace, settings: settings}
 	if i.fault = errors.Join(errs...); i.fault != nil {
 		i.common = &common{traits: t}

@@ -169,7 +169,7 @@ func hashSettings(s *generator.Settings) uint64 {
 
 // set stores what the component says of the object.
 func (e *entry) set(in *Interest) {
-	e.uid, e.readiness, e.fresh, e.wantsEnding = in.UID, in.Readiness, in.Fresh, in.Ending
+	e.uid, e.readiness, e.static, e.fresh, e.wantsEnding = in.UID, in.Readiness, in.Static, in.Fresh, in.Ending
 	e.readOnly, e.dropped = in.ReadOnly, in.Dropped
 	if shown := e.slot.shown; shown != nil && shown.uid == in.UID {
 		// This keeps one text in memory rather than two.
@@ -180,7 +180,7 @@ func (e *entry) set(in *Interest) {
 		settings ^= suspendedHash
 	}
 	if settings != e.settings {
-		e.settings, e.static = settings, readiness.Static(e.typ.GroupKind, in.Settings)
+		e.settings = settings
 		e.evaluation, e.fieldsOf = nil, nil
 	}
 }

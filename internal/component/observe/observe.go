@@ -61,8 +61,8 @@ type Interest struct {
 	Data         map[string]secretdata.Fingerprint
 	// Settings are the settings of the object's annotations. They are empty for an object that is not desired any more.
 	Settings generator.Settings
-	// Readiness asks how ready the object is.
-	Readiness bool
+	// Readiness asks how ready the object is. Static says that it is ready as soon as it exists.
+	Readiness, Static bool
 	// ReadOnly is true for an object that is not the component's, and whose status matters to it. It is watched by its
 	// name, see WatchNames, and each change of it wakes the component, unless it is to be read later anyway.
 	ReadOnly bool

@@ -14,7 +14,6 @@ import (
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/component/plan"
-	"github.com/espalier-dev/espalier/internal/component/readiness"
 	"github.com/espalier-dev/espalier/internal/informer"
 
 	"github.com/go-logr/logr"
@@ -347,8 +346,7 @@ func (w *Watching) fieldsDigest(s *snapshot, ignore []string) string {
 
 // evaluate returns how ready an object is, nil if that does not matter, or if it is known without the status.
 func (w *Watching) evaluate(object *unstructured.Unstructured, s *snapshot, in *Interest) *evaluation {
-	if !in.Readiness || s.terminating || w.options.Evaluate == nil ||
-		readiness.Static(in.Key.GroupKind(), in.Settings) {
+	if !in.Readiness || in.Static || s.terminating || w.options.Evaluate == nil {
 		return nil
 	}
 	result := in.result(object, w.options.Evaluate)
