@@ -341,6 +341,8 @@ func rivalries() map[string]rivalry {
 	toggled := 0
 	always := partOf("default", "part", "0")
 	always.Annotations[generator.SharedPrefix+"/"+generator.AnnotationAdoptionPolicy] = "always"
+	orphan := partOf("default", "part", "0")
+	orphan.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "web", UID: "dead"}})
 	remove := func(ctx context.Context, c client.Client) error { return c.Delete(ctx, part.DeepCopy()) }
 
 	return map[string]rivalry{
@@ -390,6 +392,11 @@ func rivalries() map[string]rivalry {
 		},
 		"deletes": {
 			objects: []client.Object{part}, rival: remove, contested: "ConfigMap default/part: another client keeps deleting it",
+		},
+		"is the garbage collector": {
+			objects: []client.Object{orphan}, rival: remove,
+			contested: "ConfigMap default/part: it keeps being deleted, by the garbage collector if an owner that " +
+				"its manifest names does not exist: ownerReferences[0] (Pod web, UID dead)",
 		},
 		"replaces the object": {
 			objects: []client.Object{part}, rival: edit(part, func(u *unstructured.Unstructured) {

@@ -28,8 +28,9 @@ type pace struct {
 	tries int
 	// since is when the roll-out began, fenceAt when a fence is tried again; zero if there is none.
 	since, fenceAt time.Time
-	// due is when an object is to be rewritten, or a contested one to be looked at; zero if none is.
-	due [2]time.Time
+	// due is when an object is to be rewritten, when one is to be looked at, and when the status is to be written; zero
+	// for never.
+	due [3]time.Time
 }
 
 var (
@@ -99,7 +100,7 @@ func (r *request[T]) requeueAfter(back *comeBack, reason string) reconcilers.Res
 		p.since = since.Time
 	}
 	if r.report != nil {
-		p.due = [2]time.Time{r.report.Plan.Reapply, r.report.Plan.Recheck}
+		p.due = [3]time.Time{r.report.Plan.Reapply, r.report.Plan.Recheck, r.facts.heldUntil}
 	}
 	if back.counted {
 		p.tries = r.state.countWait(reason, r.report.Changed())

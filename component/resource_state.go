@@ -6,6 +6,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/component/engine"
 	"github.com/espalier-dev/espalier/internal/component/foreign"
 	"github.com/espalier-dev/espalier/internal/component/inventory"
+	"github.com/espalier-dev/espalier/internal/component/plan"
 	"github.com/espalier-dev/espalier/internal/statusfield"
 	"github.com/espalier-dev/espalier/reconcilers"
 
@@ -43,9 +44,8 @@ type resourceState struct {
 	// annotations are those of the resource in the last request that deleted objects.
 	annotations map[string]string
 
-	// rewordings counts texts that were to be shown at once, in the minute since reworded.
-	rewordings int
-	reworded   time.Time
+	// changes counts changes of the status that may happen again and again, see holds.
+	changes plan.Repetition
 
 	// abandoning is how many requests were about to give up the objects.
 	abandoning int

@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/component/inventory"
+	"github.com/espalier-dev/espalier/internal/component/plan"
 	"github.com/espalier-dev/espalier/internal/conditionlog"
 	"github.com/espalier-dev/espalier/internal/message"
 	"github.com/espalier-dev/espalier/reconcilers"
@@ -80,7 +82,8 @@ func (r *request[T]) reason() string {
 	return ""
 }
 
-// updateStatus sets the status, and changes nothing of it if nothing is new. It also returns when to come back.
+// updateStatus sets the status, and changes nothing of it if nothing is new. It returns what it found out, with the
+// reason in the status, and when to come back.
 func (r *request[T]) updateStatus(ctx context.Context) (condition, *comeBack) {
 	status, generation := r.status, r.resource.GetGeneration()
 	timer := rolloutTimer{digest: status.ProcessingDigest}
@@ -131,8 +134,8 @@ func (r *request[T]) updateStatus(ctx context.Context) (condition, *comeBack) {
 	})
 	switch {
 	case !r.differs():
-	case r.holdsTexts(ctx):
-		*status = r.before
+	case r.holds(ctx):
+		c.reason = r.keepStatus()
 	default:
 		status.LastObservedAt = &metav1.Time{Time: r.now.Truncate(time.Second)}
 	}
@@ -140,6 +143,13 @@ func (r *request[T]) updateStatus(ctx context.Context) (condition, *comeBack) {
 		r.Reflect(ctx, r.resource, status)
 	}
 	return c, back
+}
+
+// keepStatus leaves the status as it was, and returns the reason in it. The next request has to find out again what the
+// status does not say.
+func (r *request[T]) keepStatus() string {
+	*r.status, r.state.taskInput = r.before, taskInput{}
+	return r.reason()
 }
 
 // differs reports whether the status differs from before in more than LastObservedAt.
@@ -156,15 +166,22 @@ func (r *request[T]) differs() bool {
 // statusTexts is the key of the texts in the status of a component of a node.
 type statusTexts struct{ node, item string }
 
-// holdsTexts reports whether the status stays as it was for a while, because it differs in texts alone. The text of an
-// object may be another one with each event of it. A few texts that differ in more than numbers are shown at once.
-func (r *request[T]) holdsTexts(ctx context.Context) bool {
+// holds reports whether the status stays as it was for a while, because it differs only in texts, or in how ready
+// objects are. Both may change with each event of an object. Texts that differ in numbers alone are shown once in a
+// minute. The first changes of any other kind are shown at once, and later ones after a delay, of a minute at most.
+func (r *request[T]) holds(ctx context.Context) bool {
 	were, texts := withoutTexts(r.before, r.Condition)
 	are, newest := withoutTexts(*r.status, r.Condition)
+	textsAlone := equality.Semantic.DeepEqual(were, are)
 	var shown *string
-	reworded := withoutNumbers.Replace(texts) != withoutNumbers.Replace(newest)
-	if equality.Semantic.DeepEqual(were, are) && !(reworded && r.state.mayReword(r.now)) {
+	switch {
+	case textsAlone && withoutNumbers.Replace(texts) == withoutNumbers.Replace(newest):
 		shown = &texts
+	case textsAlone || equality.Semantic.DeepEqual(
+		withoutReadiness(were, r.Condition), withoutReadiness(are, r.Condition)):
+		if r.facts.heldUntil = r.state.holdUntil(r.now); !r.facts.heldUntil.IsZero() {
+			return true
+		}
 	}
 	key := statusTexts{reconcilers.RetrievePath(ctx), r.owner.Item}
 	return r.reporter.Text(ctx, r.resource, key, shown, newest) != newest
@@ -173,16 +190,20 @@ func (r *request[T]) holdsTexts(ctx context.Context) bool {
 var withoutNumbers = strings.NewReplacer(
 	"0", "", "1", "", "2", "", "3", "", "4", "", "5", "", "6", "", "7", "", "8", "", "9", "")
 
-// maxRewordings is how many texts that differ in more than numbers are shown at once within a minute.
-const maxRewordings = 4
-
-// mayReword counts a text that is to be shown at once, and reports whether it may be.
-func (s *resourceState) mayReword(now time.Time) bool {
-	if now.Sub(s.reworded) >= time.Minute {
-		s.reworded, s.rewordings = now, 0
+// holdUntil returns when a change of the status may be shown. If that is now, it counts the change and returns zero.
+func (s *resourceState) holdUntil(now time.Time) time.Time {
+	if s.changes.Forgotten(now) {
+		s.changes = plan.Repetition{}
 	}
-	s.rewordings++
-	return s.rewordings <= maxRewordings
+	due := s.changes.Due()
+	if latest := s.changes.Last.Add(time.Minute); latest.Before(due) {
+		due = latest
+	}
+	if now.Before(due) {
+		return due
+	}
+	s.changes = s.changes.Again("", now, math.MaxInt)
+	return time.Time{}
 }
 
 // withoutTexts returns a status without the texts in it, and the texts.
@@ -199,6 +220,27 @@ func withoutTexts(status apis.ComponentStatus, conditionType string) (apis.Compo
 		condition.Message = ""
 	}
 	return status, texts.String()
+}
+
+// withoutReadiness changes a status without texts, so that it does not say how ready objects are that were ready once,
+// nor the component because of them.
+func withoutReadiness(status apis.ComponentStatus, conditionType string) apis.ComponentStatus {
+	condition := meta.FindStatusCondition(status.Conditions, conditionType)
+	if condition == nil {
+		return status
+	}
+	switch condition.Reason {
+	case ReasonReady, ReasonProcessing, ReasonTimeout:
+	default:
+		return status
+	}
+	*condition = metav1.Condition{Type: conditionType, ObservedGeneration: condition.ObservedGeneration}
+	status.State, status.ProcessingSince, status.LastAppliedAt = "", nil, nil
+	for i := range status.Inventory {
+		// The first time that an object becomes ready, its phase changes.
+		status.Inventory[i].Status = ""
+	}
+	return status
 }
 
 // keepTime returns known if it means the same second as t, so that nothing changes.

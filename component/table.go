@@ -27,6 +27,8 @@ type facts struct {
 	blocked bool
 	// fenceAt is when a fence is tried again, if fences that could not be put up are all that blocks; else zero.
 	fenceAt time.Time
+	// heldUntil is when the status shows what it does not say yet; zero if there is nothing.
+	heldUntil time.Time
 	// contested is true if another client keeps changing an object.
 	contested bool
 	// varies says what differs if the generator keeps returning other objects for the same input.

@@ -359,7 +359,7 @@ func (r *run) observe(ctx context.Context) error {
 	for _, seen := range r.in.Observed {
 		r.fenced = r.fenced || seen.Fenced
 	}
-	r.report.Syncing, r.report.Polled = observation.Syncing, observation.Polled
+	r.report.Syncing, r.report.Polled, r.in.Recheck = observation.Syncing, observation.Polled, observation.Recheck
 	return nil
 }
 
@@ -372,6 +372,7 @@ func (r *run) addDesired(interest *observe.Interest) {
 	interest.Version = object.Desired.Version
 	interest.Settings, interest.Suspended = object.Settings, r.task.Suspended
 	interest.Readiness = !r.Memory.contested(&object.Desired, r.task.Now) && !object.Desired.Unchecked
+	interest.Static = object.Static
 	interest.Ending, interest.ReadOnly = object.Desired.Expires, object.Desired.ReadOnly
 	if object.Desired.ReadOnly {
 		interest.Suspended = nil

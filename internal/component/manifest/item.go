@@ -13,6 +13,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/component/readiness"
 	"github.com/espalier-dev/espalier/internal/component/secretdata"
 	"github.com/espalier-dev/espalier/internal/kinds"
+	"github.com/espalier-dev/espalier/internal/message"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -43,6 +44,10 @@ type item struct {
 	scope scope
 	// expires reports whether it is a Job that is deleted some time after it finished.
 	expires bool
+	// owners names its owner references.
+	owners string
+	// static reports whether it is ready as soon as it exists.
+	static bool
 }
 
 // describe names the object by its position and, as far as it is known, its key or its kind.
@@ -75,8 +80,12 @@ func (i *item) within() string {
 
 // prepared returns the object of an item that is complete.
 func (i *item) prepared(s *source) Object {
-	o := Object{Settings: i.settings, Desired: i.desired, Confidential: i.confidential(), Data: i.data, source: s}
-	o.Desired.Key, o.Desired.Digest, o.Desired.Expires = i.key(), i.digest, i.expires
+	o := Object{
+		Settings: i.settings, Desired: i.desired, Confidential: i.confidential(), Data: i.data, Static: i.static,
+		source: s,
+	}
+	o.Desired.Key, o.Desired.Digest = i.key(), i.digest
+	o.Desired.Expires, o.Desired.Owners = i.expires, i.owners
 	if i.definition != nil {
 		o.Desired.ManagedTypes = i.definition.managed
 	}
@@ -170,7 +179,8 @@ func newItem(content map[string]any, place string, options *Options, known commo
 	}
 	errs = append(errs, err, readyWhenErr, definitionErr, checkPurge(is.kind.GroupKind(), settings))
 	i := &item{place: place, content: content, name: strings.Clone(is.name), definition: definition}
-	i.expires = expires(is.kind.GroupKind(), content)
+	i.expires, i.owners = expires(is.kind.GroupKind(), content), ownersOf(content)
+	i.static = readiness.Static(&unstructured.Unstructured{Object: content}, settings)
 	t := traits{kind: is.kind, namespace: is.namespace, settings: settings}
 	if i.fault = errors.Join(errs...); i.fault != nil {
 		i.common = &common{traits: t}
@@ -221,6 +231,19 @@ func expires(kind schema.GroupKind, content map[string]any) bool {
 	}
 	spec, _ := content["spec"].(map[string]any)
 	return spec["ttlSecondsAfterFinished"] != nil
+}
+
+// ownersOf names the first owner references.
+func ownersOf(content map[string]any) string {
+	metadata, _ := content["metadata"].(map[string]any)
+	references, _ := metadata["ownerReferences"].([]any)
+	names := make([]string, len(references))
+	for i := range references {
+		reference, _ := references[i].(map[string]any)
+		kind, name, uid := reference["kind"], reference["name"], reference["uid"]
+		names[i] = fmt.Sprintf("ownerReferences[%d] (%v %v, UID %v)", i, kind, name, uid)
+	}
+	return message.List(names, 3)
 }
 
 // complete does what depends on the scope: it takes the digest of the object in its namespace. If it did so for the

@@ -59,6 +59,8 @@ type Object struct {
 	// fingerprints of the values, by key.
 	Confidential bool
 	Data         map[string]secretdata.Fingerprint
+	// Static reports whether it is ready as soon as it exists.
+	Static bool
 
 	source *source
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/component/plan"
-	"github.com/espalier-dev/espalier/internal/component/readiness"
 	"github.com/espalier-dev/espalier/internal/served"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -246,7 +245,7 @@ func (d *Direct) observed(c *Component, in *Interest, object *unstructured.Unstr
 	case !in.Readiness:
 	case s.terminating:
 		o.Status = apis.ObjectTerminating
-	case readiness.Static(in.Key.GroupKind(), in.Settings):
+	case in.Static:
 		o.Status = apis.ObjectCurrent
 	case d.evaluate != nil:
 		result := in.result(object, d.evaluate)

@@ -110,10 +110,44 @@ type deletion struct {
 }
 
 // evaluation is how ready one version of an object is.
+//
+// A heartbeat makes a new version several times a second, and each would be read. So what is ready, and was as ready
+// when it was read before, is not read again for a while: only its metadata are watched, and they show the generation,
+// the marks and the fields of our manager, but not the status. Newer versions of the same generation count as ready
+// until then.
 type evaluation struct {
-	uid     types.UID
-	version string
-	result  readiness.Result
+	uid        types.UID
+	version    string
+	generation int64
+	result     readiness.Result
+	// same is how often in a row a read found no other result, and due when a newer version is read.
+	same int
+	due  time.Time
+	// counts reports whether the last Observe returned the result for a newer version, and said when it is due. Until
+	// then, a version that differs in no metadata is no news.
+	counts bool
+}
+
+// readPauses are the times that a read object is not read again, by how often in a row it was found as ready as before.
+// The first are short: some controllers write their first status after the object was seen without one, and ready.
+var readPauses = [...]time.Duration{0, time.Second, 10 * time.Second, 20 * time.Second, 40 * time.Second, time.Minute}
+
+// follow makes the evaluation the one after another, which may be nil.
+func (v *evaluation) follow(before *evaluation, now time.Time) {
+	v.due = now
+	if before == nil || !v.extends(before.uid, before.generation) || before.result != v.result {
+		return
+	}
+	const longest = len(readPauses) - 1
+	if v.same = min(before.same+1, longest); now.Sub(before.due) >= readPauses[longest] {
+		v.same = 1
+	}
+	v.due = now.Add(readPauses[v.same])
+}
+
+// extends reports whether it may count for other versions of that object.
+func (v *evaluation) extends(uid types.UID, generation int64) bool {
+	return v.uid == uid && v.generation == generation && v.result.Status == apis.ObjectCurrent
 }
 
 type readFailure struct {
@@ -135,7 +169,7 @@ func hashSettings(s *generator.Settings) uint64 {
 
 // set stores what the component says of the object.
 func (e *entry) set(in *Interest) {
-	e.uid, e.readiness, e.fresh, e.wantsEnding = in.UID, in.Readiness, in.Fresh, in.Ending
+	e.uid, e.readiness, e.static, e.fresh, e.wantsEnding = in.UID, in.Readiness, in.Static, in.Fresh, in.Ending
 	e.readOnly, e.dropped = in.ReadOnly, in.Dropped
 	if shown := e.slot.shown; shown != nil && shown.uid == in.UID {
 		// This keeps one text in memory rather than two.
@@ -146,7 +180,7 @@ func (e *entry) set(in *Interest) {
 		settings ^= suspendedHash
 	}
 	if settings != e.settings {
-		e.settings, e.static = settings, readiness.Static(e.typ.GroupKind, in.Settings)
+		e.settings = settings
 		e.evaluation, e.fieldsOf = nil, nil
 	}
 }
@@ -273,8 +307,11 @@ func (e *entry) isNews(old, shown *snapshot, version string) bool {
 	case !before.alike(shown):
 		return true
 	}
-	return e.readiness && !e.static && !shown.terminating
+	return e.readiness && !e.static && !shown.terminating && !e.awaitsRead()
 }
+
+// awaitsRead reports whether the object is read anyway once its evaluation is due.
+func (e *entry) awaitsRead() bool { return e.evaluation != nil && e.evaluation.counts }
 
 // accept records that a request returned the object.
 func (e *entry) accept(s *snapshot, result *evaluation, now time.Time) {
@@ -286,6 +323,7 @@ func (e *entry) accept(s *snapshot, result *evaluation, now time.Time) {
 		e.deletion = nil
 	}
 	if result != nil {
+		result.follow(e.evaluation, now)
 		e.evaluation = result
 	}
 	if n := e.byName; n != nil && n.shown != nil && older(s.version, n.shown.version) {
@@ -315,7 +353,7 @@ func (e *entry) setStatus(o *plan.Observed, s *snapshot) {
 		o.Status = apis.ObjectTerminating
 	case e.static:
 		o.Status = apis.ObjectCurrent
-	case e.evaluated(s):
+	case e.evaluated(s), e.awaitsRead():
 		result := &e.evaluation.result
 		o.Status, o.Message, o.Volatile = result.Status, result.Message, result.Volatile
 	case e.failure != nil:
@@ -334,6 +372,8 @@ const (
 	forPresence
 	// forStatus means that it is not known how ready it is.
 	forStatus
+	// readLater means that it counts as ready until its evaluation is due.
+	readLater
 )
 
 // purpose returns why the object has to be read now, if at all. s is what is believed of it.
@@ -358,8 +398,11 @@ func (e *entry) purpose(s *snapshot, now time.Time, poll time.Duration) purpose 
 	case missing, unresolved:
 		return noRead
 	}
-	if s != nil && e.readiness && !e.static && !e.terminating(s, now) && !e.evaluated(s) {
-		return forStatus
+	if s == nil || !e.readiness || e.static || e.terminating(s, now) || e.evaluated(s) {
+		return noRead
 	}
-	return noRead
+	if v := e.evaluation; v != nil && v.extends(s.uid, s.generation) && now.Before(v.due) {
+		return readLater
+	}
+	return forStatus
 }

@@ -16,6 +16,7 @@
 //   - The next Observe returns for each object the newest of the snapshot and of what the last request returned
 //     (entry.go). It reads objects by name or with a list only where neither says enough (read.go): a status, an object
 //     of a type that cannot be watched, or an object that may exist without the label.
+//     The status of an object that stays ready is read seldom, however often it changes (evaluation in entry.go).
 //   - An object that is in the way and has no owner label is watched by its name (watch_names.go).
 //   - An error is sorted by what it says about the type (errorclass.go).
 //
@@ -60,10 +61,10 @@ type Interest struct {
 	Data         map[string]secretdata.Fingerprint
 	// Settings are the settings of the object's annotations. They are empty for an object that is not desired any more.
 	Settings generator.Settings
-	// Readiness asks how ready the object is.
-	Readiness bool
+	// Readiness asks how ready the object is. Static says that it is ready as soon as it exists.
+	Readiness, Static bool
 	// ReadOnly is true for an object that is not the component's, and whose status matters to it. It is watched by its
-	// name, see WatchNames, and each change of it wakes the component.
+	// name, see WatchNames, and each change of it wakes the component, unless it is to be read later anyway.
 	ReadOnly bool
 	// Suspended says whether the object is suspended, in place of how ready it is; nil unless it is to be. It is not
 	// asked about kinds that are ready as soon as they exist. It is called concurrently.
@@ -109,6 +110,9 @@ type Observation struct {
 	// Polled are types that cannot be watched, with the reason in stable words. Their objects are read by name, and the
 	// caller has to come back.
 	Polled map[schema.GroupKind]string
+	// Recheck is when the caller has to come back since an object is then read that counts as ready until then; zero if
+	// there is none. No event of it wakes the component, unless more than its status has changed.
+	Recheck time.Time
 }
 
 // Observer observes the objects of components. It is safe for concurrent use. The calls of Observe for one component

@@ -194,6 +194,7 @@ func (o *offline) after(d time.Duration) { o.component.Now = o.component.Now.Add
 
 func interest(gk schema.GroupKind, name string, change ...func(*observe.Interest)) observe.Interest {
 	in := observe.Interest{Key: plan.Key{Group: gk.Group, Kind: gk.Kind, Namespace: "default", Name: name}, Version: "v1"}
+	in.Static = gk == configMaps
 	for _, f := range change {
 		f(&in)
 	}

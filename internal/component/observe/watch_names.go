@@ -193,7 +193,7 @@ func (n *nameWatch) show(shown *snapshot, version string, wake *wakeups) {
 		e.response = &response{snapshot: shown}
 	default:
 		e.response = &response{snapshot: shown, at: r.at}
-		if r.snapshot.alike(shown) && (!e.readOnly || r.snapshot.version == shown.version) {
+		if r.snapshot.alike(shown) && (!e.readOnly || e.awaitsRead() || r.snapshot.version == shown.version) {
 			return
 		}
 	}

@@ -14,7 +14,6 @@ import (
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/component/plan"
-	"github.com/espalier-dev/espalier/internal/component/readiness"
 	"github.com/espalier-dev/espalier/internal/informer"
 
 	"github.com/go-logr/logr"
@@ -267,7 +266,15 @@ func (w *Watching) observation(s *componentState, c *Component, interests []Inte
 	for i, e := range s.entries[:min(len(s.entries), len(interests))] {
 		in := &interests[i]
 		believed, presence := e.latest(c.Now)
-		if why := e.purpose(believed, c.Now, w.options.Poll); why != noRead {
+		why := e.purpose(believed, c.Now, w.options.Poll)
+		if e.evaluation != nil {
+			e.evaluation.counts = why == readLater
+		}
+		switch why {
+		case noRead:
+		case readLater:
+			result.recheck(e.evaluation.due)
+		default:
 			tasks = append(tasks, task{entry: e, purpose: why, in: in})
 		}
 		if believed == nil {
@@ -293,6 +300,12 @@ func (w *Watching) observation(s *componentState, c *Component, interests []Inte
 	s.pending = map[*entry]struct{}{}
 	s.pendingLow = false
 	return result, tasks
+}
+
+func (o *Observation) recheck(at time.Time) {
+	if o.Recheck.IsZero() || at.Before(o.Recheck) {
+		o.Recheck = at
+	}
 }
 
 func (o *Observation) poll(gk schema.GroupKind, reason string) {
@@ -333,11 +346,11 @@ func (w *Watching) fieldsDigest(s *snapshot, ignore []string) string {
 
 // evaluate returns how ready an object is, nil if that does not matter, or if it is known without the status.
 func (w *Watching) evaluate(object *unstructured.Unstructured, s *snapshot, in *Interest) *evaluation {
-	if !in.Readiness || s.terminating || w.options.Evaluate == nil ||
-		readiness.Static(in.Key.GroupKind(), in.Settings) {
+	if !in.Readiness || in.Static || s.terminating || w.options.Evaluate == nil {
 		return nil
 	}
-	return &evaluation{uid: s.uid, version: s.version, result: in.result(object, w.options.Evaluate)}
+	result := in.result(object, w.options.Evaluate)
+	return &evaluation{uid: s.uid, version: s.version, generation: s.generation, result: result}
 }
 
 // Wrote implements [Observer].

@@ -158,22 +158,23 @@ func (b *builder) contest(it *item) {
 	if !b.in.Now.Before(next) {
 		return
 	}
-	if b.plan.Recheck.IsZero() || next.Before(b.plan.Recheck) {
-		b.plan.Recheck = next
-	}
+	b.plan.Recheck = earlier(b.plan.Recheck, next)
 	// The record is the same before and after a correction, so that corrections do not write the inventory.
 	it.record.Phase, it.record.Generation = apis.PhaseUpdating, 0
-	it.setState(stateContested, apis.ObjectFailed, c.message())
+	it.setState(stateContested, apis.ObjectFailed, c.message(it.desired.Owners))
 }
 
-// message says who keeps changing what, and what would end it.
-func (c *Corrections) message() string {
+// message says who keeps changing what, and what would end it. owners are those of the manifest.
+func (c *Corrections) message(owners string) string {
 	writers := &c.Writers
 	who := "another client or a webhook"
 	if names := quoted(writers.Managers); len(names) > 0 {
 		who = "the field manager " + message.List(names, namedFields)
 	}
 	switch {
+	case c.Reason == reasonMissing && owners != "":
+		return "it keeps being deleted, by the garbage collector if an owner that its manifest names does not exist: " +
+			owners
 	case c.Reason == reasonMissing:
 		return "another client keeps deleting it"
 	case strings.HasPrefix(c.Reason, reasonExists):

@@ -16,7 +16,7 @@ func Make(in Input) Plan {
 
 // build makes a plan, and returns all that was worked out for it.
 func build(in *Input) *builder {
-	b := &builder{in: in, plan: Plan{Deleting: in.Deleting}}
+	b := &builder{in: in, plan: Plan{Deleting: in.Deleting, Recheck: in.Recheck}}
 	if in.Deleting {
 		b.remove()
 	} else {

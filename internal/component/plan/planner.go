@@ -153,7 +153,7 @@ func (p *Planner) Inventory() []apis.InventoryRecord {
 
 // advance makes a plan from what the waves contribute, and looks again at the waves that may contribute something else.
 func (p *Planner) advance() Plan {
-	next := Plan{Done: true, Progress: Progress{Waves: len(p.waves)}}
+	next := Plan{Done: true, Progress: Progress{Waves: len(p.waves)}, Recheck: p.in.Recheck}
 	open := true
 	i := p.first
 	for ; i < len(p.waves) && (open || i < p.quiet); i++ {

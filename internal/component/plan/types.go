@@ -94,6 +94,8 @@ type Desired struct {
 	ReadOnly, IgnoreAbsence bool
 	// Expires reports whether the object is a Job that is deleted some time after it finished.
 	Expires bool
+	// Owners names the owner references of the manifest. It is empty if there are none.
+	Owners string
 }
 
 // Presence says whether an object exists.
@@ -227,6 +229,8 @@ type Input struct {
 	PatternUses map[int]Use
 	// Corrections has what is known of earlier corrections of objects.
 	Corrections map[Key]Corrections
+	// Recheck is when an object is to be observed again although nothing shows a change of it; zero for never.
+	Recheck time.Time
 	// Now is the time of the request.
 	Now time.Time
 }
@@ -351,8 +355,8 @@ type Plan struct {
 	Progress Progress
 	// Reapply is when the next object is rewritten without a known change. It is zero if none is.
 	Reapply time.Time
-	// Recheck is when the next contested object is to be corrected, or is not contested any more. It is zero if none is
-	// contested.
+	// Recheck is the Recheck of the input or, if that is earlier, when the next contested object is to be corrected, or
+	// is not contested any more. It is zero if there is neither.
 	Recheck time.Time
 	// Done reports whether there is nothing to do and nothing to wait for. When deleting, the inventory is then empty.
 	Done bool

@@ -11,10 +11,10 @@ import (
 	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/health"
 	"github.com/espalier-dev/espalier/internal/content"
+	"github.com/espalier-dev/espalier/internal/kinds"
 	"github.com/espalier-dev/espalier/internal/message"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Of says how ready the object is. It does not change the object, and never fails: if a rule cannot be evaluated, the
@@ -53,10 +53,12 @@ func Validate(settings generator.Settings) error {
 	return err
 }
 
-// Static reports whether all objects of the kind, with these settings, are ready as soon as they exist.
-func Static(kind schema.GroupKind, settings generator.Settings) bool {
-	hint := settings.StatusHint
-	return health.Static(kind) &&
+// Static reports whether an object with these settings is ready as soon as it exists: by its kind, or since it is a
+// Service without a load balancer.
+func Static(object *unstructured.Unstructured, settings generator.Settings) bool {
+	hint, kind := settings.StatusHint, object.GroupVersionKind().GroupKind()
+	serviceType, _, _ := unstructured.NestedString(object.Object, "spec", "type")
+	return (health.Static(kind) || kind == kinds.Service && serviceType != "LoadBalancer") &&
 		settings.ReadyWhen == "" &&
 		!hint.HasObservedGeneration && !hint.HasReadyCondition && len(hint.Conditions) == 0
 }
