@@ -24,7 +24,7 @@ func (r *request[T]) isCurrent(ctx context.Context) error {
 	return err
 }
 
-// undoIfEnding deletes what the request has created if the resource is gone, or is being deleted. Another process of the
+// undoIfEnding deletes what the request has created if the resource is gone or being deleted. Another process of the
 // operator may have ended the deletion while the creation was on its way, and has no record of the objects then.
 func (r *request[T]) undoIfEnding(ctx context.Context) error {
 	live, err := r.readLive(ctx)

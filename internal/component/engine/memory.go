@@ -152,7 +152,8 @@ func (r *run) keepUnsaved() {
 	}
 }
 
-// Undo deletes what this process created, or may have, and is not known to be stored: the component has ended meanwhile.
+// Undo deletes what this process created, or may have, and has not found stored since. It is for a component that has
+// ended during the last Run. What has to wait until another object is gone stays.
 func (e *Engine) Undo(ctx context.Context, now time.Time) error {
 	undone := *e
 	undone.Store = inventory.NewStatus(&apis.ComponentStatus{Inventory: e.Memory.unsaved})
