@@ -431,6 +431,9 @@ func (r *request[T]) runEngine(ctx context.Context, task engine.Task) (*engine.R
 	// The writes of the request itself must not wake the resource.
 	defer r.target.observer.Pause(r.owner)()
 	report, err := r.engine().Run(ctx, task)
+	if report.Created() {
+		err = errors.Join(err, r.undoIfEnding(ctx))
+	}
 	if !r.dryRun {
 		r.source.setCoalesceDelay(r.owner.Watcher, len(report.Inventory))
 		if len(report.Results) > 0 {

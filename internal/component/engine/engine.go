@@ -149,6 +149,9 @@ type run struct {
 	calledBeforeDelete bool
 	// calledBeforeCreate reports whether BeforeCreate was called.
 	calledBeforeCreate bool
+	// unsaved are the objects that this process created, or may have, and of which the stored inventory does not say
+	// that they exist.
+	unsaved map[plan.Key]bool
 	// succeeded are the operations that were carried out with success.
 	succeeded map[operationKey]bool
 	// writers has who made corrections of this run necessary, as far as is known.
@@ -162,6 +165,9 @@ func (e *Engine) Run(ctx context.Context, task Task) (*Report, error) {
 	e.Memory.unchanged = nil
 	err := r.run(ctx)
 	r.watchObstacles()
+	if r.planner != nil && !task.DryRun {
+		r.keepUnsaved()
+	}
 	if err == nil {
 		e.Memory.unchanged = r.unchanged()
 	}
@@ -177,8 +183,8 @@ func (r *run) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("unable to load the inventory: %w", err)
 	}
-	r.report.Inventory = stored
 	r.prepare(stored)
+	r.report.Inventory = r.in.Inventory
 	if err := r.observe(ctx); err != nil {
 		return err
 	}
@@ -257,7 +263,7 @@ func (r *run) watchObstacles() {
 func (r *run) prepare(stored []apis.InventoryRecord) {
 	r.in = plan.Input{
 		Deleting:    r.task.Deleting,
-		Inventory:   stored,
+		Inventory:   r.recallUnsaved(stored),
 		Patterns:    r.task.Patterns,
 		Failed:      map[plan.Key]string{},
 		Uses:        map[plan.Key]plan.Use{},

@@ -1,11 +1,17 @@
 package engine
 
 import (
+	"context"
 	"maps"
+	"slices"
 	"time"
 
+	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/component/inventory"
 	"github.com/espalier-dev/espalier/internal/component/manifest"
 	"github.com/espalier-dev/espalier/internal/component/plan"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Memory is kept of a component from request to request. Losing it costs a few reads. The zero value is empty.
@@ -17,6 +23,9 @@ type Memory struct {
 	namespaces map[string]bool
 	// refusals are the types whose fence failed.
 	refusals map[plan.Key]refusal
+	// unsaved are the records of objects that this process created, or may have, and of which the stored inventory does
+	// not say that they exist. Another process may have dropped them.
+	unsaved []apis.InventoryRecord
 	// corrections has what is known of the corrections of objects, by key.
 	corrections map[plan.Key]plan.Corrections
 	// unchanged is set if the last run left nothing to do.
@@ -31,7 +40,7 @@ func (m *Memory) Move(sameCluster bool) {
 	// What was prepared does not depend on the cluster.
 	moved := Memory{Manifests: m.Manifests}
 	if sameCluster {
-		moved.corrections = m.corrections
+		moved.corrections, moved.unsaved = m.corrections, m.unsaved
 	}
 	*m = moved
 }
@@ -104,4 +113,50 @@ func (r *run) unchanged() *unchanged {
 		return nil
 	}
 	return &unchanged{reapply: report.Plan.Reapply, inventory: version}
+}
+
+// recallUnsaved returns the stored inventory with the records that another process has dropped.
+func (r *run) recallUnsaved(stored []apis.InventoryRecord) []apis.InventoryRecord {
+	if len(r.Memory.unsaved) == 0 {
+		return stored
+	}
+	known := make(map[plan.Key]types.UID, len(stored))
+	for i := range stored {
+		known[plan.KeyOf(stored[i])] = stored[i].UID
+	}
+	r.unsaved = map[plan.Key]bool{}
+	all := slices.Clip(stored)
+	for _, record := range r.Memory.unsaved {
+		key := plan.KeyOf(record)
+		uid, ok := known[key]
+		if !ok {
+			all = append(all, record)
+		}
+		if uid == "" {
+			r.unsaved[key] = true
+		}
+	}
+	return all
+}
+
+// keepUnsaved keeps the records of what the run created until they are found stored.
+func (r *run) keepUnsaved() {
+	r.Memory.unsaved = nil
+	if len(r.unsaved) == 0 {
+		return
+	}
+	for _, record := range r.report.Inventory {
+		if r.unsaved[plan.KeyOf(record)] {
+			r.Memory.unsaved = append(r.Memory.unsaved, record)
+		}
+	}
+}
+
+// Undo deletes what this process created, or may have, and has not found stored since. It is for a component that has
+// ended during the last Run. What has to wait until another object is gone stays.
+func (e *Engine) Undo(ctx context.Context, now time.Time) error {
+	undone := *e
+	undone.Store = inventory.NewStatus(&apis.ComponentStatus{Inventory: e.Memory.unsaved})
+	_, err := undone.Run(ctx, Task{Deleting: true, Now: now})
+	return err
 }

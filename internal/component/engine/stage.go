@@ -30,6 +30,10 @@ func (r *run) executeStage(ctx context.Context, p plan.Plan) (failed, err error)
 		if o := &p.Next.Operations[i]; o.Action == plan.ActionCreate {
 			// From here on it may exist, even if the answer gets lost.
 			delete(r.Memory.fresh, o.Key)
+			if r.unsaved == nil {
+				r.unsaved = map[plan.Key]bool{}
+			}
+			r.unsaved[o.Key] = true
 		}
 	}
 	results, err := r.executeChecked(ctx, executor, p.Next)
@@ -148,6 +152,13 @@ func (r *run) seen(operation plan.Operation, object *unstructured.Unstructured) 
 		interest = &observe.Interest{Key: operation.Key, Version: operation.Version}
 	}
 	return r.Observer.Wrote(r.Component, *interest, object)
+}
+
+// Created reports whether the run created anything, or may have.
+func (r *Report) Created() bool {
+	return slices.ContainsFunc(r.Results, func(result execute.Result) bool {
+		return result.Operation.Action == plan.ActionCreate
+	})
 }
 
 // addResult adds a result to the input of the next plan. The error is one to report. It is none if an object exists

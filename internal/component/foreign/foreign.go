@@ -37,8 +37,9 @@
 // or when three attempts for each server were refused in a row, 12 at most; without Leases, three servers are assumed.
 // A load balancer that chooses at random leads to each of two servers with 98 %, to each of three with 97 %.
 //
-// The margin is for servers that were not met. It is two seconds, and at least twice the time that the servers took
-// that were met.
+// The margin is for servers that were not met, and for creations that had begun when the fence took effect. It is two
+// seconds, and at least twice the time that the servers took that were met. It begins with the last answer: a server
+// that was behind until then has only begun to write what was created before.
 //
 // # What is not covered
 //

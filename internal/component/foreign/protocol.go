@@ -259,8 +259,8 @@ func (p *protocol) putUpFence(ctx context.Context, t *target) {
 	t.fencedAt = time.Now()
 }
 
-// proveFence proves the fence, from which on the margin counts. An API server that serves a definition only after it
-// was fenced has seen the fence.
+// proveFence proves the fence. The margin begins with the answer, and for a new type no earlier than the creations are
+// over that the API server delays. An API server that serves a definition only after it was fenced has seen the fence.
 func (p *protocol) proveFence(ctx context.Context, t *target) {
 	if t.proven || t.unguarded || t.d.dormant() {
 		return
@@ -269,11 +269,17 @@ func (p *protocol) proveFence(ctx context.Context, t *target) {
 	if sent, t.err = p.prove(ctx, t.d); t.err != nil {
 		return
 	}
+	delay := t.d.delay(string(p.manager()))
+	begin := sent.Add(delay)
+	// The API server may have been behind until it answered.
+	if answered := time.Now(); answered.After(begin) {
+		begin = answered
+	}
 	margin := p.margin()
 	if !t.fencedAt.IsZero() && p.Margin >= 0 {
-		margin = max(margin, lagFactor*sent.Sub(t.fencedAt))
+		margin = max(margin, lagFactor*(begin.Sub(t.fencedAt)-delay))
 	}
-	t.marginOver = sent.Add(margin + t.d.delay(string(p.manager())))
+	t.marginOver = begin.Add(margin)
 }
 
 // lagFactor is how much longer the margin is than an API server took to refuse an instance. Another API server, which

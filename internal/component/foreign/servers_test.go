@@ -325,3 +325,35 @@ func (r *slowReader) Read(p []byte) (int, error) {
 	<-r.wait
 	return r.Reader.Read(p)
 }
+
+// An API server that is behind refuses an instance late, and writes until then what was created before. The margin is
+// for that, so it begins with the answer.
+func TestTheMarginBeginsWithTheAnswer(t *testing.T) {
+	t.Parallel()
+	crd := install(t, crdOf("Late"))
+	var answered, looked time.Time
+	g := newGuard(t, plane.Config(t))
+	g.Margin = time.Second
+	g.Client = interceptor.NewClient(g.Client.(client.WithWatch), interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			err := c.Create(ctx, obj, opts...)
+			if apierrors.IsInvalid(err) {
+				// It is longer than the margin of a new type.
+				sleep(ctx, 4*time.Second)
+				answered = time.Now()
+			}
+			return err
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			looked = time.Now()
+			return c.List(ctx, list, opts...)
+		},
+	})
+	use, err := deleteOne(t.Context(), g, keyOf(crd), stored(t, crd).UID)
+	if err != nil || use.State != plan.ForeignNone {
+		t.Fatalf("the use is %+v and the error %v, want none", use, err)
+	}
+	if margin := looked.Sub(answered); answered.IsZero() || margin < g.Margin {
+		t.Errorf("instances are looked for %v after the answer, want at least %v", margin, g.Margin)
+	}
+}

@@ -96,6 +96,7 @@ var _ Store = (*Objects)(nil)
 // as there is one bucket. The first save creates all buckets, the empty ones too, and as long as it is not through,
 // buckets may be missing. A bucket that is written later says that all exist; from then on a missing bucket is an
 // error. Another process cannot add a record while the inventory is removed, because there is no bucket left to create.
+// Nor does it create a bucket that is missing as long as it has no record to keep.
 //
 // Objects lives across requests and remembers what is stored. Only the first request reads. A save writes only the
 // buckets that changed, one request each. What is stored may lag behind in the digest and the generation of records of
@@ -189,7 +190,8 @@ func (s *Objects) Save(ctx context.Context, records []apis.InventoryRecord) (boo
 	if !s.known {
 		return false, errNotLoaded
 	}
-	incomplete := slices.Contains(s.buckets, nil) && slices.ContainsFunc(s.buckets, isStored)
+	// Without records, it may be that another process removes the buckets.
+	incomplete := len(records) > 0 && slices.Contains(s.buckets, nil) && slices.ContainsFunc(s.buckets, isStored)
 	if !incomplete && equalPacked(s.records, records) {
 		return true, nil
 	}
@@ -199,8 +201,11 @@ func (s *Objects) Save(ctx context.Context, records []apis.InventoryRecord) (boo
 	}
 	before := split(unpack(s.records), len(s.buckets))
 	var changed []*bucket
-	for number, records := range split(records, len(s.buckets)) {
-		b, err := s.change(number, before[number], records)
+	for number, of := range split(records, len(s.buckets)) {
+		if len(records) == 0 && s.buckets[number] == nil {
+			continue
+		}
+		b, err := s.change(number, before[number], of)
 		if err != nil {
 			return false, err
 		}

@@ -3,7 +3,9 @@ package inventory_test
 import (
 	"bytes"
 	"context"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -503,6 +505,34 @@ func TestObjectsAddNothingToWhatIsRemoved(t *testing.T) {
 		if _, err := b.Save(t.Context(), []apis.InventoryRecord{record(i)}); err == nil || len(w.secrets(t)) > 0 {
 			t.Errorf("the error is %v and there are %d Secrets, want an error and none", err, len(w.secrets(t)))
 		}
+	}
+}
+
+// TestObjectsThatAreRemovedAreNotCompleted has another process find only some of the buckets, as the first one removes
+// them at the same time.
+func TestObjectsThatAreRemovedAreNotCompleted(t *testing.T) {
+	w := newWorld(t)
+	a, b := open(t, optionsFor(w.link(t), "")), open(t, optionsFor(w.link(t), ""))
+	mustLoad(t, a)
+	mustSave(t, a, records(1, record))
+	mustSave(t, a, nil)
+	options := optionsFor(interceptor.NewClient(w.inner, interceptor.Funcs{
+		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
+			if obj.GetName() == "shop-inventory-3" {
+				mustLoad(t, b)
+				mustSave(t, b, nil)
+			}
+			return c.Delete(ctx, obj, opts...)
+		},
+	}), "")
+	options.Parallel = 1
+	a = open(t, options)
+	mustLoad(t, a)
+	if err := a.Remove(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if left := w.secrets(t); len(left) != 0 {
+		t.Errorf("the Secrets left are %v, want none", slices.Sorted(maps.Keys(left)))
 	}
 }
 

@@ -104,17 +104,17 @@ func (o *offline) wake(watcher types.NamespacedName, low bool) {
 
 func (o *offline) get(_ context.Context, _ client.WithWatch, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
 	o.mu.Lock()
-	defer o.mu.Unlock()
 	o.reads = append(o.reads, "get "+key.Name)
-	if o.fault != nil {
-		return o.fault
+	fault, refuse, found := o.fault, o.refuse, o.world[key.Name]
+	o.mu.Unlock()
+	if fault != nil {
+		return fault
 	}
-	if o.refuse != nil {
-		if err := o.refuse(object.GetObjectKind().GroupVersionKind().Version); err != nil {
+	if refuse != nil {
+		if err := refuse(object.GetObjectKind().GroupVersionKind().Version); err != nil {
 			return err
 		}
 	}
-	found := o.world[key.Name]
 	if found == nil {
 		return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
 	}

@@ -197,12 +197,8 @@ func (r *reader) found(t task, object *unstructured.Unstructured) {
 // notFound records that an object does not exist.
 func (r *reader) notFound(t task) {
 	r.update(t, func(e *entry) {
-		uid := e.uid
-		if believed, _ := e.latest(r.component.Now); believed != nil {
-			uid = believed.uid
-		}
 		e.failure, e.readAgain, e.deletion = nil, false, nil
-		e.response = &response{gone: uid, at: r.component.Now}
+		e.response = &response{gone: t.believed, at: r.component.Now}
 	})
 }
 

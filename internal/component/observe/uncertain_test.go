@@ -42,6 +42,22 @@ func TestWhatMayHaveBeenMadeIsLookedForOnce(t *testing.T) {
 	o.presence(got, lost, plan.Present)
 }
 
+// Another process may create an object while it is looked for. The watch may then show it before the answer arrives,
+// which says that there was none.
+func TestAnAnswerIsOlderThanWhatTheWatchShowsMeanwhile(t *testing.T) {
+	o := newOffline(t)
+	in := interest(configMaps, "a")
+	o.presence(o.observe(nil, in), in, plan.PresenceUnknown)
+	o.live(configMaps, "10")
+	o.refuse = func(string) error {
+		o.Shown(configMaps, object(configMaps, "a", "1", "11"))
+		return nil
+	}
+	if got := o.presence(o.observe([]string{"get a"}, in), in, plan.Present); got.UID != "1" {
+		t.Errorf("the object shows %+v, want the UID 1", got)
+	}
+}
+
 // What cannot be looked at is not known to be absent.
 func TestWhatCannotBeLookedAtIsNotAbsent(t *testing.T) {
 	for name, in := range map[string]observe.Interest{

@@ -255,6 +255,9 @@ type task struct {
 	entry   *entry
 	purpose purpose
 	in      *Interest
+	// believed is the UID of the object that is believed to exist, or was once. An answer that there is none says
+	// nothing of an object that the watch shows meanwhile.
+	believed types.UID
 }
 
 // observation returns what is known of the objects, and the objects that have to be read to know more.
@@ -275,7 +278,11 @@ func (w *Watching) observation(s *componentState, c *Component, interests []Inte
 		case readLater:
 			result.recheck(e.evaluation.due)
 		default:
-			tasks = append(tasks, task{entry: e, purpose: why, in: in})
+			uid := e.uid
+			if believed != nil {
+				uid = believed.uid
+			}
+			tasks = append(tasks, task{entry: e, purpose: why, in: in, believed: uid})
 		}
 		if believed == nil {
 			result.Objects[in.Key] = e.withoutObject(presence, c)

@@ -79,6 +79,11 @@ func has(w *simulation.World, when string, wanted []client.Object) {
 	if !slices.Equal(got, want) {
 		w.Errorf("%s there are %v, want %v", when, got, want)
 	}
+	inventories := &corev1.SecretList{}
+	w.List(inventories, client.InNamespace(namespace), client.HasLabels{prefix + "/inventory"})
+	if n := len(inventories.Items); n > 0 && len(wanted) == 0 {
+		w.Errorf("%s there are %d Secrets of the inventory, want none", when, n)
+	}
 }
 
 // told tells a story about an Assembly that is rolled out, made smaller and deleted, while disturb does something to
