@@ -18,19 +18,27 @@ func (s *Server) build(options Options, loopback *rest.Config) error {
 		identities = &Identities{}
 	}
 	decorator := identities.decorate(options.Storage)
-	hooks := webhooks{options.Webhooks}
+	credentials := options.Credentials
+	if credentials == nil {
+		credentials = nameTokens{}
+	}
 	clients, err := kubernetes.NewForConfig(loopback)
 	if err != nil {
 		return err
 	}
+	var hooks hookCaller = webhooks{options.Webhooks}
+	if options.RealTime {
+		hooks = networkWebhooks{clients.CoreV1()}
+	}
 	s.informers = informers.NewSharedInformerFactory(clients, 0)
 	config, forDefinitions := newConfig(codecs(), loopback), newConfig(apiextensions.Codecs, loopback)
+	config.Authentication.Authenticator, forDefinitions.Authentication.Authenticator = credentials, credentials
 	var roles *roleAuthorizer
 	if options.RBAC {
 		roles = newRoleAuthorizer(s.informers)
 		config.Authorization.Authorizer, forDefinitions.Authorization.Authorizer = roles, roles
 	}
-	groups, err := newGroups(decorator, identities, config.Authorization.Authorizer)
+	groups, err := newGroups(decorator, identities, credentials, config.Authorization.Authorizer)
 	if err != nil {
 		return err
 	}

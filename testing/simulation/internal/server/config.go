@@ -3,12 +3,8 @@ package server
 import (
 	"net/http"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/apiserver/pkg/authentication/authenticator"
-	"k8s.io/apiserver/pkg/authentication/serviceaccount"
-	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
 	"k8s.io/apiserver/pkg/endpoints/filters"
 	"k8s.io/apiserver/pkg/endpoints/filters/impersonation"
@@ -36,7 +32,6 @@ func newConfig(codecs serializer.CodecFactory, loopback *rest.Config) *genericap
 	// The check of the log starts a goroutine for the rest of the process.
 	checks := []healthz.HealthChecker{healthz.PingHealthz}
 	c.HealthzChecks, c.LivezChecks, c.ReadyzChecks = checks, slices.Clone(checks), slices.Clone(checks)
-	c.Authentication.Authenticator = authenticator.RequestFunc(authenticate)
 	c.Authorization.Authorizer = authorizerfactory.NewAlwaysAllowAuthorizer()
 	return c
 }
@@ -55,25 +50,4 @@ func newChain(handler http.Handler, c *genericapiserver.Config) http.Handler {
 	handler = filters.WithRequestReceivedTimestamp(handler)
 	handler = genericfilters.WithPanicRecovery(handler, c.RequestInfoResolver)
 	return filters.WithAuditInit(handler)
-}
-
-// authenticate takes the bearer token of a request for the name of its user. Without one, the user is an administrator.
-func authenticate(request *http.Request) (*authenticator.Response, bool, error) {
-	name, ok := strings.CutPrefix(request.Header.Get("Authorization"), "Bearer ")
-	if !ok {
-		return &authenticator.Response{User: &user.DefaultInfo{
-			Name: "kubernetes-admin", Groups: []string{user.SystemPrivilegedGroup, user.AllAuthenticated},
-		}}, true, nil
-	}
-	if name == "" {
-		return nil, false, nil
-	}
-	if namespace, account, err := serviceaccount.SplitUsername(name); err == nil {
-		info := serviceaccount.UserInfo(namespace, account, "").(*user.DefaultInfo)
-		info.Groups = append(info.Groups, user.AllAuthenticated)
-		return &authenticator.Response{User: info}, true, nil
-	}
-	return &authenticator.Response{User: &user.DefaultInfo{
-		Name: name, Groups: []string{user.AllAuthenticated},
-	}}, true, nil
 }

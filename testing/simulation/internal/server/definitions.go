@@ -18,7 +18,7 @@ import (
 // newDefinitions returns the server of CustomResourceDefinitions and custom resources. The configuration becomes part
 // of it.
 func newDefinitions(
-	config *genericapiserver.Config, decorator generic.StorageDecorator, hooks webhooks,
+	config *genericapiserver.Config, decorator generic.StorageDecorator, hooks hookCaller,
 ) (*genericapiserver.GenericAPIServer, error) {
 	config.RESTOptionsGetter = optionsGetter(func(resource schema.GroupResource) generic.RESTOptions {
 		v1 := apiextensionsv1.SchemeGroupVersion

@@ -36,13 +36,14 @@ type resources map[string]rest.Storage
 
 // newGroups returns the stores of the built-in kinds.
 func newGroups(
-	decorator generic.StorageDecorator, identities *Identities, authorizer authorizer.UnconditionalAuthorizer,
+	decorator generic.StorageDecorator, identities *Identities, credentials Credentials,
+	authorizer authorizer.UnconditionalAuthorizer,
 ) (map[schema.GroupVersion]resources, error) {
 	groups := map[schema.GroupVersion]resources{}
 	reviews, served := newReviews(authorizer)
 	groups[reviews] = served
 	for _, k := range kinds() {
-		served, err := newResources(k, decorator, identities)
+		served, err := newResources(k, decorator, identities, credentials)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", k.Kind, err)
 		}
@@ -66,7 +67,9 @@ func newGroups(
 }
 
 // newResources returns the stores of a kind and its subresources.
-func newResources(k kind, decorator generic.StorageDecorator, identities *Identities) (resources, error) {
+func newResources(
+	k kind, decorator generic.StorageDecorator, identities *Identities, credentials Credentials,
+) (resources, error) {
 	store, err := newStore(k, decorator, identities)
 	if err != nil {
 		return nil, err
@@ -87,7 +90,7 @@ func newResources(k kind, decorator generic.StorageDecorator, identities *Identi
 	case "Pod":
 		served["pods/eviction"], served["pods/binding"] = evictionREST{store}, bindingREST{store}
 	case "ServiceAccount":
-		served["serviceaccounts/token"] = tokenREST{store}
+		served["serviceaccounts/token"] = tokenREST{store, credentials}
 	}
 	return served, nil
 }
@@ -223,7 +226,7 @@ func refuse(err restful.ServiceError, r *restful.Request, response *restful.Resp
 
 // discovered is what discovery says of the built-in kinds, which is the same for all servers.
 var discovered = sync.OnceValue(func() map[schema.GroupVersion][]apidiscoveryv2.APIResourceDiscovery {
-	groups, err := newGroups(noStorage, &Identities{}, nil)
+	groups, err := newGroups(noStorage, &Identities{}, nameTokens{}, nil)
 	utilruntime.Must(err)
 	config := newConfig(codecs(), nil)
 	config.EquivalentResourceRegistry = runtime.NewEquivalentResourceRegistry()
