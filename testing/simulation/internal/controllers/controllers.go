@@ -6,6 +6,7 @@ import (
 	"log"
 	"slices"
 	"sync"
+	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -39,6 +40,9 @@ type Options struct {
 	// NoWorkloads leaves out all but the garbage collector and the controller of namespaces, and creates no nodes:
 	// workloads stay as they are written.
 	NoWorkloads bool
+	// NamespaceGrace is how long a namespace that is deleted keeps what is in it, in which no client that has not seen
+	// the deletion creates something. Five seconds is that of a cluster; zero is none.
+	NamespaceGrace time.Duration
 	// Present are the kinds of which there is an object, or was one. A kind is watched as soon as it is one of them: an
 	// API server builds what serves a kind at the first request for it. Nil watches all kinds.
 	Present *Kinds
@@ -110,7 +114,7 @@ func Start(ctx context.Context, config *rest.Config, options Options) (*Controll
 
 // all returns the controllers in the order in which they look at an object.
 func all(options Options) []*controller {
-	controllers := []*controller{garbageCollector(), namespaces()}
+	controllers := []*controller{garbageCollector(), namespaces(options)}
 	if !options.NoWorkloads {
 		controllers = append(controllers,
 			deployments(), replicaSets(), statefulSets(), daemonSets(), jobs(), cronJobs(), autoscalers(options),

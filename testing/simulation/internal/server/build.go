@@ -51,7 +51,7 @@ func (s *Server) build(options Options, loopback *rest.Config) error {
 	config.AggregatedDiscoveryGroupManager = aggregated.NewResourceManager("apis")
 	forDefinitions.AdmissionControl = plugins
 	forDefinitions.AggregatedDiscoveryGroupManager = config.AggregatedDiscoveryGroupManager
-	s.definitions, err = newDefinitions(forDefinitions, decorator, hooks)
+	s.definitions, err = newDefinitions(forDefinitions, decorator, hooks, options.RealTime)
 	if err != nil {
 		return err
 	}
@@ -67,6 +67,11 @@ func (s *Server) build(options Options, loopback *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	installGroups(s.builtIn, config, groups, s.definitions.UnprotectedHandler())
+	documented := installGroups(s.builtIn, config, groups, s.definitions.UnprotectedHandler())
+	if options.RealTime {
+		documents := newOpenAPI(documented, s.definitions.UnprotectedHandler())
+		s.builtIn.Handler.NonGoRestfulMux.Handle(openAPIRoot, documents)
+		s.builtIn.Handler.NonGoRestfulMux.HandlePrefix(openAPIRoot+"/", documents)
+	}
 	return nil
 }

@@ -95,16 +95,18 @@ func newResources(
 	return served, nil
 }
 
-// installGroups serves the groups. What they do not have, next has.
+// installGroups serves the groups. What they do not have, next has. It returns what makes the routes of each version of
+// a group, by its path.
 func installGroups(
 	s *genericapiserver.GenericAPIServer, config *genericapiserver.Config, groups map[schema.GroupVersion]resources,
 	next http.Handler,
-) {
+) map[string]func() *restful.Container {
 	all := s.AggregatedDiscoveryGroupManager
 	roots := map[string]http.Handler{
 		genericapiserver.APIGroupPrefix: aggregated.WrapAggregatedDiscoveryToHandler(groupList{all}, all, nil),
 	}
 	s.Handler.NonGoRestfulMux.NotFoundHandler(&dispatcher{roots, next})
+	documented := map[string]func() *restful.Container{}
 	byGroup := map[string][]schema.GroupVersion{}
 	for gv := range groups {
 		byGroup[gv.Group] = append(byGroup[gv.Group], gv)
@@ -117,10 +119,13 @@ func installGroups(
 		for _, gv := range versions {
 			announce(s, config, gv)
 			root := path.Join(rootOf(gv.Group), gv.Group, gv.Version)
-			roots[root] = newVersionHandler(config, gv, versions, groups[gv])
+			whole := lateContainer(newVersion(config, gv, versions, groups[gv]))
+			roots[root] = newVersionHandler(config, gv, versions, groups[gv], whole)
+			documented[strings.TrimPrefix(root, "/")] = whole
 		}
 		roots[path.Join(rootOf(name), name)] = discoveryOf(s, versions)
 	}
+	return documented
 }
 
 // newVersion returns what serves a version of a group, which has the given versions.
@@ -155,10 +160,11 @@ func rootOf(group string) string {
 	return genericapiserver.APIGroupPrefix
 }
 
-// newVersionHandler serves a version of a group. The handlers of a resource are made when the first request comes: to
+// newVersionHandler serves a version of a group; whole has all of it. The handlers of a resource are made when the first request comes: to
 // make those of all resources takes more time than all else at the start of a server.
 func newVersionHandler(
 	config *genericapiserver.Config, gv schema.GroupVersion, versions []schema.GroupVersion, served resources,
+	whole func() *restful.Container,
 ) http.Handler {
 	parts := map[string]resources{}
 	for name, store := range served {
@@ -168,33 +174,31 @@ func newVersionHandler(
 		}
 		parts[resource][name] = store
 	}
-	whole := lateHandler(newVersion(config, gv, versions, served))
-	byResource := map[string]http.Handler{}
+	byResource := map[string]func() *restful.Container{}
 	for resource, part := range parts {
-		byResource[resource] = lateHandler(newVersion(config, gv, versions, part))
+		byResource[resource] = lateContainer(newVersion(config, gv, versions, part))
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if info, ok := request.RequestInfoFrom(r.Context()); ok && info.IsResourceRequest {
-			if handler, ok := byResource[info.Resource]; ok {
-				handler.ServeHTTP(w, r)
+			if container, ok := byResource[info.Resource]; ok {
+				container().Dispatch(w, r)
 				return
 			}
 		}
-		whole.ServeHTTP(w, r)
+		whole().Dispatch(w, r)
 	})
 }
 
-// lateHandler makes the handlers of a version of a group when the first request comes.
-func lateHandler(group *endpoints.APIGroupVersion) http.Handler {
-	handler := sync.OnceValue(func() http.Handler {
+// lateContainer makes the handlers of a version of a group when they are asked for first.
+func lateContainer(group *endpoints.APIGroupVersion) func() *restful.Container {
+	return sync.OnceValue(func() *restful.Container {
 		container := restful.NewContainer()
 		container.Router(restful.CurlyRouter{})
 		container.ServiceErrorHandler(refuse)
 		_, _, err := group.InstallREST(container)
 		utilruntime.Must(err)
-		return http.HandlerFunc(container.Dispatch)
+		return container
 	})
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler().ServeHTTP(w, r) })
 }
 
 // announce lets discovery know a version of a group.
