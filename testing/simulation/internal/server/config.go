@@ -3,8 +3,10 @@ package server
 import (
 	"net/http"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	apimachineryversion "k8s.io/apimachinery/pkg/version"
 	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
 	"k8s.io/apiserver/pkg/endpoints/filters"
 	"k8s.io/apiserver/pkg/endpoints/filters/impersonation"
@@ -14,6 +16,8 @@ import (
 	"k8s.io/apiserver/pkg/util/compatibility"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/rest"
+	basecompatibility "k8s.io/component-base/compatibility"
+	baseversion "k8s.io/component-base/version"
 )
 
 // newConfig returns what all servers of the chain have in common. It turns off what serves a process that listens:
@@ -24,7 +28,7 @@ func newConfig(codecs serializer.CodecFactory, loopback *rest.Config) *genericap
 	c.LoopbackClientConfig = loopback
 	c.BuildHandlerChainFunc = newChain
 	c.FeatureGate = utilfeature.DefaultFeatureGate
-	c.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
+	c.EffectiveVersion = release{compatibility.DefaultBuildEffectiveVersion()}
 	c.EnableIndex, c.EnableProfiling, c.EnableMetrics, c.EnableDiscovery = false, false, false, false
 	c.MaxRequestsInFlight, c.MaxMutatingRequestsInFlight = 0, 0
 	c.StorageObjectCountTracker = nil
@@ -34,6 +38,20 @@ func newConfig(codecs serializer.CodecFactory, loopback *rest.Config) *genericap
 	c.HealthzChecks, c.LivezChecks, c.ReadyzChecks = checks, slices.Clone(checks), slices.Clone(checks)
 	c.Authorization.Authorizer = authorizerfactory.NewAlwaysAllowAuthorizer()
 	return c
+}
+
+// release is the version of the libraries. They say so themselves only in a binary that Kubernetes has built.
+type release struct {
+	basecompatibility.EffectiveVersion
+}
+
+// Info implements [basecompatibility.EffectiveVersion].
+func (r release) Info() *apimachineryversion.Info {
+	info := *r.EffectiveVersion.Info()
+	info.Major, info.Minor, _ = strings.Cut(baseversion.DefaultKubeBinaryVersion, ".")
+	info.GitVersion = "v" + baseversion.DefaultKubeBinaryVersion + ".0+espalier"
+	info.GitCommit, info.GitTreeState, info.BuildDate = "", "", ""
+	return &info
 }
 
 // newChain returns the filters of a request. Those are left out that protect a process from its clients: the limit of

@@ -53,7 +53,9 @@ func newOpenAPI(versions map[string]func() *restful.Container, next http.Handler
 
 // builtInOpenAPI says how documents of the built-in kinds are made. It is the same for all servers.
 var builtInOpenAPI = sync.OnceValue(func() *openapicommon.OpenAPIV3Config {
-	return genericapiserver.DefaultOpenAPIV3Config(typeDefinitions, openapi.NewDefinitionNamer(published()))
+	config := genericapiserver.DefaultOpenAPIV3Config(typeDefinitions, openapi.NewDefinitionNamer(published()))
+	config.Info.Title, config.Info.Version = "Kubernetes", "unversioned"
+	return config
 })
 
 // ServeHTTP implements [http.Handler].
