@@ -40,8 +40,7 @@ func newGroups(
 	authorizer authorizer.UnconditionalAuthorizer,
 ) (map[schema.GroupVersion]resources, error) {
 	groups := map[schema.GroupVersion]resources{}
-	reviews, served := newReviews(authorizer)
-	groups[reviews] = served
+	maps.Copy(groups, newReviews(authorizer))
 	for _, k := range kinds() {
 		served, err := newResources(k, decorator, identities, credentials)
 		if err != nil {
@@ -180,6 +179,10 @@ func newVersionHandler(
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if info, ok := request.RequestInfoFrom(r.Context()); ok && info.IsResourceRequest {
+			if what := ofContainers[info.Subresource]; what != "" && gv.Group == "" {
+				responsewriters.ErrorNegotiated(noContainers(info, what), codecs(), gv, w, r)
+				return
+			}
 			if container, ok := byResource[info.Resource]; ok {
 				container().Dispatch(w, r)
 				return
@@ -220,6 +223,18 @@ func announce(s *genericapiserver.GenericAPIServer, config *genericapiserver.Con
 		Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent, Version: gv.Version, Resources: discovered,
 	})
 	manager.SetGroupVersionPriority(metav1.GroupVersion(gv), groupPriority(gv.Group), 10)
+}
+
+// ofContainers are the subresources that containers answer, and what a client wants of them.
+var ofContainers = map[string]string{
+	"attach": "input and output", "exec": "commands", "log": "logs", "portforward": "ports", "proxy": "connections",
+}
+
+// noContainers is the answer to a request that a container would answer.
+func noContainers(info *request.RequestInfo, what string) error {
+	return apierrors.NewGenericServerResponse(http.StatusNotImplemented, info.Verb,
+		schema.GroupResource{Resource: info.Resource}, info.Name, fmt.Sprintf(
+			"no containers run in this cluster, so %s %s has no %s", info.Resource, info.Name, what), 0, true)
 }
 
 // refuse answers a request that no route takes, such as one by a method that the path does not have.
