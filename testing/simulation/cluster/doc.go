@@ -12,8 +12,11 @@
 // The API server is the library of kube-apiserver over a storage in memory. It has the built-in kinds that are
 // generally available, custom resources, server-side apply, watches, validation, admission by webhooks and policies,
 // and authorization by roles. Stand-ins do what a cluster does beside it: garbage is collected, namespaces end,
-// Deployments, StatefulSets, DaemonSets, Jobs, CronJobs and autoscalers have their Pods, volumes are bound, and Pods are
-// scheduled and become ready on a node.
+// Deployments, StatefulSets, DaemonSets, Jobs, CronJobs and autoscalers have their Pods, volumes are bound, and Pods
+// are scheduled and become ready on a node.
+//
+// The libraries report what they do by klog, at each start. A program that wants none of it calls
+// klog.SetLogger(logr.Discard()) before.
 //
 // # What it is not
 //

@@ -10,7 +10,7 @@ import (
 )
 
 // mark begins each kubeconfig of an environment. What has no mark is not ours to write over.
-const mark = "# Written by github.com/espalier-dev/espalier/testing/simulation/cluster, and may be written over by it.\n"
+const mark = "# Written by a cluster of github.com/espalier-dev/espalier, which may write over it.\n"
 
 const (
 	folderMode fs.FileMode = 0o700

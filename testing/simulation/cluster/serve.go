@@ -79,8 +79,8 @@ func (e *Environment) written(_ context.Context, _ string, _ int64, value []byte
 	e.kinds.Add(schema.FromAPIVersionAndKind(kind.APIVersion, kind.Kind).GroupKind())
 }
 
-// namespaceGrace is shorter than the five seconds of kube-controller-manager, for whom the times are in whole seconds: it
-// is at least a second, which is enough for the clients of one API server.
+// namespaceGrace is shorter than the five seconds of kube-controller-manager, for which other API servers may not know
+// of the deletion yet. As times of deletion are in whole seconds, it is at least one second.
 const namespaceGrace = 2 * time.Second
 
 // startStandIns starts what a cluster has beside its API server. It does not go over the network.
@@ -97,9 +97,10 @@ func (e *Environment) startStandIns(handler http.Handler) error {
 	}
 	logger := logf.Log.WithName("cluster")
 	standIns, err := controllers.Start(context.Background(), config, controllers.Options{
-		Behavior: e.Pods, NoWorkloads: e.NoWorkloads, Present: &e.kinds,
-		NamespaceGrace: namespaceGrace,
-		Failed:         func(err error) { logger.Info("a controller of the cluster tries again", "reason", err.Error()) },
+		Behavior: e.Pods, NoWorkloads: e.NoWorkloads, Present: &e.kinds, NamespaceGrace: namespaceGrace,
+		Failed: func(err error) {
+			logger.Info("a controller of the cluster tries again", "reason", err.Error())
+		},
 	})
 	if err != nil {
 		return err

@@ -17,11 +17,7 @@ func (s *Server) build(options Options, loopback *rest.Config) error {
 	if identities == nil {
 		identities = &Identities{}
 	}
-	decorator := identities.decorate(options.Storage)
-	credentials := options.Credentials
-	if credentials == nil {
-		credentials = nameTokens{}
-	}
+	decorator, credentials := identities.decorate(options.Storage), options.credentials()
 	clients, err := kubernetes.NewForConfig(loopback)
 	if err != nil {
 		return err
@@ -69,9 +65,7 @@ func (s *Server) build(options Options, loopback *rest.Config) error {
 	}
 	documented := installGroups(s.builtIn, config, groups, s.definitions.UnprotectedHandler())
 	if options.RealTime {
-		documents := newOpenAPI(documented, s.definitions.UnprotectedHandler())
-		s.builtIn.Handler.NonGoRestfulMux.Handle(openAPIRoot, documents)
-		s.builtIn.Handler.NonGoRestfulMux.HandlePrefix(openAPIRoot+"/", documents)
+		newOpenAPI(documented, s.definitions.UnprotectedHandler()).install(s.builtIn)
 	}
 	return nil
 }

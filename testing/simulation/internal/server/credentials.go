@@ -17,6 +17,14 @@ type Credentials interface {
 	Token(namespace, account string, until time.Time) (string, error)
 }
 
+// credentials returns those of the options, or the default.
+func (o Options) credentials() Credentials {
+	if o.Credentials == nil {
+		return nameTokens{}
+	}
+	return o.Credentials
+}
+
 // nameTokens takes the bearer token of a request for the name of its user. Without one, the user is an administrator.
 type nameTokens struct{}
 

@@ -159,8 +159,8 @@ func rootOf(group string) string {
 	return genericapiserver.APIGroupPrefix
 }
 
-// newVersionHandler serves a version of a group; whole has all of it. The handlers of a resource are made when the first request comes: to
-// make those of all resources takes more time than all else at the start of a server.
+// newVersionHandler serves a version of a group; whole has all of it. The handlers of a resource are made when the
+// first request comes: to make those of all resources takes more time than all else at the start of a server.
 func newVersionHandler(
 	config *genericapiserver.Config, gv schema.GroupVersion, versions []schema.GroupVersion, served resources,
 	whole func() *restful.Container,

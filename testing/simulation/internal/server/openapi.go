@@ -58,6 +58,12 @@ var builtInOpenAPI = sync.OnceValue(func() *openapicommon.OpenAPIV3Config {
 	return config
 })
 
+// install has a server serve the documents.
+func (o *openAPI) install(s *genericapiserver.GenericAPIServer) {
+	s.Handler.NonGoRestfulMux.Handle(openAPIRoot, o)
+	s.Handler.NonGoRestfulMux.HandlePrefix(openAPIRoot+"/", o)
+}
+
 // ServeHTTP implements [http.Handler].
 func (o *openAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := strings.Trim(strings.TrimPrefix(r.URL.Path, openAPIRoot), "/")

@@ -143,7 +143,8 @@ func (r reviewREST) rules(self user.Info, namespace string) authorizationv1.Subj
 	for _, rule := range rules {
 		if len(rule.Resources) > 0 {
 			status.ResourceRules = append(status.ResourceRules, authorizationv1.ResourceRule{
-				Verbs: rule.Verbs, APIGroups: rule.APIGroups, Resources: rule.Resources, ResourceNames: rule.ResourceNames,
+				Verbs: rule.Verbs, APIGroups: rule.APIGroups, Resources: rule.Resources,
+				ResourceNames: rule.ResourceNames,
 			})
 		}
 		if len(rule.NonResourceURLs) > 0 {
