@@ -90,7 +90,8 @@ func (e *Environment) Start() (*rest.Config, error) {
 	return e.Config, nil
 }
 
-// Stop ends the cluster, and waits until all requests have ended. It does nothing if the cluster does not run.
+// Stop ends the cluster, and waits until all requests have ended. It does nothing if the cluster does not run. If a
+// definition was changed or deleted less than a second before, a goroutine of the libraries ends a second after that.
 func (e *Environment) Stop() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

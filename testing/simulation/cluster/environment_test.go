@@ -233,6 +233,18 @@ func TestStartFails(t *testing.T) {
 	}
 }
 
+// TestOtherMachines listens at all addresses. A kubeconfig leads to one of this machine.
+func TestOtherMachines(t *testing.T) {
+	t.Parallel()
+	config := start(t, &cluster.Environment{Address: "0.0.0.0:0", AllowOtherMachines: true, NoWorkloads: true})
+	if !strings.HasPrefix(config.Host, "https://127.0.0.1:") {
+		t.Errorf("the host is %s, want one of this machine", config.Host)
+	}
+	if err := newClient(t, config).Create(t.Context(), configMap("a")); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestMissingPathsAreSkipped has a path of definitions that does not exist.
 func TestMissingPathsAreSkipped(t *testing.T) {
 	t.Parallel()
