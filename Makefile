@@ -161,6 +161,12 @@ controlplane: ## Build etcd, kube-apiserver and kube-controller-manager, once pe
 cluster: ## Build kube-scheduler and kwok for make e2e, once per machine (about 2 minutes).
 	@$(GO) -C hack/controlplane run . cluster
 
+.PHONY: kubectl
+kubectl: ## Build kubectl of the minor version of the API server in the process, as bin/kubectl.
+	@version=$$($(GO) -C hack/kubectl list -m -f '{{.Version}}' k8s.io/kubectl | sed s/^v0/v1/) && \
+	$(GO) -C hack/kubectl build -o $(CURDIR)/bin/kubectl \
+		-ldflags="-s -w -X k8s.io/component-base/version.gitVersion=$$version" .
+
 .PHONY: clean
 clean: ## Remove bin. The control plane stays in the user's cache.
 	rm -rf bin

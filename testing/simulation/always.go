@@ -118,7 +118,7 @@ var definitionKind = schema.GroupKind{Group: apiextensionsv1.GroupName, Kind: "C
 // written is told of each write.
 func (w *World) written(made journal.Write, now state.State) {
 	obj := made.Object()
-	w.kinds.add(obj.Kind)
+	w.kinds.Add(obj.Kind)
 	write := Write{
 		Time: made.At, Actor: made.Actor, Kind: obj.Kind, Namespace: obj.Namespace, Name: obj.Name,
 		Subresource: made.Subresource, before: made.Before, after: made.After,

@@ -39,7 +39,7 @@ type World struct {
 	externals sync.Map
 	// cluster are the controllers beside the API server, and kinds those that they watch.
 	cluster *controllers.Controllers
-	kinds   kinds
+	kinds   controllers.Kinds
 	// begun is what there was before the operator. It is set once.
 	begun atomic.Pointer[state.State]
 	// aborted is closed when the story has failed and is to end.
@@ -116,13 +116,12 @@ func newWorld(options Options, tb *recorder) (*World, error) {
 // startCluster starts the controllers of the cluster, which watch the kinds of which there are objects.
 func (w *World) startCluster() error {
 	started, err := controllers.Start(context.Background(), w.Config(cluster), controllers.Options{
-		Behavior: w.options.behavior(), Failed: w.clusterFailed, Authority: authority, Present: w.kinds.has,
+		Behavior: w.options.behavior(), Failed: w.clusterFailed, Authority: authority, Present: &w.kinds,
 	})
 	if err != nil {
 		return err
 	}
 	w.cluster = started
-	w.kinds.tell(started.Appeared)
 	return nil
 }
 

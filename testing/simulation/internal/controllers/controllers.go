@@ -6,6 +6,7 @@ import (
 	"log"
 	"slices"
 	"sync"
+	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -39,9 +40,12 @@ type Options struct {
 	// NoWorkloads leaves out all but the garbage collector and the controller of namespaces, and creates no nodes:
 	// workloads stay as they are written.
 	NoWorkloads bool
-	// Present reports whether there is an object of a kind, or was one. A kind is watched from then on, for which
-	// Appeared is called: an API server builds what serves a kind at the first request for it. Nil watches all kinds.
-	Present func(kind schema.GroupKind) bool
+	// NamespaceGrace is how long a namespace that is deleted keeps what is in it, in which no client that has not seen
+	// the deletion creates something. Five seconds is that of a cluster; zero is none.
+	NamespaceGrace time.Duration
+	// Present are the kinds of which there is an object, or was one. A kind is watched as soon as it is one of them: an
+	// API server builds what serves a kind at the first request for it. Nil watches all kinds.
+	Present *Kinds
 	// Failed is told of requests that failed for other reasons than that the object has changed meanwhile. They are
 	// tried again. Nil stands for log.Println.
 	Failed func(error)
@@ -90,7 +94,9 @@ func Start(ctx context.Context, config *rest.Config, options Options) (*Controll
 	c := &Controllers{runner: newRunner(typedClient, metadataClient, all(options), failed)}
 	running, cancel := context.WithCancel(context.Background())
 	c.cancel = cancel
-	c.runner.present = options.Present
+	if options.Present != nil {
+		c.runner.present = options.Present.has
+	}
 	for _, r := range resources {
 		c.runner.know(running, r)
 	}
@@ -99,13 +105,16 @@ func Start(ctx context.Context, config *rest.Config, options Options) (*Controll
 		c.runner.watches.Wait()
 		return nil, fmt.Errorf("list all objects: %w", err)
 	}
+	if options.Present != nil {
+		options.Present.tell(func(kind schema.GroupKind) { c.runner.inbox.add(notice{kind: kind, appeared: true}) })
+	}
 	c.done.Go(func() { c.runner.run(running) })
 	return c, nil
 }
 
 // all returns the controllers in the order in which they look at an object.
 func all(options Options) []*controller {
-	controllers := []*controller{garbageCollector(), namespaces()}
+	controllers := []*controller{garbageCollector(), namespaces(options)}
 	if !options.NoWorkloads {
 		controllers = append(controllers,
 			deployments(), replicaSets(), statefulSets(), daemonSets(), jobs(), cronJobs(), autoscalers(options),
@@ -114,11 +123,6 @@ func all(options Options) []*controller {
 		)
 	}
 	return slices.DeleteFunc(controllers, func(c *controller) bool { return slices.Contains(options.Without, c.name) })
-}
-
-// Appeared says that there is the first object of a kind, see [Options.Present].
-func (c *Controllers) Appeared(kind schema.GroupKind) {
-	c.runner.inbox.add(notice{kind: kind, appeared: true})
 }
 
 // Refresh has all objects looked at again. It is for a test that changed what the functions of the options return.

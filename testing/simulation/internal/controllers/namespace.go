@@ -14,13 +14,16 @@ import (
 
 // namespaces deletes what is in a namespace that is being deleted, and then lets it go. See "Namespaces" in the
 // Kubernetes documentation.
-func namespaces() *controller {
+func namespaces(options Options) *controller {
 	return &controller{
 		name: "kube-controller-manager", kinds: []schema.GroupKind{namespaceKind},
 		decide: func(v *view, _ key, obj client.Object, now time.Time) decision {
 			namespace := obj.(*corev1.Namespace)
 			if namespace.DeletionTimestamp == nil {
 				return decision{}
+			}
+			if begin := namespace.DeletionTimestamp.Add(options.NamespaceGrace); now.Before(begin) {
+				return decision{next: begin}
 			}
 			return endNamespace(namespace, contentOf(v, namespace.Name), now)
 		},

@@ -28,7 +28,7 @@ const escalationPlugin = "PrivilegeEscalation"
 
 // newAdmission returns the admission plug-ins, in the order of a kube-apiserver. The roles are nil without RBAC.
 func (s *Server) newAdmission(
-	config *genericapiserver.Config, clients kubernetes.Interface, hooks webhooks, roles *roleAuthorizer,
+	config *genericapiserver.Config, clients kubernetes.Interface, hooks hookCaller, roles *roleAuthorizer,
 	priorities rest.Lister,
 ) (admission.Interface, error) {
 	dynamicClient, err := dynamic.NewForConfig(config.LoopbackClientConfig)

@@ -17,20 +17,24 @@ func (s *Server) build(options Options, loopback *rest.Config) error {
 	if identities == nil {
 		identities = &Identities{}
 	}
-	decorator := identities.decorate(options.Storage)
-	hooks := webhooks{options.Webhooks}
+	decorator, credentials := identities.decorate(options.Storage), options.credentials()
 	clients, err := kubernetes.NewForConfig(loopback)
 	if err != nil {
 		return err
 	}
+	var hooks hookCaller = webhooks{options.Webhooks}
+	if options.RealTime {
+		hooks = networkWebhooks{clients.CoreV1()}
+	}
 	s.informers = informers.NewSharedInformerFactory(clients, 0)
 	config, forDefinitions := newConfig(codecs(), loopback), newConfig(apiextensions.Codecs, loopback)
+	config.Authentication.Authenticator, forDefinitions.Authentication.Authenticator = credentials, credentials
 	var roles *roleAuthorizer
 	if options.RBAC {
 		roles = newRoleAuthorizer(s.informers)
 		config.Authorization.Authorizer, forDefinitions.Authorization.Authorizer = roles, roles
 	}
-	groups, err := newGroups(decorator, identities, config.Authorization.Authorizer)
+	groups, err := newGroups(decorator, identities, credentials, config.Authorization.Authorizer)
 	if err != nil {
 		return err
 	}
@@ -43,7 +47,7 @@ func (s *Server) build(options Options, loopback *rest.Config) error {
 	config.AggregatedDiscoveryGroupManager = aggregated.NewResourceManager("apis")
 	forDefinitions.AdmissionControl = plugins
 	forDefinitions.AggregatedDiscoveryGroupManager = config.AggregatedDiscoveryGroupManager
-	s.definitions, err = newDefinitions(forDefinitions, decorator, hooks)
+	s.definitions, err = newDefinitions(forDefinitions, decorator, hooks, options.RealTime)
 	if err != nil {
 		return err
 	}
@@ -59,6 +63,9 @@ func (s *Server) build(options Options, loopback *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	installGroups(s.builtIn, config, groups, s.definitions.UnprotectedHandler())
+	documented := installGroups(s.builtIn, config, groups, s.definitions.UnprotectedHandler())
+	if options.RealTime {
+		newOpenAPI(documented, s.definitions.UnprotectedHandler()).install(s.builtIn)
+	}
 	return nil
 }

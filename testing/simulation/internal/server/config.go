@@ -6,9 +6,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/apiserver/pkg/authentication/authenticator"
-	"k8s.io/apiserver/pkg/authentication/serviceaccount"
-	"k8s.io/apiserver/pkg/authentication/user"
+	apimachineryversion "k8s.io/apimachinery/pkg/version"
 	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
 	"k8s.io/apiserver/pkg/endpoints/filters"
 	"k8s.io/apiserver/pkg/endpoints/filters/impersonation"
@@ -18,6 +16,8 @@ import (
 	"k8s.io/apiserver/pkg/util/compatibility"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/rest"
+	basecompatibility "k8s.io/component-base/compatibility"
+	baseversion "k8s.io/component-base/version"
 )
 
 // newConfig returns what all servers of the chain have in common. It turns off what serves a process that listens:
@@ -28,7 +28,7 @@ func newConfig(codecs serializer.CodecFactory, loopback *rest.Config) *genericap
 	c.LoopbackClientConfig = loopback
 	c.BuildHandlerChainFunc = newChain
 	c.FeatureGate = utilfeature.DefaultFeatureGate
-	c.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
+	c.EffectiveVersion = release{compatibility.DefaultBuildEffectiveVersion()}
 	c.EnableIndex, c.EnableProfiling, c.EnableMetrics, c.EnableDiscovery = false, false, false, false
 	c.MaxRequestsInFlight, c.MaxMutatingRequestsInFlight = 0, 0
 	c.StorageObjectCountTracker = nil
@@ -36,9 +36,22 @@ func newConfig(codecs serializer.CodecFactory, loopback *rest.Config) *genericap
 	// The check of the log starts a goroutine for the rest of the process.
 	checks := []healthz.HealthChecker{healthz.PingHealthz}
 	c.HealthzChecks, c.LivezChecks, c.ReadyzChecks = checks, slices.Clone(checks), slices.Clone(checks)
-	c.Authentication.Authenticator = authenticator.RequestFunc(authenticate)
 	c.Authorization.Authorizer = authorizerfactory.NewAlwaysAllowAuthorizer()
 	return c
+}
+
+// release is the version of the libraries. They say so themselves only in a binary that Kubernetes has built.
+type release struct {
+	basecompatibility.EffectiveVersion
+}
+
+// Info implements [basecompatibility.EffectiveVersion].
+func (r release) Info() *apimachineryversion.Info {
+	info := *r.EffectiveVersion.Info()
+	info.Major, info.Minor, _ = strings.Cut(baseversion.DefaultKubeBinaryVersion, ".")
+	info.GitVersion = "v" + baseversion.DefaultKubeBinaryVersion + ".0+espalier"
+	info.GitCommit, info.GitTreeState, info.BuildDate = "", "", ""
+	return &info
 }
 
 // newChain returns the filters of a request. Those are left out that protect a process from its clients: the limit of
@@ -55,25 +68,4 @@ func newChain(handler http.Handler, c *genericapiserver.Config) http.Handler {
 	handler = filters.WithRequestReceivedTimestamp(handler)
 	handler = genericfilters.WithPanicRecovery(handler, c.RequestInfoResolver)
 	return filters.WithAuditInit(handler)
-}
-
-// authenticate takes the bearer token of a request for the name of its user. Without one, the user is an administrator.
-func authenticate(request *http.Request) (*authenticator.Response, bool, error) {
-	name, ok := strings.CutPrefix(request.Header.Get("Authorization"), "Bearer ")
-	if !ok {
-		return &authenticator.Response{User: &user.DefaultInfo{
-			Name: "kubernetes-admin", Groups: []string{user.SystemPrivilegedGroup, user.AllAuthenticated},
-		}}, true, nil
-	}
-	if name == "" {
-		return nil, false, nil
-	}
-	if namespace, account, err := serviceaccount.SplitUsername(name); err == nil {
-		info := serviceaccount.UserInfo(namespace, account, "").(*user.DefaultInfo)
-		info.Groups = append(info.Groups, user.AllAuthenticated)
-		return &authenticator.Response{User: info}, true, nil
-	}
-	return &authenticator.Response{User: &user.DefaultInfo{
-		Name: name, Groups: []string{user.AllAuthenticated},
-	}}, true, nil
 }

@@ -16,9 +16,10 @@ import (
 )
 
 // newDefinitions returns the server of CustomResourceDefinitions and custom resources. The configuration becomes part
-// of it.
+// of it. It serves OpenAPI documents if it is to: to keep them up to date takes goroutines with timers.
 func newDefinitions(
-	config *genericapiserver.Config, decorator generic.StorageDecorator, hooks webhooks,
+	config *genericapiserver.Config, decorator generic.StorageDecorator, hooks hookCaller,
+	documented bool,
 ) (*genericapiserver.GenericAPIServer, error) {
 	config.RESTOptionsGetter = optionsGetter(func(resource schema.GroupResource) generic.RESTOptions {
 		v1 := apiextensionsv1.SchemeGroupVersion
@@ -26,7 +27,12 @@ func newDefinitions(
 	})
 	config.MergedResourceConfig = apiextensions.DefaultAPIResourceConfigSource()
 	config.OpenAPIV3Config = definitionsOpenAPI()
-	config.SkipOpenAPIInstallation = true
+	config.SkipOpenAPIInstallation = !documented
+	if documented {
+		// The documents of version 3 are kept only if there are those of version 2.
+		namer := openapi.NewDefinitionNamer(apiextensions.Scheme)
+		config.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(generatedopenapi.GetOpenAPIDefinitions, namer)
+	}
 	whole := apiextensions.Config{
 		GenericConfig: &genericapiserver.RecommendedConfig{Config: *config},
 		ExtraConfig: apiextensions.ExtraConfig{

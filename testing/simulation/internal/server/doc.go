@@ -10,7 +10,9 @@
 // All of it works inside a bubble of testing/synctest. UIDs, and generated names of built-in kinds, are the same in
 // each run; generated names of custom resources, and how long watches last, are random: package random seeds them.
 //
-// A kube-apiserver has more: authentication (a client is whom its token names, or an administrator), limits of requests
-// in flight, audit, OpenAPI, logs and shells of Pods, disruption budgets of evictions, mutating admission policies, and
-// the admission plug-ins that complete Pods, nodes and volumes.
+// In real time it can also serve OpenAPI documents, ask for credentials and call webhooks over the network, see package
+// cluster.
+//
+// A kube-apiserver has more: limits of requests in flight, audit, logs and shells of Pods, disruption budgets of
+// evictions, mutating admission policies, and the admission plug-ins that complete Pods, nodes and volumes.
 package server

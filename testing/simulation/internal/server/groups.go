@@ -36,13 +36,13 @@ type resources map[string]rest.Storage
 
 // newGroups returns the stores of the built-in kinds.
 func newGroups(
-	decorator generic.StorageDecorator, identities *Identities, authorizer authorizer.UnconditionalAuthorizer,
+	decorator generic.StorageDecorator, identities *Identities, credentials Credentials,
+	authorizer authorizer.UnconditionalAuthorizer,
 ) (map[schema.GroupVersion]resources, error) {
 	groups := map[schema.GroupVersion]resources{}
-	reviews, served := newReviews(authorizer)
-	groups[reviews] = served
+	maps.Copy(groups, newReviews(authorizer))
 	for _, k := range kinds() {
-		served, err := newResources(k, decorator, identities)
+		served, err := newResources(k, decorator, identities, credentials)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", k.Kind, err)
 		}
@@ -66,7 +66,9 @@ func newGroups(
 }
 
 // newResources returns the stores of a kind and its subresources.
-func newResources(k kind, decorator generic.StorageDecorator, identities *Identities) (resources, error) {
+func newResources(
+	k kind, decorator generic.StorageDecorator, identities *Identities, credentials Credentials,
+) (resources, error) {
 	store, err := newStore(k, decorator, identities)
 	if err != nil {
 		return nil, err
@@ -87,21 +89,23 @@ func newResources(k kind, decorator generic.StorageDecorator, identities *Identi
 	case "Pod":
 		served["pods/eviction"], served["pods/binding"] = evictionREST{store}, bindingREST{store}
 	case "ServiceAccount":
-		served["serviceaccounts/token"] = tokenREST{store}
+		served["serviceaccounts/token"] = tokenREST{store, credentials}
 	}
 	return served, nil
 }
 
-// installGroups serves the groups. What they do not have, next has.
+// installGroups serves the groups. What they do not have, next has. It returns what makes the routes of each version of
+// a group, by its path.
 func installGroups(
 	s *genericapiserver.GenericAPIServer, config *genericapiserver.Config, groups map[schema.GroupVersion]resources,
 	next http.Handler,
-) {
+) map[string]func() *restful.Container {
 	all := s.AggregatedDiscoveryGroupManager
 	roots := map[string]http.Handler{
 		genericapiserver.APIGroupPrefix: aggregated.WrapAggregatedDiscoveryToHandler(groupList{all}, all, nil),
 	}
 	s.Handler.NonGoRestfulMux.NotFoundHandler(&dispatcher{roots, next})
+	documented := map[string]func() *restful.Container{}
 	byGroup := map[string][]schema.GroupVersion{}
 	for gv := range groups {
 		byGroup[gv.Group] = append(byGroup[gv.Group], gv)
@@ -114,10 +118,13 @@ func installGroups(
 		for _, gv := range versions {
 			announce(s, config, gv)
 			root := path.Join(rootOf(gv.Group), gv.Group, gv.Version)
-			roots[root] = newVersionHandler(config, gv, versions, groups[gv])
+			whole := lateContainer(newVersion(config, gv, versions, groups[gv]))
+			roots[root] = newVersionHandler(config, gv, versions, groups[gv], whole)
+			documented[strings.TrimPrefix(root, "/")] = whole
 		}
 		roots[path.Join(rootOf(name), name)] = discoveryOf(s, versions)
 	}
+	return documented
 }
 
 // newVersion returns what serves a version of a group, which has the given versions.
@@ -152,10 +159,11 @@ func rootOf(group string) string {
 	return genericapiserver.APIGroupPrefix
 }
 
-// newVersionHandler serves a version of a group. The handlers of a resource are made when the first request comes: to
-// make those of all resources takes more time than all else at the start of a server.
+// newVersionHandler serves a version of a group; whole has all of it. The handlers of a resource are made when the
+// first request comes: to make those of all resources takes more time than all else at the start of a server.
 func newVersionHandler(
 	config *genericapiserver.Config, gv schema.GroupVersion, versions []schema.GroupVersion, served resources,
+	whole func() *restful.Container,
 ) http.Handler {
 	parts := map[string]resources{}
 	for name, store := range served {
@@ -165,33 +173,35 @@ func newVersionHandler(
 		}
 		parts[resource][name] = store
 	}
-	whole := lateHandler(newVersion(config, gv, versions, served))
-	byResource := map[string]http.Handler{}
+	byResource := map[string]func() *restful.Container{}
 	for resource, part := range parts {
-		byResource[resource] = lateHandler(newVersion(config, gv, versions, part))
+		byResource[resource] = lateContainer(newVersion(config, gv, versions, part))
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if info, ok := request.RequestInfoFrom(r.Context()); ok && info.IsResourceRequest {
-			if handler, ok := byResource[info.Resource]; ok {
-				handler.ServeHTTP(w, r)
+			if what := ofContainers[info.Subresource]; what != "" && gv.Group == "" {
+				responsewriters.ErrorNegotiated(noContainers(info, what), codecs(), gv, w, r)
+				return
+			}
+			if container, ok := byResource[info.Resource]; ok {
+				container().Dispatch(w, r)
 				return
 			}
 		}
-		whole.ServeHTTP(w, r)
+		whole().Dispatch(w, r)
 	})
 }
 
-// lateHandler makes the handlers of a version of a group when the first request comes.
-func lateHandler(group *endpoints.APIGroupVersion) http.Handler {
-	handler := sync.OnceValue(func() http.Handler {
+// lateContainer makes the handlers of a version of a group when they are asked for first.
+func lateContainer(group *endpoints.APIGroupVersion) func() *restful.Container {
+	return sync.OnceValue(func() *restful.Container {
 		container := restful.NewContainer()
 		container.Router(restful.CurlyRouter{})
 		container.ServiceErrorHandler(refuse)
 		_, _, err := group.InstallREST(container)
 		utilruntime.Must(err)
-		return http.HandlerFunc(container.Dispatch)
+		return container
 	})
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler().ServeHTTP(w, r) })
 }
 
 // announce lets discovery know a version of a group.
@@ -215,6 +225,18 @@ func announce(s *genericapiserver.GenericAPIServer, config *genericapiserver.Con
 	manager.SetGroupVersionPriority(metav1.GroupVersion(gv), groupPriority(gv.Group), 10)
 }
 
+// ofContainers are the subresources that containers answer, and what a client wants of them.
+var ofContainers = map[string]string{
+	"attach": "input and output", "exec": "commands", "log": "logs", "portforward": "ports", "proxy": "connections",
+}
+
+// noContainers is the answer to a request that a container would answer.
+func noContainers(info *request.RequestInfo, what string) error {
+	return apierrors.NewGenericServerResponse(http.StatusNotImplemented, info.Verb,
+		schema.GroupResource{Resource: info.Resource}, info.Name, fmt.Sprintf(
+			"no containers run in this cluster, so %s %s has no %s", info.Resource, info.Name, what), 0, true)
+}
+
 // refuse answers a request that no route takes, such as one by a method that the path does not have.
 func refuse(err restful.ServiceError, r *restful.Request, response *restful.Response) {
 	status := apierrors.NewGenericServerResponse(err.Code, "", schema.GroupResource{}, "", err.Message, 0, false)
@@ -223,7 +245,7 @@ func refuse(err restful.ServiceError, r *restful.Request, response *restful.Resp
 
 // discovered is what discovery says of the built-in kinds, which is the same for all servers.
 var discovered = sync.OnceValue(func() map[schema.GroupVersion][]apidiscoveryv2.APIResourceDiscovery {
-	groups, err := newGroups(noStorage, &Identities{}, nil)
+	groups, err := newGroups(noStorage, &Identities{}, nameTokens{}, nil)
 	utilruntime.Must(err)
 	config := newConfig(codecs(), nil)
 	config.EquivalentResourceRegistry = runtime.NewEquivalentResourceRegistry()

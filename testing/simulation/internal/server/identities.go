@@ -21,6 +21,9 @@ import (
 // run of a test in which the same objects are created in the same order. The zero value is ready. It is safe for
 // concurrent use.
 type Identities struct {
+	// Salt has the UIDs differ from those of a storage with another one. It is not changed after the first object.
+	Salt string
+
 	mu sync.Mutex
 	// generated is how many names there are of a prefix, created how many objects there were of a key.
 	generated, created map[string]int
@@ -46,7 +49,7 @@ func (i *Identities) GenerateName(prefix string) string {
 func (i *Identities) uid(key string) types.UID {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s#%d", key, i.created[key]))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s%s#%d", i.Salt, key, i.created[key]))
 	return types.UID(fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16]))
 }
 

@@ -32,10 +32,7 @@ var knownDiscovery = map[string]string{
 	"apiregistration.k8s.io/v1 apiservices/status": noServers,
 	"group apiregistration.k8s.io":                 noServers,
 
-	"authentication.k8s.io/v1 selfsubjectreviews":     noReview,
-	"authentication.k8s.io/v1 tokenreviews":           noReview,
-	"authorization.k8s.io/v1 selfsubjectrulesreviews": noReview,
-	"group authentication.k8s.io":                     noReview,
+	"authentication.k8s.io/v1 tokenreviews": noReview,
 
 	"certificates.k8s.io/v1 clustertrustbundles":                 newerVersion,
 	"certificates.k8s.io/v1 podcertificaterequests":              newerVersion,

@@ -3,8 +3,11 @@ package server
 import (
 	"context"
 	"fmt"
+	"strings"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -30,9 +33,24 @@ var (
 	_ rest.SingularNameProvider = reviewREST{}
 )
 
-// newReviews returns the resources of the group authorization.k8s.io.
-func newReviews(authorizer authorizer.UnconditionalAuthorizer) (schema.GroupVersion, resources) {
-	return authorizationv1.SchemeGroupVersion, resources{
+// newReviews returns the resources of the groups authorization.k8s.io and authentication.k8s.io.
+func newReviews(authorizer authorizer.UnconditionalAuthorizer) map[schema.GroupVersion]resources {
+	return map[schema.GroupVersion]resources{
+		authenticationv1.SchemeGroupVersion: {
+			"selfsubjectreviews": reviewREST{authorizer, "selfsubjectreview", false, func() runtime.Object {
+				return &authenticationv1.SelfSubjectReview{}
+			}},
+		},
+		authorizationv1.SchemeGroupVersion: newAccessReviews(authorizer),
+	}
+}
+
+// newAccessReviews returns the resources that say what somebody may do.
+func newAccessReviews(authorizer authorizer.UnconditionalAuthorizer) resources {
+	return resources{
+		"selfsubjectrulesreviews": reviewREST{authorizer, "selfsubjectrulesreview", false, func() runtime.Object {
+			return &authorizationv1.SelfSubjectRulesReview{}
+		}},
 		"subjectaccessreviews": reviewREST{authorizer, "subjectaccessreview", false, func() runtime.Object {
 			return &authorizationv1.SubjectAccessReview{}
 		}},
@@ -74,15 +92,68 @@ func (r reviewREST) Create(
 			return nil, apierrors.NewBadRequest("spec.resourceAttributes.namespace must match the namespace")
 		}
 		return review, r.decide(ctx, subjectOf(&review.Spec), attributes, nil, &review.Status)
-	case *authorizationv1.SelfSubjectAccessReview:
-		self, ok := request.UserFrom(ctx)
-		if !ok {
-			return nil, apierrors.NewBadRequest("no user present on request")
+	}
+	self, ok := request.UserFrom(ctx)
+	if !ok {
+		return nil, apierrors.NewBadRequest("no user present on request")
+	}
+	switch review := obj.(type) {
+	case *authenticationv1.SelfSubjectReview:
+		review.Status.UserInfo = userInfo(self)
+		return review, nil
+	case *authorizationv1.SelfSubjectRulesReview:
+		if review.Spec.Namespace == "" {
+			return nil, apierrors.NewBadRequest("no namespace on request")
 		}
+		review.Status = r.rules(self, review.Spec.Namespace)
+		return review, nil
+	case *authorizationv1.SelfSubjectAccessReview:
 		return review, r.decide(ctx, self, review.Spec.ResourceAttributes, review.Spec.NonResourceAttributes,
 			&review.Status)
 	}
 	return nil, apierrors.NewBadRequest(fmt.Sprintf("not a review: %T", obj))
+}
+
+// userInfo returns what a client may know of itself.
+func userInfo(self user.Info) authenticationv1.UserInfo {
+	info := authenticationv1.UserInfo{Username: self.GetName(), UID: self.GetUID(), Groups: self.GetGroups()}
+	for key, values := range self.GetExtra() {
+		if info.Extra == nil {
+			info.Extra = map[string]authenticationv1.ExtraValue{}
+		}
+		info.Extra[key] = values
+	}
+	return info
+}
+
+// rules returns what a user may do in a namespace.
+func (r reviewREST) rules(self user.Info, namespace string) authorizationv1.SubjectRulesReviewStatus {
+	all := []string{"*"}
+	rules := []rbacv1.PolicyRule{
+		{Verbs: all, APIGroups: all, Resources: all}, {Verbs: all, NonResourceURLs: all},
+	}
+	status := authorizationv1.SubjectRulesReviewStatus{
+		ResourceRules: []authorizationv1.ResourceRule{}, NonResourceRules: []authorizationv1.NonResourceRule{},
+	}
+	if roles, ok := r.authorizer.(*roleAuthorizer); ok && !isMaster(self) {
+		var problems []string
+		rules, problems = roles.rulesOf(self, namespace)
+		status.EvaluationError, status.Incomplete = strings.Join(problems, "; "), len(problems) > 0
+	}
+	for _, rule := range rules {
+		if len(rule.Resources) > 0 {
+			status.ResourceRules = append(status.ResourceRules, authorizationv1.ResourceRule{
+				Verbs: rule.Verbs, APIGroups: rule.APIGroups, Resources: rule.Resources,
+				ResourceNames: rule.ResourceNames,
+			})
+		}
+		if len(rule.NonResourceURLs) > 0 {
+			status.NonResourceRules = append(status.NonResourceRules, authorizationv1.NonResourceRule{
+				Verbs: rule.Verbs, NonResourceURLs: rule.NonResourceURLs,
+			})
+		}
+	}
+	return status
 }
 
 func subjectOf(spec *authorizationv1.SubjectAccessReviewSpec) user.Info {

@@ -8,13 +8,11 @@ import (
 
 	"github.com/espalier-dev/espalier/testing/internal/fidelity"
 	"github.com/espalier-dev/espalier/testing/internal/registry/registrytest"
-	"github.com/espalier-dev/espalier/testing/simulation/internal/server"
 )
 
 // TestSamples compares what the server makes of objects of all built-in kinds with what a real API server made of them.
 func TestSamples(t *testing.T) {
-	t.Parallel()
-	run(t, server.Options{}, func(c cluster) {
+	onBoth(t, nil, func(c cluster) {
 		c.create(namespace("samples"))
 		got := registrytest.Create(c.T, c.WithWatch, "samples")
 		fidelity.Compare(c.T, registrytest.Created(c.T), got, knownSamples)
@@ -23,8 +21,7 @@ func TestSamples(t *testing.T) {
 
 // TestManagedFields compares who manages which fields of the same objects.
 func TestManagedFields(t *testing.T) {
-	t.Parallel()
-	run(t, server.Options{}, func(c cluster) {
+	onBoth(t, nil, func(c cluster) {
 		c.create(namespace("managed"))
 		got := registrytest.CreateManaged(c.T, c.WithWatch, "managed")
 		fidelity.Compare(c.T, registrytest.CreatedManaged(c.T), got, knownManaged)
@@ -33,8 +30,7 @@ func TestManagedFields(t *testing.T) {
 
 // TestRefused compares what the server refuses with what a real API server refused.
 func TestRefused(t *testing.T) {
-	t.Parallel()
-	run(t, server.Options{}, func(c cluster) {
+	onBoth(t, nil, func(c cluster) {
 		c.create(namespace("refused"))
 		got := registrytest.Send(c.T, c.WithWatch, "refused")
 		fidelity.Compare(c.T, registrytest.Outcomes(c.T), got, knownOutcomes)
@@ -43,16 +39,14 @@ func TestRefused(t *testing.T) {
 
 // TestDiscovered compares what discovery says of the server with what it says of a real API server.
 func TestDiscovered(t *testing.T) {
-	t.Parallel()
-	run(t, server.Options{}, func(c cluster) {
+	onBoth(t, nil, func(c cluster) {
 		fidelity.Compare(c.T, registrytest.Discovered(c.T), registrytest.Discover(c.T, c.config), knownDiscovery)
 	})
 }
 
 // TestTraits compares what the server does to all objects of a kind with what a real API server did.
 func TestTraits(t *testing.T) {
-	t.Parallel()
-	run(t, server.Options{}, func(c cluster) {
+	onBoth(t, nil, func(c cluster) {
 		c.create(namespace("traits"))
 		got := registrytest.FindTraits(c.T, c.WithWatch, "traits", registrytest.ServedKinds(c.T, c.config))
 		fidelity.Compare(c.T, registrytest.KnownTraits(c.T), got, knownTraits)

@@ -121,7 +121,9 @@ var scheme = sync.OnceValue(func() *runtime.Scheme {
 		{corev1.GroupName, &corev1.Binding{}}, {policyv1.GroupName, &policyv1.Eviction{}},
 		{autoscalingv1.GroupName, &autoscalingv1.Scale{}},
 		{authenticationv1.GroupName, &authenticationv1.TokenRequest{}},
+		{authenticationv1.GroupName, &authenticationv1.SelfSubjectReview{}},
 		{authorizationv1.GroupName, &authorizationv1.SubjectAccessReview{}},
+		{authorizationv1.GroupName, &authorizationv1.SelfSubjectRulesReview{}},
 		{authorizationv1.GroupName, &authorizationv1.SelfSubjectAccessReview{}},
 		{authorizationv1.GroupName, &authorizationv1.LocalSubjectAccessReview{}},
 	} {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/endpoints/discovery"
 	"k8s.io/apiserver/pkg/registry/generic"
@@ -50,6 +51,12 @@ type Options struct {
 	Webhooks func(address string) http.Handler
 	// RBAC has requests authorized by roles and their bindings. Otherwise everybody may do everything.
 	RBAC bool
+	// Credentials say who a client is. Nil believes what a client says, see [nameTokens]: it is for a server that
+	// nobody reaches from outside of the process.
+	Credentials Credentials
+	// RealTime says that the server is not in a bubble. Its start takes no longer than it needs, and webhooks are
+	// called over the network, see [networkWebhooks]: Webhooks has no effect.
+	RealTime bool
 }
 
 // Server is a running API server.
@@ -68,7 +75,7 @@ type Server struct {
 }
 
 // Start starts a server. It returns when the server serves all that is in the storage, after three seconds, which are
-// virtual in a bubble. The context ends the start, not the server.
+// virtual in a bubble, or sooner in real time. The context ends the start, not the server.
 func Start(ctx context.Context, options Options) (*Server, error) {
 	if options.Storage == nil {
 		return nil, errors.New("the options have no storage")
@@ -81,6 +88,9 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 		UserAgent:     "kube-apiserver",
 		ContentConfig: rest.ContentConfig{ContentType: "application/vnd.kubernetes.protobuf"},
 	}
+	if options.Credentials != nil {
+		loopback.BearerToken = string(uuid.NewUUID())
+	}
 	if err := s.build(options, loopback); err != nil {
 		s.cancel()
 		return nil, fmt.Errorf("build the API server: %w", err)
@@ -89,8 +99,10 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 		s.Stop()
 		return nil, err
 	}
-	// It takes as long as is said, or twice as long and so on.
-	time.Sleep(startTime - time.Since(begin)%startTime)
+	if !options.RealTime {
+		// It takes as long as is said, or twice as long and so on.
+		time.Sleep(startTime - time.Since(begin)%startTime)
+	}
 	return s, nil
 }
 

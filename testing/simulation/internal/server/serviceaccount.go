@@ -10,15 +10,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/utils/ptr"
 )
 
-// tokenREST issues tokens of service accounts. They are the name of the user.
-type tokenREST struct{ store *genericregistry.Store }
+// tokenREST issues tokens of service accounts.
+type tokenREST struct {
+	store       *genericregistry.Store
+	credentials Credentials
+}
 
 var (
 	_ rest.NamedCreater             = tokenREST{}
@@ -52,11 +54,15 @@ func (r tokenREST) Create(
 	}
 	seconds := ptr.Deref(asked.Spec.ExpirationSeconds, int64(time.Hour/time.Second))
 	now := metav1.Now()
+	until := now.Add(time.Duration(seconds) * time.Second)
+	token, err := r.credentials.Token(request.NamespaceValue(ctx), name, until)
+	if err != nil {
+		return nil, apierrors.NewInternalError(err)
+	}
 	asked.Name, asked.Namespace, asked.CreationTimestamp = name, request.NamespaceValue(ctx), now
 	asked.Spec.ExpirationSeconds = &seconds
 	asked.Status = authenticationv1.TokenRequestStatus{
-		Token:               serviceaccount.MakeUsername(asked.Namespace, name),
-		ExpirationTimestamp: metav1.NewTime(now.Add(time.Duration(seconds) * time.Second)),
+		Token: token, ExpirationTimestamp: metav1.NewTime(until),
 	}
 	return asked, nil
 }

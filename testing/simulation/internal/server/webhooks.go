@@ -1,17 +1,59 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apiserver/pkg/util/webhook"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 )
+
+// hookCaller is what the libraries ask how a webhook is called.
+type hookCaller interface {
+	webhook.ServiceResolver
+	// wrap is a [webhook.AuthenticationInfoResolverWrapper].
+	wrap(base webhook.AuthenticationInfoResolver) webhook.AuthenticationInfoResolver
+}
+
+// networkWebhooks calls webhooks over the network. A Service of type ExternalName stands for what its name does, at the
+// port of the reference. Nothing listens at the address of another Service, because no containers run.
+type networkWebhooks struct{ services corev1client.ServicesGetter }
+
+var _ hookCaller = networkWebhooks{}
+
+// resolveTime is how long the server may take to find a Service.
+const resolveTime = 10 * time.Second
+
+// ResolveEndpoint implements [webhook.ServiceResolver].
+func (w networkWebhooks) ResolveEndpoint(namespace, name string, port int32) (*url.URL, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), resolveTime)
+	defer cancel()
+	service, err := w.services.Services(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("find the Service of a webhook: %w", err)
+	}
+	if service.Spec.Type != corev1.ServiceTypeExternalName {
+		return nil, fmt.Errorf("nothing listens at Service %s/%s, because the cluster runs no containers: "+
+			"give the webhook a url instead, or the Service the type ExternalName", namespace, name)
+	}
+	host := net.JoinHostPort(service.Spec.ExternalName, strconv.Itoa(int(port)))
+	return &url.URL{Scheme: "https", Host: host}, nil
+}
+
+// wrap implements [hookCaller].
+func (networkWebhooks) wrap(base webhook.AuthenticationInfoResolver) webhook.AuthenticationInfoResolver {
+	return base
+}
 
 // webhooks calls webhooks in process. It is what the libraries ask for an address, and for a client.
 type webhooks struct {
@@ -20,11 +62,11 @@ type webhooks struct {
 }
 
 var (
-	_ webhook.ServiceResolver            = webhooks{}
+	_ hookCaller                         = webhooks{}
 	_ webhook.AuthenticationInfoResolver = webhooks{}
 )
 
-// wrap implements [webhook.AuthenticationInfoResolverWrapper].
+// wrap implements [hookCaller].
 func (w webhooks) wrap(webhook.AuthenticationInfoResolver) webhook.AuthenticationInfoResolver {
 	return w
 }

@@ -1,4 +1,4 @@
-package simulation
+package controllers
 
 import (
 	"maps"
@@ -9,21 +9,22 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// kinds are those of which there is an object, or was one. The zero value has none.
-type kinds struct {
+// Kinds are those of which there is an object, or was one. The zero value has none. It is safe for concurrent use.
+type Kinds struct {
 	mu  sync.Mutex
 	all map[schema.GroupKind]bool
 	// appeared is told of each further kind. It is nil at first.
 	appeared func(kind schema.GroupKind)
 }
 
-func (k *kinds) has(kind schema.GroupKind) bool {
+func (k *Kinds) has(kind schema.GroupKind) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.all[kind]
 }
 
-func (k *kinds) add(kind schema.GroupKind) {
+// Add says that there is an object of a kind.
+func (k *Kinds) Add(kind schema.GroupKind) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.all[kind] {
@@ -39,7 +40,7 @@ func (k *kinds) add(kind schema.GroupKind) {
 }
 
 // tell has a function be called for all kinds. It must not wait for anything.
-func (k *kinds) tell(appeared func(kind schema.GroupKind)) {
+func (k *Kinds) tell(appeared func(kind schema.GroupKind)) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, kind := range slices.SortedFunc(maps.Keys(k.all), func(a, b schema.GroupKind) int {

@@ -1,0 +1,153 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/espalier-dev/espalier/testing/simulation/internal/controllers"
+)
+
+// WebhookInstallOptions are those of envtest. Webhooks that they name are called at the address and with the
+// certificate that Start sets in LocalServingHost, LocalServingPort and LocalServingCertDir; a manager serves them with
+// these options.
+type WebhookInstallOptions = envtest.WebhookInstallOptions
+
+// PodBehavior is what becomes of a Pod on a node. The zero value is a Pod that runs and is ready at once, and whose
+// containers end with success at once if the Pod is not to be restarted always, as that of a Job.
+type PodBehavior = controllers.Behavior
+
+// Environment is a cluster. The zero value is ready to start. The fields up to KubeConfigPath are read by Start, and
+// those after it are set by Start.
+type Environment struct {
+	// Address is where the API server listens. Empty is a free port of 127.0.0.1. The address must be one of the
+	// loopback interface, unless AllowOtherMachines is set.
+	Address string
+	// AllowOtherMachines says that Address may be one that other machines reach. They need credentials as well.
+	AllowOtherMachines bool
+
+	// CRDs and CRDDirectoryPaths are the custom resource definitions that Start installs: objects, and files or folders
+	// with files. Folders below them are not read. Of two with one name, the last counts, and one of CRDs before one of
+	// a file. A definition gets a conversion by webhooks, or loses it, by what Scheme knows, as in envtest.
+	CRDs              []*apiextensionsv1.CustomResourceDefinition
+	CRDDirectoryPaths []string
+	// ErrorIfCRDPathMissing has Start fail if one of CRDDirectoryPaths does not exist. Otherwise it is skipped.
+	ErrorIfCRDPathMissing bool
+	// WebhookInstallOptions are the webhooks that Start installs. Others can be created later: they need a url, or a
+	// Service of type ExternalName.
+	WebhookInstallOptions WebhookInstallOptions
+	// Scheme says which kinds are converted by webhooks. Nil is that of client-go.
+	Scheme *runtime.Scheme
+
+	// NoWorkloads has no Pods be made and none run: workloads stay as they are written, as in envtest. Garbage is
+	// collected, and namespaces end.
+	NoWorkloads bool
+	// Pods says what becomes of a Pod. It is called by several goroutines, and must answer the same for the same Pod.
+	// Nil has each run and be ready at once.
+	Pods func(pod *corev1.Pod) PodBehavior
+
+	// KubeConfigPath is where Start writes the kubeconfig of an administrator, which only the user of the process can
+	// read. It is not merged into others: a file that exists is an error, unless it was written by an Environment. The
+	// file stays when the cluster stops. Empty is a file in a folder of its own, which Stop removes; Start sets the
+	// field to its path.
+	KubeConfigPath string
+
+	// Config is for clients of an administrator.
+	Config *rest.Config
+	// KubeConfig is what the file at KubeConfigPath has.
+	KubeConfig []byte
+
+	mu      sync.Mutex
+	started bool
+	// authority is nil before the start, and ends are what has been started, in order, as functions that end it.
+	authority *authority
+	ends      []func() error
+	// kinds are those that the stand-ins watch.
+	kinds controllers.Kinds
+}
+
+// Start starts the cluster, and returns Config when the cluster serves all that it was started with. If it fails,
+// nothing is left running, and no file is left behind. It can be called once.
+func (e *Environment) Start() (*rest.Config, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.started {
+		return nil, errors.New("the cluster was started before: each start needs an Environment of its own")
+	}
+	e.started = true
+	if err := e.start(); err != nil {
+		e.Config, e.KubeConfig = nil, nil
+		return nil, errors.Join(fmt.Errorf("start the cluster: %w", err), e.stop())
+	}
+	return e.Config, nil
+}
+
+// Stop ends the cluster, and waits until all requests have ended. It does nothing if the cluster does not run. If a
+// definition was changed or deleted less than a second before, a goroutine of the libraries ends a second after that.
+func (e *Environment) Stop() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.stop()
+}
+
+// stop ends what has been started, the last first.
+func (e *Environment) stop() error {
+	var errs []error
+	for ; len(e.ends) > 0; e.ends = e.ends[:len(e.ends)-1] {
+		errs = append(errs, e.ends[len(e.ends)-1]())
+	}
+	return errors.Join(errs...)
+}
+
+func (e *Environment) start() error {
+	if err := e.checkKubeConfigPath(); err != nil {
+		return err
+	}
+	definitions, err := e.definitions()
+	if err != nil {
+		return err
+	}
+	listener, err := e.listen()
+	if err != nil {
+		return err
+	}
+	e.ends = append(e.ends, func() error {
+		// What serves closes it, too.
+		if err := listener.Close(); !errors.Is(err, net.ErrClosed) {
+			return err
+		}
+		return nil
+	})
+	e.authority, err = newAuthority()
+	if err != nil {
+		return fmt.Errorf("make an authority for certificates: %w", err)
+	}
+	handler, err := e.startServer()
+	if err != nil {
+		return err
+	}
+	if err := e.serve(listener, handler); err != nil {
+		return err
+	}
+	if err := e.startStandIns(handler); err != nil {
+		return fmt.Errorf("start the controllers of the cluster: %w", err)
+	}
+	admin := User{Name: "admin", Groups: []string{user.SystemPrivilegedGroup}}
+	administrator, err := e.addUser(admin, nil, hostOf(listener.Addr()))
+	if err != nil {
+		return err
+	}
+	e.Config, e.KubeConfig = administrator.config, administrator.kubeConfig
+	if err := e.install(definitions); err != nil {
+		return err
+	}
+	return e.writeKubeConfig()
+}

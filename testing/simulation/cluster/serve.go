@@ -1,0 +1,148 @@
+package cluster
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/client-go/rest"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/espalier-dev/espalier/testing/simulation/internal/controllers"
+	"github.com/espalier-dev/espalier/testing/simulation/internal/server"
+	"github.com/espalier-dev/espalier/testing/simulation/internal/storage"
+)
+
+// defaultAddress is a free port that no other machine reaches.
+const defaultAddress = "127.0.0.1:0"
+
+// listen begins to listen at the address of the environment.
+func (e *Environment) listen() (net.Listener, error) {
+	address := e.Address
+	if address == "" {
+		address = defaultAddress
+	}
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, fmt.Errorf("Address %q: %w", address, err)
+	}
+	if !isLoopback(host) {
+		if !e.AllowOtherMachines {
+			return nil, fmt.Errorf("Address %q is not one of the loopback interface: set AllowOtherMachines to "+
+				"have other machines reach the cluster", address)
+		}
+		logf.Log.WithName("cluster").Info("other machines may reach the cluster", "address", address)
+	}
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("listen at Address %q: %w", address, err)
+	}
+	return listener, nil
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// startServer starts an API server, and returns what serves its requests.
+func (e *Environment) startServer() (http.Handler, error) {
+	kept := storage.New(storage.Options{Written: e.written})
+	e.ends = append(e.ends, func() error { kept.Close(); return nil })
+	s, err := server.Start(context.Background(), server.Options{
+		Storage: kept.Decorator(), Identities: &server.Identities{Salt: string(uuid.NewUUID())},
+		RBAC: true, Credentials: e.authority, RealTime: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	e.ends = append(e.ends, func() error { s.Stop(); return nil })
+	return s.Handler(), nil
+}
+
+// written lets the stand-ins know which kinds there are.
+func (e *Environment) written(_ context.Context, _ string, _ int64, value []byte) {
+	var kind struct{ APIVersion, Kind string }
+	if value == nil || json.Unmarshal(value, &kind) != nil {
+		return
+	}
+	e.kinds.Add(schema.FromAPIVersionAndKind(kind.APIVersion, kind.Kind).GroupKind())
+}
+
+// namespaceGrace is shorter than the five seconds of kube-controller-manager, for which other API servers may not know
+// of the deletion yet. As times of deletion are in whole seconds, it is at least one second.
+const namespaceGrace = 2 * time.Second
+
+// startStandIns starts what a cluster has beside its API server. It does not go over the network.
+func (e *Environment) startStandIns(handler http.Handler) error {
+	token, err := e.authority.token(&user.DefaultInfo{
+		Name: user.KubeControllerManager, Groups: []string{user.SystemPrivilegedGroup},
+	}, time.Time{})
+	if err != nil {
+		return err
+	}
+	config := &rest.Config{
+		Host: server.Host, Transport: server.RoundTripper(handler), BearerToken: token, QPS: -1,
+		UserAgent: "kube-controller-manager",
+	}
+	logger := logf.Log.WithName("cluster")
+	standIns, err := controllers.Start(context.Background(), config, controllers.Options{
+		Behavior: e.Pods, NoWorkloads: e.NoWorkloads, Present: &e.kinds, NamespaceGrace: namespaceGrace,
+		Failed: func(err error) {
+			logger.Info("a controller of the cluster tries again", "reason", err.Error())
+		},
+	})
+	if err != nil {
+		return err
+	}
+	e.ends = append(e.ends, func() error { standIns.Stop(); return nil })
+	return nil
+}
+
+const (
+	// headerTime is how long a client may take to send what is before the body of a request.
+	headerTime = 30 * time.Second
+	// idleTime is how long a connection without requests is kept, as long as by clients.
+	idleTime = 90 * time.Second
+	// maxStreams is how many requests and watches may share a connection: a manager has one for all its watches.
+	maxStreams = 1000
+)
+
+// serve serves requests with TLS until the cluster stops.
+func (e *Environment) serve(listener net.Listener, handler http.Handler) error {
+	certificate, err := e.authority.server(listener.Addr())
+	if err != nil {
+		return fmt.Errorf("make a certificate for the API server: %w", err)
+	}
+	s := &http.Server{
+		Handler: handler, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime,
+		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
+		TLSConfig: &tls.Config{
+			MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate},
+			// Who has no certificate may have a token.
+			ClientAuth: tls.RequestClientCert,
+		},
+		// A client that does not trust the authority ends its connection, and says so itself.
+		ErrorLog: log.New(io.Discard, "", 0),
+	}
+	done := make(chan error, 1)
+	go func() { done <- s.ServeTLS(listener, "", "") }()
+	e.ends = append(e.ends, func() error {
+		err := s.Close()
+		if served := <-done; !errors.Is(served, http.ErrServerClosed) {
+			err = errors.Join(err, served)
+		}
+		return err
+	})
+	return nil
+}
