@@ -2,6 +2,7 @@
 #
 # Variables:
 #   ARGS      passed to the demos, such as ARGS=-v
+#   REAL      true runs the demos on etcd and kube-apiserver
 #   RUN       the tests to run, as in go test -run
 #   BENCH     the benchmarks to run, as in go test -bench
 #   COUNT     how often each benchmark runs
@@ -16,6 +17,7 @@
 #   USE_EXISTING_CLUSTER=true   runs the demos on the cluster of the current kubeconfig
 
 ARGS    ?=
+REAL    ?=
 RUN     ?=
 BENCH   ?= .
 COUNT   ?= 1
@@ -39,10 +41,10 @@ help: ## Print this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: $(if $(filter true,$(USE_EXISTING_CLUSTER)),,controlplane) ## Show running operators on a real API server, step by step (ARGS=-v prints more).
-	$(GO) run ./examples/tenant/demo $(ARGS)
-	$(GO) run ./examples/platform/demo $(ARGS)
-	$(GO) -C examples/platform/delivery run ./demo $(ARGS)
+demo: $(if $(filter true,$(REAL)),controlplane) ## Show running operators step by step, on clusters in the process (REAL=true: on real API servers; ARGS=-v prints more).
+	@$(GO) -C examples/demo build -ldflags=-w -o $(CURDIR)/bin/demo/ ./operators
+	@$(GO) -C examples/demo build -ldflags=-w -o $(CURDIR)/bin/demo/ ./deliveries & building=$$!; \
+		bin/demo/operators $(ARGS) && wait $$building && bin/demo/deliveries $(ARGS)
 
 # Linking takes less time without debugging information. Tests on an API server wait for it most of the time, so more of them
 # run at a time than there are processors, and so do packages. "make check" runs go vet.
@@ -64,7 +66,7 @@ but-reading = $(if $(RUN),,$$(if [ $$module = hack/tools ]; then echo "-skip $(r
 
 .PHONY: quick
 quick: ## Run the tests that need no control plane, but for simulations, those that a change concerns.
-	@hack/quick $(filter-out testing/simulation,$(patsubst ./%,%,$(MODULES)))
+	@hack/quick $(filter-out testing/simulation examples/demo,$(patsubst ./%,%,$(MODULES)))
 
 .PHONY: test
 test: $(if $(RACE),compiler) controlplane ## Run all tests of all modules but those of make check, the fault matrix without pairs of faults.

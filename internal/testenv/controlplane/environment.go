@@ -46,7 +46,7 @@ type Environment struct {
 // in the end. A missing or broken program is reported as a *BinaryError; if anything fails, nothing is left running.
 // Cancelling ctx prevents the next step of starting, and does nothing afterwards.
 func Start(ctx context.Context, options Options) (*Environment, error) {
-	if options.useExistingCluster() {
+	if options.UsesExistingCluster() {
 		return useExisting(options)
 	}
 	programs, err := findBinaries()

@@ -74,7 +74,8 @@ func (o Options) controllers() []string {
 	return names
 }
 
-func (o Options) useExistingCluster() bool {
+// UsesExistingCluster reports whether Start connects to a cluster that exists.
+func (o Options) UsesExistingCluster() bool {
 	use, err := strconv.ParseBool(os.Getenv(existingClusterVariable))
 	return o.AllowExistingCluster && err == nil && use
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -33,10 +34,28 @@ type Demo struct {
 	Second bool
 	// Open makes a cluster ready for the scenario. If it returns an error, nothing is left behind.
 	Open func(ctx context.Context, options Options) (*Scenario, error)
+	// Start starts a cluster. Nil starts a control plane. It is not called with USE_EXISTING_CLUSTER=true.
+	Start func(ctx context.Context) (Cluster, error)
 }
 
-// Main runs the demo as a program, and exits with 1 if it fails.
-func (d Demo) Main() {
+// Cluster is where a demo takes place.
+type Cluster interface {
+	// Config returns the configuration of an administrator.
+	Config() *rest.Config
+	// User returns that of a user of that name and those groups, who may do what roles allow.
+	User(name string, groups ...string) (*rest.Config, error)
+	// Existing reports whether the cluster was there before, and stays.
+	Existing() bool
+	// StopAPIServer and StartAPIServer have the API server not answer for a while.
+	StopAPIServer() error
+	StartAPIServer() error
+	// Stop ends the cluster, unless it was there before.
+	Stop() error
+}
+
+// Main runs demos as a program, one after the other, and exits with 1 if one fails. They take place on what start
+// starts, or with REAL=true on control planes, or with USE_EXISTING_CLUSTER=true on the cluster of the current kubeconfig.
+func Main(start func(ctx context.Context) (Cluster, error), demos ...Demo) {
 	verbose := flag.Bool("v", false, "print what the operator logs, on standard error")
 	flag.Parse()
 	logger := logr.Discard()
@@ -45,17 +64,23 @@ func (d Demo) Main() {
 	}
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
+	if os.Getenv("REAL") == "true" {
+		start = nil
+	}
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// A second interrupt ends the program without cleaning up.
 	context.AfterFunc(ctx, stop)
-	if err := d.Run(ctx, logger, os.Stdout); err != nil {
-		outcome := "failed"
-		if ctx.Err() != nil {
-			outcome = "was interrupted"
+	for _, d := range demos {
+		d.Start = start
+		if err := d.Run(ctx, logger, os.Stdout); err != nil {
+			outcome := "failed"
+			if ctx.Err() != nil {
+				outcome = "was interrupted"
+			}
+			fmt.Fprintf(os.Stderr, "\nThe demo %s: %v\n", outcome, err)
+			os.Exit(1)
 		}
-		fmt.Fprintf(os.Stderr, "\nThe demo %s: %v\n", outcome, err)
-		os.Exit(1)
 	}
 	stop()
 }
@@ -63,7 +88,7 @@ func (d Demo) Main() {
 // Run starts the control plane, plays the scenario, and cleans up.
 func (d Demo) Run(ctx context.Context, logger logr.Logger, out io.Writer) (err error) {
 	start := time.Now()
-	plane, err := controlplane.Start(ctx, controlplane.Options{
+	plane, err := d.start(ctx, controlplane.Options{
 		GarbageCollection:    true,
 		NamespaceDeletion:    true,
 		AllowExistingCluster: true,
@@ -81,7 +106,7 @@ func (d Demo) Run(ctx context.Context, logger logr.Logger, out io.Writer) (err e
 	}
 	options.Logger, options.Out = logger, out
 	if d.Second && !plane.Existing() {
-		options.Second, err = controlplane.Start(ctx, controlplane.Options{})
+		options.Second, err = d.start(ctx, controlplane.Options{})
 		if err != nil {
 			return err
 		}
@@ -101,7 +126,15 @@ func (d Demo) Run(ctx context.Context, logger logr.Logger, out io.Writer) (err e
 	return scenario.Play(ctx)
 }
 
-func (d Demo) introduce(out io.Writer, plane *controlplane.Environment, took time.Duration) error {
+// start starts a cluster, or connects to the one that exists.
+func (d Demo) start(ctx context.Context, options controlplane.Options) (Cluster, error) {
+	if d.Start == nil || options.UsesExistingCluster() {
+		return controlplane.Start(ctx, options)
+	}
+	return d.Start(ctx)
+}
+
+func (d Demo) introduce(out io.Writer, plane Cluster, took time.Duration) error {
 	client, err := discovery.NewDiscoveryClientForConfig(plane.Config())
 	if err != nil {
 		return err
@@ -111,6 +144,9 @@ func (d Demo) introduce(out io.Writer, plane *controlplane.Environment, took tim
 		return fmt.Errorf("the cluster does not answer: %w", err)
 	}
 	where := fmt.Sprintf("on Kubernetes %s, which started in %.1f s", version, took.Seconds())
+	if d.Start != nil {
+		where = fmt.Sprintf("on Kubernetes %s in this process, which started in %.1f s", version, took.Seconds())
+	}
 	if plane.Existing() {
 		where = fmt.Sprintf("on the cluster of the current kubeconfig, Kubernetes %s", version)
 	}

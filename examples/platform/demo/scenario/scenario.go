@@ -37,6 +37,14 @@ type scenario struct {
 	said string
 }
 
+// Demo is the demo of the operator for platforms. In a cluster that has a controller of Deployments, the steps of the
+// search are left out.
+var Demo = demo.Demo{
+	Title: "An operator for platforms",
+	Users: []string{OperatorUser},
+	Open:  Open,
+}
+
 // Open installs the definition of the Platform, the role of the operator, and the namespace that the platform is for.
 // Nothing that is there already is changed: it is an error.
 func Open(ctx context.Context, options demo.Options) (*demo.Scenario, error) {

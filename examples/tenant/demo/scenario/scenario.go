@@ -57,6 +57,13 @@ type scenario struct {
 	reconciles map[string]int
 }
 
+// Demo is the demo of the operator for tenants.
+var Demo = demo.Demo{
+	Title: "An operator for tenants",
+	Users: []string{OperatorUser, HubUser},
+	Open:  Open,
+}
+
 // Open installs the definition of the Tenant, the roles of the operator, and the defaults of tenants. Nothing that is
 // there already is changed: it is an error.
 func Open(ctx context.Context, options demo.Options) (*demo.Scenario, error) {

@@ -36,6 +36,15 @@ type scenario struct {
 	renderings atomic.Int64
 }
 
+// Demo is the demo of the operator that delivers software. Next to an existing cluster there is no second one, and the
+// steps of the agent are left out.
+var Demo = demo.Demo{
+	Title:  "An operator that delivers a chart and a kustomization",
+	Users:  []string{OperatorUser},
+	Second: true,
+	Open:   Open,
+}
+
 // Open installs the definitions, the roles of the operator, and the namespace that it delivers to. Nothing that is
 // there already is changed: it is an error.
 func Open(ctx context.Context, options demo.Options) (*demo.Scenario, error) {
