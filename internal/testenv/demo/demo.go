@@ -54,7 +54,8 @@ type Cluster interface {
 }
 
 // Main runs demos as a program, one after the other, and exits with 1 if one fails. They take place on what start
-// starts, or with REAL=true on control planes, or with USE_EXISTING_CLUSTER=true on the cluster of the current kubeconfig.
+// starts, or with REAL=true on control planes, or with USE_EXISTING_CLUSTER=true on the cluster of the current
+// kubeconfig.
 func Main(start func(ctx context.Context) (Cluster, error), demos ...Demo) {
 	verbose := flag.Bool("v", false, "print what the operator logs, on standard error")
 	flag.Parse()
