@@ -34,11 +34,11 @@ func (e *Environment) listen() (net.Listener, error) {
 	}
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return nil, fmt.Errorf("Address %q: %w", address, err)
+		return nil, fmt.Errorf("the Address %q: %w", address, err)
 	}
 	if !isLoopback(host) {
 		if !e.AllowOtherMachines {
-			return nil, fmt.Errorf("Address %q is not one of the loopback interface: set AllowOtherMachines to "+
+			return nil, fmt.Errorf("the Address %q is not one of the loopback interface: set AllowOtherMachines to "+
 				"have other machines reach the cluster", address)
 		}
 		logf.Log.WithName("cluster").Info("other machines may reach the cluster", "address", address)
