@@ -143,15 +143,16 @@ func newOptions(t *testing.T) demo.Options {
 	if err != nil {
 		t.Fatal(err)
 	}
-	options.Second, err = controlplane.Start(t.Context(), controlplane.Options{})
+	second, err := controlplane.Start(t.Context(), controlplane.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := errors.Join(options.Second.Err(), options.Second.Stop()); err != nil {
+		if err := errors.Join(second.Err(), second.Stop()); err != nil {
 			t.Error(err)
 		}
 	})
+	options.Second = second
 	return options
 }
 
