@@ -3,8 +3,10 @@ package storage
 import (
 	"context"
 	"fmt"
+	"reflect"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/apiserver/pkg/storage/value"
 )
@@ -14,13 +16,16 @@ var versioner storage.Versioner = storage.APIObjectVersioner{}
 
 // codec makes values of objects, and objects of values. A value is an encoded object, transformed if the resource has
 // a transformer. It holds no resource version: that is the revision of its entry.
+//
+// To decode an object takes much longer than to copy one, so that entries keep what was decoded of them, unless there is
+// a transformer, which may answer otherwise the next time.
 type codec struct {
 	objects     runtime.Codec
 	transformer value.Transformer
 }
 
 // encode returns an object in the form to compare with stored ones. It clears the resource version of the object.
-func (c codec) encode(obj runtime.Object) ([]byte, error) {
+func (c *codec) encode(obj runtime.Object) ([]byte, error) {
 	if err := versioner.PrepareObjectForStorage(obj); err != nil {
 		return nil, fmt.Errorf("cannot clear the resource version of %T: %w", obj, err)
 	}
@@ -28,7 +33,7 @@ func (c codec) encode(obj runtime.Object) ([]byte, error) {
 }
 
 // seal transforms what encode returned into a value.
-func (c codec) seal(ctx context.Context, key string, encoded []byte) ([]byte, error) {
+func (c *codec) seal(ctx context.Context, key string, encoded []byte) ([]byte, error) {
 	if c.transformer == nil {
 		return encoded, nil
 	}
@@ -40,7 +45,7 @@ func (c codec) seal(ctx context.Context, key string, encoded []byte) ([]byte, er
 }
 
 // open undoes seal. Stale says that the value should be written again even if the object does not change.
-func (c codec) open(ctx context.Context, e *entry) (encoded []byte, stale bool, err error) {
+func (c *codec) open(ctx context.Context, e *entry) (encoded []byte, stale bool, err error) {
 	if c.transformer == nil {
 		return e.value, false, nil
 	}
@@ -52,7 +57,7 @@ func (c codec) open(ctx context.Context, e *entry) (encoded []byte, stale bool, 
 }
 
 // decode fills into with what encode returned and sets its resource version.
-func (c codec) decode(encoded []byte, revision int64, into runtime.Object) error {
+func (c *codec) decode(encoded []byte, revision int64, into runtime.Object) error {
 	if _, _, err := c.objects.Decode(encoded, nil, into); err != nil {
 		return err
 	}
@@ -60,10 +65,37 @@ func (c codec) decode(encoded []byte, revision int64, into runtime.Object) error
 }
 
 // object opens and decodes an entry into into.
-func (c codec) object(ctx context.Context, e *entry, into runtime.Object) error {
+func (c *codec) object(ctx context.Context, e *entry, into runtime.Object) error {
+	as := into.GetObjectKind().GroupVersionKind()
+	if d := e.read.Load(); d.is(c, as) && reflect.TypeOf(d.object) == reflect.TypeOf(into) {
+		reflect.ValueOf(into).Elem().Set(reflect.ValueOf(d.object.DeepCopyObject()).Elem())
+		return nil
+	}
 	encoded, _, err := c.open(ctx, e)
 	if err != nil {
 		return err
 	}
-	return c.decode(encoded, e.revision, into)
+	if err := c.decode(encoded, e.revision, into); err != nil {
+		return err
+	}
+	if c.transformer == nil {
+		e.read.Store(&decoded{by: c, as: as, object: into.DeepCopyObject()})
+	}
+	return nil
+}
+
+// event opens and decodes an entry into an object of the type and the version that it has.
+func (c *codec) event(ctx context.Context, e *entry) (runtime.Object, error) {
+	if d := e.watched.Load(); d.is(c, schema.GroupVersionKind{}) {
+		return d.object.DeepCopyObject(), nil
+	}
+	encoded, _, err := c.open(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	object, err := runtime.Decode(c.objects, encoded)
+	if err == nil && c.transformer == nil {
+		e.watched.Store(&decoded{by: c, object: object.DeepCopyObject()})
+	}
+	return object, err
 }

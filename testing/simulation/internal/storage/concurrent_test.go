@@ -65,6 +65,9 @@ func TestWatchesAndListsAgree(t *testing.T) {
 			t.Parallel()
 			const writers, writes = 4, 200
 			f := newFixture(t, storage.Options{})
+			if seed%2 == 1 {
+				f = f.untransformed(t)
+			}
 			during := f.watch(t, from("1"))
 			lists := make([]*example.PodList, writers*writes/10)
 			var group sync.WaitGroup

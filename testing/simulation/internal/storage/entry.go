@@ -1,6 +1,12 @@
 package storage
 
-import "time"
+import (
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
 
 // entry is what a key holds: an encoded object.
 type entry struct {
@@ -10,7 +16,20 @@ type entry struct {
 	revision int64
 	// expires is zero for an entry that stays until it is deleted.
 	expires time.Time
+	// read and watched are what was decoded for a reader and for a watch; nil is nothing yet.
+	read, watched atomic.Pointer[decoded]
 }
+
+// decoded is an object that is not changed any more, and is copied for whom it is returned to.
+type decoded struct {
+	by *codec
+	// as is the kind of the object that was decoded into, before that.
+	as     schema.GroupVersionKind
+	object runtime.Object
+}
+
+// is reports whether a codec would decode the same again.
+func (d *decoded) is(by *codec, as schema.GroupVersionKind) bool { return d != nil && d.by == by && d.as == as }
 
 // revisionOrZero returns 0 for nil, which is a key that holds nothing.
 func (e *entry) revisionOrZero() int64 {

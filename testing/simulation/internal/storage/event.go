@@ -11,7 +11,7 @@ import (
 
 // events makes the events of a watch that selects objects.
 type events struct {
-	codec     codec
+	codec     *codec
 	newFunc   func() runtime.Object
 	predicate storage.SelectionPredicate
 }
@@ -53,11 +53,7 @@ func (v events) object(ctx context.Context, e *entry, revision int64) (runtime.O
 	if e == nil {
 		return nil, false, nil
 	}
-	encoded, _, err := v.codec.open(ctx, e)
-	if err != nil {
-		return nil, false, err
-	}
-	obj, err := runtime.Decode(v.codec.objects, encoded)
+	obj, err := v.codec.event(ctx, e)
 	if err != nil {
 		return nil, false, err
 	}

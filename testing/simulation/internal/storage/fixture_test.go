@@ -62,6 +62,15 @@ func newFixture(t testing.TB, options storage.Options) *fixture {
 	return f
 }
 
+// untransformed returns the fixture with a store that has no transformer, and so keeps what it has decoded.
+func (f *fixture) untransformed(t testing.TB) *fixture {
+	t.Helper()
+	resource := f.resource("/pods/")
+	resource.Transformer = nil
+	f.Interface = boundWatches{f.storage.For(resource), t.Context()}
+	return f
+}
+
 func (f *fixture) resource(prefix string) storage.Resource {
 	return storage.Resource{
 		Prefix:      prefix,

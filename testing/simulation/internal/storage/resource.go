@@ -28,7 +28,7 @@ func (s *Storage) For(resource Resource) storage.Interface {
 	return &store{
 		storage: s,
 		prefix:  resource.Prefix,
-		codec:   codec{objects: resource.Codec, transformer: resource.Transformer},
+		codec:   &codec{objects: resource.Codec, transformer: resource.Transformer},
 		newFunc: resource.New,
 	}
 }
@@ -37,7 +37,7 @@ func (s *Storage) For(resource Resource) storage.Interface {
 type store struct {
 	storage *Storage
 	prefix  string
-	codec   codec
+	codec   *codec
 	newFunc func() runtime.Object
 	// sizes is whether Stats reports the size of objects.
 	sizes atomic.Bool

@@ -46,6 +46,38 @@ func TestSharedByResourcesAndServers(t *testing.T) {
 	})
 }
 
+// What one reader does to an object, no other one sees, although each entry is decoded once.
+func TestReadersShareNothing(t *testing.T) {
+	f := newFixture(t, storage.Options{}).untransformed(t)
+	f.create(t, "a", 0)
+	readers := map[string]func() *example.Pod{
+		"Get": func() *example.Pod {
+			pod := &example.Pod{}
+			if err := f.Get(t.Context(), podKey("a"), apistorage.GetOptions{}, pod); err != nil {
+				t.Fatal(err)
+			}
+			return pod
+		},
+		"GetList": func() *example.Pod {
+			list, err := f.list(t.Context(), "")
+			if err != nil || len(list.Items) != 1 {
+				t.Fatalf("listed %v with error %v, want one pod", list, err)
+			}
+			return &list.Items[0]
+		},
+		"Watch": func() *example.Pod { return (<-f.watch(t, from("0")).ResultChan()).Object.(*example.Pod) },
+	}
+	for range 3 {
+		for name, read := range readers {
+			pod := read()
+			if len(pod.Labels) > 0 || pod.Name != "a" || pod.ResourceVersion != "2" {
+				t.Errorf("%s returns %v with what another reader did to it", name, pod)
+			}
+			pod.Labels, pod.Name = map[string]string{"read": name}, "changed"
+		}
+	}
+}
+
 // A request that was given up does nothing and says so.
 func TestCanceledContext(t *testing.T) {
 	f := newFixture(t, storage.Options{})

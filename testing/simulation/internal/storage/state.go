@@ -38,7 +38,7 @@ func (s *store) read(ctx context.Context, key string, like runtime.Object) (stat
 	}
 	encoded, stale, err := s.codec.open(ctx, e)
 	if err == nil {
-		err = s.codec.decode(encoded, e.revision, object)
+		err = s.codec.object(ctx, e, object)
 	}
 	if err != nil {
 		return state{entry: e}, err

@@ -183,6 +183,9 @@ func TestUpstream(t *testing.T) {
 	options := storage.Options{BookmarkInterval: 100 * time.Millisecond}
 	for name, run := range plain {
 		t.Run(name, func(t *testing.T) { run(t.Context(), t, newFixture(t, options)) })
+		t.Run(name+"Untransformed", func(t *testing.T) {
+			run(t.Context(), t, newFixture(t, options).untransformed(t))
+		})
 	}
 	for name, run := range fitted {
 		t.Run(name, func(t *testing.T) { run(t.Context(), t, newFixture(t, options)) })
