@@ -78,10 +78,10 @@ func TestTables(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{
-		"/apis/apps/v1/namespaces/default/deployments/a": "Name Desired Up-To-Date Ready Available Age: a 1 0 0 0",
-		"/apis/apps/v1/deployments":                      "Name Desired Up-To-Date Ready Available Age: a 1 0 0 0",
+		"/apis/apps/v1/namespaces/default/deployments/a": "Name Ready Up-to-date Available Age: a 0/1 0 0",
+		"/apis/apps/v1/deployments":                      "Name Ready Up-to-date Available Age: a 0/1 0 0",
 		"/api/v1/namespaces/default":                     "Name Status Age: default Active",
-		"/api/v1/namespaces/default/configmaps":          "Name Age:",
+		"/api/v1/namespaces/default/configmaps":          "Name Data Age:",
 	} {
 		text, err := clients.CoreV1().RESTClient().Get().AbsPath(path).
 			SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").DoRaw(t.Context())

@@ -53,10 +53,6 @@ func newStore(k kind, decorator generic.StorageDecorator, identities *Identities
 	resource := schema.GroupResource{Group: k.Kind.Group, Resource: k.Resource}
 	s := newStrategy(k, "", identities)
 	store := &genericregistry.Store{}
-	table, err := newTables(k.Kind)
-	if err != nil {
-		return nil, err
-	}
 	s.nodePorts = func(ctx context.Context, but *corev1.Service) sets.Set[int32] {
 		return nodePorts(ctx, store, but)
 	}
@@ -66,7 +62,7 @@ func newStore(k kind, decorator generic.StorageDecorator, identities *Identities
 		SingularQualifiedResource: schema.GroupResource{Group: k.Kind.Group, Resource: strings.ToLower(k.Kind.Kind)},
 		CreateStrategy:            s, UpdateStrategy: s, DeleteStrategy: s,
 		ResetFieldsStrategy: s,
-		TableConvertor:      table,
+		TableConvertor:      tables{k.object()},
 		ReturnDeletedObject: returnsDeleted[k.Kind],
 	}
 	if k.Kind.Kind == "Event" {
