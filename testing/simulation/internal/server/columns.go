@@ -67,7 +67,8 @@ func columnsOf(object runtime.Object) []column {
 		}
 	case *appsv1.ReplicaSet:
 		return []column{
-			{"Desired", ptr.Deref(o.Spec.Replicas, 1)}, {"Current", o.Status.Replicas}, {"Ready", o.Status.ReadyReplicas},
+			{"Desired", ptr.Deref(o.Spec.Replicas, 1)}, {"Current", o.Status.Replicas},
+			{"Ready", o.Status.ReadyReplicas},
 		}
 	case *appsv1.StatefulSet:
 		return []column{{"Ready", share(o.Status.ReadyReplicas, o.Spec.Replicas)}}

@@ -17,8 +17,8 @@ var versioner storage.Versioner = storage.APIObjectVersioner{}
 // codec makes values of objects, and objects of values. A value is an encoded object, transformed if the resource has
 // a transformer. It holds no resource version: that is the revision of its entry.
 //
-// To decode an object takes much longer than to copy one, so that entries keep what was decoded of them, unless there is
-// a transformer, which may answer otherwise the next time.
+// To decode an object takes much longer than to copy one, so that entries keep what was decoded of them, unless there
+// is a transformer, which may answer otherwise the next time.
 type codec struct {
 	objects     runtime.Codec
 	transformer value.Transformer

@@ -29,7 +29,9 @@ type decoded struct {
 }
 
 // is reports whether a codec would decode the same again.
-func (d *decoded) is(by *codec, as schema.GroupVersionKind) bool { return d != nil && d.by == by && d.as == as }
+func (d *decoded) is(by *codec, as schema.GroupVersionKind) bool {
+	return d != nil && d.by == by && d.as == as
+}
 
 // revisionOrZero returns 0 for nil, which is a key that holds nothing.
 func (e *entry) revisionOrZero() int64 {
