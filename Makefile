@@ -26,6 +26,9 @@ RACE    ?=
 SEEDS   ?=
 
 GO    := go
+# The compiler and the linker spend a quarter of their time on their own garbage. What they make, and whether it is cached,
+# does not depend on that.
+export GOFLAGS := $(shell $(GO) env GOFLAGS) '-toolexec=env GOGC=400'
 TOOLS := $(CURDIR)/bin/tools
 
 # Every folder with a go.mod, but for test data.
