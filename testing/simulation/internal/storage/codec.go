@@ -40,13 +40,13 @@ func (c codec) seal(ctx context.Context, key string, encoded []byte) ([]byte, er
 }
 
 // open undoes seal. Stale says that the value should be written again even if the object does not change.
-func (c codec) open(ctx context.Context, e *entry) (encoded []byte, stale bool, err error) {
+func (c codec) open(ctx context.Context, e *Entry) (encoded []byte, stale bool, err error) {
 	if c.transformer == nil {
-		return e.value, false, nil
+		return e.Value, false, nil
 	}
-	encoded, stale, err = c.transformer.TransformFromStorage(ctx, e.value, value.DefaultContext(e.key))
+	encoded, stale, err = c.transformer.TransformFromStorage(ctx, e.Value, value.DefaultContext(e.Key))
 	if err != nil {
-		return nil, false, storage.NewInternalError(fmt.Errorf("unable to transform key %q: %w", e.key, err))
+		return nil, false, storage.NewInternalError(fmt.Errorf("unable to transform key %q: %w", e.Key, err))
 	}
 	return encoded, stale, nil
 }
@@ -60,10 +60,10 @@ func (c codec) decode(encoded []byte, revision int64, into runtime.Object) error
 }
 
 // object opens and decodes an entry into into.
-func (c codec) object(ctx context.Context, e *entry, into runtime.Object) error {
+func (c codec) object(ctx context.Context, e *Entry, into runtime.Object) error {
 	encoded, _, err := c.open(ctx, e)
 	if err != nil {
 		return err
 	}
-	return c.decode(encoded, e.revision, into)
+	return c.decode(encoded, e.Revision, into)
 }
