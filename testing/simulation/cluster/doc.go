@@ -24,16 +24,17 @@
 // with the file of an earlier one has its objects, with their UIDs and resource versions, and goes on with what was to
 // be done.
 //
-//   - Each write that a client has an answer to is kept, also if the process is killed. After a loss of power, the last
-//     ones may be missing or the file may be damaged, unless [Environment].Sync is set. A write without an answer may
-//     be kept or not.
-//   - A write that cannot be kept, because the disk is full, fails with status 500 and has no effect. Later ones succeed
-//     when there is room again.
-//   - Neither a resource version nor a UID comes again. A watch or a list from a resource version of the earlier cluster
-//     ends with 410 Expired, unless it is the last one. Objects that expire, such as Events, expire when they would have.
+//   - Each write that a client has an answer to is kept, also if the process is killed. After a loss of power, the
+//     last ones may be missing or the file may be damaged, unless [Environment].Sync is set. A write without an answer
+//     may be kept or not.
+//   - A write that cannot be kept, because the disk is full, fails with status 500 and has no effect. Later ones
+//     succeed when there is room again.
+//   - Neither a resource version nor a UID comes again. A watch or a list from a resource version of the earlier
+//     cluster ends with 410 Expired, unless it is the last one. Objects that expire, such as Events, do so when they
+//     would have.
 //   - Credentials are new at each start: no certificate, kubeconfig or token of the earlier cluster is accepted.
-//   - Start installs definitions and webhooks over those that are there. Others stay as they are: a webhook that calls a
-//     process that has ended fails, as in any cluster.
+//   - Start installs definitions and webhooks over those that are there. Others stay as they are: a webhook that calls
+//     a process that has ended fails, as in any cluster.
 //
 // # What it is not
 //

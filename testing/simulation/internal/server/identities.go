@@ -21,9 +21,8 @@ import (
 // run of a test in which the same objects are created in the same order. The zero value is ready. It is safe for
 // concurrent use.
 type Identities struct {
-	// Salt has the UIDs differ from those of a storage with another one, and names be drawn, as those of any API server,
-	// so that they differ from those that an earlier server on the same objects gave. It is not changed after the first
-	// object.
+	// Salt has the UIDs differ from those of a storage with another one. Names are drawn with it, as by any API server,
+	// so that they differ from those that an earlier server gave. It is not changed after the first object.
 	Salt string
 
 	mu sync.Mutex

@@ -125,7 +125,6 @@ func parse(data []byte) (contents, []*storage.Entry, error) {
 			"or name another file", found, version)
 	}
 	c.length = int64(len(header))
-	latest := map[string]*storage.Entry{}
 	for {
 		e, length, ok := parseRecord(data[c.length:])
 		if !ok {
@@ -136,15 +135,14 @@ func parse(data []byte) (contents, []*storage.Entry, error) {
 				e.Revision, c.revision)
 		}
 		c.note(e, int64(length))
-		latest[e.Key] = e
 	}
 	if next := findRecord(data[c.length:]); next > 0 {
 		return c, nil, fmt.Errorf("the record at offset %d is damaged, and whole ones follow at offset %d: restore a "+
 			"copy, or cut the file off at offset %[1]d to lose what follows", c.length, c.length+int64(next))
 	}
 	entries := make([]*storage.Entry, 0, len(c.live))
-	for key := range c.live {
-		e := latest[key]
+	for _, at := range c.live {
+		e, _, _ := parseRecord(data[at.offset:])
 		// A part of the data would keep all of it in memory.
 		e.Value = slices.Clone(e.Value)
 		entries = append(entries, e)

@@ -37,7 +37,7 @@ func (f *File) rewriteIfLarger(slack int64) {
 // it is locked.
 func (f *File) rewrite() (err error) {
 	path := f.path + rewriteSuffix
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, mode)
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return err
 	}
