@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,13 +23,15 @@ import (
 type record struct {
 	entries  map[string]*storage.Entry
 	revision int64
-	// err refuses writes.
-	err error
+	// full has writes be refused.
+	full atomic.Bool
 }
 
+var errFull = errors.New("no space left on device")
+
 func (r *record) written(_ context.Context, e *storage.Entry) error {
-	if r.err != nil {
-		return r.err
+	if r.full.Load() {
+		return errFull
 	}
 	if r.entries == nil {
 		r.entries = map[string]*storage.Entry{}
@@ -47,7 +50,7 @@ func TestWriteIsRefused(t *testing.T) {
 		f := newFixture(t, storage.Options{Written: r.written})
 		created := f.create(t, "a", 0)
 		w := f.watch(t, from(created.ResourceVersion))
-		r.err = errors.New("no space left on device")
+		r.full.Store(true)
 		label := func(obj runtime.Object, _ apistorage.ResponseMeta) (runtime.Object, *uint64, error) {
 			obj.(*example.Pod).Labels = map[string]string{"label": "1"}
 			return obj, nil, nil
@@ -67,7 +70,7 @@ func TestWriteIsRefused(t *testing.T) {
 		if err != nil || len(list.Items) != 1 || list.Items[0].Labels != nil || list.ResourceVersion != created.ResourceVersion {
 			t.Errorf("there are %v, %v; want the first pod alone, as it was", list, err)
 		}
-		r.err = nil
+		r.full.Store(false)
 		if got := f.create(t, "b", 0).ResourceVersion; got != "3" {
 			t.Errorf("the next write has the revision %s, want 3", got)
 		}
@@ -86,12 +89,12 @@ func TestExpiryIsRefused(t *testing.T) {
 		f.create(t, "a", 60)
 		f.create(t, "b", 60)
 		time.Sleep(59 * time.Second)
-		r.err = errors.New("no space left on device")
+		r.full.Store(true)
 		time.Sleep(10*time.Second + time.Millisecond)
 		if !f.exists(t, "a") {
 			t.Error("the object is gone, although that could not be written")
 		}
-		r.err = nil
+		r.full.Store(false)
 		f.label(t, "b", "1", seconds(60))
 		time.Sleep(time.Second)
 		if f.exists(t, "a") || !f.exists(t, "b") {
@@ -102,7 +105,7 @@ func TestExpiryIsRefused(t *testing.T) {
 			t.Error("an object that has expired is there")
 		}
 		f.create(t, "c", 1)
-		r.err = errors.New("no space left on device")
+		r.full.Store(true)
 		time.Sleep(2 * time.Second)
 		f.storage.Close()
 	})
