@@ -18,13 +18,30 @@
 // The libraries report what they do by klog, at each start. A program that wants none of it calls
 // klog.SetLogger(logr.Discard()) before.
 //
+// # What is kept
+//
+// All objects are gone after [Environment.Stop], unless [Environment].DataFile names a file. A cluster that is started
+// with the file of an earlier one has its objects, with their UIDs and resource versions, and goes on with what was to
+// be done.
+//
+//   - Each write that a client has an answer to is kept, also if the process is killed. After a loss of power, the
+//     last ones may be missing or the file may be damaged, unless [Environment].Sync is set. A write without an answer
+//     may be kept or not.
+//   - A write that cannot be kept, because the disk is full, fails with status 500 and has no effect. Later ones
+//     succeed when there is room again.
+//   - Neither a resource version nor a UID comes again. A watch or a list from a resource version of the earlier
+//     cluster ends with 410 Expired, unless it is the last one. Objects that expire, such as Events, do so when they
+//     would have.
+//   - Credentials are new at each start: no certificate, kubeconfig or token of the earlier cluster is accepted.
+//   - Start installs definitions and webhooks over those that are there. Others stay as they are: a webhook that calls
+//     a process that has ended fails, as in any cluster.
+//
 // # What it is not
 //
 //   - No containers run: a Pod has a status, and neither logs nor a shell nor a network. [Environment].Pods says what
 //     becomes of it.
 //   - Nothing is decided as a scheduler does: a Pod gets the first node, whatever it asks for.
-//   - Nothing is kept: all objects are gone after [Environment.Stop]. What etcd does beside keeping objects, as
-//     compaction on request and quotas, is missing.
+//   - What etcd does beside keeping objects, as compaction on request and quotas, is missing.
 //   - Clients are not held back: there are neither limits of requests in flight nor priorities, and there is no audit.
 //   - There are no other API servers behind it, and nothing but the server itself has a metric.
 //

@@ -54,6 +54,15 @@ type Environment struct {
 	// Nil has each run and be ready at once.
 	Pods func(pod *corev1.Pod) PodBehavior
 
+	// DataFile is a file that keeps all objects: a later cluster with the same file begins with them. Start creates it
+	// if there is none, with its folder, and only the user of the process can read it. The file with the ending
+	// .rewrite beside it is used, too. A file that another cluster uses, that is damaged, or that no cluster has
+	// written is an error, and stays as it is. Empty keeps nothing.
+	DataFile string
+	// Sync has each write be on the disk before it is answered, so that a loss of power loses none. It makes writes
+	// slower, and has no effect without DataFile.
+	Sync bool
+
 	// KubeConfigPath is where Start writes the kubeconfig of an administrator, which only the user of the process can
 	// read. It is not merged into others: a file that exists is an error, unless it was written by an Environment. The
 	// file stays when the cluster stops. Empty is a file in a folder of its own, which Stop removes; Start sets the
@@ -75,7 +84,7 @@ type Environment struct {
 }
 
 // Start starts the cluster, and returns Config when the cluster serves all that it was started with. If it fails,
-// nothing is left running, and no file is left behind. It can be called once.
+// nothing is left running, and no file is left behind but DataFile. It can be called once.
 func (e *Environment) Start() (*rest.Config, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -30,6 +30,9 @@ const shops = "../../../examples/shop/config/crd"
 func TestMain(m *testing.M) {
 	klog.SetLogger(logr.Discard())
 	log.SetLogger(logr.Discard())
+	if path := os.Getenv(killedFile); path != "" {
+		runKilled(path)
+	}
 	goleak.VerifyTestMain(m)
 }
 
@@ -198,6 +201,10 @@ func TestStartFails(t *testing.T) {
 		"a folder that cannot be made": {
 			&cluster.Environment{KubeConfigPath: filepath.Join(theirs, "config")}, []string{"KubeConfigPath", theirs},
 		},
+		"another's data file": {&cluster.Environment{DataFile: theirs}, []string{"DataFile", theirs, "name another file"}},
+		"a folder for a data file": {
+			&cluster.Environment{DataFile: dir}, []string{"DataFile", dir, "is a directory"},
+		},
 		"a path that is missing": {
 			&cluster.Environment{CRDDirectoryPaths: []string{"missing"}, ErrorIfCRDPathMissing: true},
 			[]string{"CRDDirectoryPaths", "missing"},
@@ -225,7 +232,7 @@ func TestStartFails(t *testing.T) {
 		})
 	}
 	if text, err := os.ReadFile(theirs); err != nil || string(text) != "apiVersion: v1\nkind: Config\n" {
-		t.Errorf("the kubeconfig of somebody else is %q, %v", text, err)
+		t.Errorf("the file of somebody else is %q, %v", text, err)
 	}
 	left, err := filepath.Glob(filepath.Join(dir, ".kubeconfig-*"))
 	if err != nil || len(left) > 0 {

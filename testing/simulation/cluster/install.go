@@ -90,7 +90,8 @@ func (e *Environment) age(definitions []crdfile.Definition) error {
 				return err
 			}
 			for i := range live.Status.Conditions {
-				if c := &live.Status.Conditions[i]; c.Type == apiextensionsv1.Established {
+				c := &live.Status.Conditions[i]
+				if c.Type == apiextensionsv1.Established && time.Since(c.LastTransitionTime.Time) < youth {
 					c.LastTransitionTime.Time = c.LastTransitionTime.Add(-youth)
 				}
 			}

@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,7 +11,6 @@ import (
 	"net/http"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/rest"
@@ -57,7 +55,11 @@ func isLoopback(host string) bool {
 
 // startServer starts an API server, and returns what serves its requests.
 func (e *Environment) startServer() (http.Handler, error) {
-	kept := storage.New(storage.Options{Written: e.written})
+	options, err := e.restore()
+	if err != nil {
+		return nil, err
+	}
+	kept := storage.New(options)
 	e.ends = append(e.ends, func() error { kept.Close(); return nil })
 	s, err := server.Start(context.Background(), server.Options{
 		Storage: kept.Decorator(), Identities: &server.Identities{Salt: string(uuid.NewUUID())},
@@ -68,15 +70,6 @@ func (e *Environment) startServer() (http.Handler, error) {
 	}
 	e.ends = append(e.ends, func() error { s.Stop(); return nil })
 	return s.Handler(), nil
-}
-
-// written lets the stand-ins know which kinds there are.
-func (e *Environment) written(_ context.Context, _ string, _ int64, value []byte) {
-	var kind struct{ APIVersion, Kind string }
-	if value == nil || json.Unmarshal(value, &kind) != nil {
-		return
-	}
-	e.kinds.Add(schema.FromAPIVersionAndKind(kind.APIVersion, kind.Kind).GroupKind())
 }
 
 // namespaceGrace is shorter than the five seconds of kube-controller-manager, for which other API servers may not know

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/espalier-dev/espalier/testing/simulation/internal/state"
+	"github.com/espalier-dev/espalier/testing/simulation/internal/storage"
 )
 
 // Write is a write that had an effect.
@@ -57,27 +58,28 @@ func (j *Journal) State() state.State {
 }
 
 // Written is for the options of the storage. It panics if what is stored is not an object as JSON.
-func (j *Journal) Written(ctx context.Context, key string, revision int64, value []byte) {
+func (j *Journal) Written(ctx context.Context, e *storage.Entry) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	w := Write{At: time.Now(), Actor: actor(ctx), Before: j.stored[key]}
+	w := Write{At: time.Now(), Actor: actor(ctx), Before: j.stored[e.Key]}
 	if info, ok := request.RequestInfoFrom(ctx); ok {
 		w.Subresource = info.Subresource
 	}
-	if value == nil {
-		delete(j.stored, key)
+	if e.Value == nil {
+		delete(j.stored, e.Key)
 	} else {
-		obj, err := state.NewObject(value, revision)
+		obj, err := state.NewObject(e.Value, e.Revision)
 		if err != nil {
-			panic(fmt.Sprintf("%s: %v", key, err))
+			panic(fmt.Sprintf("%s: %v", e.Key, err))
 		}
-		w.After, j.stored[key] = obj, obj
+		w.After, j.stored[e.Key] = obj, obj
 	}
 	j.now.Replace(w.Before, w.After)
 	if w.Before == nil {
 		j.now.Create(w.After, w.Actor, w.At)
 	}
 	j.written(w, j.now)
+	return nil
 }
 
 type actorKey struct{}

@@ -21,7 +21,8 @@ import (
 // run of a test in which the same objects are created in the same order. The zero value is ready. It is safe for
 // concurrent use.
 type Identities struct {
-	// Salt has the UIDs differ from those of a storage with another one. It is not changed after the first object.
+	// Salt has the UIDs differ from those of a storage with another one. Names are drawn with it, as by any API server,
+	// so that they differ from those that an earlier server gave. It is not changed after the first object.
 	Salt string
 
 	mu sync.Mutex
@@ -34,8 +35,11 @@ var _ names.NameGenerator = &Identities{}
 // maxPrefix is how much of a prefix is kept in a generated name: names that may be labels have up to 63 characters.
 const maxPrefix = 58
 
-// GenerateName implements [names.NameGenerator]. It counts the names of each prefix.
+// GenerateName implements [names.NameGenerator]. It counts the names of each prefix, unless there is a salt.
 func (i *Identities) GenerateName(prefix string) string {
+	if i.Salt != "" {
+		return names.SimpleNameGenerator.GenerateName(prefix)
+	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.generated == nil {

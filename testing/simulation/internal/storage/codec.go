@@ -45,13 +45,13 @@ func (c *codec) seal(ctx context.Context, key string, encoded []byte) ([]byte, e
 }
 
 // open undoes seal. Stale says that the value should be written again even if the object does not change.
-func (c *codec) open(ctx context.Context, e *entry) (encoded []byte, stale bool, err error) {
+func (c *codec) open(ctx context.Context, e *Entry) (encoded []byte, stale bool, err error) {
 	if c.transformer == nil {
-		return e.value, false, nil
+		return e.Value, false, nil
 	}
-	encoded, stale, err = c.transformer.TransformFromStorage(ctx, e.value, value.DefaultContext(e.key))
+	encoded, stale, err = c.transformer.TransformFromStorage(ctx, e.Value, value.DefaultContext(e.Key))
 	if err != nil {
-		return nil, false, storage.NewInternalError(fmt.Errorf("unable to transform key %q: %w", e.key, err))
+		return nil, false, storage.NewInternalError(fmt.Errorf("unable to transform key %q: %w", e.Key, err))
 	}
 	return encoded, stale, nil
 }
@@ -65,7 +65,7 @@ func (c *codec) decode(encoded []byte, revision int64, into runtime.Object) erro
 }
 
 // object opens and decodes an entry into into.
-func (c *codec) object(ctx context.Context, e *entry, into runtime.Object) error {
+func (c *codec) object(ctx context.Context, e *Entry, into runtime.Object) error {
 	as := into.GetObjectKind().GroupVersionKind()
 	if d := e.read.Load(); d.is(c, as) && reflect.TypeOf(d.object) == reflect.TypeOf(into) {
 		reflect.ValueOf(into).Elem().Set(reflect.ValueOf(d.object.DeepCopyObject()).Elem())
@@ -75,7 +75,7 @@ func (c *codec) object(ctx context.Context, e *entry, into runtime.Object) error
 	if err != nil {
 		return err
 	}
-	if err := c.decode(encoded, e.revision, into); err != nil {
+	if err := c.decode(encoded, e.Revision, into); err != nil {
 		return err
 	}
 	if c.transformer == nil {
@@ -85,7 +85,7 @@ func (c *codec) object(ctx context.Context, e *entry, into runtime.Object) error
 }
 
 // event opens and decodes an entry into an object of the type and the version that it has.
-func (c *codec) event(ctx context.Context, e *entry) (runtime.Object, error) {
+func (c *codec) event(ctx context.Context, e *Entry) (runtime.Object, error) {
 	if d := e.watched.Load(); d.is(c, schema.GroupVersionKind{}) {
 		return d.object.DeepCopyObject(), nil
 	}

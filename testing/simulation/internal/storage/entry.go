@@ -8,14 +8,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// entry is what a key holds: an encoded object.
-type entry struct {
-	key   string
-	value []byte
-	// revision is that of the write that made the entry.
-	revision int64
-	// expires is zero for an entry that stays until it is deleted.
-	expires time.Time
+// Entry is what a key holds since a write: an encoded object without a resource version. It is not changed.
+type Entry struct {
+	Key string
+	// Value is the object. It is nil in [Options].Written if the key was deleted.
+	Value []byte
+	// Revision is that of the write.
+	Revision int64
+	// Expires is zero for an entry that stays until it is deleted.
+	Expires time.Time
+
 	// read and watched are what was decoded for a reader and for a watch; nil is nothing yet.
 	read, watched atomic.Pointer[decoded]
 }
@@ -34,11 +36,11 @@ func (d *decoded) is(by *codec, as schema.GroupVersionKind) bool {
 }
 
 // revisionOrZero returns 0 for nil, which is a key that holds nothing.
-func (e *entry) revisionOrZero() int64 {
+func (e *Entry) revisionOrZero() int64 {
 	if e == nil {
 		return 0
 	}
-	return e.revision
+	return e.Revision
 }
 
 // change is what one revision did to one key.
@@ -46,14 +48,14 @@ type change struct {
 	revision int64
 	at       time.Time
 	// before is nil if the change created the key, after if it deleted the key.
-	before, after *entry
+	before, after *Entry
 }
 
 func (c change) key() string {
 	if c.after != nil {
-		return c.after.key
+		return c.after.Key
 	}
-	return c.before.key
+	return c.before.Key
 }
 
 // write asks to replace what a key holds.

@@ -17,8 +17,8 @@ type events struct {
 }
 
 // initial returns the event for an entry that is there when the watch begins, nil if it is not selected.
-func (v events) initial(ctx context.Context, e *entry) (*watch.Event, error) {
-	return v.of(ctx, change{revision: e.revision, after: e})
+func (v events) initial(ctx context.Context, e *Entry) (*watch.Event, error) {
+	return v.of(ctx, change{revision: e.Revision, after: e})
 }
 
 // of returns the event that a change leads to, nil if it does not concern selected objects. An object that begins to be
@@ -49,7 +49,7 @@ func (v events) of(ctx context.Context, c change) (*watch.Event, error) {
 }
 
 // object decodes an entry and says whether it is selected. A nil entry is not.
-func (v events) object(ctx context.Context, e *entry, revision int64) (runtime.Object, bool, error) {
+func (v events) object(ctx context.Context, e *Entry, revision int64) (runtime.Object, bool, error) {
 	if e == nil {
 		return nil, false, nil
 	}
@@ -58,7 +58,7 @@ func (v events) object(ctx context.Context, e *entry, revision int64) (runtime.O
 		return nil, false, err
 	}
 	if err := versioner.UpdateObject(obj, uint64(revision)); err != nil {
-		return nil, false, fmt.Errorf("cannot set the resource version of %q: %w", e.key, err)
+		return nil, false, fmt.Errorf("cannot set the resource version of %q: %w", e.Key, err)
 	}
 	// An object whose attributes cannot be read is not selected, as in the storage in etcd.
 	matches, err := v.predicate.Matches(obj)

@@ -23,7 +23,7 @@ type history struct {
 	// compacted is the oldest revision that can be read if it is not 0.
 	compacted int64
 	// entries are ordered by key.
-	entries *btree.BTree[*entry]
+	entries *btree.BTree[*Entry]
 	// changes are those after the compacted revision, oldest first. Each revision is one change, so that the last has
 	// the revision of the history, and the one before it the revision before that.
 	changes []change
@@ -33,14 +33,20 @@ type history struct {
 	superseded chan struct{}
 }
 
-func newHistory() *history {
+// newHistory returns one that has entries at a revision, and no changes. What was before that can not be read.
+func newHistory(entries []*Entry, revision int64) *history {
 	// The degree is a compromise: with a larger one, a write copies more, with a smaller one, a list takes more steps.
 	const degree = 16
-	return &history{
-		revision:   1,
-		entries:    btree.New(degree, func(a, b *entry) bool { return a.key < b.key }),
+	h := &history{
+		revision:   max(1, revision),
+		compacted:  revision,
+		entries:    btree.New(degree, func(a, b *Entry) bool { return a.Key < b.Key }),
 		superseded: make(chan struct{}),
 	}
+	for _, e := range entries {
+		h.entries.ReplaceOrInsert(e)
+	}
+	return h
 }
 
 // successor returns a copy of h that nobody waits for.
@@ -60,11 +66,11 @@ func (h *history) after(w write, now time.Time) (*history, bool) {
 	next := h.successor()
 	next.revision++
 	next.entries = h.entries.Clone()
-	var after *entry
+	var after *Entry
 	if w.value == nil {
 		next.entries.Delete(before)
 	} else {
-		after = &entry{key: w.key, value: w.value, revision: next.revision, expires: w.expires}
+		after = &Entry{Key: w.key, Value: w.value, Revision: next.revision, Expires: w.expires}
 		next.entries.ReplaceOrInsert(after)
 	}
 	// The slice may have room that later histories use. h does not see that, for its slice ends before.
@@ -117,8 +123,8 @@ func (h *history) readable(revision int64) error {
 }
 
 // get returns what a key holds, nil if nothing.
-func (h *history) get(key string) *entry {
-	e, _ := h.entries.Get(&entry{key: key})
+func (h *history) get(key string) *Entry {
+	e, _ := h.entries.Get(&Entry{Key: key})
 	return e
 }
 
@@ -135,14 +141,14 @@ func (h *history) since(revision int64) ([]change, error) {
 }
 
 // list returns the entries in a span as they were at a readable revision, ordered by key, without those before start.
-func (h *history) list(revision int64, in span, start string) []*entry {
+func (h *history) list(revision int64, in span, start string) []*Entry {
 	earlier := h.earlier(revision, in)
-	var found []*entry
-	h.entries.AscendGreaterOrEqual(&entry{key: max(in.key, start)}, func(e *entry) bool {
-		if !in.contains(e.key) {
+	var found []*Entry
+	h.entries.AscendGreaterOrEqual(&Entry{Key: max(in.key, start)}, func(e *Entry) bool {
+		if !in.contains(e.Key) {
 			return false
 		}
-		if _, replaced := earlier[e.key]; !replaced {
+		if _, replaced := earlier[e.Key]; !replaced {
 			found = append(found, e)
 		}
 		return true
@@ -155,18 +161,18 @@ func (h *history) list(revision int64, in span, start string) []*entry {
 			found = append(found, e)
 		}
 	}
-	slices.SortFunc(found, func(a, b *entry) int { return cmp.Compare(a.key, b.key) })
+	slices.SortFunc(found, func(a, b *Entry) int { return cmp.Compare(a.Key, b.Key) })
 	return found
 }
 
 // earlier returns what the keys in a span that changed after a revision held at that revision, nil for nothing.
-func (h *history) earlier(revision int64, in span) map[string]*entry {
+func (h *history) earlier(revision int64, in span) map[string]*Entry {
 	changes, _ := h.since(revision)
-	var held map[string]*entry
+	var held map[string]*Entry
 	for _, c := range slices.Backward(changes) {
 		if key := c.key(); in.contains(key) {
 			if held == nil {
-				held = map[string]*entry{}
+				held = map[string]*Entry{}
 			}
 			held[key] = c.before
 		}

@@ -65,7 +65,7 @@ func (s *store) GetList(ctx context.Context, key string, opts storage.ListOption
 	}
 	var last string
 	if read > 0 {
-		last = entries[read-1].key
+		last = entries[read-1].Key
 	}
 	more := read < len(entries)
 	token, remaining, err := storage.PrepareContinueToken(last, key, revision, int64(len(entries)), more, opts)
@@ -89,7 +89,7 @@ func notOlderThan(resourceVersion string, h *history) error {
 
 // fill appends the objects that match until their number reaches the limit, and returns how many entries it read.
 func (s *store) fill(
-	ctx context.Context, to items, entries []*entry, predicate storage.SelectionPredicate,
+	ctx context.Context, to items, entries []*Entry, predicate storage.SelectionPredicate,
 ) (int, error) {
 	if predicate.Empty() && predicate.Limit <= 0 {
 		to.slice.Grow(len(entries))

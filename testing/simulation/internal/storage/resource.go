@@ -77,7 +77,7 @@ func (s *store) Stats(ctx context.Context) (storage.Stats, error) {
 	stats := storage.Stats{ObjectCount: int64(len(entries))}
 	if s.sizes.Load() && len(entries) > 0 {
 		for _, e := range entries {
-			stats.EstimatedAverageObjectSizeBytes += int64(len(e.value))
+			stats.EstimatedAverageObjectSizeBytes += int64(len(e.Value))
 		}
 		stats.EstimatedAverageObjectSizeBytes /= stats.ObjectCount
 	}

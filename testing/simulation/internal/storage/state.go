@@ -13,7 +13,7 @@ import (
 // state is what a key held when it was read.
 type state struct {
 	// entry is nil if the key held nothing. The object is empty then.
-	entry   *entry
+	entry   *Entry
 	object  runtime.Object
 	encoded []byte
 	// stale says that the entry should be written even if the object does not change.
@@ -49,7 +49,7 @@ func (s *store) read(ctx context.Context, key string, like runtime.Object) (stat
 // expectCorrupt turns around what read returned: that the entry can be decoded is the error.
 func expectCorrupt(now state, err error) (state, error) {
 	if err == nil {
-		return now, storage.NewInvalidObjError(now.entry.key, "the object can be decoded, delete it the normal way")
+		return now, storage.NewInvalidObjError(now.entry.Key, "the object can be decoded, delete it the normal way")
 	}
 	return now, nil
 }

@@ -3,9 +3,12 @@ package storage
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // Options are those of [New]. The zero value is what a cluster has.
@@ -20,11 +23,15 @@ type Options struct {
 	// the watch cache of kube-apiserver. Less than zero sends no bookmarks but those at the end of initial events and
 	// those requested by RequestWatchProgress.
 	BookmarkInterval time.Duration
-	// Written is called with each change, in the order of the revisions, before anybody can read the change. The value
-	// is an encoded object without a resource version, nil if the key was deleted. It must not be changed. The context
-	// is that of the write; an object that expires is deleted with the background context. Written must not write to
-	// the storage. Nil is not called.
-	Written func(ctx context.Context, key string, revision int64, value []byte)
+	// Written is called with each change, in the order of the revisions, before anybody can read the change. If it
+	// returns an error, the write fails and has no effect, and another write gets the revision. The context is that of
+	// the write; an object that expires is deleted with the background context. Written must not write to the storage.
+	// Nil is not called.
+	Written func(ctx context.Context, e *Entry) error
+	// Entries are what the storage has at first, and Revision is the one that it begins at. They are those of an
+	// earlier storage; changes of that one have expired. Written is not called with them. Zero is an empty storage.
+	Entries  []*Entry
+	Revision int64
 }
 
 // Storage is a database of API objects in memory. It is safe for concurrent use.
@@ -34,18 +41,24 @@ type Storage struct {
 	// current is the latest history. It is loaded without the mutex and stored with it.
 	current atomic.Pointer[history]
 
-	// mutex puts writes in order. Nobody waits for anything while holding it.
+	// mutex puts writes in order. Nobody waits for anything while holding it, but for what Written does.
 	mutex sync.Mutex
-	// timers holds one timer for each key whose entry expires.
+	// timers holds one timer for each key whose entry expires. It is nil when the storage is closed.
 	timers map[string]*time.Timer
 }
 
-// New returns an empty storage at revision 1.
+// New returns a storage, which is empty and at revision 1 without other options.
 func New(options Options) *Storage {
 	options.Retention = cmp.Or(options.Retention, 5*time.Minute)
 	options.BookmarkInterval = cmp.Or(options.BookmarkInterval, time.Minute)
 	s := &Storage{options: options, timers: map[string]*time.Timer{}}
-	s.current.Store(newHistory())
+	s.current.Store(newHistory(options.Entries, options.Revision))
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	for _, e := range options.Entries {
+		s.expire(e.Key, e.Revision, e.Expires)
+	}
+	s.options.Entries = nil
 	return s
 }
 
@@ -68,28 +81,31 @@ func (s *Storage) Close() {
 	for _, timer := range s.timers {
 		timer.Stop()
 	}
-	clear(s.timers)
+	s.timers = nil
 }
 
 // write carries out w and returns its revision. It does nothing and returns false if the key is not at the revision
 // that w expects.
-func (s *Storage) write(ctx context.Context, w write) (int64, bool) {
+func (s *Storage) write(ctx context.Context, w write) (int64, bool, error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	now := time.Now()
 	next, ok := s.current.Load().after(w, now)
 	if !ok {
-		return 0, false
+		return 0, false, nil
 	}
 	if s.options.Retention > 0 {
 		next = next.compact(next.lastBefore(now.Add(-s.options.Retention)))
 	}
 	if s.options.Written != nil {
-		s.options.Written(ctx, w.key, next.revision, w.value)
+		e := &Entry{Key: w.key, Value: w.value, Revision: next.revision, Expires: w.expires}
+		if err := s.options.Written(ctx, e); err != nil {
+			return 0, false, apierrors.NewInternalError(fmt.Errorf("keep what is written to %s: %w", w.key, err))
+		}
 	}
 	s.publish(next)
 	s.expire(w.key, next.revision, w.expires)
-	return next.revision, true
+	return next.revision, true, nil
 }
 
 // requestProgress has all watches with progress notifications send one.
@@ -107,6 +123,9 @@ func (s *Storage) publish(next *history) {
 	}
 }
 
+// expireRetry is how long after the deletion of an expired object has failed it is tried again.
+const expireRetry = time.Second
+
 // expire has a key deleted at a time if it is still at revision then. The zero time is never. The caller holds the
 // mutex.
 func (s *Storage) expire(key string, revision int64, at time.Time) {
@@ -114,10 +133,17 @@ func (s *Storage) expire(key string, revision int64, at time.Time) {
 		timer.Stop()
 		delete(s.timers, key)
 	}
-	if at.IsZero() {
+	if at.IsZero() || s.timers == nil {
 		return
 	}
 	s.timers[key] = time.AfterFunc(time.Until(at), func() {
-		s.write(context.Background(), write{key: key, expected: revision})
+		if _, _, err := s.write(context.Background(), write{key: key, expected: revision}); err == nil {
+			return
+		}
+		s.mutex.Lock()
+		defer s.mutex.Unlock()
+		if s.current.Load().get(key).revisionOrZero() == revision {
+			s.expire(key, revision, time.Now().Add(expireRetry))
+		}
 	})
 }

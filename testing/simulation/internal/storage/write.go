@@ -99,7 +99,7 @@ func (s *store) Delete(
 		if err := validateDeletion(ctx, now.object); err != nil {
 			return err
 		}
-		revision, ok, err := s.commit(ctx, write{key: key, expected: now.entry.revision})
+		revision, ok, err := s.commit(ctx, write{key: key, expected: now.entry.Revision})
 		switch {
 		case err != nil:
 			return err
@@ -120,7 +120,7 @@ func (s *store) update(
 	}
 	response := storage.ResponseMeta{ResourceVersion: uint64(now.revision())}
 	if now.entry != nil {
-		expires = now.entry.expires
+		expires = now.entry.Expires
 	}
 	if !expires.IsZero() {
 		response.TTL = int64(time.Until(expires).Seconds())
@@ -160,8 +160,7 @@ func (s *store) commit(ctx context.Context, w write) (revision int64, ok bool, e
 	if err := ctx.Err(); err != nil {
 		return 0, false, err
 	}
-	revision, ok = s.storage.write(ctx, w)
-	return revision, ok, nil
+	return s.storage.write(ctx, w)
 }
 
 // expiry returns when an object with a time to live in seconds expires, the zero time for 0, which is never.
