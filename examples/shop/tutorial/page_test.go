@@ -91,10 +91,15 @@ func TestReadme(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, block := range blocksOf(t) {
-		if block.argument == "controller/controller.go" && !strings.Contains(string(readme), "```go\n"+block.content+"```\n") {
+		if block.argument != "controller/controller.go" {
+			continue
+		}
+		if !strings.Contains(string(readme), "```go\n"+block.content+"```\n") {
 			t.Errorf("README.md shows another controller than\n%s", block.content)
 		}
+		return
 	}
+	t.Errorf("%s has no controller", page)
 }
 
 // expectLines fails the test if a line is not among what a command has printed. Indentation does not count, "..." is

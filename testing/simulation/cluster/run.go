@@ -12,10 +12,9 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Run runs an operator on a cluster: it starts env, prints where the kubeconfig is and the line by which a shell takes it,
-// calls operator, and stops the cluster when operator returns. The error is that of operator, or of the start or the
-// stop. It is for the main of a program that is for development alone, as the binary of the operator itself should not
-// contain an API server:
+// Run starts env, prints where the kubeconfig is and the line by which a shell takes it, calls operator, and stops the
+// cluster when operator returns. The error is that of operator, or of the start or the stop. It is for the main of a
+// program for development, so that the binary of the operator itself does not contain an API server:
 //
 //	// Command dev runs the operator on a cluster in the process.
 //	func main() {
@@ -26,10 +25,11 @@ import (
 //	}
 //
 // The operator returns when ctx ends, as a manager does. Its config is that of an administrator: [Environment.AddUser]
-// returns one that may do what roles allow. If it serves webhooks, their manifests are in WebhookInstallOptions, and the
-// operator serves them at the address and with the certificate that are there when it is called.
+// returns one that may do what roles allow. If it serves webhooks, their manifests are in WebhookInstallOptions, and
+// the operator serves them at the address and with the certificate that are there when it is called.
 //
-// Of what the libraries report by klog, warnings and errors are printed, unless the program has set a logger of klog.
+// Of what the libraries report by klog, errors are printed, and warnings while operator runs. A logger that the program
+// has given to klog gets all, as always.
 func Run(
 	ctx context.Context, env *Environment, operator func(ctx context.Context, config *rest.Config) error,
 ) (err error) {
@@ -52,7 +52,7 @@ func Run(
 	if err != nil {
 		return err
 	}
-	fmt.Printf("A cluster runs until this program ends. For kubectl in another terminal:\n\n    export KUBECONFIG='%s'\n\n",
-		strings.ReplaceAll(path, "'", `'\''`))
+	fmt.Println("A cluster runs until this program ends. For kubectl in another terminal:")
+	fmt.Printf("\n    export KUBECONFIG='%s'\n\n", strings.ReplaceAll(path, "'", `'\''`))
 	return operator(ctx, config)
 }
