@@ -1,7 +1,7 @@
 # What can be done here, in short: "make help". Go, git and make are all that is needed, and a C compiler for "make race".
 #
 # Variables:
-#   ARGS      passed to the demos, such as ARGS=-v
+#   ARGS      passed to the demos: -v prints more, and -keep leaves the operator of the first demo running
 #   REAL      true runs the demos on etcd and kube-apiserver
 #   RUN       the tests to run, as in go test -run
 #   BENCH     the benchmarks to run, as in go test -bench
@@ -44,9 +44,10 @@ help: ## Print this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: $(if $(filter true,$(REAL)),controlplane) ## Show running operators step by step, on clusters in the process (REAL=true: on real API servers; ARGS=-v prints more).
+demo: $(if $(filter true,$(REAL)),controlplane) ## Show running operators step by step, on clusters in the process (REAL=true: on real API servers; ARGS=-keep: to try things).
 	@$(GO) -C examples/demo build -ldflags=-w -o $(CURDIR)/bin/demo/ ./operators
-	@$(GO) -C examples/demo build -ldflags=-w -o $(CURDIR)/bin/demo/ ./deliveries & building=$$!; \
+	@$(if $(filter %-keep,$(ARGS)),exec bin/demo/operators $(ARGS);) \
+		$(GO) -C examples/demo build -ldflags=-w -o $(CURDIR)/bin/demo/ ./deliveries & building=$$!; \
 		bin/demo/operators $(ARGS) && wait $$building && bin/demo/deliveries $(ARGS)
 
 # Linking takes less time without debugging information. Tests on an API server wait for it most of the time, so more of them

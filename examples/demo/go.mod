@@ -6,6 +6,7 @@ require (
 	github.com/espalier-dev/espalier v0.0.0
 	github.com/espalier-dev/espalier/examples/platform/delivery v0.0.0
 	github.com/espalier-dev/espalier/testing/simulation v0.0.0
+	github.com/go-logr/logr v1.4.4
 	k8s.io/client-go v0.37.2
 )
 
@@ -41,7 +42,6 @@ require (
 	github.com/fsnotify/fsnotify v1.10.1 // indirect
 	github.com/fxamacker/cbor/v2 v2.9.3 // indirect
 	github.com/go-errors/errors v1.5.1 // indirect
-	github.com/go-logr/logr v1.4.4 // indirect
 	github.com/go-logr/stdr v1.2.2 // indirect
 	github.com/go-openapi/jsonpointer v1.0.0 // indirect
 	github.com/go-openapi/jsonreference v1.0.1 // indirect

@@ -1,17 +1,16 @@
 package tutorial
 
 import (
-	"bytes"
 	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/testenv/demo"
+	"github.com/espalier-dev/espalier/internal/testenv/demo/demotest"
 )
 
 // root is the folder of the module that the page is about.
@@ -27,9 +26,7 @@ type reader struct {
 	dir string
 	// bin is where he installs programs.
 	bin string
-	// kubeconfig is empty until he needs a cluster.
-	kubeconfig string
-	env        []string
+	env []string
 }
 
 func newReader(t *testing.T) *reader {
@@ -69,12 +66,18 @@ func (r *reader) write(at string, block block) {
 	}
 }
 
-// offline are commands that would download something, and what gives the same from this repository and the module
-// cache.
-var offline = map[string]string{
+// instead are commands that would download something, and what gives the same from this repository and the module
+// cache. When it is interrupted, "go run" fails, whatever the program does.
+var instead = map[string]string{
 	"go get github.com/espalier-dev/espalier@latest": `
 		go mod edit -require github.com/espalier-dev/espalier@v0.0.0 -replace github.com/espalier-dev/espalier=$ROOT
 		cp $ROOT/go.sum .`,
+	"go get github.com/espalier-dev/espalier/testing/simulation@latest": `
+		go mod edit -require github.com/espalier-dev/espalier/testing/simulation@v0.0.0 \
+			-replace github.com/espalier-dev/espalier/testing/simulation=$ROOT/testing/simulation
+		cat $ROOT/testing/simulation/go.sum >>go.sum`,
+	"go run ./dev": "go build -o $GOBIN/dev ./dev && exec $GOBIN/dev",
+	"go install github.com/espalier-dev/espalier/hack/kubectl@latest": "go -C $ROOT/hack/kubectl build -o $GOBIN/ .",
 	"go install sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0": `
 		go -C $ROOT/hack/tools list -m sigs.k8s.io/controller-tools | grep -qx "sigs.k8s.io/controller-tools v0.23.0"
 		go -C $ROOT/hack/tools build -o $GOBIN/ sigs.k8s.io/controller-tools/cmd/controller-gen`,
@@ -85,9 +88,6 @@ func (r *reader) run(at string, block block) string {
 	r.t.Helper()
 	folder := filepath.Join(r.t.TempDir(), "folder")
 	script := "set -e\n" + block.content + "pwd >" + folder + "\n"
-	for command, instead := range offline {
-		script = strings.ReplaceAll(script, command, strings.ReplaceAll(instead, "$ROOT", r.root))
-	}
 	output, err := r.command(script).CombinedOutput()
 	if fails := block.argument == "fails"; fails != (err != nil) {
 		r.t.Fatalf("%s: the commands have ended with %v\n%s", at, err, output)
@@ -103,6 +103,9 @@ func (r *reader) run(at string, block block) string {
 }
 
 func (r *reader) command(script string) *exec.Cmd {
+	for command, instead := range instead {
+		script = strings.ReplaceAll(script, command, strings.ReplaceAll(instead, "$ROOT", r.root))
+	}
 	command := exec.CommandContext(r.t.Context(), "sh", "-c", script)
 	command.Dir, command.Env = r.dir, r.env
 	return command
@@ -123,24 +126,11 @@ func (r *reader) runOnCluster(at string, block block) string {
 	return string(output)
 }
 
-// leaveRunning starts a command that ends with the test.
-func (r *reader) leaveRunning(at string, block block) {
+// leaveRunning starts a command that ends with the test, has the following ones use its kubeconfig, and returns what it
+// has printed.
+func (r *reader) leaveRunning(block block) string {
 	r.t.Helper()
-	command := r.command("exec " + block.content)
-	// The command may start others, they end with it.
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	var output bytes.Buffer
-	command.Stdout, command.Stderr = &output, &output
-	if err := command.Start(); err != nil {
-		r.t.Fatalf("%s: %v", at, err)
-	}
-	r.t.Cleanup(func() {
-		if err := syscall.Kill(-command.Process.Pid, syscall.SIGKILL); err != nil {
-			r.t.Errorf("%s: %v", at, err)
-		}
-		_ = command.Wait() // it was killed
-		if r.t.Failed() {
-			r.t.Logf("%s has printed\n%s", at, &output)
-		}
-	})
+	kubeconfig, printed := demotest.StartProgram(r.t, r.command(block.content))
+	r.env = append(r.env, "KUBECONFIG="+kubeconfig)
+	return printed()
 }

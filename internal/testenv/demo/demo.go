@@ -34,6 +34,10 @@ type Demo struct {
 	Second bool
 	// Open makes a cluster ready for the scenario. If it returns an error, nothing is left behind.
 	Open func(ctx context.Context, options Options) (*Scenario, error)
+	// Trials are printed if the operator is kept.
+	Trials []Trial
+	// Keep leaves the operator running after the steps, until the context ends, and prints where the kubeconfig is.
+	Keep bool
 	// Start starts a cluster. Nil starts a control plane. It is not called with USE_EXISTING_CLUSTER=true.
 	Start func(ctx context.Context) (Cluster, error)
 }
@@ -55,10 +59,14 @@ type Cluster interface {
 
 // Main runs demos as a program, one after the other, and exits with 1 if one fails. They take place on what start
 // starts, or with REAL=true on control planes, or with USE_EXISTING_CLUSTER=true on the cluster of the current
-// kubeconfig.
+// kubeconfig. With the flag -keep, the first demo is the only one, and its operator is kept.
 func Main(start func(ctx context.Context) (Cluster, error), demos ...Demo) {
 	verbose := flag.Bool("v", false, "print what the operator logs, on standard error")
+	keep := flag.Bool("keep", false, "play the first demo alone, and leave its operator running until an interrupt")
 	flag.Parse()
+	if *keep {
+		demos = demos[:1]
+	}
 	logger := logr.Discard()
 	if *verbose {
 		logger = logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, nil))
@@ -73,7 +81,7 @@ func Main(start func(ctx context.Context) (Cluster, error), demos ...Demo) {
 	// A second interrupt ends the program without cleaning up.
 	context.AfterFunc(ctx, stop)
 	for _, d := range demos {
-		d.Start = start
+		d.Start, d.Keep = start, *keep
 		if err := d.Run(ctx, logger, os.Stdout); err != nil {
 			outcome := "failed"
 			if ctx.Err() != nil {
@@ -89,11 +97,16 @@ func Main(start func(ctx context.Context) (Cluster, error), demos ...Demo) {
 // Run starts the control plane, plays the scenario, and cleans up.
 func (d Demo) Run(ctx context.Context, logger logr.Logger, out io.Writer) (err error) {
 	start := time.Now()
-	plane, err := d.start(ctx, controlplane.Options{
+	planeOptions := controlplane.Options{
 		GarbageCollection:    true,
 		NamespaceDeletion:    true,
 		AllowExistingCluster: true,
-	})
+	}
+	if d.Keep && planeOptions.UsesExistingCluster() {
+		return errors.New("no operator is kept on an existing cluster, as what you make there would stay when it " +
+			"ends: leave -keep out, or unset USE_EXISTING_CLUSTER")
+	}
+	plane, err := d.start(ctx, planeOptions)
 	if err != nil {
 		return err
 	}
@@ -120,7 +133,10 @@ func (d Demo) Run(ctx context.Context, logger logr.Logger, out io.Writer) (err e
 	if !plane.Existing() {
 		// The cluster is removed with all of its objects.
 		defer func() { err = errors.Join(err, scenario.Operator.Stop()) }()
-		return scenario.Play(ctx)
+		if err := scenario.Play(ctx); err != nil || !d.Keep {
+			return err
+		}
+		return d.keep(ctx, out, plane.Config(), &scenario.Operator)
 	}
 	// The objects have to be deleted even after an interrupt.
 	defer func() { err = errors.Join(err, scenario.Close(context.WithoutCancel(ctx))) }()

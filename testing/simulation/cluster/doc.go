@@ -7,7 +7,7 @@
 //	defer env.Stop()
 //
 // [Environment] has the methods and the fields of the one in package envtest of controller-runtime, where they mean the
-// same.
+// same. [Run] runs an operator on one, for development.
 //
 // The API server is the library of kube-apiserver over a storage in memory. It has the built-in kinds that are
 // generally available, custom resources, server-side apply, watches, validation, admission by webhooks and policies,
@@ -16,7 +16,7 @@
 // are scheduled and become ready on a node.
 //
 // The libraries report what they do by klog, at each start. A program that wants none of it calls
-// klog.SetLogger(logr.Discard()) before.
+// klog.SetLogger(logr.Discard()) before. [Run] prints warnings and errors alone.
 //
 // # What is kept
 //

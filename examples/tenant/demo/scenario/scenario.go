@@ -59,9 +59,10 @@ type scenario struct {
 
 // Demo is the demo of the operator for tenants.
 var Demo = demo.Demo{
-	Title: "An operator for tenants",
-	Users: []string{OperatorUser, HubUser},
-	Open:  Open,
+	Title:  "An operator for tenants",
+	Users:  []string{OperatorUser, HubUser},
+	Open:   Open,
+	Trials: trials,
 }
 
 // Open installs the definition of the Tenant, the roles of the operator, and the defaults of tenants. Nothing that is

@@ -9,9 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/espalier-dev/espalier/examples/platform/delivery/api/v1alpha1"
@@ -98,7 +95,7 @@ func (s *scenario) orderAgent(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	kubeconfig, err := kubeconfigOf(user)
+	kubeconfig, err := demo.Kubeconfig(user)
 	if err != nil {
 		return err
 	}
@@ -152,21 +149,6 @@ func courierRole(policyVerbs ...string) *rbacv1.ClusterRole {
 		},
 	}
 	return role
-}
-
-// kubeconfigOf returns a kubeconfig with a client certificate.
-func kubeconfigOf(config *rest.Config) ([]byte, error) {
-	const name = "edge"
-	return clientcmd.Write(clientcmdapi.Config{
-		Clusters: map[string]*clientcmdapi.Cluster{
-			name: {Server: config.Host, CertificateAuthorityData: config.CAData},
-		},
-		AuthInfos: map[string]*clientcmdapi.AuthInfo{
-			name: {ClientCertificateData: config.CertData, ClientKeyData: config.KeyData},
-		},
-		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: name}},
-		CurrentContext: name,
-	})
 }
 
 // remoteRequests returns how many requests to the second cluster the metrics of controller-runtime have counted. The
