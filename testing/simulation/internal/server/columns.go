@@ -6,10 +6,12 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metatable "k8s.io/apimachinery/pkg/api/meta/table"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -60,6 +62,20 @@ func columnsOf(object runtime.Object) []column {
 			{"Type", o.Type}, {"Reason", o.Reason},
 			{"Object", strings.ToLower(o.InvolvedObject.Kind) + "/" + o.InvolvedObject.Name}, {"Message", o.Message},
 		}
+	case *networkingv1.Ingress:
+		return []column{{"Class", ptr.Deref(o.Spec.IngressClassName, none)}, {"Hosts", hosts(o)}}
+	case *coordinationv1.Lease:
+		return []column{{"Holder", ptr.Deref(o.Spec.HolderIdentity, "")}}
+	case *rbacv1.RoleBinding:
+		return []column{{"Role", o.RoleRef.Kind + "/" + o.RoleRef.Name}}
+	case *rbacv1.ClusterRoleBinding:
+		return []column{{"Role", o.RoleRef.Kind + "/" + o.RoleRef.Name}}
+	}
+	return workloadColumns(object)
+}
+
+func workloadColumns(object runtime.Object) []column {
+	switch o := object.(type) {
 	case *appsv1.Deployment:
 		return []column{
 			{"Ready", share(o.Status.ReadyReplicas, o.Spec.Replicas)}, {"Up-to-date", o.Status.UpdatedReplicas},
@@ -85,10 +101,12 @@ func columnsOf(object runtime.Object) []column {
 			{"Schedule", o.Spec.Schedule}, {"Suspend", fmt.Sprint(ptr.Deref(o.Spec.Suspend, false))},
 			{"Active", len(o.Status.Active)}, {"Last Schedule", age(o.Status.LastScheduleTime)},
 		}
-	case *networkingv1.Ingress:
-		return []column{{"Class", ptr.Deref(o.Spec.IngressClassName, none)}, {"Hosts", hosts(o)}}
-	case *coordinationv1.Lease:
-		return []column{{"Holder", ptr.Deref(o.Spec.HolderIdentity, "")}}
+	case *autoscalingv2.HorizontalPodAutoscaler:
+		return []column{
+			{"Reference", o.Spec.ScaleTargetRef.Kind + "/" + o.Spec.ScaleTargetRef.Name},
+			{"MinPods", ptr.Deref(o.Spec.MinReplicas, 1)}, {"MaxPods", o.Spec.MaxReplicas},
+			{"Replicas", o.Status.CurrentReplicas},
+		}
 	}
 	return nil
 }
