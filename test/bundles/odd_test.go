@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 
 	"github.com/google/go-cmp/cmp"
@@ -78,6 +79,7 @@ func (b *bundle) kept() map[string]any {
 // Lists, exported objects, other spellings and null fields are installed as others install them, and cause no writes. What
 // the API server and others have written stays over an upgrade.
 func TestOddBundle(t *testing.T) {
+	controlplanetest.Real(t, "a controller has to aggregate ClusterRoles")
 	t.Parallel()
 	c := live(t)
 	class := &networkingv1.IngressClass{
