@@ -117,6 +117,7 @@ func TestOddBundle(t *testing.T) {
 // A policy that rewrites a field of an object is no fight: each change of the object is written once, and the component
 // rests.
 func TestPolicyThatRewrites(t *testing.T) {
+	controlplanetest.Real(t, "a MutatingAdmissionPolicy has to rewrite objects")
 	t.Parallel()
 	c, home := live(t), plane.Namespace(t)
 	for _, object := range expanded(t, manifests(t, "rewriting", values{Namespace: home})) {

@@ -93,7 +93,11 @@ func (o Options) inProcessArguments() []string {
 	var without []string
 	switch {
 	case o.Jobs || o.Workloads:
-		without = []string{"kube-scheduler", "kubelet", "cloud-controller-manager", "cert-manager-cainjector"}
+		without = []string{"kube-scheduler", "kubelet", "cloud-controller-manager", "cert-manager-cainjector",
+			"Service", "PersistentVolumeClaim", "PersistentVolume", "HorizontalPodAutoscaler"}
+		if !o.Workloads {
+			without = append(without, "Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "CronJob")
+		}
 	case o.GarbageCollection || o.NamespaceDeletion:
 		arguments = append(arguments, "-no-workloads")
 	default:

@@ -53,7 +53,7 @@ type Environment struct {
 	// collected, and namespaces end.
 	NoWorkloads bool
 	// Without are the components that do not run, such as "kube-scheduler" and "kubelet" if Pods are to stay as they
-	// are written, and "kube-controller-manager".
+	// are written, and "kube-controller-manager", and the kinds whose controllers do not run, such as "Deployment".
 	Without []string
 	// Pods says what becomes of a Pod. It is called by several goroutines, and must answer the same for the same Pod.
 	// Nil has each run and be ready at once.

@@ -49,13 +49,14 @@ func run(ctx context.Context, args []string, in io.Reader, out io.Writer) (err e
 	flags := flag.NewFlagSet("cluster", flag.ContinueOnError)
 	attached := flags.Bool("attached", false, "obey commands on standard input, and end with it")
 	flags.StringVar(&env.Address, "address", "", "where to listen, such as 127.0.0.1:6443; a free port by default")
-	flags.StringVar(&env.KubeConfigPath, "kubeconfig", "", "where to write the kubeconfig; a file that is removed by default")
+	flags.StringVar(&env.KubeConfigPath, "kubeconfig", "",
+		"where to write the kubeconfig; by default a file that is removed in the end")
 	flags.BoolVar(&env.NoWorkloads, "no-workloads", false, "have no Pods be made and none run")
 	flags.Func("crds", "a file or folder with definitions to install; may be repeated", func(path string) error {
 		env.CRDDirectoryPaths = append(env.CRDDirectoryPaths, path)
 		return nil
 	})
-	flags.Func("without", "a component that does not run, such as kubelet; may be repeated", func(name string) error {
+	flags.Func("without", "a component, or a kind whose controller does not run; may be repeated", func(name string) error {
 		env.Without = append(env.Without, name)
 		return nil
 	})
