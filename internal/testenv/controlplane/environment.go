@@ -46,8 +46,8 @@ type Environment struct {
 
 // Start runs a control plane and returns when its API server answers and serves the definitions: with REAL=true
 // kube-apiserver, otherwise the in-process server, which has no second API server, and not all that Options may ask
-// for. The caller calls Stop in the end. A missing or broken program is reported as a *BinaryError; if anything fails, nothing is left running.
-// Cancelling ctx prevents the next step of starting, and does nothing afterwards.
+// for. The caller calls Stop in the end. A missing or broken program is reported as a *BinaryError; if anything fails,
+// nothing is left running. Cancelling ctx prevents the next step of starting, and does nothing afterwards.
 func Start(ctx context.Context, options Options) (*Environment, error) {
 	if options.UsesExistingCluster() {
 		return useExisting(options)

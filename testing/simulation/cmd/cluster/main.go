@@ -56,11 +56,14 @@ func run(ctx context.Context, args []string, in io.Reader, out io.Writer) (err e
 		env.CRDDirectoryPaths = append(env.CRDDirectoryPaths, path)
 		return nil
 	})
-	flags.Func("without", "a component, or a kind whose controller does not run; may be repeated", func(name string) error {
-		env.Without = append(env.Without, name)
+	flags.Func("without", "a component that does not run, or a kind whose controller does not; may be repeated",
+		func(name string) error {
+			env.Without = append(env.Without, name)
+			return nil
+		})
+	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return nil
-	})
-	if err := flags.Parse(args); err != nil {
+	} else if err != nil {
 		return err
 	}
 	if flags.NArg() > 0 {
