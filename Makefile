@@ -2,7 +2,7 @@
 #
 # Variables:
 #   ARGS      passed to the demos: -v prints more, and -keep leaves the operator of the first demo running
-#   REAL      true runs the demos on etcd and kube-apiserver
+#   REAL      true runs tests and demos on etcd and kube-apiserver, not on the in-process server
 #   RUN       the tests to run, as in go test -run
 #   BENCH     the benchmarks to run, as in go test -bench
 #   COUNT     how often each benchmark runs
@@ -38,6 +38,13 @@ MODULES := $(shell git ls-files --cached --others --exclude-standard 'go.mod' '*
 # each runs a command in the folder of every module and stops at the first that fails.
 each = @set -e; for module in $(MODULES); do echo "==> $$module: $(strip $(1))"; (cd $$module && $(1)); done
 
+# A pipe fails if one of its commands does.
+SHELL       := bash
+.SHELLFLAGS := -o pipefail -c
+
+# What is built for tests on a control plane.
+server = $(if $(filter true,$(REAL)),controlplane,inprocess)
+
 .DEFAULT_GOAL := help
 
 .PHONY: help
@@ -69,25 +76,39 @@ race-packages = $$(if [ $$module = testing/simulation ]; then echo -short . ./in
 reading     = Layers|Links|Names|CodeIs|Documented|Contributing
 but-reading = $(if $(RUN),,$$(if [ $$module = hack/tools ]; then echo "-skip $(reading)"; fi))
 
+# The program is no file of the tests, so go test is told of it by a variable, which tests read.
+test-env = $(if $(filter true,$(REAL)),,ESPALIER_INPROCESS=$$($(GO) tool buildid $(CURDIR)/bin/inprocess/cluster)) \
+	$(if $(RACE),CGO_ENABLED=1)
+summary = 2>&1 | $(CURDIR)/hack/summary
+
 .PHONY: quick
 quick: ## Run the tests that need no control plane, but for simulations, those that a change concerns.
 	@hack/quick $(filter-out testing/simulation examples/demo,$(patsubst ./%,%,$(MODULES)))
 
 .PHONY: test
-test: $(if $(RACE),compiler) controlplane ## Run all tests of all modules but those of make check, the fault matrix without pairs of faults.
-	$(call each,$(if $(RACE),CGO_ENABLED=1) $(GO) test $(TESTFLAGS) $(but-reading) $(if $(RACE),$(race-packages),./...))
+test: $(if $(RACE),compiler) $(server) ## Run all tests of all modules but those of make check, the fault matrix without pairs of faults.
+	$(call each,$(test-env) $(GO) test -v $(TESTFLAGS) $(but-reading) $(if $(RACE),$(race-packages),./...) $(summary))
+
+.PHONY: test-on-server
+test-on-server: $(server) ## Run the packages alone that have tests on a control plane.
+	$(call each,$(GO) list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | \
+		sed -n 's/ .*controlplanetest[] ].*//p' | $(test-env) xargs -r $(GO) test -v $(TESTFLAGS) $(summary))
 
 .PHONY: race
 race: ## The same with the race detector.
 	@$(MAKE) --no-print-directory test RACE=1
+
+# These compare with a real API server, or need more than one.
+faults differential e2e bench: export REAL = true
 
 .PHONY: faults
 faults: controlplane ## Run the fault matrix with pairs of faults, and races of two API servers.
 	ESPALIER_FAULTS=all $(GO) test $(TESTFLAGS) -run 'Faults$$' $(call packages-with,ESPALIER_FAULTS)
 
 .PHONY: simulate
-simulate: controlplane ## Run operators in simulated clusters, under faults and in virtual time (SEEDS=1000 tries more).
-	$(GO) -C testing/simulation test $(TESTFLAGS) $(if $(SEEDS),./internal/stories/... -simulation.seeds=$(SEEDS),./...)
+simulate: $(server) ## Run operators in simulated clusters, under faults and in virtual time (SEEDS=1000 tries more).
+	cd testing/simulation && $(test-env) $(GO) test -v $(TESTFLAGS) \
+		$(if $(SEEDS),./internal/stories/... -simulation.seeds=$(SEEDS),./...) $(summary)
 
 .PHONY: differential
 differential: controlplane ## Compare the API server in memory with a real one, by the tables that run on both.
@@ -157,8 +178,13 @@ generate: $(TOOLS)/built ## Generate deep copies, the pages in docs, what packag
 	cd generator/kustomize && $(TOOLS)/controller-gen object paths=./...
 	PATH="$(TOOLS):$$PATH" $(GO) generate ./...
 	PATH="$(TOOLS):$$PATH" $(GO) -C examples/platform/delivery generate ./...
+	hack/real >test/real.txt
 	$(GO) -C hack/tools run ./docs $(CURDIR)
 	$(GO) -C hack/tools run ./exported $(CURDIR) $(filter-out hack/%,$(MODULES))
+
+.PHONY: inprocess
+inprocess: ## Build the in-process server that tests run on, as bin/inprocess/cluster.
+	@$(GO) -C testing/simulation build -ldflags=-w -o $(CURDIR)/bin/inprocess/ ./cmd/cluster
 
 .PHONY: controlplane
 controlplane: ## Build etcd, kube-apiserver and kube-controller-manager, once per machine (about 8 minutes).

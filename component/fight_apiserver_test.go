@@ -226,8 +226,8 @@ func TestContestedObjectsCostNoRequest(t *testing.T) {
 
 // The rules of an aggregated ClusterRole are the controller's: there is nothing to correct, whatever the manifest says.
 func TestAggregatedRolesAreNoFight(t *testing.T) {
+	controlplanetest.Real(t, "a controller has to aggregate ClusterRoles")
 	t.Parallel()
-	controlplanetest.SkipIfShort(t)
 	env, c := startOwn(t, controlplane.Options{
 		CRDs: []*apiextensionsv1.CustomResourceDefinition{resources.AssemblyCRD()}, RoleAggregation: true,
 	})

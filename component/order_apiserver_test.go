@@ -65,8 +65,8 @@ webhooks:
 // TestServerThatDoesNotAnswer: an APIService without a server keeps the component from being ready, and no instance of
 // another type from being created.
 func TestServerThatDoesNotAnswer(t *testing.T) {
+	controlplanetest.Real(t, "an APIService has to name another API server")
 	t.Parallel()
-	controlplanetest.SkipIfShort(t)
 	// The APIService would disturb the discovery of other tests.
 	env, c := startOwn(t, controlplane.Options{
 		CRDs: []*apiextensionsv1.CustomResourceDefinition{resources.AssemblyCRD()},

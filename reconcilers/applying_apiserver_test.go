@@ -11,6 +11,7 @@ import (
 	"github.com/espalier-dev/espalier/duck"
 	"github.com/espalier-dev/espalier/internal/managedfields"
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
 
@@ -216,6 +217,7 @@ func TestL1ApplyingObjectManagerIsSteadyWithoutDefaults(t *testing.T) {
 
 // What the server sets and does not let anybody change is no obstacle to the migration of what was created.
 func TestApplyingObjectManagerMigratesWhatCannotChange(t *testing.T) {
+	controlplanetest.Real(t, "admission has to set default classes")
 	t.Parallel()
 	s := newClusterSite(t)
 	meta := metav1.ObjectMeta{Namespace: s.namespace, Name: "data"}

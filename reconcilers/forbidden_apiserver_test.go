@@ -8,6 +8,7 @@ import (
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,6 +39,7 @@ func limitConfigMaps(t *testing.T, c client.Client, quota *corev1.ResourceQuota,
 // A child that a quota forbids is created once the quota is raised, although no event of the resource or of its
 // children says so.
 func TestForbiddenChildIsCreatedWhenTheQuotaIsRaised(t *testing.T) {
+	controlplanetest.Real(t, "admission has to refuse what a ResourceQuota does not allow")
 	t.Parallel()
 	c := live(t)
 	op, _ := startOperator(t, treeOf(statusChild()))

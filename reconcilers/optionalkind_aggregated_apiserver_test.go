@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 )
 
 // meterServer is an API server of its own that serves one Meter, called read, in each namespace. It cannot be written
@@ -103,6 +105,7 @@ func (o *meterOperator) aggregate(t *testing.T, address string) (end func()) {
 
 // A kind of an aggregated API, which has no CustomResourceDefinition, may come, go and come back.
 func TestAnOptionalKindOfAnAggregatedAPIMayComeAndGo(t *testing.T) {
+	controlplanetest.Real(t, "an APIService has to name another API server")
 	t.Parallel()
 	o := startMeterOperator(t, "aggregated", plane.Config(t), widgetSequence{configMapChild("a"), readMeter()})
 	server := httptest.NewTLSServer(meterServer{o.gvk})

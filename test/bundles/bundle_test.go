@@ -13,6 +13,7 @@ import (
 	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -289,6 +290,7 @@ func (b *bundle) lives() {
 
 // Roles whose rules a controller fills stay as it fills them.
 func TestRolesBundle(t *testing.T) {
+	controlplanetest.Real(t, "a controller has to aggregate ClusterRoles")
 	t.Parallel()
 	b := newBundle(t, "roles")
 	b.install()
@@ -374,6 +376,7 @@ func TestSharedBundle(t *testing.T) {
 // An API without a server holds back neither the roll-out of anything else nor the deletion. No other test runs at the
 // same time, since the garbage collection and the deletion of namespaces wait for such an API.
 func TestAPIBundle(t *testing.T) {
+	controlplanetest.Real(t, "an APIService has to name another API server")
 	b := newBundle(t, "api")
 	t.Cleanup(func() {
 		for _, object := range b.manifests() {

@@ -31,7 +31,7 @@ var plane = controlplanetest.Shared{Options: controlplane.Options{
 	CRDs:              []*apiextensionsv1.CustomResourceDefinition{resources.AssemblyCRD()},
 	GarbageCollection: true,
 	NamespaceDeletion: true,
-	RoleAggregation:   true,
+	RoleAggregation:   controlplane.Real(),
 	Jobs:              true,
 }}
 

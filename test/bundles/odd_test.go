@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 
 	"github.com/google/go-cmp/cmp"
@@ -78,6 +79,7 @@ func (b *bundle) kept() map[string]any {
 // Lists, exported objects, other spellings and null fields are installed as others install them, and cause no writes. What
 // the API server and others have written stays over an upgrade.
 func TestOddBundle(t *testing.T) {
+	controlplanetest.Real(t, "a controller has to aggregate ClusterRoles")
 	t.Parallel()
 	c := live(t)
 	class := &networkingv1.IngressClass{
@@ -115,6 +117,7 @@ func TestOddBundle(t *testing.T) {
 // A policy that rewrites a field of an object is no fight: each change of the object is written once, and the component
 // rests.
 func TestPolicyThatRewrites(t *testing.T) {
+	controlplanetest.Real(t, "a MutatingAdmissionPolicy has to rewrite objects")
 	t.Parallel()
 	c, home := live(t), plane.Namespace(t)
 	for _, object := range expanded(t, manifests(t, "rewriting", values{Namespace: home})) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -215,6 +216,7 @@ func TestUpgradeThatAPolicyRefuses(t *testing.T) {
 // A deletion that is blocked by instances of others goes on when the definition in the cluster says that they do not
 // matter. An APIService whose server does not answer does not block.
 func TestOverrideWhileDeleting(t *testing.T) {
+	controlplanetest.Real(t, "an APIService has to name another API server")
 	t.Parallel()
 	home := plane.Namespace(t)
 	c := crdClient(t)

@@ -33,7 +33,7 @@ const (
 	patience = 2 * time.Minute
 )
 
-var cluster = controlplanetest.Shared{Options: controlplane.Options{
+var cluster = controlplanetest.Shared{Real: "a scheduler has to assign pods to nodes", Options: controlplane.Options{
 	CRDs:              []*apiextensionsv1.CustomResourceDefinition{appCRD()},
 	GarbageCollection: true,
 	Jobs:              true,

@@ -12,6 +12,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/component/execute"
 	"github.com/espalier-dev/espalier/internal/component/foreign"
 	"github.com/espalier-dev/espalier/internal/component/plan"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -363,6 +364,7 @@ func TestTypes(t *testing.T) {
 
 // An APIService is deleted without the guard: the server behind it keeps the instances.
 func TestAPIServiceNeedsNoGuard(t *testing.T) {
+	controlplanetest.Real(t, "an APIService has to name another API server")
 	b := newBench(t)
 	g := &guard{use: plan.Use{State: plan.ForeignBlocking}}
 	b.executor.Guard = g

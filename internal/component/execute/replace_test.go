@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/espalier-dev/espalier/internal/component/plan"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -46,6 +47,7 @@ func TestReplace(t *testing.T) {
 
 // Fields that the API server assigned, and does not let a client take away, are sent back.
 func TestReplaceKeepsWhatWasAssigned(t *testing.T) {
+	controlplanetest.Real(t, "admission has to set default classes")
 	for _, test := range []struct {
 		name, before, after string
 		// bind is a patch on behalf of a controller.

@@ -12,6 +12,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/component/execute"
 	"github.com/espalier-dev/espalier/internal/component/plan"
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -261,6 +262,7 @@ func TestTheServedVersionIsAskedForOnce(t *testing.T) {
 
 // An API that does not answer for its types may have objects of them.
 func TestWhatCannotBeAskedForIsNotGone(t *testing.T) {
+	controlplanetest.Real(t, "an APIService has to name another API server")
 	b := newBench(t)
 	group := b.namespace + ".down.example.com"
 	service := b.object(`{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: v1.` + group + `},

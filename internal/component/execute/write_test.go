@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/espalier-dev/espalier/internal/component/plan"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -105,6 +106,7 @@ func TestApplyWithoutKnowledge(t *testing.T) {
 
 // What the API server or a controller has filled in is left or filled in again when fields are merged.
 func TestApplyLeavesWhatTheServerFilledIn(t *testing.T) {
+	controlplanetest.Real(t, "admission has to set default classes")
 	for _, test := range []struct {
 		name, before, after string
 		check               func(before, after *unstructured.Unstructured) bool

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/espalier-dev/espalier/internal/component/plan"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -121,6 +122,7 @@ func aggregate(t *testing.T, group string, served bool) *backend {
 // Subresources and types that are not stored do not block. The test is alone with the API server: others find its API
 // in every namespace.
 func TestAggregatedTypes(t *testing.T) {
+	controlplanetest.Real(t, "an APIService has to name another API server")
 	b := aggregate(t, "things.aggregated.example.com", true)
 	b.things.Store(1)
 	pattern := plan.Pattern{Group: "things.aggregated.example.com", Kind: "*"}

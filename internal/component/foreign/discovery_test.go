@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/espalier-dev/espalier/internal/component/plan"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -123,6 +124,7 @@ func TestPatternInOrder(t *testing.T) {
 // An API that is broken matters only to patterns that may match its types. The test is alone with the API server: others
 // find its API in every namespace.
 func TestBrokenAPI(t *testing.T) {
+	controlplanetest.Real(t, "an APIService has to name another API server")
 	aggregate(t, "broken.aggregated.example.com", false)
 	crd := install(t, crdOf("Quern"))
 	const group = "API groups could not be discovered: broken.aggregated.example.com"

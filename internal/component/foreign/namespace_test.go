@@ -273,7 +273,7 @@ func TestUnreadableTypesOfANamespace(t *testing.T) {
 		{APIGroups: []string{""}, Resources: []string{"configmaps", "persistentvolumeclaims", "pods", "services",
 			"serviceaccounts", "limitranges", "podtemplates", "replicationcontrollers", "resourcequotas"}, Verbs: []string{"list"}},
 	}}
-	for _, group := range []string{"apps", "autoscaling", "batch", "networking.k8s.io", "policy", smithy,
+	for _, group := range []string{"apps", "autoscaling", "batch", "certificates.k8s.io", "networking.k8s.io", "policy", smithy,
 		"rbac.authorization.k8s.io", "resource.k8s.io", "storage.k8s.io"} {
 		role.Rules = append(role.Rules,
 			rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{"*"}, Verbs: []string{"list"}})

@@ -18,6 +18,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/component/clusters"
 	"github.com/espalier-dev/espalier/internal/component/plan"
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -136,6 +137,7 @@ func startSecond(t *testing.T) *controlplane.SecondAPIServer {
 // both, as fast as they can, and delete them again, so that a check seldom finds one. No instance is deleted but by its
 // creator.
 func TestLaggingAPIServerFaults(t *testing.T) {
+	controlplanetest.Real(t, "there have to be two API servers on one etcd")
 	second := startSecond(t)
 	direct := []client.WithWatch{live(t), newClient(t, second.Config())}
 	config := second.ConfigOf(balance(t, plane.Config(t), second.Config()))

@@ -35,7 +35,11 @@ func (e *Environment) StartAPIServer() error {
 	if err := e.checkStoppable(); err != nil || !e.down {
 		return err
 	}
-	if err := e.envtest.ControlPlane.APIServer.Start(); err != nil {
+	if e.inProcess != nil {
+		if _, err := e.inProcess.ask("start"); err != nil {
+			return err
+		}
+	} else if err := e.envtest.ControlPlane.APIServer.Start(); err != nil {
 		return fmt.Errorf("could not start the API server again: %w\nkube-apiserver printed last:\n%s", err,
 			e.apiServer.last())
 	}
@@ -55,6 +59,10 @@ func (e *Environment) checkStoppable() error {
 }
 
 func (e *Environment) stopAPIServer() error {
+	if e.inProcess != nil {
+		_, err := e.inProcess.ask("stop")
+		return err
+	}
 	return e.killed(apiServerBinary, e.envtest.ControlPlane.APIServer.Stop)
 }
 

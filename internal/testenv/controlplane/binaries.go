@@ -112,6 +112,11 @@ func (b binaries) checkOne(ctx context.Context, path string) error {
 	if err == nil {
 		return nil
 	}
+	return b.broken(path, err)
+}
+
+// broken returns the error for a program that cannot be run.
+func (b binaries) broken(path string, err error) error {
 	// Both repeat the path.
 	var pathErr *os.PathError
 	var execErr *exec.Error

@@ -74,6 +74,7 @@ func TestStartShowsWhatAProcessPrinted(t *testing.T) {
 }
 
 func TestStartOutsideACheckout(t *testing.T) {
+	t.Setenv("REAL", "true")
 	t.Setenv("KUBEBUILDER_ASSETS", "")
 	t.Chdir(t.TempDir())
 	_, err := controlplane.Start(t.Context(), controlplane.Options{})
@@ -85,10 +86,29 @@ func TestStartOutsideACheckout(t *testing.T) {
 func TestStartInACheckoutWithoutBinaries(t *testing.T) {
 	t.Setenv("KUBEBUILDER_ASSETS", "")
 	enterEmptyCheckout(t)
-	_, err := controlplane.Start(t.Context(), controlplane.Options{})
-	if err == nil || !strings.Contains(err.Error(), filepath.Join("bin", "controlplane", "etcd")) ||
-		!strings.HasSuffix(err.Error(), "run: make controlplane") {
-		t.Errorf("the error is %v, want one that names the path of etcd and make controlplane", err)
+	for real, want := range map[string]struct{ path, target string }{
+		"true": {filepath.Join("bin", "controlplane", "etcd"), "make controlplane"},
+		"":     {filepath.Join("bin", "inprocess", "cluster"), "make inprocess"},
+	} {
+		t.Setenv("REAL", real)
+		_, err := controlplane.Start(t.Context(), controlplane.Options{})
+		var binaryErr *controlplane.BinaryError
+		if !errors.As(err, &binaryErr) || !strings.HasSuffix(binaryErr.Path, want.path) ||
+			!strings.HasSuffix(err.Error(), "run: "+want.target) {
+			t.Errorf("with REAL=%s the error is %v, want one that names %s and %s", real, err, want.path, want.target)
+		}
+	}
+}
+
+func TestInProcessServerLacks(t *testing.T) {
+	t.Setenv("REAL", "")
+	for what, options := range map[string]controlplane.Options{
+		"kube-scheduler": {Scheduler: true}, "nodes": {Nodes: 1}, "ClusterRoles": {RoleAggregation: true},
+	} {
+		_, err := controlplane.Start(t.Context(), options)
+		if err == nil || !strings.Contains(err.Error(), what) || !strings.Contains(err.Error(), "REAL=true") {
+			t.Errorf("the error is %v, want one that names %s and REAL=true", err, what)
+		}
 	}
 }
 
@@ -153,5 +173,6 @@ func fakeBinaries(t *testing.T) (dir string) {
 		}
 	}
 	t.Setenv("KUBEBUILDER_ASSETS", dir)
+	t.Setenv("REAL", "true")
 	return dir
 }

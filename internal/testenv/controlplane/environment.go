@@ -24,6 +24,8 @@ type Environment struct {
 	// existing is set for a cluster that Start did not start; all fields after config are nil then.
 	existing bool
 	config   *rest.Config
+	// inProcess is set for an in-process server; envtest and supervision are nil then.
+	inProcess *inProcess
 
 	envtest     *envtest.Environment
 	supervision *supervision
@@ -42,12 +44,20 @@ type Environment struct {
 	users sync.Mutex
 }
 
-// Start runs a control plane and returns when its API server answers and serves the definitions. The caller calls Stop
-// in the end. A missing or broken program is reported as a *BinaryError; if anything fails, nothing is left running.
-// Cancelling ctx prevents the next step of starting, and does nothing afterwards.
+// Start runs a control plane and returns when its API server answers and serves the definitions: with REAL=true
+// kube-apiserver, otherwise the in-process server, which has no second API server, and not all that Options may ask
+// for. The caller calls Stop in the end. A missing or broken program is reported as a *BinaryError; if anything fails,
+// nothing is left running. Cancelling ctx prevents the next step of starting, and does nothing afterwards.
 func Start(ctx context.Context, options Options) (*Environment, error) {
 	if options.UsesExistingCluster() {
 		return useExisting(options)
+	}
+	e := &Environment{etcd: &output{next: options.Output}, apiServer: &output{next: options.Output}}
+	if !Real() {
+		if err := e.startInProcess(ctx, options); err != nil {
+			return nil, err
+		}
+		return e, nil
 	}
 	programs, err := findBinaries()
 	if err != nil {
@@ -56,7 +66,6 @@ func Start(ctx context.Context, options Options) (*Environment, error) {
 	if err := options.checkPrograms(ctx, programs); err != nil {
 		return nil, err
 	}
-	e := &Environment{etcd: &output{next: options.Output}, apiServer: &output{next: options.Output}}
 	err = e.start(ctx, programs, options)
 	if err == nil {
 		err = e.startPrograms(ctx, programs, options)
@@ -168,6 +177,9 @@ func (e *Environment) User(name string, groups ...string) (*rest.Config, error) 
 	}
 	e.users.Lock()
 	defer e.users.Unlock()
+	if e.inProcess != nil {
+		return configIn(e.inProcess.ask(append([]string{"user", name}, groups...)...))
+	}
 	user, err := e.envtest.AddUser(envtest.User{Name: name, Groups: groups}, withoutRateLimit(&rest.Config{}))
 	if err != nil {
 		return nil, fmt.Errorf("could not add the user %s: %w", name, err)

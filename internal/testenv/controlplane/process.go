@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"sync"
@@ -15,13 +16,16 @@ import (
 // not know or a kubeconfig it cannot read.
 const minLifetime = 200 * time.Millisecond
 
-// process is a process that envtest does not know: kube-controller-manager, kube-scheduler or kwok.
+// process is a process that envtest does not know: kube-controller-manager, kube-scheduler, kwok or the in-process
+// server.
 type process struct {
 	name   string
 	path   string
 	output *output
 	// env is the environment; nil means that of this process.
 	env []string
+	// in is the standard input of a process that ends when it is closed. A process without it is killed.
+	in io.WriteCloser
 
 	// cmd is nil before the start; ended is closed when the process has ended.
 	cmd   *exec.Cmd
@@ -33,19 +37,11 @@ type process struct {
 }
 
 func (p *process) start(ctx context.Context, args ...string) error {
-	p.cmd = exec.Command(p.path, args...)
-	p.cmd.Env = p.env
-	p.cmd.Stdout, p.cmd.Stderr = p.output, p.output
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := p.cmd.Start(); err != nil {
-		p.cmd = nil
-		return fmt.Errorf("could not start %s: %w", p.name, err)
+	command := exec.Command(p.path, args...)
+	command.Env, command.Stdout = p.env, p.output
+	if err := p.launch(command); err != nil {
+		return err
 	}
-	p.ended = make(chan struct{})
-	go func() {
-		defer close(p.ended)
-		p.finished(p.cmd.Wait())
-	}()
 	select {
 	case <-p.ended:
 	case <-ctx.Done():
@@ -55,11 +51,26 @@ func (p *process) start(ctx context.Context, args ...string) error {
 	return p.err()
 }
 
-// finished records the end of the process. It is no error if stop was called.
+// launch runs the command, and waits for its end in another goroutine.
+func (p *process) launch(command *exec.Cmd) error {
+	command.Stderr = p.output
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := command.Start(); err != nil {
+		return fmt.Errorf("could not start %s: %w", p.name, err)
+	}
+	p.cmd, p.ended = command, make(chan struct{})
+	go func() {
+		defer close(p.ended)
+		p.finished(command.Wait())
+	}()
+	return nil
+}
+
+// finished records the end of the process. It is no error if stop was called, unless the process was to end by itself.
 func (p *process) finished(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.stopping {
+	if p.stopping && (p.in == nil || err == nil) {
 		return
 	}
 	if err == nil {
@@ -74,7 +85,7 @@ func (p *process) err() error {
 	return p.exit
 }
 
-// stop kills the process, which may have ended or never have been started, and returns the error of its end.
+// stop ends the process, which may have ended or never have been started, and returns the error of its end.
 func (p *process) stop() error {
 	if p.cmd == nil {
 		return nil
@@ -82,7 +93,11 @@ func (p *process) stop() error {
 	p.mu.Lock()
 	p.stopping = true
 	p.mu.Unlock()
-	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if p.in != nil {
+		_ = p.in.Close() // The process may have ended.
+		timeout := time.AfterFunc(stopTimeout, func() { _ = p.cmd.Process.Kill() })
+		defer timeout.Stop()
+	} else if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("could not kill %s: %w", p.name, err)
 	}
 	<-p.ended

@@ -37,6 +37,9 @@ func (e *Environment) StartSecondAPIServer() (*SecondAPIServer, error) {
 	if err := e.checkStoppable(); err != nil {
 		return nil, err
 	}
+	if e.inProcess != nil {
+		return nil, errors.New("the in-process server has no second API server: set REAL=true to run kube-apiserver")
+	}
 	programs, err := findBinaries()
 	if err != nil {
 		return nil, err

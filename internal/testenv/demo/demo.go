@@ -73,7 +73,7 @@ func Main(start func(ctx context.Context) (Cluster, error), demos ...Demo) {
 	}
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
-	if os.Getenv("REAL") == "true" {
+	if controlplane.Real() {
 		start = nil
 	}
 

@@ -19,7 +19,7 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/answers.txt")
 
-var plane = controlplanetest.Shared{Options: controlplane.Options{
+var plane = controlplanetest.Shared{Real: "answers of kube-apiserver are compared", Options: controlplane.Options{
 	CRDs: Definitions(), GarbageCollection: true, NamespaceDeletion: true,
 }}
 

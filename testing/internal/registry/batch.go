@@ -3,6 +3,7 @@ package registry
 import (
 	"maps"
 	"math"
+	"slices"
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -95,7 +96,6 @@ func validateJob(job, old *batchv1.Job) field.ErrorList {
 		return errs
 	}
 	was := &old.Spec
-	suspended := isTrue(was.Suspend) && old.Status.StartTime == nil
 	for _, f := range []struct {
 		name     string
 		now, was any
@@ -103,7 +103,7 @@ func validateJob(job, old *batchv1.Job) field.ErrorList {
 	}{
 		{"completions", spec.Completions, was.Completions, isElastic(spec)},
 		{"selector", spec.Selector, was.Selector, false},
-		{"template", &spec.Template, &was.Template, suspended},
+		{"template", &spec.Template, &was.Template, isTrue(was.Suspend)},
 		{"completionMode", spec.CompletionMode, was.CompletionMode, false},
 		{"podFailurePolicy", spec.PodFailurePolicy, was.PodFailurePolicy, false},
 		{"backoffLimitPerIndex", spec.BackoffLimitPerIndex, was.BackoffLimitPerIndex, false},
@@ -114,7 +114,55 @@ func validateJob(job, old *batchv1.Job) field.ErrorList {
 			errs = append(errs, immutable(at.Child(f.name), f.now))
 		}
 	}
+	if isTrue(was.Suspend) {
+		errs = append(errs, validateSuspendedTemplate(&spec.Template, old, at.Child("template"))...)
+	}
 	return errs
+}
+
+// validateSuspendedTemplate allows changes of where Pods run and of what their containers take, in a job that has no
+// Pods, see "Mutable Scheduling Directives" and "Mutable Pod Resources" in the documentation.
+func validateSuspendedTemplate(template *corev1.PodTemplateSpec, old *batchv1.Job, at *field.Path) field.ErrorList {
+	started := old.Status.StartTime != nil && !slices.ContainsFunc(old.Status.Conditions,
+		func(c batchv1.JobCondition) bool {
+			return c.Type == batchv1.JobSuspended && c.Status == corev1.ConditionTrue
+		})
+	allowed := old.Spec.Template.DeepCopy()
+	if started || old.Status.Active > 0 {
+		if !equality.Semantic.DeepEqual(template, allowed) {
+			return field.ErrorList{immutable(at, template)}
+		}
+		return nil
+	}
+	now, was := &template.Spec, &allowed.Spec
+	var nodes *corev1.NodeAffinity
+	if now.Affinity != nil {
+		nodes = now.Affinity.NodeAffinity
+		setDefault(&was.Affinity, corev1.Affinity{})
+	}
+	if was.Affinity != nil {
+		was.Affinity.NodeAffinity = nodes
+	}
+	if now.Affinity == nil && was.Affinity != nil && *was.Affinity == (corev1.Affinity{}) {
+		was.Affinity = nil
+	}
+	was.NodeSelector, was.Tolerations, was.SchedulingGates = now.NodeSelector, now.Tolerations, now.SchedulingGates
+	for _, containers := range [][2][]corev1.Container{
+		{now.Containers, was.Containers}, {now.InitContainers, was.InitContainers},
+	} {
+		if len(containers[0]) != len(containers[1]) {
+			continue
+		}
+		for i, c := range containers[0] {
+			if c.Name == containers[1][i].Name {
+				containers[1][i].Resources = c.Resources
+			}
+		}
+	}
+	if !equality.Semantic.DeepEqual(now, was) {
+		return field.ErrorList{immutable(at.Child("spec"), now)}
+	}
+	return nil
 }
 
 func isIndexed(spec *batchv1.JobSpec) bool {

@@ -7,6 +7,6 @@ import (
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 )
 
-var plane = controlplanetest.Shared{}
+var plane = controlplanetest.Shared{Real: "answers of kube-apiserver are compared"}
 
 func TestMain(m *testing.M) { os.Exit(plane.Main(m)) }

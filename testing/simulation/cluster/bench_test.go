@@ -24,6 +24,7 @@ import (
 // until it answered for the first time.
 func startBoth(b *testing.B) (configs [2]*rest.Config, took [2]time.Duration, stop func()) {
 	b.Helper()
+	b.Setenv("REAL", "true")
 	env := &cluster.Environment{}
 	var control *controlplane.Environment
 	for i, start := range []func() (*rest.Config, error){

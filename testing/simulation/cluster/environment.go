@@ -1,9 +1,11 @@
 package cluster
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -50,6 +52,9 @@ type Environment struct {
 	// NoWorkloads has no Pods be made and none run: workloads stay as they are written, as in envtest. Garbage is
 	// collected, and namespaces end.
 	NoWorkloads bool
+	// Without are the components that do not run, such as "kube-scheduler" and "kubelet" if Pods are to stay as they
+	// are written, and "kube-controller-manager", and the kinds whose controllers do not run, such as "Deployment".
+	Without []string
 	// Pods says what becomes of a Pod. It is called by several goroutines, and must answer the same for the same Pod.
 	// Nil has each run and be ready at once.
 	Pods func(pod *corev1.Pod) PodBehavior
@@ -79,6 +84,11 @@ type Environment struct {
 	// authority is nil before the start, and ends are what has been started, in order, as functions that end it.
 	authority *authority
 	ends      []func() error
+	// handler serves requests at an address, with a certificate. disconnect ends that, and is nil when it has ended.
+	handler     http.Handler
+	address     net.Addr
+	certificate tls.Certificate
+	disconnect  func() error
 	// kinds are those that the stand-ins watch.
 	kinds controllers.Kinds
 }
@@ -105,6 +115,32 @@ func (e *Environment) Stop() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.stop()
+}
+
+// StopAPIServer has the API server not answer until StartAPIServer: requests fail that it has not answered, watches
+// break off, and connections are refused. Controllers go on. It does nothing if the API server does not answer.
+func (e *Environment) StopAPIServer() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.stopServing()
+}
+
+// StartAPIServer has the API server answer again that StopAPIServer has stopped, at the same address.
+func (e *Environment) StartAPIServer() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.ends) == 0 {
+		return errors.New("start the API server: the cluster does not run: call Start before")
+	}
+	if e.disconnect != nil {
+		return nil
+	}
+	listener, err := net.Listen("tcp", e.address.String())
+	if err != nil {
+		return fmt.Errorf("start the API server: %w", err)
+	}
+	e.serve(listener)
+	return nil
 }
 
 // stop ends what has been started, the last first.
@@ -135,22 +171,24 @@ func (e *Environment) start() error {
 		}
 		return nil
 	})
+	e.address = listener.Addr()
 	e.authority, err = newAuthority()
 	if err != nil {
 		return fmt.Errorf("make an authority for certificates: %w", err)
 	}
-	handler, err := e.startServer()
-	if err != nil {
+	if e.certificate, err = e.authority.server(e.address); err != nil {
+		return fmt.Errorf("make a certificate for the API server: %w", err)
+	}
+	if e.handler, err = e.startServer(); err != nil {
 		return err
 	}
-	if err := e.serve(listener, handler); err != nil {
-		return err
-	}
-	if err := e.startStandIns(handler); err != nil {
+	e.serve(listener)
+	e.ends = append(e.ends, e.stopServing)
+	if err := e.startStandIns(); err != nil {
 		return fmt.Errorf("start the controllers of the cluster: %w", err)
 	}
 	admin := User{Name: "admin", Groups: []string{user.SystemPrivilegedGroup}}
-	administrator, err := e.addUser(admin, nil, hostOf(listener.Addr()))
+	administrator, err := e.addUser(admin, nil, hostOf(e.address))
 	if err != nil {
 		return err
 	}

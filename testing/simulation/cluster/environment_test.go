@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -333,5 +334,41 @@ func TestCRDsOfBothFields(t *testing.T) {
 	err := c.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "a"}, &corev1.ConfigMap{})
 	if !apierrors.IsNotFound(err) {
 		t.Errorf("the error is %v", err)
+	}
+}
+
+// TestAPIServerThatStops stops the API server and starts it again. A client goes on as before, and a watch breaks off.
+func TestAPIServerThatStops(t *testing.T) {
+	t.Parallel()
+	env := &cluster.Environment{NoWorkloads: true}
+	c := newClient(t, start(t, env))
+	if err := c.Create(t.Context(), configMap("kept")); err != nil {
+		t.Fatal(err)
+	}
+	watch, err := c.Watch(t.Context(), &corev1.ConfigMapList{}, client.InNamespace("default"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func() error { return c.Get(t.Context(), client.ObjectKeyFromObject(configMap("kept")), configMap("")) }
+	for range 2 { // The second call does nothing.
+		if err := env.StopAPIServer(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range watch.ResultChan() { // It ends.
+	}
+	if err := read(); !utilnet.IsConnectionRefused(err) {
+		t.Errorf("a stopped API server answered %v, want a refused connection", err)
+	}
+	for range 2 {
+		if err := env.StartAPIServer(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := read(); err != nil {
+		t.Errorf("after the start the answer is %v, want the object", err)
+	}
+	if err := (&cluster.Environment{}).StartAPIServer(); err == nil {
+		t.Error("the API server of a cluster that was never started starts, want an error")
 	}
 }

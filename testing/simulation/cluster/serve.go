@@ -77,7 +77,7 @@ func (e *Environment) startServer() (http.Handler, error) {
 const namespaceGrace = 2 * time.Second
 
 // startStandIns starts what a cluster has beside its API server. It does not go over the network.
-func (e *Environment) startStandIns(handler http.Handler) error {
+func (e *Environment) startStandIns() error {
 	token, err := e.authority.token(&user.DefaultInfo{
 		Name: user.KubeControllerManager, Groups: []string{user.SystemPrivilegedGroup},
 	}, time.Time{})
@@ -85,12 +85,13 @@ func (e *Environment) startStandIns(handler http.Handler) error {
 		return err
 	}
 	config := &rest.Config{
-		Host: server.Host, Transport: server.RoundTripper(handler), BearerToken: token, QPS: -1,
+		Host: server.Host, Transport: server.RoundTripper(e.handler), BearerToken: token, QPS: -1,
 		UserAgent: "kube-controller-manager",
 	}
 	logger := logf.Log.WithName("cluster")
 	standIns, err := controllers.Start(context.Background(), config, controllers.Options{
-		Behavior: e.Pods, NoWorkloads: e.NoWorkloads, Present: &e.kinds, NamespaceGrace: namespaceGrace,
+		Behavior: e.Pods, NoWorkloads: e.NoWorkloads, Without: e.Without, Present: &e.kinds,
+		NamespaceGrace: namespaceGrace,
 		Failed: func(err error) {
 			logger.Info("a controller of the cluster tries again", "reason", err.Error())
 		},
@@ -111,17 +112,13 @@ const (
 	maxStreams = 1000
 )
 
-// serve serves requests with TLS until the cluster stops.
-func (e *Environment) serve(listener net.Listener, handler http.Handler) error {
-	certificate, err := e.authority.server(listener.Addr())
-	if err != nil {
-		return fmt.Errorf("make a certificate for the API server: %w", err)
-	}
+// serve serves requests with TLS until stopServing is called.
+func (e *Environment) serve(listener net.Listener) {
 	s := &http.Server{
-		Handler: handler, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime,
+		Handler: e.handler, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime,
 		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 		TLSConfig: &tls.Config{
-			MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate},
+			MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{e.certificate},
 			// Who has no certificate may have a token.
 			ClientAuth: tls.RequestClientCert,
 		},
@@ -130,12 +127,21 @@ func (e *Environment) serve(listener net.Listener, handler http.Handler) error {
 	}
 	done := make(chan error, 1)
 	go func() { done <- s.ServeTLS(listener, "", "") }()
-	e.ends = append(e.ends, func() error {
+	e.disconnect = func() error {
 		err := s.Close()
 		if served := <-done; !errors.Is(served, http.ErrServerClosed) {
 			err = errors.Join(err, served)
 		}
 		return err
-	})
-	return nil
+	}
+}
+
+// stopServing closes all connections, and accepts no others.
+func (e *Environment) stopServing() error {
+	if e.disconnect == nil {
+		return nil
+	}
+	disconnect := e.disconnect
+	e.disconnect = nil
+	return disconnect()
 }

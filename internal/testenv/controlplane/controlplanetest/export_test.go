@@ -5,8 +5,8 @@ import "io"
 // NamespacePrefix is tested apart, for what no name of a test in this package shows.
 var NamespacePrefix = namespacePrefix
 
-// ReportSkipped reports the tests that were skipped, and forgets them.
-func ReportSkipped(out io.Writer) {
-	reportSkipped(out)
-	skipped.tests = nil
+// Report reports what became of the tests, and forgets them.
+func Report(out io.Writer) {
+	report(out)
+	seen.short, seen.inProcess, seen.real = nil, nil, nil
 }

@@ -9,7 +9,9 @@
 //		...
 //	}
 //
-// A test that asks for a control plane is skipped under "go test -short". How many were is printed after the last test.
+// A test that asks for a control plane is skipped under "go test -short". It runs on the in-process server, or with
+// REAL=true on kube-apiserver. A test that needs that calls [Real] first. How many tests ran on which server, and how
+// many were skipped, is printed after the last test.
 package controlplanetest
 
 import (
@@ -39,6 +41,8 @@ import (
 type Shared struct {
 	// Options are read when the control plane starts.
 	Options controlplane.Options
+	// Real says why all tests on the control plane call for Real; none does if it is empty.
+	Real string
 
 	mu sync.Mutex
 	// running is set while Main runs the tests.
@@ -58,7 +62,7 @@ func (s *Shared) Main(m interface{ Run() int }) int {
 	s.mu.Unlock()
 
 	code := m.Run()
-	reportSkipped(os.Stdout)
+	report(os.Stdout)
 	if err := s.stop(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return max(code, 1)
@@ -91,7 +95,15 @@ func (s *Shared) stop() error {
 // the test, the test fails in the end.
 func (s *Shared) Environment(t testing.TB) *controlplane.Environment {
 	t.Helper()
-	SkipIfShort(t)
+	_, measures := t.(*testing.B)
+	switch {
+	case s.Real != "":
+		Real(t, s.Real)
+	case measures:
+		Real(t, "it measures requests to kube-apiserver")
+	default:
+		SkipIfShort(t)
+	}
 	env, err := s.start()
 	if err != nil {
 		t.Fatal(err)
@@ -140,34 +152,57 @@ func (s *Shared) Namespace(t testing.TB) string {
 	return namespace.Name
 }
 
-// skipped are the tests that were skipped for want of a control plane.
-var skipped struct {
-	mu    sync.Mutex
-	tests map[string]bool
+// seen are the tests that asked for a control plane, by what became of them.
+var seen struct {
+	mu                     sync.Mutex
+	short, inProcess, real map[string]bool
+}
+
+func see(tests *map[string]bool, t testing.TB) {
+	seen.mu.Lock()
+	defer seen.mu.Unlock()
+	if *tests == nil {
+		*tests = map[string]bool{}
+	}
+	(*tests)[t.Name()] = true
 }
 
 // SkipIfShort skips a test that needs a control plane if tests are to be short. It is for tests that start one of their
 // own; the methods of [Shared] call it.
 func SkipIfShort(t testing.TB) {
 	t.Helper()
-	if !testing.Short() {
-		return
+	if testing.Short() {
+		see(&seen.short, t)
+		t.Skip("it needs a control plane")
 	}
-	skipped.mu.Lock()
-	if skipped.tests == nil {
-		skipped.tests = map[string]bool{}
+	if !controlplane.Real() {
+		see(&seen.inProcess, t)
 	}
-	skipped.tests[t.Name()] = true
-	skipped.mu.Unlock()
-	t.Skip("it needs a control plane")
 }
 
-// reportSkipped prints how many tests were skipped. The script hack/quick adds the numbers of all packages up.
-func reportSkipped(out io.Writer) {
-	skipped.mu.Lock()
-	defer skipped.mu.Unlock()
-	if n := len(skipped.tests); n > 0 {
+// Real skips a test that needs kube-apiserver, etcd or kube-controller-manager unless REAL is true. The reason says
+// what for, in a literal: the script hack/real makes the list of these tests from the calls.
+func Real(t testing.TB, reason string) {
+	t.Helper()
+	if testing.Short() || controlplane.Real() {
+		SkipIfShort(t)
+		return
+	}
+	see(&seen.real, t)
+	t.Skip("it needs REAL=true: " + reason)
+}
+
+// report prints how many tests ran on the in-process server, and how many were skipped. The script hack/summary adds
+// the numbers of all packages up.
+func report(out io.Writer) {
+	seen.mu.Lock()
+	defer seen.mu.Unlock()
+	if n := len(seen.short); n > 0 {
 		fmt.Fprintf(out, "%d tests need a control plane and were skipped; run make test\n", n)
+	}
+	if ran, skipped := len(seen.inProcess), len(seen.real); ran+skipped > 0 {
+		fmt.Fprintf(out, "%d tests ran on the in-process server, %d need kube-apiserver and were skipped; "+
+			"REAL=true runs all on kube-apiserver\n", ran, skipped)
 	}
 }
 

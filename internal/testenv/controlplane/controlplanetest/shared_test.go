@@ -30,6 +30,7 @@ func TestSharedStartsWhenAskedFor(t *testing.T) {
 
 func TestSharedFailsTheTestWithoutAControlPlane(t *testing.T) {
 	setShort(t, "false")
+	t.Setenv("REAL", "true")
 	t.Setenv("KUBEBUILDER_ASSETS", t.TempDir())
 	var plane controlplanetest.Shared
 	plane.Main(run(func() int {
@@ -56,10 +57,43 @@ func TestSharedSkipsShortTests(t *testing.T) {
 		})
 	}
 	var out strings.Builder
-	controlplanetest.ReportSkipped(&out)
-	controlplanetest.ReportSkipped(&out)
+	controlplanetest.Report(&out)
+	controlplanetest.Report(&out)
 	if want := "3 tests need a control plane and were skipped; run make test\n"; out.String() != want {
 		t.Errorf("printed %q, want %q", out.String(), want)
+	}
+}
+
+func TestRealSkipsTestsOnTheInProcessServer(t *testing.T) {
+	setShort(t, "false")
+	t.Setenv("REAL", "")
+	realAlone := controlplanetest.Shared{Real: "it looks into etcd"}
+	for name, ask := range map[string]func(testing.TB){
+		"one": func(tb testing.TB) { controlplanetest.Real(tb, "it looks into etcd") },
+		"two": func(tb testing.TB) { realAlone.Config(tb) },
+		"any": controlplanetest.SkipIfShort,
+	} {
+		t.Run(name, func(t *testing.T) {
+			want := map[bool]string{false: "skipped: it needs REAL=true: it looks into etcd"}[name == "any"]
+			if outcome := failureOf(t, ask); outcome != want {
+				t.Errorf("the outcome is %q, want %q", outcome, want)
+			}
+		})
+	}
+	var out strings.Builder
+	controlplanetest.Report(&out)
+	want := "1 tests ran on the in-process server, 2 need kube-apiserver and were skipped; " +
+		"REAL=true runs all on kube-apiserver\n"
+	if out.String() != want {
+		t.Errorf("printed %q, want %q", out.String(), want)
+	}
+	t.Setenv("REAL", "true")
+	if outcome := failureOf(t, func(tb testing.TB) { controlplanetest.Real(tb, "it looks into etcd") }); outcome != "" {
+		t.Errorf("with REAL=true the outcome is %q, want the test to run", outcome)
+	}
+	controlplanetest.Report(&out)
+	if out.String() != want {
+		t.Errorf("printed %q, want nothing with REAL=true", strings.TrimPrefix(out.String(), want))
 	}
 }
 

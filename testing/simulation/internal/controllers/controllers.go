@@ -35,7 +35,7 @@ type Options struct {
 	// Nodes are the names of nodes to create if there are none. Nil stands for one of the name "node-1".
 	Nodes []string
 	// Without are the components that do not run, such as "kube-scheduler" and "kubelet" if a test sets the status of
-	// Pods itself.
+	// Pods itself, and the kinds whose controllers do not run, such as "Deployment".
 	Without []string
 	// NoWorkloads leaves out all but the garbage collector and the controller of namespaces, and creates no nodes:
 	// workloads stay as they are written.
@@ -122,7 +122,10 @@ func all(options Options) []*controller {
 			scheduler(options), kubelet(options),
 		)
 	}
-	return slices.DeleteFunc(controllers, func(c *controller) bool { return slices.Contains(options.Without, c.name) })
+	return slices.DeleteFunc(controllers, func(c *controller) bool {
+		isKind := func(kind schema.GroupKind) bool { return slices.Contains(options.Without, kind.Kind) }
+		return slices.Contains(options.Without, c.name) || slices.ContainsFunc(c.kinds, isKind)
+	})
 }
 
 // Refresh has all objects looked at again. It is for a test that changed what the functions of the options return.

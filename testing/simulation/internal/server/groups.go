@@ -81,7 +81,7 @@ func newResources(
 		served[k.Resource+"/status"] = newStatus(store, "status")
 	}
 	if _, ok := scaledOf(k.object()); ok {
-		served[k.Resource+"/scale"] = scaleREST{store}
+		served[k.Resource+"/scale"] = scaleREST{store, k.hub().GroupVersion()}
 	}
 	switch k.Kind.Kind {
 	case "CertificateSigningRequest":

@@ -12,19 +12,27 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// scaleREST serves the scale of a kind, see the Kubernetes API reference, Scale v1 autoscaling. An update of it does
-// not change the field managers of the object.
-type scaleREST struct{ store *genericregistry.Store }
+// scaleREST serves the scale of a kind, see the Kubernetes API reference, Scale v1 autoscaling. Who updates it manages
+// the replicas of the object.
+type scaleREST struct {
+	store *genericregistry.Store
+	// version is that of the kind.
+	version schema.GroupVersion
+}
 
 var (
 	_ rest.Patcher                  = scaleREST{}
 	_ rest.GroupVersionKindProvider = scaleREST{}
+
+	replicas = fieldpath.MakePathOrDie("spec", "replicas")
 )
 
 var scaleKind = autoscalingv1.SchemeGroupVersion.WithKind("Scale")
@@ -101,7 +109,7 @@ func (s scaleREST) Update(
 	validate := func(ctx context.Context, obj, old runtime.Object) error {
 		return update(ctx, scaleOf(obj), scaleOf(old))
 	}
-	obj, _, err := s.store.Update(ctx, name, scaleUpdate{info}, create, validate, false, options)
+	obj, _, err := s.store.Update(ctx, name, scaleUpdate{info, s.version}, create, validate, false, options)
 	if err != nil {
 		return nil, false, err
 	}
@@ -109,14 +117,24 @@ func (s scaleREST) Update(
 }
 
 // scaleUpdate makes of the update of a scale one of the object.
-type scaleUpdate struct{ scale rest.UpdatedObjectInfo }
+type scaleUpdate struct {
+	scale   rest.UpdatedObjectInfo
+	version schema.GroupVersion
+}
 
 // Preconditions implements [rest.UpdatedObjectInfo].
 func (u scaleUpdate) Preconditions() *metav1.Preconditions { return u.scale.Preconditions() }
 
 // UpdatedObject implements [rest.UpdatedObjectInfo].
 func (u scaleUpdate) UpdatedObject(ctx context.Context, live runtime.Object) (runtime.Object, error) {
-	updated, err := u.scale.UpdatedObject(ctx, scaleOf(live))
+	managers := managedfields.NewScaleHandler(live.(client.Object).GetManagedFields(), u.version,
+		managedfields.ResourcePathMappings{u.version.String(): replicas})
+	before := scaleOf(live)
+	var err error
+	if before.ManagedFields, err = managers.ToSubresource(); err != nil {
+		return nil, err
+	}
+	updated, err := u.scale.UpdatedObject(ctx, before)
 	if err != nil {
 		return nil, err
 	}
@@ -128,9 +146,14 @@ func (u scaleUpdate) UpdatedObject(ctx context.Context, live runtime.Object) (ru
 		return nil, apierrors.NewInvalid(scaleKind.GroupKind(), scale.Name, field.ErrorList{field.Invalid(
 			field.NewPath("spec", "replicas"), scale.Spec.Replicas, "must be greater than or equal to 0")})
 	}
-	next := live.DeepCopyObject()
+	managed, err := managers.ToParent(scale.ManagedFields)
+	if err != nil {
+		return nil, err
+	}
+	next := live.DeepCopyObject().(client.Object)
 	s, _ := scaledOf(next)
 	*s.desired = &scale.Spec.Replicas
-	next.(client.Object).SetResourceVersion(scale.ResourceVersion)
+	next.SetResourceVersion(scale.ResourceVersion)
+	next.SetManagedFields(managed)
 	return next, nil
 }

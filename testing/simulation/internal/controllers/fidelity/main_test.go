@@ -13,7 +13,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 )
 
-var plane = controlplanetest.Shared{Options: controlplane.Options{
+var plane = controlplanetest.Shared{Real: "what kube-controller-manager does is compared", Options: controlplane.Options{
 	GarbageCollection: true, NamespaceDeletion: true, Jobs: true, Workloads: true,
 }}
 
