@@ -112,6 +112,10 @@ func (p *puller) get(ctx context.Context, path, accept string, limit int64) ([]b
 		return nil, answered(response.StatusCode)
 	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, limit+1))
+	if err == nil {
+		// The connection is closed when the time is over, which can look like the end of the body.
+		err = ctx.Err()
+	}
 	switch {
 	case err != nil:
 		return nil, failed(&url.Error{Op: "Get", Err: err})
