@@ -555,6 +555,7 @@ func TestATypeThatMayNotBeListedIsPolled(t *testing.T) {
 }
 
 func TestATypeWhoseAPIIsDownIsPolled(t *testing.T) {
+	controlplanetest.Real(t, "an APIService has to name another API server")
 	o := newOnline(t, nil)
 	service := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",

@@ -8,6 +8,7 @@ import (
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/component/observe"
 	"github.com/espalier-dev/espalier/internal/component/plan"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -59,6 +60,7 @@ func TestATypeMayComeBackAsAnother(t *testing.T) {
 // A type that somebody else defines wakes the component that waits for it. Until then there is no request (invariant
 // L1), if the component may watch what defines types.
 func TestATypeThatSomebodyDefinesWakes(t *testing.T) {
+	controlplanetest.Real(t, "APIServices have to be watched")
 	t.Parallel()
 	o := newOnline(t, nil)
 	gadgets := schema.GroupKind{Group: "wakes.observe.test", Kind: "Gadget"}

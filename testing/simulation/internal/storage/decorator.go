@@ -1,6 +1,8 @@
 package storage
 
 import (
+	"context"
+
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/registry/generic"
 	"k8s.io/apiserver/pkg/storage"
@@ -10,7 +12,8 @@ import (
 )
 
 // Decorator returns the decorator for [generic.RESTOptions] that has resources stored in s. Of the configuration of a
-// resource it takes the codec and the transformer; no client of etcd is made. There is no watch cache.
+// resource it takes the codec and the transformer; no client of etcd is made. There is no watch cache. What ends a
+// resource ends its watches, as an API server does when it does not serve a type any more.
 func (s *Storage) Decorator() generic.StorageDecorator {
 	return func(
 		config *storagebackend.ConfigForResource,
@@ -28,6 +31,9 @@ func (s *Storage) Decorator() generic.StorageDecorator {
 			New:         newFunc,
 			Transformer: config.Transformer,
 		}
-		return s.For(resource), func() {}, nil
+		made := s.newStore(resource)
+		ended, end := context.WithCancel(context.Background())
+		made.ended = ended
+		return made, factory.DestroyFunc(end), nil
 	}
 }

@@ -65,6 +65,34 @@ func TestDecorator(t *testing.T) {
 	})
 }
 
+// The watches of a resource end with it, as those of custom resources do when their definition goes. Others go on.
+func TestEndOfAResource(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := storage.New(storage.Options{})
+		gone, stays := newRegistry(t, s), newRegistry(t, s)
+		ctx := genericapirequest.WithNamespace(t.Context(), "ns")
+		watches := map[*registry.Store]watch.Interface{}
+		for _, pods := range []*registry.Store{gone, stays} {
+			w, err := pods.Watch(ctx, &metainternalversion.ListOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer w.Stop()
+			watches[pods] = w
+		}
+		gone.DestroyFunc()
+		if event, open := <-watches[gone].ResultChan(); open {
+			t.Errorf("the watch of what ended got %v %v, want its end", event.Type, event.Object)
+		}
+		if _, err := stays.Create(ctx, newPod("a"), rest.ValidateAllObjectFunc, &metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if event := <-watches[stays].ResultChan(); event.Type != watch.Added {
+			t.Errorf("the other watch got %v %v, want what was created", event.Type, event.Object)
+		}
+	})
+}
+
 // The time to live that the registry sets on events, for example, begins again with each update.
 func TestRegistryTTL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

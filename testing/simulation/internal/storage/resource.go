@@ -24,8 +24,11 @@ type Resource struct {
 
 // For returns the part of the storage that holds one resource. It may be called several times for the same resource,
 // as each server does that uses the storage.
-func (s *Storage) For(resource Resource) storage.Interface {
+func (s *Storage) For(resource Resource) storage.Interface { return s.newStore(resource) }
+
+func (s *Storage) newStore(resource Resource) *store {
 	return &store{
+		ended:   context.Background(),
 		storage: s,
 		prefix:  resource.Prefix,
 		codec:   &codec{objects: resource.Codec, transformer: resource.Transformer},
@@ -39,6 +42,8 @@ type store struct {
 	prefix  string
 	codec   *codec
 	newFunc func() runtime.Object
+	// ended is done when the resource is not served any more.
+	ended context.Context
 	// sizes is whether Stats reports the size of objects.
 	sizes atomic.Bool
 }

@@ -41,8 +41,10 @@ type watcher struct {
 	bookmarks, progress bool
 
 	// done ends the watch; stop makes it so.
-	done    context.Context
-	stop    context.CancelFunc
+	done context.Context
+	stop context.CancelFunc
+	// release has the end of the resource not stop the watch any more.
+	release func() bool
 	results chan watch.Event
 
 	// seen is the revision up to which the watch has read changes.
@@ -63,6 +65,7 @@ func newWatcher(ctx context.Context, s *store, in span, opts storage.ListOptions
 		results:   make(chan watch.Event, resultBuffer),
 	}
 	w.done, w.stop = context.WithCancel(ctx)
+	w.release = context.AfterFunc(s.ended, w.stop)
 	return w
 }
 
@@ -76,6 +79,7 @@ func (w *watcher) ResultChan() <-chan watch.Event { return w.results }
 func (w *watcher) run(h *history, from beginning, err error) {
 	defer close(w.results)
 	defer w.stop()
+	defer w.release()
 	if err == nil {
 		err = w.begin(h, from)
 	}
