@@ -41,7 +41,8 @@ func TestExistingCluster(t *testing.T) {
 func TestKeep(t *testing.T) {
 	controlplanetest.SkipIfShort(t)
 	bin := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "-C", "../../../hack/kubectl", "build", "-ldflags=-w", "-o", bin, ".")
+	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-w", "-o", bin, ".")
+	build.Dir = "../../../hack/kubectl"
 	if text, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build kubectl: %v\n%s", err, text)
 	}

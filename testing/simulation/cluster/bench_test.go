@@ -20,8 +20,8 @@ import (
 	"github.com/espalier-dev/espalier/testing/simulation/cluster"
 )
 
-// startBoth starts a cluster in the process, and etcd with kube-apiserver as envtest does. It returns how long each took
-// until it answered for the first time.
+// startBoth starts a cluster in the process, and etcd with kube-apiserver as envtest does. It returns how long each
+// took until it answered for the first time.
 func startBoth(b *testing.B) (configs [2]*rest.Config, took [2]time.Duration, stop func()) {
 	b.Helper()
 	b.Setenv("REAL", "true")
