@@ -105,17 +105,25 @@ func objectsOf(names []string, wave string) string {
 	return fmt.Sprintf("%d objects%s: %s", len(names), wave, message.List(names, maxNames))
 }
 
-// logResults logs a line for each object that was changed. What failed is in the error of the request.
-func logResults(ctx context.Context, results []execute.Result) {
-	log := logr.FromContextOrDiscard(ctx)
+// tellResults logs a line for each object that was changed, and tells observers of each write. What failed is in the
+// error of the request, so it is not logged.
+func tellResults(ctx context.Context, results []execute.Result) {
+	log, observed := logr.FromContextOrDiscard(ctx), reconcilers.IsObserved(ctx)
 	for i := range results {
 		result := &results[i]
-		if result.Err != nil || eventVerb(result) == "" {
+		if eventVerb(result) == "" {
 			continue
 		}
 		o := &result.Operation
-		log.Info(pastOf(o.Action), "kind", o.Key.Kind, "namespace", o.Key.Namespace, "name", o.Key.Name,
-			"reason", o.Reason)
+		if result.Err == nil {
+			log.Info(pastOf(o.Action), "kind", o.Key.Kind, "namespace", o.Key.Namespace, "name", o.Key.Name,
+				"reason", o.Reason)
+		}
+		if observed {
+			reconcilers.Note(ctx, reconcilers.Write{
+				Object: refOf(o.Key), Verb: requestVerb(o.Action), Reason: o.Reason, Err: result.Err,
+			})
+		}
 	}
 }
 

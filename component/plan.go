@@ -37,13 +37,19 @@ func newPlan(report *engine.Report) *Plan {
 		return &Plan{text: "nothing: the component is suspended\n"}
 	}
 	p := &Plan{Done: report.Plan.Done, text: plan.Explain(report.Input)}
-	for i := range report.Plan.Next.Operations {
-		o := &report.Plan.Next.Operations[i]
-		operation := Operation{Action: string(o.Action), Object: o.Key.String(), Reason: o.Reason}
-		p.Operations = append(p.Operations, operation)
-	}
+	p.Operations = operationsOf(report)
 	for _, obstacle := range report.Plan.Obstacles {
 		p.Obstacles = append(p.Obstacles, obstacle.Key.String()+": "+obstacle.Message)
 	}
 	return p
+}
+
+// operationsOf returns what could be done next.
+func operationsOf(report *engine.Report) []Operation {
+	var operations []Operation
+	for i := range report.Plan.Next.Operations {
+		o := &report.Plan.Next.Operations[i]
+		operations = append(operations, Operation{Action: string(o.Action), Object: o.Key.String(), Reason: o.Reason})
+	}
+	return operations
 }

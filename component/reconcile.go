@@ -177,6 +177,7 @@ func (r *request[T]) run(ctx context.Context) (reconcilers.Result, error) {
 		return r.requeueAfter(back, reasonBefore), nil
 	}
 	c, back := r.updateStatus(ctx)
+	r.noteProgress(ctx, c)
 	if r.owner.Item != "" {
 		r.reportItem(ctx)
 	}
@@ -437,7 +438,7 @@ func (r *request[T]) runEngine(ctx context.Context, task engine.Task) (*engine.R
 	if !r.dryRun {
 		r.source.setCoalesceDelay(r.owner.Watcher, len(report.Inventory))
 		if len(report.Results) > 0 {
-			logResults(ctx, report.Results)
+			tellResults(ctx, report.Results)
 		}
 		if len(report.Failures) > 0 {
 			logAuxiliary(ctx, task.Objects, report.Failures)

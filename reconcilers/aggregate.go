@@ -163,6 +163,7 @@ func (r *AggregateReconciler[T]) parts() rootParts[T] {
 		resourceType:       r.Type,
 		config:             r.configOf(r.Config),
 		watches:            r.watches,
+		observed:           &r.observed,
 		tree:               r.Reconciler,
 		setup:              r.Setup,
 		before:             r.BeforeReconcile,
@@ -325,6 +326,7 @@ func (r *AggregateReconciler[T]) reconcile(ctx context.Context, req Request, p *
 	p.stored = actual
 	version := actual.GetResourceVersion()
 	resource := copyOf(actual)
+	p.resourceSeen = resource
 	if resource.GetGeneration() != 0 {
 		ctx = apis.StashGeneration(ctx, resource.GetGeneration())
 	}

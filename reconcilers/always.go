@@ -45,7 +45,7 @@ func (a Always[Type]) Reconcile(ctx context.Context, resource Type) (Result, err
 	// One allocation for the contexts of all elements.
 	paths := make([]nodePath, len(a))
 	for i, node := range a {
-		paths[i] = nodePath{Context: ctx, name: strconv.Itoa(i), parent: parent}
+		paths[i] = nodePath{Context: ctx, name: strconv.Itoa(i), parent: parent, place: placeIndex}
 		var result Result
 		var err error
 		if gotype.IsNil(node) {

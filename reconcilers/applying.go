@@ -325,6 +325,7 @@ func (a *applyCall[Type]) update(ctx context.Context, w objectWriter[Type], actu
 	known := w.lastWrites.Get(actual.GetUID(), a.identity)
 	if known.Agreed(actual) {
 		// This is not logged, because it happens in nearly every request.
+		w.saved(ctx)
 		return actual, nil
 	}
 	wanted, err := a.wanted(w, desired)
@@ -358,7 +359,8 @@ func (a *applyCall[Type]) update(ctx context.Context, w objectWriter[Type], actu
 		log.Info("updated resource", "diff", diff.Diff(before, after))
 	}
 	w.succeeded(updating, actual)
-	logChange(ctx, "applied", actual, func() string { return a.changes(wanted, actual, accepted) })
+	noteWrite(ctx, "applied", written{verb: "apply", object: actual},
+		func() string { return a.changes(wanted, actual, accepted) })
 	return applied, nil
 }
 

@@ -55,6 +55,8 @@ type Config struct {
 	own    client.Client
 	// owners finds children by their owner. It is nil if no index is possible.
 	owners *listing.Index
+	// observers are told what trees with the config do. It is nil for none.
+	observers *observerList
 }
 
 // NewConfig returns the config for the manager's own cluster. apiType is not used, and exists for compatibility.

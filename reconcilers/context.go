@@ -330,6 +330,42 @@ type nodePath struct {
 
 	name   string
 	parent *nodePath
+	place  segmentPlace
+}
+
+// segmentPlace says what a segment of a path stands for.
+type segmentPlace uint8
+
+const (
+	// placeNode is the name of a node.
+	placeNode segmentPlace = iota
+	// placeIndex is the index of an element in a list of nodes.
+	placeIndex
+	// placeIteration is the number of an iteration. No description has it.
+	placeIteration
+	// placeItem is the name of a node followed by the key of an item. A description has the name only.
+	placeItem
+)
+
+// inTree and inLabel say which segments [Node.Path] and [Node.Label] have.
+func inTree(place segmentPlace) bool  { return place != placeIteration }
+func inLabel(place segmentPlace) bool { return place == placeNode || place == placeItem }
+
+// join joins the segments that the tree has, as far as they are wanted, from the root to the node.
+func (p *nodePath) join(wanted func(segmentPlace) bool) string {
+	var names []string
+	for ; p != nil; p = p.parent {
+		if !wanted(p.place) {
+			continue
+		}
+		name := p.name
+		if p.place == placeItem {
+			name, _, _ = strings.Cut(name, "[")
+		}
+		names = append(names, name)
+	}
+	slices.Reverse(names)
+	return strings.Join(names, "/")
 }
 
 type nodePathKey struct{}
@@ -339,6 +375,11 @@ type nodePathKey struct{}
 // errors of the node carry (see [Failed]), and that loggers taken from the context are named after.
 func Enter(ctx context.Context, name string) context.Context {
 	return &nodePath{Context: ctx, name: name, parent: pathOf(ctx)}
+}
+
+// enterPlace is [Enter] for a segment that is no name of a node.
+func enterPlace(ctx context.Context, name string, place segmentPlace) context.Context {
+	return &nodePath{Context: ctx, name: name, parent: pathOf(ctx), place: place}
 }
 
 func pathOf(ctx context.Context) *nodePath {

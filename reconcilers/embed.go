@@ -93,6 +93,7 @@ func (e *Embedded[T]) parts() rootParts[T] {
 		resourceType: e.Type,
 		config:       e.configOf(e.Config),
 		watches:      e.watches,
+		observed:     &e.observed,
 		tree:         e.Reconciler,
 	}
 }
@@ -149,29 +150,42 @@ func (e *Embedded[T]) Reconcile(ctx context.Context, resource T) (Result, error)
 	}
 	p := &requestState{
 		resource: e.states.Of(resource), described: e.describedConditions(e.Reconciler, ""),
-		leavePanics: e.watches.leavePanics(),
+		leavePanics: e.watches.leavePanics(), observers: parts.config.observers, resourceSeen: resource,
 	}
+	req := Request{NamespacedName: client.ObjectKeyFromObject(resource)}
 	ctx = rtime.StashNow(stash.WithContext(ctx), time.Now())
-	ctx = parts.prepare(ctx, Request{NamespacedName: client.ObjectKeyFromObject(resource)}, p)
+	ctx = parts.prepare(ctx, req, p)
 	if resource.GetGeneration() != 0 {
 		ctx = apis.StashGeneration(ctx, resource.GetGeneration())
 	}
-	var result Result
-	var err error
-	withTrackerRound(parts.config, resource, func() bool {
+	if p.observers != nil {
+		return parts.observedRequest(ctx, req, p, func(ctx context.Context) (Result, error) {
+			return e.run(ctx, parts.config, p, resource)
+		})
+	}
+	result, err := e.run(ctx, parts.config, p, resource)
+	return parts.returned(p, result, err)
+}
+
+// run runs the nodes.
+func (e *Embedded[T]) run(ctx context.Context, config Config, p *requestState, resource T) (result Result, err error) {
+	withTrackerRound(config, resource, func() bool {
 		result, err = ReconcileNested(ctx, e.Reconciler, resource)
 		p.resource.EndRequest(rtime.RetrieveNow(ctx))
 		return err == nil
 	})
 	e.showPanic(ctx, p, resource, "", "")
-	return parts.returned(p, p.reschedule(result, false), err)
+	return p.reschedule(result, false), err
 }
 
 // Forget drops what is kept of a resource that is gone. The hand-written reconciler calls it when it does not find the
 // resource of a request.
 func (e *Embedded[T]) Forget(req Request) {
 	parts := e.parts()
-	e.forget(parts.config, e.Type, req)
+	if observers := parts.config.observers; observers != nil {
+		observers.note(StashRequest(context.Background(), req), parts.rootNode(), Forgotten{})
+	}
+	e.forget(context.Background(), parts.config, e.Type, req)
 }
 
 // Validate checks that the required fields are set and, if recursive, the nodes.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -74,6 +73,7 @@ func patchFinalizers(
 		desired.SetFinalizers(slices.Concat(finalizers, hidden))
 	}
 	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
+	write := written{verb: "patch", object: base, details: []any{"finalizer", finalizer}}
 	if err := config.Patch(ctx, desired, patch); err != nil {
 		removes := len(finalizers) < len(base.GetFinalizers())
 		if removes && base.GetDeletionTimestamp() != nil && apierrs.IsNotFound(err) {
@@ -82,13 +82,14 @@ func patchFinalizers(
 			return nil
 		}
 		recordFailure(ctx, describeObject(base), err)
+		noteFailure(ctx, write, err)
 		if !isQuiet(err) {
 			config.record(base, corev1.EventTypeWarning, "FinalizerPatchFailed",
 				"Failed to patch finalizer %q: %s", finalizer, err)
 		}
 		return err
 	}
-	logr.FromContextOrDiscard(ctx).Info(done, "object", describeObject(base), "finalizer", finalizer, "reason", reason)
+	noteWrite(ctx, done, write, because(reason))
 	state := contextOf(ctx).state
 	if state == nil || !state.skipFinalizerEvents {
 		config.record(base, corev1.EventTypeNormal, "FinalizerPatched", "Patched finalizer %q", finalizer)

@@ -199,7 +199,7 @@ func (r *ForEach[Type, Item]) Reconcile(ctx context.Context, resource Type) (Res
 	aggregate := Result{}
 	for i, item := range items {
 		stash.StoreValue(ctx, r.key, Cursor[Item]{Index: i, Length: len(items), Item: item})
-		result, err := ReconcileNested(Enter(ctx, strconv.Itoa(i)), r.Reconciler, resource)
+		result, err := ReconcileNested(enterPlace(ctx, strconv.Itoa(i), placeIteration), r.Reconciler, resource)
 		aggregate = aggregateResult(aggregate, result)
 		if err != nil {
 			return aggregate, err

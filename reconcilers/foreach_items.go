@@ -147,7 +147,7 @@ func (p *itemsPass[Type, Item]) reconcileItem(run keyedItem) {
 func (p *itemsPass[Type, Item]) enter(it *item, run keyedItem, cleansUp bool) (context.Context, *listRun, *withdrawal) {
 	var listed *listRun
 	var withdrawn *withdrawal
-	ctx := stash.WithCopy(Enter(p.ctx, p.Name+"["+run.key+"]"))
+	ctx := stash.WithCopy(enterPlace(p.ctx, p.Name+"["+run.key+"]", placeItem))
 	ctx = derive(ctx, func(s *treeContext) {
 		s.item = it
 		if cleansUp {

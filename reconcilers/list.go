@@ -77,7 +77,7 @@ func (l *List[Type]) Reconcile(ctx context.Context, resource Type) (Result, erro
 	all := listPass[Type]{List: l, resource: resource, run: run, paths: make([]nodePath, len(l.Nodes))}
 	parent := pathOf(ctx)
 	for i := range all.paths {
-		all.paths[i] = nodePath{Context: ctx, name: strconv.Itoa(i), parent: parent}
+		all.paths[i] = nodePath{Context: ctx, name: strconv.Itoa(i), parent: parent, place: placeIndex}
 	}
 	if cleansUp {
 		return all.backwards()

@@ -35,10 +35,39 @@ const detailed = 2
 // maxLogged limits how many fields or conditions a line names.
 const maxLogged = 5
 
-// logChange logs what was done to obj. The reason is made only if it is logged.
-func logChange(ctx context.Context, done string, obj client.Object, reason func() string) {
-	if log := logr.FromContextOrDiscard(ctx); log.Enabled() {
-		log.Info(done, "object", describeObject(obj), "reason", reason())
+// noteWrite logs what was done to an object, and tells observers of it. Done is the word in the log. The reason is made
+// only if somebody is told.
+func noteWrite(ctx context.Context, done string, write written, reason func() string) {
+	log, observed := logr.FromContextOrDiscard(ctx), IsObserved(ctx)
+	if !log.Enabled() && !observed {
+		return
+	}
+	why := reason()
+	log.Info(done, append([]any{"object", describeObject(write.object), "reason", why}, write.details...)...)
+	if observed {
+		Note(ctx, write.fact(ctx, why, nil))
+	}
+}
+
+// noteFailure tells observers of a write that failed. The error itself is logged by the controller, or shown.
+func noteFailure(ctx context.Context, write written, err error) {
+	if IsObserved(ctx) {
+		Note(ctx, write.fact(ctx, "", err))
+	}
+}
+
+// written is a write of an object.
+type written struct {
+	verb, subresource string
+	object            client.Object
+	// details are more keys and values for the log.
+	details []any
+}
+
+func (w written) fact(ctx context.Context, reason string, err error) Write {
+	return Write{
+		Object: refOf(contextOf(ctx).config.Client, w.object), Subresource: w.subresource, Verb: w.verb,
+		Reason: reason, Err: err,
 	}
 }
 
@@ -47,10 +76,10 @@ func because(reason string) func() string {
 	return func() string { return reason }
 }
 
-// changedFields names the fields in which after differs from before, as JSON pointers. It returns nothing if nothing is
-// logged.
+// changedFields names the fields in which after differs from before, as JSON pointers. It returns nothing if nobody is
+// told.
 func changedFields(ctx context.Context, before, after client.Object) string {
-	if !logr.FromContextOrDiscard(ctx).Enabled() {
+	if !logr.FromContextOrDiscard(ctx).Enabled() && !IsObserved(ctx) {
 		return ""
 	}
 	from, fromErr := json.Marshal(before)

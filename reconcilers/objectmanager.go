@@ -69,6 +69,8 @@ type objectWriter[Type client.Object] struct {
 	kept *resourcestate.State
 	// sender is the client of the node.
 	sender client.Client
+	// observed is true if observers listen.
+	observed bool
 }
 
 // objectStrategy is what object managers differ in.
@@ -95,6 +97,7 @@ func (w *objectWriter[Type]) start(ctx context.Context, desired Type) error {
 	w.original, w.config = s.originalConfig, s.config
 	w.regarding, _ = s.behindCast(w.resource)
 	w.manager = w.lastWrites
+	w.observed = s.state != nil && s.state.observers != nil
 	if s.state != nil && s.state.resource != nil {
 		w.lastWrites = resourcestate.LoadOrNew[resourcestate.LastWrites](s.state.resource, w.lastWrites)
 		if s.comparable {
@@ -140,12 +143,27 @@ func (w objectWriter[Type]) manage(ctx context.Context, how objectStrategy[Type]
 	return updated, err
 }
 
+// saved tells observers that an object needs no request.
+func (w *objectWriter[Type]) saved(ctx context.Context) {
+	if w.observed {
+		Note(ctx, Saved{Objects: 1})
+	}
+}
+
+// held tells observers that what differs is not written.
+func (w *objectWriter[Type]) held(ctx context.Context, obj client.Object, kind HeldKind) {
+	if w.observed {
+		Note(ctx, Held{Object: refOf(w.config.Client, obj), Kind: kind})
+	}
+}
+
 // mayUpdate returns an error if actual must not be written: this write was refused, or what is desired is flapping.
 // Content returns the content of what is desired, or nil.
 func (w *objectWriter[Type]) mayUpdate(
 	ctx context.Context, actual Type, desired resourcestate.Desired, content func() map[string]any,
 ) error {
 	if err := w.refused(ctx, w.writeOf(actual, desired)); err != nil {
+		w.held(ctx, actual, HeldRefused)
 		return err
 	}
 	return w.hold(ctx, actual, desired, content)
@@ -224,6 +242,7 @@ func (w *objectWriter[Type]) hold(
 	known := w.lastWrites.Changes(uid)
 	if known.Holds(change, now) {
 		contextOf(ctx).state.wakeAfter(known.NextWrite().Sub(now))
+		w.held(ctx, obj, HeldFlapping)
 		return &flappingError{object: describeObject(obj), field: known.Field}
 	}
 	next := known.After(change, content, now)
@@ -264,6 +283,7 @@ func (w objectWriter[Type]) create(ctx context.Context, how objectStrategy[Type]
 	var none Type
 	write := w.writeOf(desired, how.identify(desired))
 	if err := w.refused(ctx, write); err != nil {
+		w.held(ctx, desired, HeldRefused)
 		return none, err
 	}
 	if log := logr.FromContextOrDiscard(ctx).V(detailed); log.Enabled() {
@@ -278,7 +298,7 @@ func (w objectWriter[Type]) create(ctx context.Context, how objectStrategy[Type]
 		return none, w.failed(ctx, creating, desired, err)
 	}
 	w.succeeded(creating, created)
-	logChange(ctx, "created", created, because("it did not exist"))
+	noteWrite(ctx, "created", written{verb: "create", object: created}, because("it did not exist"))
 	if w.tracks {
 		// The name may have been generated, so it can be tracked only now. The object exists even if that fails.
 		return created, w.config.track(ctx, created, w.resource)
@@ -312,7 +332,7 @@ func (w objectWriter[Type]) delete(ctx context.Context, actual Type) (Type, erro
 	}
 	w.lastWrites.Forget(actual.GetUID())
 	w.succeeded(deleting, actual)
-	logChange(ctx, "deleted", actual, func() string {
+	noteWrite(ctx, "deleted", written{verb: "delete", object: actual}, func() string {
 		if w.resource.GetDeletionTimestamp() != nil {
 			return "the resource is being deleted"
 		}
@@ -339,6 +359,7 @@ func (w objectWriter[Type]) succeeded(a attempt, obj Type) {
 
 // failed records what could not be done to obj, and returns err.
 func (w objectWriter[Type]) failed(ctx context.Context, a attempt, obj Type, err error) error {
+	noteFailure(ctx, written{verb: a.verb, object: obj}, err)
 	if isQuiet(err) {
 		return err
 	}

@@ -53,18 +53,28 @@ func (s *requestState) panicked(text string) {
 // nested node does not record itself (see [Failed]). Below a root, a panic is an error of the nested node: it is as
 // [Recover] makes it, and the conditions that the node describes are False, with the reason Error.
 func ReconcileNested[Type client.Object](ctx context.Context, node SubReconciler[Type], resource Type) (Result, error) {
-	result, err := guarded(ctx, node, resource)
+	s := contextOf(ctx).state
+	if s != nil && s.observers != nil {
+		return observed(ctx, s, node, resource)
+	}
+	return nested(ctx, s, node, resource)
+}
+
+func nested[Type client.Object](
+	ctx context.Context, s *requestState, node SubReconciler[Type], resource Type,
+) (Result, error) {
+	result, err := guarded(ctx, s, node, resource)
 	recordUnlocated(ctx, err)
 	return result, err
 }
 
 // guarded runs a node. Below a root, a panic is an error.
 func guarded[Type client.Object](
-	ctx context.Context, node SubReconciler[Type], resource Type,
+	ctx context.Context, s *requestState, node SubReconciler[Type], resource Type,
 ) (result Result, err error) {
 	returned := false
 	defer func() {
-		if s := contextOf(ctx).state; returned || s == nil || s.leavePanics {
+		if returned || s == nil || s.leavePanics {
 			return
 		}
 		if value := recover(); value != nil {

@@ -67,6 +67,9 @@ func (r *Reporter) Text(ctx context.Context, resource client.Object, key any, sh
 	}
 	next, again := known.Next(shown, text, rtime.RetrieveNow(ctx))
 	contextOf(ctx).state.wakeAfter(again)
+	if next != text && IsObserved(ctx) {
+		Note(ctx, Held{Object: refOf(contextOf(ctx).config.Client, resource), Kind: HeldText})
+	}
 	return next
 }
 

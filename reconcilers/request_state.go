@@ -24,6 +24,10 @@ type requestState struct {
 	stored client.Object
 	// written is true once stored is the answer to a write of this request.
 	written bool
+	// observers are told what the nodes do; nil for none.
+	observers *observerList
+	// resourceSeen is the resource that observers are told of at the end of the request; nil for none.
+	resourceSeen client.Object
 	// skipFinalizerEvents is the field of the root.
 	skipFinalizerEvents bool
 	// leavePanics is true if a panic of a node has to reach the caller of the root.

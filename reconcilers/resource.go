@@ -176,6 +176,7 @@ func (r *ResourceReconciler[T]) parts() rootParts[T] {
 		resourceType:       r.Type,
 		config:             r.configOf(r.Config),
 		watches:            r.watches,
+		observed:           &r.observed,
 		tree:               r.Reconciler,
 		setup:              r.Setup,
 		before:             r.BeforeReconcile,
@@ -264,7 +265,7 @@ func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, p *r
 	original := copyOf(r.Type)
 	if err := r.fetch(ctx, config, req, original); err != nil {
 		if apierrs.IsNotFound(err) {
-			r.forget(config, r.Type, req)
+			r.forget(ctx, config, r.Type, req)
 			return Result{}, nil
 		}
 		return Result{}, err
@@ -272,10 +273,14 @@ func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, p *r
 	now := rtime.RetrieveNow(ctx)
 	p.resource = r.states.Of(original)
 	if known, ok := p.resource.Resolve(original, now).(T); ok {
+		if p.observers != nil && known.GetResourceVersion() != original.GetResourceVersion() {
+			Note(ctx, Lagging{})
+		}
 		original = known
 	}
 	p.stored = original
 	resource := copyOf(original)
+	p.resourceSeen = resource
 	if err := applyDefaults(ctx, resource); err != nil {
 		return Result{}, err
 	}

@@ -53,7 +53,7 @@ func (s ReverseOnDeletion[Type]) Reconcile(ctx context.Context, resource Type) (
 	}
 	aggregate := Result{}
 	for i, node := range slices.Backward(s) {
-		result, err := ReconcileNested(Enter(ctx, strconv.Itoa(i)), node, resource)
+		result, err := ReconcileNested(enterPlace(ctx, strconv.Itoa(i), placeIndex), node, resource)
 		if err != nil {
 			return result, err
 		}

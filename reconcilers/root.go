@@ -33,6 +33,8 @@ type root struct {
 	identity string
 	// watches are those of the controller. They are nil until the root is set up.
 	watches *watches
+	// observed is what observers know of the root.
+	observed observedRoot
 
 	// described are the types of the conditions that the nodes of the tree set.
 	described     []string
@@ -64,9 +66,10 @@ func (r *root) configOf(config Config) Config {
 }
 
 // forget drops what is kept of a resource that is gone.
-func (r *root) forget(config Config, resourceType client.Object, req Request) {
+func (r *root) forget(ctx context.Context, config Config, resourceType client.Object, req Request) {
 	r.states.Forget(req.NamespacedName)
 	r.watches.forget(req)
+	Note(ctx, Forgotten{})
 	rounds, ok := config.Tracker.(tracker.Rounds)
 	if !ok || gotype.IsNil(resourceType) {
 		return
@@ -85,6 +88,7 @@ type rootParts[T client.Object] struct {
 	resourceType   T
 	config         Config
 	watches        *watches
+	observed       *observedRoot
 	tree           SubReconciler[T]
 	setup          func(ctx context.Context, mgr Manager, bldr *Builder) error
 	before         func(ctx context.Context, req Request) (context.Context, Result, error)
@@ -192,6 +196,7 @@ func (r *rootParts[T]) setUp(ctx context.Context, mgr Manager, how rootSetup) (c
 		return nil, err
 	}
 	bldr := ctrl.NewControllerManagedBy(mgr)
+	r.noteCauses(mgr, bldr)
 	how.watch(bldr)
 	if r.controllerName != "" {
 		bldr.Named(r.controllerName)
@@ -211,6 +216,9 @@ func (r *rootParts[T]) setUp(ctx context.Context, mgr Manager, how rootSetup) (c
 				"which tells two controllers for one kind apart: %w", err)
 		}
 		return nil, r.errorf("is unable to build its controller: %w", err)
+	}
+	if r.config.observers != nil {
+		r.config.observers.note(ctx, r.rootNode(), SetUp{Tree: Describe(how.root)})
 	}
 	return built, nil
 }
@@ -237,17 +245,33 @@ func (r *rootParts[T]) setUpTree(ctx context.Context, mgr Manager, bldr *Builder
 func (r *rootParts[T]) handleRequest(
 	ctx context.Context, req Request,
 	skip func(ctx context.Context, req Request) bool,
-	handle func(ctx context.Context, req Request, p *requestState) (Result, error),
+	handle handling,
 ) (Result, error) {
 	if err := r.checkConfig(); err != nil {
 		return Result{}, err
 	}
-	p := &requestState{skipFinalizerEvents: r.skipFinalizerEvents, leavePanics: r.watches.leavePanics()}
+	p := &requestState{
+		skipFinalizerEvents: r.skipFinalizerEvents, leavePanics: r.watches.leavePanics(), observers: r.config.observers,
+	}
 	ctx = rtime.StashNow(stash.WithContext(ctx), time.Now())
 	ctx = r.prepare(ctx, req, p)
 	if skip != nil && skip(ctx, req) {
 		return Result{}, nil
 	}
+	if p.observers != nil {
+		return r.observedRequest(ctx, req, p, func(ctx context.Context) (Result, error) {
+			return r.hooked(ctx, req, p, handle)
+		})
+	}
+	result, err := r.hooked(ctx, req, p, handle)
+	return r.returned(p, result, err)
+}
+
+// handling is what a root does in a request between the hooks of the author.
+type handling = func(ctx context.Context, req Request, p *requestState) (Result, error)
+
+// hooked calls handle between the hooks of the author.
+func (r *rootParts[T]) hooked(ctx context.Context, req Request, p *requestState, handle handling) (Result, error) {
 	var before Result
 	var err error
 	if r.before != nil {
@@ -264,7 +288,7 @@ func (r *rootParts[T]) handleRequest(
 			result, err = r.after(ctx, req, result, err)
 		}
 	}
-	return r.returned(p, result, err)
+	return result, err
 }
 
 // returned decides what controller-runtime gets for the outcome of a request. An error gets the path of its node.

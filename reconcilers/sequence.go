@@ -45,7 +45,7 @@ func (s Sequence[Type]) Reconcile(ctx context.Context, resource Type) (Result, e
 		if gotype.IsNil(node) {
 			return Result{}, nilElement("Sequence", "Sequence", i)
 		}
-		paths[i] = nodePath{Context: ctx, name: strconv.Itoa(i), parent: parent}
+		paths[i] = nodePath{Context: ctx, name: strconv.Itoa(i), parent: parent, place: placeIndex}
 		result, err := ReconcileNested(&paths[i], node, resource)
 		if err != nil {
 			return result, err

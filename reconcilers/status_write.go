@@ -42,6 +42,7 @@ func (r *ResourceReconciler[T]) writeStatus(
 			resource = withStatusOf(original, resource)
 		}
 	}
+	write := written{verb: words.verb, subresource: "status", object: resource}
 	log := logr.FromContextOrDiscard(ctx)
 	if log := log.V(detailed); log.Enabled() {
 		log.Info(words.doing+" status", "diff", statusDiff(original, resource))
@@ -54,6 +55,9 @@ func (r *ResourceReconciler[T]) writeStatus(
 		writeErr = config.Status().Patch(ctx, resource, r.statusPatch(original, resource))
 	} else {
 		writeErr = config.Status().Update(ctx, resource)
+	}
+	if writeErr != nil {
+		noteFailure(ctx, write, writeErr)
 	}
 	switch {
 	case resource.GetDeletionTimestamp() != nil && apierrs.IsNotFound(writeErr):
@@ -80,7 +84,7 @@ func (r *ResourceReconciler[T]) writeStatus(
 		// The server found nothing to change: no event follows.
 		return result, err
 	}
-	logChange(ctx, words.logged, resource, func() string {
+	noteWrite(ctx, words.logged, write, func() string {
 		return changedConditions(statusfield.Of(original).GetConditions(), conditions)
 	})
 	contextOf(ctx).state.statusWritten(resource)

@@ -217,6 +217,7 @@ func (m *UpdatingObjectManager[Type]) update(
 	known := w.lastWrites.Get(actual.GetUID(), identity)
 	if known.Agreed(actual) {
 		// This is not logged, because it happens in nearly every request.
+		w.saved(ctx)
 		return actual, nil
 	}
 	log := logr.FromContextOrDiscard(ctx).V(detailed)
@@ -250,7 +251,7 @@ func (m *UpdatingObjectManager[Type]) update(
 		return current, nil
 	}
 	w.succeeded(updating, actual)
-	logChange(ctx, "updated", actual, because(changes))
+	noteWrite(ctx, "updated", written{verb: "update", object: actual}, because(changes))
 	return current, nil
 }
 

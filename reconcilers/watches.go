@@ -32,6 +32,8 @@ type watches struct {
 	optional map[optionalKind]*lateWatch
 	// untyped are the optional kinds that are watched as unstructured objects, and so are in the cache.
 	untyped map[optionalKind]bool
+	// causes has what brought requests about; nil unless observers listen.
+	causes *causes
 	// mgr is the manager of the set-up.
 	mgr Manager
 }
@@ -50,6 +52,21 @@ func (w *watches) leavePanics() bool {
 	}
 	recovers := w.mgr.GetControllerOptions().RecoverPanic
 	return recovers != nil && !*recovers
+}
+
+// noting returns a handler that notes the causes of the requests which inner makes, if observers listen.
+func (w *watches) noting(inner handler.EventHandler) handler.EventHandler {
+	if w == nil {
+		return inner
+	}
+	return w.causes.of(inner)
+}
+
+// requestEnded notes what a request has asked for.
+func (w *watches) requestEnded(req Request, result Result, err error) {
+	if w != nil {
+		w.causes.ended(req, result, err)
+	}
 }
 
 type watchedType struct {
@@ -90,8 +107,9 @@ func watchOwned(ctx context.Context, mgr Manager, bldr *Builder, obj client.Obje
 		return err
 	}
 	fan.owner = true
-	fan.handlers = append(fan.handlers,
-		handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), owner, handler.OnlyControllerOwner()))
+	enqueue := handler.EnqueueRequestForOwner(
+		mgr.GetScheme(), mgr.GetRESTMapper(), owner, handler.OnlyControllerOwner())
+	fan.handlers = append(fan.handlers, contextOf(ctx).watches.noting(enqueue))
 	return nil
 }
 
@@ -235,7 +253,7 @@ func EnqueueTracked(ctx context.Context) handler.EventHandler {
 func (s *treeContext) enqueueTracked(log logr.Logger, config Config) handler.EventHandler {
 	observers := observersOf(config, s.originalResourceType)
 	watched := s.watchedByHand(config)
-	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []Request {
+	return s.watches.noting(handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []Request {
 		watched(obj)
 		names, err := observers(obj)
 		if err != nil {
@@ -249,7 +267,7 @@ func (s *treeContext) enqueueTracked(log logr.Logger, config Config) handler.Eve
 			requests[i] = Request{NamespacedName: name}
 		}
 		return requests
-	})
+	}))
 }
 
 // observersOf returns a function that looks up the resources that track an object. If the tracker can look up by kind,

@@ -67,6 +67,7 @@ type AdmissionWebhookAdapter[Type client.Object] struct {
 	Config Config
 
 	initOnce sync.Once
+	observed observedRoot
 }
 
 var _ admission.Handler = (*AdmissionWebhookAdapter[client.Object])(nil)
@@ -195,7 +196,7 @@ func (r *AdmissionWebhookAdapter[T]) Handle(ctx context.Context, req admission.R
 	r.init()
 	resp := &admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{UID: req.UID, Allowed: true}}
 	// The webhook around the handler recovers from panics, and answers with an error.
-	p := &requestState{leavePanics: true}
+	p := &requestState{leavePanics: true, observers: r.Config.observers}
 	ctx = r.requestContext(ctx, &req, resp, p)
 	if err := r.check(); err != nil {
 		deny(ctx, p, req, resp, err)
@@ -206,7 +207,7 @@ func (r *AdmissionWebhookAdapter[T]) Handle(ctx context.Context, req admission.R
 			ctx = replaced
 		}
 	}
-	if err := r.handle(ctx, req, resp); err != nil {
+	if err := r.observedHandle(ctx, req, resp, p); err != nil {
 		deny(ctx, p, req, resp, err)
 	}
 	if r.AfterHandle != nil {
@@ -215,11 +216,31 @@ func (r *AdmissionWebhookAdapter[T]) Handle(ctx context.Context, req admission.R
 	return *resp
 }
 
+// observedHandle is handle, and tells observers of it, if any listen.
+func (r *AdmissionWebhookAdapter[T]) observedHandle(
+	ctx context.Context, req admission.Request, resp *admission.Response, p *requestState,
+) (err error) {
+	ctx = StashRequest(ctx, Request{NamespacedName: types.NamespacedName{Namespace: req.Namespace, Name: req.Name}})
+	if p.observers == nil {
+		return r.handle(ctx, req, resp, p)
+	}
+	node := r.observed.get(func() Node {
+		return Node{
+			Controller: r.Name, Resource: kindOf(r.Config.Client, r.Type), Kind: "AdmissionWebhookAdapter", Name: r.Name,
+		}
+	})
+	within, o := startObservation(ctx, p.observers, node, nil)
+	returned := false
+	defer func() { o.end(within, p.resourceSeen, Result{}, err, returned) }()
+	err = r.handle(within, req, resp, p)
+	returned = true
+	return err
+}
+
 // handle runs the tree on the object of the request, and sets the patch.
 func (r *AdmissionWebhookAdapter[T]) handle(
-	ctx context.Context, req admission.Request, resp *admission.Response,
+	ctx context.Context, req admission.Request, resp *admission.Response, p *requestState,
 ) error {
-	ctx = StashRequest(ctx, Request{NamespacedName: types.NamespacedName{Namespace: req.Namespace, Name: req.Name}})
 	raw := req.Object.Raw
 	if req.Operation == admissionv1.Delete {
 		raw = req.OldObject.Raw
@@ -231,6 +252,7 @@ func (r *AdmissionWebhookAdapter[T]) handle(
 	if err := applyDefaults(ctx, resource); err != nil {
 		return err
 	}
+	p.resourceSeen = resource
 	snapshot := copyOf(resource)
 	if _, err := ReconcileNested(ctx, r.Reconciler, resource); err != nil && !isOnlyHalt(err) {
 		return err

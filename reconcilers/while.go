@@ -76,7 +76,7 @@ func (i *iteration) Value(key any) any {
 
 func enterIteration(ctx context.Context, index int) context.Context {
 	return &iteration{
-		nodePath: nodePath{Context: ctx, name: strconv.Itoa(index), parent: pathOf(ctx)},
+		nodePath: nodePath{Context: ctx, name: strconv.Itoa(index), parent: pathOf(ctx), place: placeIteration},
 		index:    index,
 	}
 }

@@ -1,0 +1,94 @@
+package component
+
+import (
+	"context"
+	"time"
+
+	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/component/plan"
+	"github.com/espalier-dev/espalier/reconcilers"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Progress is the fact how a component is after a request, for observers, see [reconcilers.Observer].
+type Progress struct {
+	// State, Reason and Message are those of the condition of the component.
+	State   apis.ComponentState
+	Reason  string
+	Message string
+	// Since is since when a roll-out has been under way; zero if none is.
+	Since time.Time
+	// Revision is the revision of what is desired.
+	Revision int64
+	// Inventory has the records of the objects. It is nil if nothing was found out about them. It must not be changed,
+	// and is valid until the observer returns.
+	Inventory []apis.InventoryRecord
+	// Next are the operations that were left for a later request, in canonical order.
+	Next []Operation
+	// Obstacles say what is waited for, and what failed.
+	Obstacles []Obstacle
+}
+
+// Obstacle is why an object of a component is not as it is to be.
+type Obstacle struct {
+	// Object is the kind, namespace and name.
+	Object string
+	// Kind is waiting, failed, blocked, contested or not ours.
+	Kind string
+	// Message says more. It has no values of a Secret.
+	Message string
+}
+
+// noteProgress tells observers how the component is.
+func (r *request[T]) noteProgress(ctx context.Context, c condition) {
+	if !reconcilers.IsObserved(ctx) {
+		return
+	}
+	progress := Progress{
+		State: c.state, Reason: c.reason, Message: c.message,
+		Revision: r.revision, Inventory: r.status.Inventory,
+	}
+	if r.status.ProcessingSince != nil {
+		progress.Since = r.status.ProcessingSince.Time
+	}
+	if r.report != nil {
+		progress.Next = operationsOf(r.report)
+		for i := range r.report.Plan.Obstacles {
+			o := &r.report.Plan.Obstacles[i]
+			progress.Obstacles = append(progress.Obstacles, Obstacle{
+				Object: o.Key.String(), Kind: string(o.Kind), Message: o.Message,
+			})
+			if o.Kind == plan.ObstacleContested {
+				reconcilers.Note(ctx, reconcilers.Held{Object: refOf(o.Key), Kind: reconcilers.HeldContested})
+			}
+		}
+		if len(progress.Inventory) == 0 {
+			progress.Inventory = r.report.Inventory
+		}
+	}
+	reconcilers.Note(ctx, progress)
+}
+
+// requestVerb is the verb of the request for an operation.
+func requestVerb(action plan.Action) string {
+	switch action {
+	case plan.ActionCreate:
+		return "create"
+	case plan.ActionReplace:
+		return "update"
+	case plan.ActionAdopt, plan.ActionApply:
+		return "apply"
+	case plan.ActionRelabel, plan.ActionOrphan:
+		return "patch"
+	}
+	return "delete"
+}
+
+// refOf names an object for observers. Its version is not known.
+func refOf(key plan.Key) reconcilers.ObjectRef {
+	return reconcilers.ObjectRef{
+		GroupVersionKind: schema.GroupVersionKind{Group: key.Group, Kind: key.Kind},
+		Namespace:        key.Namespace, Name: key.Name,
+	}
+}
