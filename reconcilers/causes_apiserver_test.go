@@ -1,0 +1,105 @@
+package reconcilers_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/espalier-dev/espalier/internal/testenv/resources"
+	"github.com/espalier-dev/espalier/reconcilers"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// woken is an observer that keeps what woke the requests, one text each.
+type woken struct {
+	told
+	mu     sync.Mutex
+	causes []string
+}
+
+func (o *woken) Note(_ context.Context, _ *reconcilers.Node, fact any) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if fact, ok := fact.(reconcilers.Woken); ok {
+		for _, cause := range fact.Causes {
+			o.causes = append(o.causes, fmt.Sprintf("%s %s", cause.Kind, cause.Object))
+		}
+	}
+}
+
+// wants waits until one of some causes is told, and forgets those so far.
+func (o *woken) wants(t *testing.T, causes ...string) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("no request has a cause of %q", causes), func(context.Context) error {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if !slices.ContainsFunc(causes, func(cause string) bool { return slices.Contains(o.causes, cause) }) {
+			return fmt.Errorf("they are %q", o.causes)
+		}
+		o.causes = nil
+		return nil
+	})
+}
+
+// A request says what woke it: an event of the resource or of a child, an error or a delay of the request before.
+func TestObserversAreToldWhatWokeARequest(t *testing.T) {
+	observer := &woken{}
+	var next atomic.Pointer[func() (reconcilers.Result, error)]
+	op, _ := startOperator(t, func(config reconcilers.Config) *widgetRoot {
+		return &widgetRoot{Config: config.WithObserver(observer), Reconciler: widgetSequence{
+			configMapChild("a"),
+			&widgetSync{SyncWithResult: func(context.Context, *resources.Widget) (reconcilers.Result, error) {
+				if outcome := next.Load(); outcome != nil {
+					return (*outcome)()
+				}
+				return reconcilers.Result{}, nil
+			}},
+		}}
+	})
+	c := live(t)
+	widget := op.createWidget(t, c)
+	name, child := "Widget "+op.namespace+"/widget", "ConfigMap "+op.namespace+"/widget-a"
+	observer.wants(t, "Created "+name, "Start "+name)
+
+	configMap := &corev1.ConfigMap{}
+	eventually(t, "there is no child", func(ctx context.Context) error {
+		return c.Get(ctx, client.ObjectKey{Namespace: op.namespace, Name: "widget-a"}, configMap)
+	})
+	configMap.Data["image"] = "other"
+	if err := c.Update(t.Context(), configMap); err != nil {
+		t.Fatal(err)
+	}
+	observer.wants(t, "Updated "+child)
+	if err := c.Delete(t.Context(), configMap); err != nil {
+		t.Fatal(err)
+	}
+	observer.wants(t, "Deleted "+child)
+
+	touch := func(outcome func() (reconcilers.Result, error)) {
+		t.Helper()
+		next.Store(&outcome)
+		body := fmt.Sprintf(`{"metadata":{"labels":{"touched":"%d"}}}`, time.Now().UnixNano())
+		if err := c.Patch(t.Context(), widget, client.RawPatch(types.MergePatchType, []byte(body))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	touch(func() (reconcilers.Result, error) { return reconcilers.Result{}, errors.New("boom") })
+	observer.wants(t, "Retry ")
+	touch(func() (reconcilers.Result, error) {
+		return reconcilers.Result{RequeueAfter: 10 * time.Millisecond}, nil
+	})
+	observer.wants(t, "Delay ")
+	next.Store(nil)
+	if err := c.Delete(t.Context(), widget); err != nil {
+		t.Fatal(err)
+	}
+	observer.wants(t, "Deleted "+name)
+}
