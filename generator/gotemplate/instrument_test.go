@@ -34,6 +34,9 @@ type thing struct {
 	Func    func(string) string
 }
 
+// String has no address, which functions such as upper and sha256sum would keep a comparison from recognising.
+func (*thing) String() string { return "thing" }
+
 func instrumentData() map[string]any {
 	var none *release
 	return map[string]any{
@@ -166,7 +169,7 @@ var sameOutput = []string{
 	"{{ range .ints -}}\n  a\n  {{- end }}", "{{ range .ints }}\n  {{- . }}\n{{ end -}}\n x", "{{ range .ints }}{{ /* c */ }}{{ end }}",
 	"{{ if .t }}{{- end }}", "a {{- if .t }} b {{ else -}} c {{ end }} d", "\ufeff{{ .s }}\r\n", "{{ .s }}\x00\xff", "{{ \"\\x00\\xff\" }}", `{{ "\u00e9" }}`, "é{{ .é }}",
 	`{{ (.s) }}{{ (1) }}{{ ("a") }}{{ (nil) }}`, `{{ ("a" | upper) | lower }}`, `{{ $.s }}{{ $ | len }}`, `{{ with $x := 1 }}{{ $x }}{{ end }}{{ $x }}`,
-	`{{ range $i, $c := .s }}{{ $c }}{{ end }}`, `{{ template "x" }}`, `{{ template .s }}`, `{{ include "nothing" . }}`, `{{ range .err }}{{ end }}`,
+	"{{ tpl \"{{$}}\" $ | upper }}", `{{ sha256sum .thing }}`, `{{ range $i, $c := .s }}{{ $c }}{{ end }}`, `{{ template "x" }}`, `{{ template .s }}`, `{{ include "nothing" . }}`, `{{ range .err }}{{ end }}`,
 }
 
 func TestInstrumentedTemplatesHaveTheSameOutput(t *testing.T) {
@@ -176,10 +179,7 @@ func TestInstrumentedTemplatesHaveTheSameOutput(t *testing.T) {
 	}
 }
 
-var (
-	lineOf  = regexp.MustCompile(`file:\d+`)
-	address = regexp.MustCompile(`0x[0-9a-f]+`)
-)
+var lineOf = regexp.MustCompile(`file:\d+`)
 
 func compare(t *testing.T, left, right, text string) {
 	t.Helper()
@@ -196,7 +196,7 @@ func compare(t *testing.T, left, right, text string) {
 		if want != got && !strings.Contains(wantErr.Error(), "not defined") {
 			t.Errorf("%q: want line %q, got %q: %v, %v", text, want, got, wantErr, gotErr)
 		}
-	case address.ReplaceAllString(want, "") != address.ReplaceAllString(got, ""):
+	case want != got:
 		instrumented, _ := Instrument("file", text, left, right)
 		t.Errorf("%q:\nwant %q\ngot  %q\nof %q", text, want, got, instrumented)
 	}
