@@ -121,8 +121,8 @@ e2e: controlplane cluster ## Run operators on a cluster with real controllers an
 	ESPALIER_E2E=1 $(GO) test $(TESTFLAGS) ./test/e2e
 
 .PHONY: allocations
-allocations: ## Run the tests that show less with the race detector: those that count allocations or try many cases.
-	$(GO) test $(TESTFLAGS) -run "^($$(hack/norace $(main-module)))$$" $(call packages-with,-E 'AllocsPerRun|raceDetector')
+allocations: $(server) ## Run the tests that show less with the race detector: those that count allocations or try many cases.
+	$(test-env) $(GO) test $(TESTFLAGS) -run "^($$(hack/norace $(main-module)))$$" $(call packages-with,-E 'AllocsPerRun|raceDetector')
 
 .PHONY: compiler
 compiler:
