@@ -1,0 +1,78 @@
+package page
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Access decides who sees what. Its methods are called concurrently.
+type Access interface {
+	// Viewer returns who makes a request. A request is answered with 401 for [ErrUnauthenticated], with 403 for
+	// [ErrRefused], and with 503 for any other error, whose text is not sent.
+	Viewer(r *http.Request) (Viewer, error)
+}
+
+// Viewer is who looks at the page.
+type Viewer interface {
+	// MayGet reports whether the viewer may get an object: each of the namespace if the name is empty, and each of the
+	// kind if the namespace is empty too.
+	MayGet(ctx context.Context, kind schema.GroupVersionKind, namespace, name string) (bool, error)
+}
+
+var (
+	// ErrUnauthenticated means that it is not known who makes a request.
+	ErrUnauthenticated = errors.New("a bearer token of the cluster is needed")
+	// ErrRefused means that nobody gets an answer to such a request.
+	ErrRefused = errors.New("the request is refused")
+)
+
+// OnLoopback returns an [Access] that shows everything to everybody on this machine, as for a demo on 127.0.0.1. It
+// refuses a request that did not arrive at a loopback address, whose Host is no name of it, or that a page of another
+// origin has made: so no other machine gets in, and no page that a browser shows does.
+func OnLoopback() Access { return onLoopback{} }
+
+type onLoopback struct{}
+
+func (onLoopback) Viewer(r *http.Request) (Viewer, error) {
+	local, isServed := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	switch {
+	case isServed && !isLoopback(local.String()), !isLoopback(r.Host), !isSameOrigin(r):
+		return nil, ErrRefused
+	}
+	return everything{}, nil
+}
+
+type everything struct{}
+
+func (everything) MayGet(context.Context, schema.GroupVersionKind, string, string) (bool, error) {
+	return true, nil
+}
+
+// isLoopback reports whether a host, which may have a port, is this machine by name or address.
+func isLoopback(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	address, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return err == nil && address.Unmap().IsLoopback()
+}
+
+// isSameOrigin reports whether no page of another origin has made a request.
+func isSameOrigin(r *http.Request) bool {
+	origin := r.Header.Get("Origin")
+	if origin == "" {
+		return true
+	}
+	from, err := url.Parse(origin)
+	return err == nil && strings.EqualFold(from.Host, r.Host)
+}

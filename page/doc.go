@@ -1,0 +1,30 @@
+// Package page has an http.Handler that shows the trees of a running operator: what each node did last for a resource,
+// how long it took, why it waits and since when, what woke the last requests, and how far components are.
+//
+//	p := page.New(page.Options{Access: page.Reviews(mgr.GetClient()), Elected: mgr.Elected()})
+//	config := reconcilers.NewConfig(mgr, &v1.Tenant{}, syncPeriod).WithObserver(p)
+//	err := mgr.AddMetricsServerExtraHandler("/espalier/", p)
+//
+// It works below any prefix that ends with a slash, on any mux. It only reads: it answers GET and HEAD, and makes no
+// request for the resources. What it shows is what it was told as an observer, so it knows a resource from the first
+// request on, and a standby that does not reconcile knows none.
+//
+// # Rights
+//
+// [Options.Access] decides who sees what. With [Reviews], a viewer is who the API server says that a bearer token is, and
+// sees a resource if the API server says that this viewer may get it. Of other resources the page shows the kind and the
+// name. No content of any object is shown: only names, the reasons of writes, and the conditions and records in the
+// status. With [OnLoopback] everybody who reaches the operator by a loopback address sees everything.
+//
+// The filter of controller-runtime's metrics server removes the token from a request, so behind it the page would know
+// nobody. [KeepToken] is for that:
+//
+//	FilterProvider: page.KeepToken(filters.WithAuthenticationAndAuthorization)
+//
+// # Memory
+//
+// The page knows at most [Options.MaxResources] resources. The one that was not reconciled for the longest time makes
+// room for a new one, and the page says how many did. Of a resource it keeps the last outcome of each node, the
+// conditions, and the last 20 requests, in about 10 KB. The objects of components are kept up to [Options.MaxObjects],
+// with about 200 bytes each; of components beyond that the page knows only counts.
+package page

@@ -1,0 +1,83 @@
+package page
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// keepAlive is how long a stream is silent at most.
+const keepAlive = 15 * time.Second
+
+// eventQuery returns some parameters of the request, for the URL of a stream.
+func (a *answer) eventQuery(names ...string) string {
+	q := url.Values{}
+	for _, name := range names {
+		if value := a.value(name); value != "" {
+			q.Set(name, value)
+		}
+	}
+	return q.Encode()
+}
+
+// change is what a client is told.
+type change struct {
+	Root      string `json:"root"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
+}
+
+// serveEvents tells a client of changes until it goes, does not read for a while, or the server shuts down.
+func (p *Page) serveEvents(a *answer) {
+	if a.request.Method != http.MethodGet {
+		return
+	}
+	p.streams.endWith(a.request.Context())
+	client := p.streams.subscribe(topic{root: a.value("root"), resource: a.resourceKey()})
+	if client == nil {
+		http.Error(a, "503: too many pages are open.", http.StatusServiceUnavailable)
+		return
+	}
+	defer p.streams.unsubscribe(client)
+	a.Header().Set("Content-Type", "text/event-stream")
+	// Proxies that keep back what they get would keep the page still.
+	a.Header().Set("X-Accel-Buffering", "no")
+	if !a.send("retry: 2000\n\n", p.patience) {
+		return
+	}
+	alive := time.NewTicker(keepAlive)
+	defer alive.Stop()
+	for {
+		select {
+		case <-a.request.Context().Done():
+			return
+		case <-alive.C:
+			if !a.send(": alive\n\n", p.patience) {
+				return
+			}
+		case <-client.ready:
+			changed, ok := client.take()
+			if !ok {
+				return
+			}
+			for _, c := range changed {
+				data, _ := json.Marshal(change{c.root, c.resource.Namespace, c.resource.Name}) // strings have no error
+				if !a.send(fmt.Sprintf("event: changed\ndata: %s\n\n", data), p.patience) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// send sends a part of a stream, and reports whether the client took it in time.
+func (a *answer) send(text string, patience time.Duration) bool {
+	control := http.NewResponseController(a.ResponseWriter)
+	_ = control.SetWriteDeadline(time.Now().Add(patience)) // without deadlines the server has one of its own, or none
+	if _, err := a.Write([]byte(text)); err != nil {
+		return false
+	}
+	return control.Flush() == nil
+}

@@ -1,0 +1,210 @@
+package page
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/espalier-dev/espalier/reconcilers"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// The limits of what is known of the nodes of one root.
+const (
+	// maxSlots is for nodes that functions of the author make: a tree has fewer.
+	maxSlots = 2000
+	// maxPointers is for functions that return a new node for each request.
+	maxPointers = 4 * maxSlots
+)
+
+// slotKey is what identifies a node of a root. A combinator without a name has the path of the node around it.
+type slotKey struct{ path, kind string }
+
+func keyOf(node *reconcilers.Node) slotKey { return slotKey{path: node.Path, kind: node.Kind} }
+
+// rootRecord has what is known of one root. Each node has a slot, which is an index of slices here and in the records of
+// resources.
+type rootRecord struct {
+	id   string
+	node *reconcilers.Node
+	// resources is guarded by the lock of the recorder.
+	resources map[types.NamespacedName]*resourceRecord
+	tree      atomic.Pointer[reconcilers.Description]
+	lastTook  atomic.Int64
+	requests  atomic.Uint64
+
+	pointers     sync.Map // of *reconcilers.Node to int
+	pointerCount atomic.Int32
+
+	mu     sync.RWMutex
+	slots  map[slotKey]int
+	nodes  []*reconcilers.Node
+	counts []stateCounts
+	// running are the requests that are not finished.
+	running map[*request]struct{}
+}
+
+// stateCounts are numbers of resources, by the state in which the last request left them or one of their nodes.
+type stateCounts [stateEnd]int
+
+// state is [reconcilers.State] in one byte. The later of two is the worse.
+type state uint8
+
+const (
+	stateNone state = iota
+	stateUnchanged
+	stateChanged
+	stateWaiting
+	stateHalted
+	stateError
+	stateEnd
+)
+
+// states are those that a node can end in.
+var states = [...]reconcilers.State{
+	stateUnchanged: reconcilers.StateUnchanged,
+	stateChanged:   reconcilers.StateChanged,
+	stateWaiting:   reconcilers.StateWaiting,
+	stateHalted:    reconcilers.StateHalted,
+	stateError:     reconcilers.StateError,
+}
+
+func (s state) String() string { return string(states[s]) }
+
+func stateOf(s reconcilers.State) state {
+	for i, known := range states {
+		if known == s {
+			return state(i)
+		}
+	}
+	return stateNone
+}
+
+func newRootRecord(id string, node *reconcilers.Node) *rootRecord {
+	r := &rootRecord{
+		id: id, node: node, resources: map[types.NamespacedName]*resourceRecord{}, slots: map[slotKey]int{},
+		running: map[*request]struct{}{},
+	}
+	r.slot(node)
+	return r
+}
+
+func (r *rootRecord) setUp(tree reconcilers.Description) { r.tree.Store(&tree) }
+
+// slot returns the slot of a node, or -1 if there is no room for one. The root has the slot 0.
+func (r *rootRecord) slot(node *reconcilers.Node) int {
+	if known, ok := r.pointers.Load(node); ok {
+		return known.(int)
+	}
+	slot := r.slotByKey(node)
+	if slot >= 0 && r.pointerCount.Add(1) <= maxPointers {
+		r.pointers.Store(node, slot)
+	}
+	return slot
+}
+
+func (r *rootRecord) slotByKey(node *reconcilers.Node) int {
+	key := keyOf(node)
+	r.mu.RLock()
+	slot, ok := r.slots[key]
+	r.mu.RUnlock()
+	if ok {
+		return slot
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if slot, ok := r.slots[key]; ok {
+		return slot
+	}
+	if len(r.nodes) == maxSlots {
+		return -1
+	}
+	r.slots[key] = len(r.nodes)
+	r.nodes, r.counts = append(r.nodes, node), append(r.counts, stateCounts{})
+	return len(r.nodes) - 1
+}
+
+func (r *rootRecord) slotCount() int {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return len(r.nodes)
+}
+
+func (r *rootRecord) begin(running *request) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.running[running] = struct{}{}
+}
+
+// recount notes that a request has ended, and that a resource counts otherwise at some nodes.
+func (r *rootRecord) recount(ended *request, moves []move) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.running, ended)
+	for _, m := range moves {
+		if m.from != stateNone {
+			r.counts[m.slot][m.from]--
+		}
+		if m.to != stateNone {
+			r.counts[m.slot][m.to]++
+		}
+	}
+}
+
+// move is the change of how a resource counts at a node.
+type move struct {
+	slot     int
+	from, to state
+}
+
+// rootSnapshot is what is known of a root at one time.
+type rootSnapshot struct {
+	id        string
+	node      *reconcilers.Node
+	tree      *reconcilers.Description
+	nodes     []*reconcilers.Node
+	counts    []stateCounts
+	resources int
+	requests  uint64
+	lastTook  time.Duration
+	// running is how many requests are in each node now.
+	running []int
+}
+
+// snapshotOf returns what is known of a root.
+func (r *recorder) snapshotOf(root *rootRecord) rootSnapshot {
+	r.mu.Lock()
+	resources := len(root.resources)
+	r.mu.Unlock()
+	s := rootSnapshot{
+		id: root.id, node: root.node, tree: root.tree.Load(), resources: resources,
+		requests: root.requests.Load(), lastTook: time.Duration(root.lastTook.Load()),
+	}
+	root.mu.RLock()
+	defer root.mu.RUnlock()
+	s.nodes = root.nodes[:len(root.nodes):len(root.nodes)]
+	s.counts = append(s.counts, root.counts...)
+	s.running = make([]int, len(s.nodes))
+	for running := range root.running {
+		running.countRunning(s.running)
+	}
+	return s
+}
+
+// runningFor returns how many runs of each node are going on now for a resource, or nil if no request for it is.
+func (r *rootRecord) runningFor(resource *resourceRecord) []int {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	var counts []int
+	for running := range r.running {
+		if running.resource != resource {
+			continue
+		}
+		if counts == nil {
+			counts = make([]int, len(r.nodes))
+		}
+		running.countRunning(counts)
+	}
+	return counts
+}
