@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -34,6 +35,10 @@ type Demo struct {
 	Second bool
 	// Open makes a cluster ready for the scenario. If it returns an error, nothing is left behind.
 	Open func(ctx context.Context, options Options) (*Scenario, error)
+	// OpenWithPage is Open, and serves a live page of the operator, whose address it returns. Nil if there is none.
+	OpenWithPage func(ctx context.Context, options Options) (*Scenario, string, error)
+	// Repeat plays the steps again and again, with the page open, until the context ends. It needs OpenWithPage.
+	Repeat bool
 	// Trials are printed if the operator is kept.
 	Trials []Trial
 	// Keep leaves the operator running after the steps, until the context ends, and prints where the kubeconfig is.
@@ -59,12 +64,18 @@ type Cluster interface {
 
 // Main runs demos as a program, one after the other, and exits with 1 if one fails. They take place on what start
 // starts, or with REAL=true on control planes, or with USE_EXISTING_CLUSTER=true on the cluster of the current
-// kubeconfig. With the flag -keep, the first demo is the only one, and its operator is kept.
+// kubeconfig. With the flag -keep, the first demo is the only one, and its operator is kept. With -page, the first that
+// has a page is the only one, and is repeated.
 func Main(start func(ctx context.Context) (Cluster, error), demos ...Demo) {
 	verbose := flag.Bool("v", false, "print what the operator logs, on standard error")
 	keep := flag.Bool("keep", false, "play the first demo alone, and leave its operator running until an interrupt")
+	page := flag.Bool("page", false, "serve a live page of an operator, and play its demo again and again until an interrupt")
 	flag.Parse()
-	if *keep {
+	switch {
+	case *page:
+		i := slices.IndexFunc(demos, func(d Demo) bool { return d.OpenWithPage != nil })
+		demos = demos[i : i+1]
+	case *keep:
 		demos = demos[:1]
 	}
 	logger := logr.Discard()
@@ -81,7 +92,7 @@ func Main(start func(ctx context.Context) (Cluster, error), demos ...Demo) {
 	// A second interrupt ends the program without cleaning up.
 	context.AfterFunc(ctx, stop)
 	for _, d := range demos {
-		d.Start, d.Keep = start, *keep
+		d.Start, d.Keep, d.Repeat = start, *keep, *page
 		if err := d.Run(ctx, logger, os.Stdout); err != nil {
 			outcome := "failed"
 			if ctx.Err() != nil {
@@ -102,9 +113,9 @@ func (d Demo) Run(ctx context.Context, logger logr.Logger, out io.Writer) (err e
 		NamespaceDeletion:    true,
 		AllowExistingCluster: true,
 	}
-	if d.Keep && planeOptions.UsesExistingCluster() {
+	if (d.Keep || d.Repeat) && planeOptions.UsesExistingCluster() {
 		return errors.New("no operator is kept on an existing cluster, as what you make there would stay when it " +
-			"ends: leave -keep out, or unset USE_EXISTING_CLUSTER")
+			"ends: leave -keep and -page out, or unset USE_EXISTING_CLUSTER")
 	}
 	plane, err := d.start(ctx, planeOptions)
 	if err != nil {
@@ -125,6 +136,9 @@ func (d Demo) Run(ctx context.Context, logger logr.Logger, out io.Writer) (err e
 			return err
 		}
 		defer func() { err = errors.Join(err, options.Second.Stop()) }()
+	}
+	if d.Repeat {
+		return d.repeat(ctx, out, options)
 	}
 	scenario, err := d.Open(ctx, options)
 	if err != nil {

@@ -147,13 +147,22 @@ func (s *Scenario) Close(ctx context.Context) error {
 // check.
 func (s *Scenario) Play(ctx context.Context) error {
 	p := &printer{out: s.Out, start: time.Now()}
-	for i, step := range s.Steps {
-		p.title(i+1, step.Title)
-		if err := s.runStep(ctx, p, step); err != nil {
-			return fmt.Errorf("step %d, %q: %w", i+1, step.Title, errors.Join(err, p.err))
+	for i := range s.Steps {
+		if err := s.playStep(ctx, p, i); err != nil {
+			return err
 		}
 	}
 	p.summary(len(s.Steps))
+	return p.err
+}
+
+// playStep prints and does the step with that index.
+func (s *Scenario) playStep(ctx context.Context, p *printer, i int) error {
+	step := s.Steps[i]
+	p.title(i+1, step.Title)
+	if err := s.runStep(ctx, p, step); err != nil {
+		return fmt.Errorf("step %d, %q: %w", i+1, step.Title, errors.Join(err, p.err))
+	}
 	return p.err
 }
 

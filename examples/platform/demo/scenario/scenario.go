@@ -32,7 +32,9 @@ const (
 // scenario is the cluster, the operator once it runs, and what the steps know of both.
 type scenario struct {
 	demo.Scenario
-	tree string
+	// observers are told what the operator does.
+	observers []reconcilers.Observer
+	tree      string
 	// said is what the condition said when a check last read it.
 	said string
 }
@@ -43,22 +45,28 @@ var Demo = demo.Demo{
 	Title: "An operator for platforms",
 	Users: []string{OperatorUser},
 	Open:  Open,
+
+	OpenWithPage: OpenWithPage,
 }
 
 // Open installs the definition of the Platform, the role of the operator, and the namespace that the platform is for.
 // Nothing that is there already is changed: it is an error.
 func Open(ctx context.Context, options demo.Options) (*demo.Scenario, error) {
-	scheme, err := controller.NewScheme()
-	if err != nil {
-		return nil, err
-	}
 	s := &scenario{Scenario: demo.Scenario{Options: options}}
-	s.CleanUp = s.removeOrphans
-	if err := s.Open(ctx, scheme, s.install); err != nil {
+	if err := s.open(ctx); err != nil {
 		return nil, err
 	}
 	s.Steps = s.steps()
 	return &s.Scenario, nil
+}
+
+func (s *scenario) open(ctx context.Context) error {
+	scheme, err := controller.NewScheme()
+	if err != nil {
+		return err
+	}
+	s.CleanUp = s.removeOrphans
+	return s.Open(ctx, scheme, s.install)
 }
 
 func (s *scenario) install(ctx context.Context) error {
@@ -129,7 +137,7 @@ func (s *scenario) startOperator(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("unable to make the manager: %w", err)
 	}
-	root := controller.New(reconcilers.NewConfig(mgr, &v1alpha1.Platform{}, 10*time.Hour))
+	root := controller.New(reconcilers.NewConfig(mgr, &v1alpha1.Platform{}, 10*time.Hour).WithObserver(s.observers...))
 	root.AfterReconcile = s.Operator.Count
 	s.tree = root.Describe().String()
 	if err := root.SetupWithManager(ctx, mgr); err != nil {
