@@ -120,6 +120,13 @@ differential: controlplane ## Compare the API server in memory with a real one, 
 e2e: controlplane cluster ## Run operators on a cluster with real controllers and a scheduler, and simulated nodes.
 	ESPALIER_E2E=1 $(GO) test $(TESTFLAGS) ./test/e2e
 
+.PHONY: browser
+browser: ## Test the page of an operator in Chromium, with axe-core from npm (PICTURES=1: renew the pictures in docs).
+	@command -v chromium chromium-browser google-chrome >/dev/null || { \
+		echo "there is no Chromium: install it (Debian: apt-get install chromium)" >&2; exit 1; }
+	@axe=$$(hack/axe) && cd test/browser && ESPALIER_AXE=$$axe $(if $(PICTURES),ESPALIER_PICTURES=$(CURDIR)/docs/pictures) \
+		$(GO) test $(TESTFLAGS) -count=1 -v .
+
 .PHONY: allocations
 allocations: $(server) ## Run the tests that show less with the race detector: those that count allocations or try many cases.
 	$(test-env) $(GO) test $(TESTFLAGS) -run "^($$(hack/norace $(main-module)))$$" $(call packages-with,-E 'AllocsPerRun|raceDetector')

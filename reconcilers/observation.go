@@ -97,16 +97,17 @@ func (o *observation) end(ctx context.Context, resource client.Object, result Re
 	if !returned {
 		err = errPanicked
 	}
-	outcome := Outcome{
-		Err: err, Took: time.Since(o.began), Result: result, Writes: int(o.writes.Load()), Resource: resource,
-	}
+	outcome := Outcome{Took: time.Since(o.began), Result: result, Writes: int(o.writes.Load()), Resource: resource}
 	if err != nil {
 		outcome.Class = Classify(err)
+	}
+	if hidesFailure(err) {
+		outcome.Err = err
 	}
 	if resource != nil {
 		outcome.Conditions = o.conditions(resource)
 	}
-	outcome.State = o.state(&outcome)
+	outcome.State = o.state(&outcome, err)
 	if p := o.parent; p != nil {
 		p.waits.CompareAndSwap(false, outcome.State == StateWaiting)
 		p.halted.CompareAndSwap(false, outcome.State == StateHalted && p.parent == nil)
@@ -133,16 +134,16 @@ func (o *observation) conditions(resource client.Object) []metav1.Condition {
 	return own
 }
 
-// state returns the state for the rest of an outcome. The conditions of a root are those of its nodes, so that they do
-// not count.
-func (o *observation) state(outcome *Outcome) State {
+// state returns the state for the rest of an outcome, and the error that the node returned. The conditions of a root are
+// those of its nodes, so that they do not count.
+func (o *observation) state(outcome *Outcome, err error) State {
 	isNotTrue := func(c metav1.Condition) bool { return c.Status != metav1.ConditionTrue }
 	switch {
-	case isOnlyHalt(outcome.Err), outcome.Err == nil && o.halted.Load():
+	case isHalt(err) && outcome.Err == nil, err == nil && o.halted.Load():
 		return StateHalted
-	case outcome.Err != nil && isQuiet(outcome.Err) && !isDurable(outcome.Err):
+	case isQuiet(err) && !isDurable(err):
 		return StateWaiting
-	case outcome.Err != nil:
+	case err != nil:
 		return StateError
 	case o.waits.Load(), o.parent != nil && slices.ContainsFunc(outcome.Conditions, isNotTrue):
 		return StateWaiting

@@ -68,7 +68,8 @@ const (
 	StateChanged State = "Changed"
 	// StateWaiting means that a condition of the node, or of one below it, is not True, or that it returned a quiet error.
 	StateWaiting State = "Waiting"
-	// StateHalted means that the node returned [ErrHaltSubReconcilers], which keeps others from running.
+	// StateHalted means that the node returned [ErrHaltSubReconcilers] or [ErrDurable] and no other error, which keeps
+	// others from running.
 	StateHalted State = "Halted"
 	// StateError means that the node returned another error, or panicked.
 	StateError State = "Error"
@@ -78,9 +79,10 @@ const (
 type Outcome struct {
 	// State is how the node ended, in one word.
 	State State
-	// Err is the error that the node returned, or nil. A panic is one.
+	// Err is the error that the node returned; nil if it returned none, or one such as [ErrQuiet] that says only how to
+	// go on. A panic is an error.
 	Err error
-	// Class is the class of Err, see [Classify]; empty without an error.
+	// Class is the class of what the node returned, see [Classify]; empty if it returned no error at all.
 	Class Class
 	// Took is how long the node ran, with all that is below it.
 	Took time.Duration

@@ -45,8 +45,11 @@ func (o *told) End(ctx context.Context, node *reconcilers.Node, outcome reconcil
 		o.add("the context of the end of %s is that of %v", node.Path, at)
 	}
 	line := fmt.Sprintf("end %s %s %s", node.Label, node.Kind, outcome.State)
+	if outcome.Class != "" {
+		line += " " + string(outcome.Class)
+	}
 	if outcome.Err != nil {
-		line += fmt.Sprintf(" %s %q", outcome.Class, outcome.Err)
+		line += fmt.Sprintf(" %q", outcome.Err)
 	}
 	if outcome.Result.RequeueAfter > 0 {
 		line += " after " + outcome.Result.RequeueAfter.String()
@@ -156,15 +159,26 @@ func TestObserversAreToldWhatNodesDo(t *testing.T) {
 			`end root ResourceReconciler Error Retry "root/0/fails: panicked: ouch" ChildReady=Unknown Ready=False`,
 		}},
 		{name: "a halt", fail: returns(fmt.Errorf("%w", reconcilers.ErrHaltSubReconcilers)), before: before[:3], want: []string{
-			fmt.Sprintf("end root/fails SyncReconciler Halted Wait %q", reconcilers.ErrHaltSubReconcilers),
-			fmt.Sprintf("end root Sequence Halted Wait %q", reconcilers.ErrHaltSubReconcilers),
+			"end root/fails SyncReconciler Halted Wait",
+			"end root Sequence Halted Wait",
 			"update Widget default/w status at root: fields other than conditions differ (<nil>)",
 			"end root ResourceReconciler Halted ChildReady=Unknown Ready=False",
 		}},
+		{name: "a durable halt", fail: returns(reconcilers.ErrDurable), before: before[:3], want: []string{
+			"end root/fails SyncReconciler Halted Terminal",
+			"end root Sequence Halted Terminal",
+			"end root ResourceReconciler Halted Terminal ChildReady=Unknown Ready=False",
+		}},
+		{name: "a durable error", fail: returns(errors.Join(boom, reconcilers.ErrDurable)), before: before[:3], want: []string{
+			fmt.Sprintf("end root/fails SyncReconciler Error Terminal %q", errors.Join(boom, reconcilers.ErrDurable)),
+			fmt.Sprintf("end root Sequence Error Terminal %q", errors.Join(boom, reconcilers.ErrDurable)),
+			fmt.Sprintf("end root ResourceReconciler Error Terminal %q ChildReady=Unknown Ready=False",
+				errors.Join(boom, reconcilers.ErrDurable)),
+		}},
 		{name: "a quiet error", fail: returns(reconcilers.ErrQuiet), before: before[:3], want: []string{
-			fmt.Sprintf("end root/fails SyncReconciler Waiting Retry %q", reconcilers.ErrQuiet),
-			fmt.Sprintf("end root Sequence Waiting Retry %q", reconcilers.ErrQuiet),
-			fmt.Sprintf("end root ResourceReconciler Waiting Retry %q ChildReady=Unknown Ready=False", reconcilers.ErrQuiet),
+			"end root/fails SyncReconciler Waiting Retry",
+			"end root Sequence Waiting Retry",
+			"end root ResourceReconciler Waiting Retry ChildReady=Unknown Ready=False",
 		}},
 		{name: "a refused create", refuse: boom, before: before, want: []string{
 			"create ConfigMap default/w at root/1/1/settings:  (boom)",

@@ -48,7 +48,7 @@ func TestKeep(t *testing.T) {
 	}
 	command := exec.CommandContext(t.Context(), os.Args[0], "-keep")
 	command.Env = append(os.Environ(), program+"=1", "USE_EXISTING_CLUSTER=", "REAL=")
-	kubeconfig, printed := demotest.StartProgram(t, command)
+	kubeconfig, printed := demotest.StartWithKubeconfig(t, command)
 	env := append(os.Environ(), "KUBECONFIG="+kubeconfig, "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 
 	answers := [][]string{

@@ -130,7 +130,7 @@ func (r *reader) runOnCluster(at string, block block) string {
 // has printed.
 func (r *reader) leaveRunning(block block) string {
 	r.t.Helper()
-	kubeconfig, printed := demotest.StartProgram(r.t, r.command(block.content))
+	kubeconfig, printed := demotest.StartWithKubeconfig(r.t, r.command(block.content))
 	r.env = append(r.env, "KUBECONFIG="+kubeconfig)
 	return printed()
 }

@@ -3,7 +3,6 @@ package demotest
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -21,10 +20,25 @@ var exported = regexp.MustCompile(`(?m)^ *export KUBECONFIG='(.*)'$`)
 // startPatience is how long a program may take, and what compiles it before.
 const startPatience = 10 * time.Minute
 
-// StartProgram starts a program, and returns when it has printed a line that exports KUBECONFIG: the path, and what
-// returns all that it has printed until then. The context of the command is that of the test. When it ends, the program
-// is interrupted, as by Ctrl-C: the test fails unless it succeeds then, and removes the kubeconfig.
-func StartProgram(t testing.TB, command *exec.Cmd) (kubeconfig string, printed func() string) {
+// StartWithKubeconfig is [StartProgram] for a program that prints a line which exports KUBECONFIG. It returns the path.
+// The test fails unless the program removes the kubeconfig when it is interrupted.
+func StartWithKubeconfig(t testing.TB, command *exec.Cmd) (kubeconfig string, printed func() string) {
+	t.Helper()
+	// Cleanups run in the reverse order.
+	t.Cleanup(func() {
+		if _, err := os.Stat(kubeconfig); !os.IsNotExist(err) {
+			t.Errorf("the kubeconfig %q of %s is there after the end (%v)", kubeconfig, command, err)
+		}
+	})
+	return StartProgram(t, command, exported)
+}
+
+// StartProgram starts a program, and returns when it has printed a line that matches: the first group of the match, and
+// what returns all that it has printed until then. The context of the command is that of the test. When it ends, the
+// program is interrupted, as by Ctrl-C: the test fails unless it succeeds then.
+func StartProgram(
+	t testing.TB, command *exec.Cmd, line *regexp.Regexp,
+) (matched string, printed func() string) {
 	t.Helper()
 	output := &output{}
 	command.Stdout, command.Stderr = output, output
@@ -45,25 +59,22 @@ func StartProgram(t testing.TB, command *exec.Cmd) (kubeconfig string, printed f
 		if !command.ProcessState.Success() {
 			t.Errorf("%s was interrupted, and has ended with %v", command, command.ProcessState)
 		}
-		if _, err := os.Stat(kubeconfig); !os.IsNotExist(err) {
-			t.Errorf("the kubeconfig %q of %s is there after the end (%v)", kubeconfig, command, err)
-		}
 		if t.Failed() {
 			t.Logf("%s has printed\n%s", command, output)
 		}
 	})
 	err := demo.Eventually(ctx, startPatience, func(context.Context) error {
-		match := exported.FindStringSubmatch(output.String())
+		match := line.FindStringSubmatch(output.String())
 		if match == nil {
-			return errors.New("there is no line that exports KUBECONFIG")
+			return fmt.Errorf("there is no line that matches %s", line)
 		}
-		kubeconfig = match[1]
+		matched = match[1]
 		return nil
 	})
 	if err != nil {
 		t.Fatalf("%s: %v", command, err)
 	}
-	return kubeconfig, output.String
+	return matched, output.String
 }
 
 // output is what a program has printed so far.

@@ -1,0 +1,2 @@
+// Package browser tests the page of an operator in a browser, as people use it. "make browser" runs the tests.
+package browser
