@@ -49,6 +49,7 @@ var espalier = table{
 		{"feature", 6},
 		{".", 7},
 		{"manifests", 7},
+		{"metrics", 7},
 		{"testing", 8},
 		{"testing/fake", 9},
 		{"testing/preview", 9},
@@ -66,7 +67,8 @@ var espalier = table{
 			"k8s.io/client-go/tools/events", "k8s.io/client-go/tools/record", "generator", "reconcilers",
 		},
 		// They make the binary of each operator larger, and only components need them.
-		".": {"github.com/google/cel-go", "component", "generator", "internal/component"},
+		".":       {"github.com/google/cel-go", "component", "generator", "internal/component"},
+		"metrics": {"github.com/google/cel-go", "component", "internal/component"},
 		"reconcilers": {
 			"github.com/google/cel-go", "github.com/fluxcd/cli-utils", "component", "generator", "internal/component",
 		},
