@@ -62,6 +62,16 @@ func (p Progress) Summary() (
 	return p.State, p.Since, phases, obstacles
 }
 
+// Watching is the fact that components of a node begin to watch the types of their objects in a cluster, for observers,
+// see [reconcilers.Observer].
+type Watching struct {
+	size func() (types, objects int, running bool)
+}
+
+// Size returns how many types the components of the node watch in the cluster now, and of how many objects the metadata
+// is kept. Running is false, and stays so, once they watch nothing there. It is quick, and may be called at any time.
+func (w Watching) Size() (types, objects int, running bool) { return w.size() }
+
 // noteProgress tells observers how the component is.
 func (r *request[T]) noteProgress(ctx context.Context, c condition) {
 	if !reconcilers.IsObserved(ctx) {

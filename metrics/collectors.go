@@ -3,9 +3,6 @@ package metrics
 import (
 	"errors"
 	"fmt"
-	"sync"
-
-	"github.com/espalier-dev/espalier/tracker"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -19,7 +16,8 @@ type collectors struct {
 	resources, conditions, resourceCondition         *prometheus.GaugeVec
 	components, componentObjects, componentObstacles *prometheus.GaugeVec
 	features, resourceFeature                        *prometheus.GaugeVec
-	trackers                                         *trackers
+	watches                                          *prometheus.GaugeVec
+	sizes                                            *sizes
 }
 
 func newCollectors(registerer prometheus.Registerer) (*collectors, error) {
@@ -42,7 +40,8 @@ func newCollectors(registerer prometheus.Registerer) (*collectors, error) {
 		componentRollout:     shared(r, componentRollout, definition.histogram),
 		features:             shared(r, features, definition.gauge),
 		resourceFeature:      shared(r, resourceFeature, definition.gauge),
-		trackers:             shared(r, trackerWatchers, newTrackers),
+		watches:              shared(r, watches, definition.gauge),
+		sizes:                shared(r, trackerWatchers, newSizes),
 	}
 	return c, r.err
 }
@@ -66,57 +65,4 @@ func shared[C prometheus.Collector](r *registration, d definition, collector fun
 		r.err = fmt.Errorf("unable to register the metric %s: %w", d.name, err)
 	}
 	return made
-}
-
-// trackers has the sizes of trackers, which are read when they are asked for.
-type trackers struct {
-	watchers, references *prometheus.Desc
-
-	mu  sync.Mutex
-	all map[tracker.Sizer]struct{}
-}
-
-var _ prometheus.Collector = (*trackers)(nil)
-
-func newTrackers(definition) *trackers {
-	return &trackers{
-		watchers: trackerWatchers.desc(), references: trackerReferences.desc(), all: map[tracker.Sizer]struct{}{},
-	}
-}
-
-// add adds a tracker, if it has a size. Views of one tracker, for controllers and clusters, are the same.
-func (t *trackers) add(of tracker.Tracker) {
-	if of == nil {
-		return
-	}
-	sizer, ok := tracker.InCluster(tracker.ForController(of, ""), nil).(tracker.Sizer)
-	if !ok {
-		return
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.all[sizer] = struct{}{}
-}
-
-// Describe implements [prometheus.Collector].
-func (t *trackers) Describe(descs chan<- *prometheus.Desc) {
-	descs <- t.watchers
-	descs <- t.references
-}
-
-// Collect implements [prometheus.Collector].
-func (t *trackers) Collect(metrics chan<- prometheus.Metric) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.all) == 0 {
-		return
-	}
-	var sum tracker.Size
-	for sizer := range t.all {
-		size := sizer.Size()
-		sum.Watchers += size.Watchers
-		sum.References += size.References
-	}
-	metrics <- prometheus.MustNewConstMetric(t.watchers, prometheus.GaugeValue, float64(sum.Watchers))
-	metrics <- prometheus.MustNewConstMetric(t.references, prometheus.GaugeValue, float64(sum.References))
 }

@@ -99,6 +99,18 @@ var (
 		labels: []string{"controller", "namespace", "name", "feature", "status", "reason"},
 		help:   "Since when a feature of a resource has been in its phase, in Unix seconds. A feature has one series.",
 	}
+	watches = definition{
+		name: "espalier_watches", kind: gauge, labels: []string{"controller"},
+		help: "Number of types that the nodes of the controller watch from the start on.",
+	}
+	componentWatches = definition{
+		name: "espalier_component_watches", kind: gauge,
+		help: "Number of types that components watch, in all clusters.",
+	}
+	componentCached = definition{
+		name: "espalier_component_cached_objects", kind: gauge,
+		help: "Number of objects of which components keep the metadata, in all clusters.",
+	}
 	trackerWatchers = definition{
 		name: "espalier_tracker_watchers", kind: gauge,
 		help: "Number of resources that are woken by events of objects that they track.",
@@ -114,7 +126,7 @@ var definitions = []definition{
 	nodeDuration, nodeOutcomes, requestCauses, writes, writesSaved, writesHeld, cacheLags,
 	resources, conditions, conditionTransitions, resourceCondition,
 	components, componentObjects, componentObstacles, componentRollout, features, resourceFeature,
-	trackerWatchers, trackerReferences,
+	watches, componentWatches, componentCached, trackerWatchers, trackerReferences,
 }
 
 func (d definition) counter() *prometheus.CounterVec {

@@ -29,6 +29,8 @@ type Observer struct {
 	perResource bool
 	// roots has the [root] for each node of a root.
 	roots sync.Map
+	// watches has the number of watches for each node of a root that was set up.
+	watches sync.Map
 }
 
 var _ reconcilers.Observer = (*Observer)(nil)
@@ -66,8 +68,12 @@ func (o *Observer) End(ctx context.Context, node *reconcilers.Node, outcome reco
 
 // Note implements [reconcilers.Observer].
 func (o *Observer) Note(ctx context.Context, node *reconcilers.Node, fact any) {
-	if _, ok := fact.(reconcilers.SetUp); ok || reconcilers.IsDryRun(ctx) {
-		// A process that is not the leader is set up, too.
+	if setUp, ok := fact.(reconcilers.SetUp); ok {
+		// A process that is not the leader is set up, too, so it is not shown yet.
+		o.watches.Store(node.Root, setUp.Watches)
+		return
+	}
+	if reconcilers.IsDryRun(ctx) {
 		return
 	}
 	r := o.rootOf(ctx, node)
@@ -86,6 +92,8 @@ func (o *Observer) Note(ctx context.Context, node *reconcilers.Node, fact any) {
 		r.forget(resourceOf(ctx))
 	case feature.Phase:
 		r.setFeature(resourceOf(ctx), node, fact)
+	case sized:
+		o.collectors.sizes.addWatched(fact)
 	case rollout:
 		r.setComponent(ctx, node, fact)
 	}
@@ -102,7 +110,10 @@ func (o *Observer) rootOf(ctx context.Context, node *reconcilers.Node) *root {
 	}
 	made := newRoot(o.collectors, o.perResource, node.Root)
 	if config, err := reconcilers.RetrieveOriginalConfig(ctx); err == nil {
-		o.collectors.trackers.add(config.Tracker)
+		o.collectors.sizes.addTracker(config.Tracker)
+	}
+	if watches, ok := o.watches.Load(node.Root); ok {
+		o.collectors.watches.WithLabelValues(made.controller).Set(float64(watches.(int)))
 	}
 	known, _ := o.roots.LoadOrStore(node.Root, made)
 	return known.(*root)

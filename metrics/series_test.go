@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strconv"
 	"testing"
 
@@ -19,6 +20,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
@@ -216,6 +221,62 @@ func TestTrackersAreCountedOnce(t *testing.T) {
 	}
 	w.expect(t, "two roots", map[string]float64{"tracker_watchers": 2, "tracker_references": 4},
 		"espalier_tracker_watchers", "espalier_tracker_references")
+}
+
+// watching is a cluster that components watch.
+type watching struct{ stopped bool }
+
+func (w *watching) Size() (types, objects int, running bool) { return 2, 30, !w.stopped }
+
+// What components watch is counted in all clusters, until they do not watch it any more.
+func TestWatchesOfComponentsAreCounted(t *testing.T) {
+	first, second := &watching{}, &watching{}
+	w := newWorld(t, metrics.Options{}, widget("w"))
+	root := &widgetRoot{
+		Name: "root", Config: w.config,
+		Reconciler: &widgetSync{Name: "sync", Sync: func(ctx context.Context, widget *resources.Widget) error {
+			reconcilers.Note(ctx, first)
+			reconcilers.Note(ctx, second)
+			return nil
+		}},
+	}
+	if _, err := root.Reconcile(t.Context(), requestFor("w")); err != nil {
+		t.Fatal(err)
+	}
+	names := []string{"espalier_component_watches", "espalier_component_cached_objects"}
+	w.expect(t, "two clusters", map[string]float64{"component_watches": 4, "component_cached_objects": 60}, names...)
+	first.stopped = true
+	w.expect(t, "one is left", map[string]float64{"component_watches": 2, "component_cached_objects": 30}, names...)
+	second.stopped = true
+	w.expect(t, "none is left", map[string]float64{}, names...)
+}
+
+// The watches of a controller that was set up are shown once it has a request, not while another process is the leader.
+func TestWatchesAreCounted(t *testing.T) {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(resources.GroupVersion.WithKind("Widget"), meta.RESTScopeNamespace)
+	mgr, err := ctrl.NewManager(&rest.Config{Host: "https://localhost:1"}, ctrl.Options{
+		Scheme:         resources.NewScheme(),
+		Metrics:        metricsserver.Options{BindAddress: "0"},
+		Controller:     ctrlconfig.Controller{SkipNameValidation: new(true)},
+		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return mapper, nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := "a"
+	w := newWorld(t, metrics.Options{}, widget("w"))
+	root := &widgetRoot{Name: "root", Config: w.config, Reconciler: settings(&data)}
+	if err := root.SetupWithManager(t.Context(), mgr); err != nil {
+		t.Fatal(err)
+	}
+	if counts, all := w.count(t); all != 0 {
+		t.Errorf("there are series before the first request: %v", counts)
+	}
+	if _, err := root.Reconcile(t.Context(), requestFor("w")); err != nil {
+		t.Fatal(err)
+	}
+	w.expect(t, "after a request", map[string]float64{"watches": 1}, "espalier_watches")
 }
 
 func newTracked(name string) *resources.Widget {
