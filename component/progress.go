@@ -41,8 +41,8 @@ type Obstacle struct {
 	Message string
 }
 
-// Summary returns the state, since when a roll-out has been under way, the number of objects by phase, and the number of
-// obstacles by kind. An observer whose package is to be free of this one asks for an interface with the method. The
+// Summary returns the state, since when a roll-out has been under way, the number of objects by phase, and the number
+// of obstacles by kind. An observer whose package is to be free of this one asks for an interface with the method. The
 // phases are nil if nothing was found out about the objects.
 func (p Progress) Summary() (
 	state apis.ComponentState, since time.Time, phases map[apis.InventoryPhase]int, obstacles map[string]int,

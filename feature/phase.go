@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Phase is the fact how a feature is after a request, for observers, see [reconcilers.Observer]. The node is that of the
-// feature.
+// Phase is the fact how a feature is after a request, for observers, see [reconcilers.Observer]. The node is that of
+// the feature.
 type Phase struct {
 	// Feature is the name of the feature, followed by the keys of the items that it runs for, each in brackets.
 	Feature string

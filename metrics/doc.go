@@ -19,8 +19,8 @@
 // # How many series
 //
 // A node has 17 series of the first two metrics if it has ended in all ways that there are, and a condition of a root
-// has six. No metric has a series for a resource, unless [Options] ask for it. A root has at most 500 paths: the nodes that
-// come later share the path "Other". It has at most 50 types of conditions: those that come later have no series.
+// has six. No metric has a series for a resource, unless [Options] ask for it. A root has at most 500 paths: the nodes
+// that come later share the path "Other". It has at most 50 types of conditions: those that come later have no series.
 //
 // A number of resources is kept from one request to the next, so a scrape costs nothing for resources. The observer
 // keeps a small entry for each resource, until the resource is gone.

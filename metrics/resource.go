@@ -132,7 +132,8 @@ func (r *root) setConditions(key types.NamespacedName, conditions []metav1.Condi
 			status.transitions.Inc()
 		}
 		if r.perResource {
-			r.resourceCondition.WithLabelValues(r.controller, key.Namespace, key.Name, status.name, string(status.status)).
+			r.resourceCondition.WithLabelValues(
+				r.controller, key.Namespace, key.Name, status.name, string(status.status)).
 				Set(float64(conditions[i].LastTransitionTime.Unix()))
 		}
 	}
@@ -262,7 +263,8 @@ func (r *root) moveComponent(was, now *componentStatus) {
 			r.components.WithLabelValues(r.controller, was.path, string(now.state)).Inc()
 		}
 	}
-	move(r.componentObjects, r, was.path, was.phases, now.phases, func(p apis.InventoryPhase) string { return string(p) })
+	phase := func(p apis.InventoryPhase) string { return string(p) }
+	move(r.componentObjects, r, was.path, was.phases, now.phases, phase)
 	move(r.componentObstacles, r, was.path, was.obstacles, now.obstacles, camelCase)
 }
 
