@@ -13,7 +13,8 @@ import (
 
 // Progress is the fact how a component is after a request, for observers, see [reconcilers.Observer].
 type Progress struct {
-	// State, Reason and Message are those of the condition of the component.
+	// State, Reason and Message are those of the condition of the component. They are empty once the component is
+	// deleted and nothing of it is left.
 	State   apis.ComponentState
 	Reason  string
 	Message string
@@ -40,6 +41,37 @@ type Obstacle struct {
 	Message string
 }
 
+// Summary returns the state, since when a roll-out has been under way, the number of objects by phase, and the number
+// of obstacles by kind. An observer whose package is to be free of this one asks for an interface with the method. The
+// phases are nil if nothing was found out about the objects.
+func (p Progress) Summary() (
+	state apis.ComponentState, since time.Time, phases map[apis.InventoryPhase]int, obstacles map[string]int,
+) {
+	if p.Inventory != nil {
+		phases = map[apis.InventoryPhase]int{}
+	}
+	for i := range p.Inventory {
+		phases[p.Inventory[i].Phase]++
+	}
+	for i := range p.Obstacles {
+		if obstacles == nil {
+			obstacles = map[string]int{}
+		}
+		obstacles[p.Obstacles[i].Kind]++
+	}
+	return p.State, p.Since, phases, obstacles
+}
+
+// Watching is the fact that components of a node begin to watch the types of their objects in a cluster, for observers,
+// see [reconcilers.Observer].
+type Watching struct {
+	size func() (types, objects int, running bool)
+}
+
+// Size returns how many types the components of the node watch in the cluster now, and of how many objects the metadata
+// is kept. Running is false, and stays so, once they watch nothing there. It is quick, and may be called at any time.
+func (w Watching) Size() (types, objects int, running bool) { return w.size() }
+
 // noteProgress tells observers how the component is.
 func (r *request[T]) noteProgress(ctx context.Context, c condition) {
 	if !reconcilers.IsObserved(ctx) {
@@ -64,7 +96,7 @@ func (r *request[T]) noteProgress(ctx context.Context, c condition) {
 			}
 		}
 		if len(progress.Inventory) == 0 {
-			progress.Inventory = r.report.Inventory
+			progress.Inventory = append([]apis.InventoryRecord{}, r.report.Inventory...)
 		}
 	}
 	reconcilers.Note(ctx, progress)

@@ -159,6 +159,7 @@ func (r *request[T]) run(ctx context.Context) (reconcilers.Result, error) {
 		r.observe(ctx, err)
 	}
 	if r.finished {
+		reconcilers.Note(ctx, Progress{})
 		return reconcilers.Result{}, nil
 	}
 	var retriable *generator.RetriableError

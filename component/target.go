@@ -16,6 +16,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/component/clusters"
 	"github.com/espalier-dev/espalier/internal/component/observe"
 	"github.com/espalier-dev/espalier/internal/component/readiness"
+	"github.com/espalier-dev/espalier/reconcilers"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -48,6 +49,8 @@ type target struct {
 	inMemory bool
 	// users are the components that are deployed here; nil if it is not shared.
 	users map[user]types.NamespacedName
+	// size returns how much a shared target watches.
+	size func() (types, objects int, running bool)
 	// stop ends the watches of a shared target.
 	stop func()
 }
@@ -180,7 +183,11 @@ func (r *request[T]) targetFor(ctx context.Context) (*target, error) {
 			// The controller stopped meanwhile, so the watches would never be stopped.
 			return r.unshared(reached, server), nil
 		}
-		return r.watching(reached, server)
+		made, err := r.watching(reached, server)
+		if err == nil {
+			reconcilers.Note(ctx, Watching{size: made.size})
+		}
+		return made, err
 	})
 }
 
@@ -227,6 +234,7 @@ func (r *request[T]) watching(reached *clusters.Cluster, server string) (*target
 		discovery:    reached.Discovery(),
 		fresh:        reached.FreshClient,
 		observer:     watching,
+		size:         watching.Size,
 		server:       server,
 		reachability: reached.Reachability,
 		users:        map[user]types.NamespacedName{},

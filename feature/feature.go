@@ -70,9 +70,6 @@ type Feature[Type client.Object] struct {
 	// should be, and those that a rule of Health gives attributes. The first twenty are recorded. The entries of
 	// [RecordAll] that a request did not get to, because a node stopped, stay as they are.
 	Records Records
-	// Metrics has the condition shown by the metric espalier_feature_condition, in the registry of controller-runtime.
-	// A resource has one series for each feature. Default: false.
-	Metrics bool
 	// Status returns where the records of features are kept. Default: the field Status of the resource, or what is
 	// embedded there.
 	Status func(resource Type) *apis.LifecycleStatus

@@ -23,7 +23,6 @@ import (
 
 // resourceState is what a node remembers of a feature of one resource from one request to the next.
 type resourceState struct {
-	series
 	// condition is what the last request reported, and lost is how many requests in a row found it without the record.
 	condition metav1.Condition
 	lost      statusfield.Losses
@@ -294,17 +293,16 @@ func (f *Feature[T]) report(
 	if outer := reconcilers.SupervisorOf(ctx); outer != nil {
 		f.reportTo(ctx, outer, d)
 	}
-	if reconcilers.HasItem(ctx) && d.reason == apis.StateDisabled &&
-		reconcilers.SupervisionOf(ctx, resource) == reconcilers.Withdraw {
+	removed := reconcilers.HasItem(ctx) && d.reason == apis.StateDisabled &&
+		reconcilers.SupervisionOf(ctx, resource) == reconcilers.Withdraw
+	if removed {
 		// The item is gone, and its key will not be used again for a while.
 		status.Features = slices.DeleteFunc(slices.Clone(status.Features), func(r apis.FeatureStatus) bool {
 			return r.Name == d.record.Name
 		})
 		state.condition = metav1.Condition{}
 	}
-	if f.Metrics && !reconcilers.IsDryRun(ctx) {
-		state.set(f.kindOf(ctx, resource), resource, d.record.Name, condition, d.record.Since)
-	}
+	notePhase(ctx, d, removed)
 }
 
 // reportTo has the feature count as one object of the feature around it.
@@ -403,13 +401,4 @@ func withoutTexts(record apis.FeatureStatus) (apis.FeatureStatus, string) {
 		d.Message, d.Attributes = "", nil
 	}
 	return record, texts.String()
-}
-
-func (f *Feature[T]) kindOf(ctx context.Context, resource T) string {
-	config, err := reconcilers.RetrieveConfig(ctx)
-	if err != nil {
-		return ""
-	}
-	kind, _ := config.GroupVersionKindFor(resource) // the label is empty if the kind is not known
-	return kind.Kind
 }

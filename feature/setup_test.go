@@ -9,12 +9,10 @@ import (
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/feature"
 	"github.com/espalier-dev/espalier/reconcilers"
-	rtesting "github.com/espalier-dev/espalier/testing"
 	rtime "github.com/espalier-dev/espalier/time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
 func TestValidate(t *testing.T) {
@@ -170,52 +168,4 @@ func TestErrorsThatChange(t *testing.T) {
 			t.Errorf("the message is %s, expected %s", c.Message, want)
 		}
 	}
-}
-
-// Each feature of a resource has one series, for as long as the resource lives.
-func TestMetrics(t *testing.T) {
-	node := till(scripted{})
-	node.Metrics = true
-	config := rtesting.ExpectConfig{Name: "metrics", Scheme: scheme}
-	ctx := reconcilers.StashConfig(rtime.StashNow(t.Context(), began), config.Config())
-	s := shop.Object()
-	check := func(expected map[string]float64) {
-		t.Helper()
-		if diff := cmp.Diff(expected, gathered(t)); diff != "" {
-			t.Errorf("the series differ (-expected, +actual):\n%s", diff)
-		}
-	}
-	_, _ = node.Reconcile(ctx, s)
-	_, _ = node.Reconcile(ctx, s)
-	since := float64(began.Unix())
-	check(map[string]float64{"feature=Till kind=Shop name=corner namespace=default reason=Healthy status=True": since})
-	reports("Deployment web Failing")(s)
-	_, _ = node.Reconcile(reconcilers.StashConfig(rtime.StashNow(t.Context(), later), config.Config()), s)
-	check(map[string]float64{
-		"feature=Till kind=Shop name=corner namespace=default reason=Failing status=False": float64(later.Unix()),
-	})
-	feature.Forget(node, s.UID)
-	check(map[string]float64{})
-}
-
-func gathered(t *testing.T) map[string]float64 {
-	t.Helper()
-	families, err := metrics.Registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := map[string]float64{}
-	for _, family := range families {
-		if family.GetName() != "espalier_feature_condition" {
-			continue
-		}
-		for _, metric := range family.GetMetric() {
-			var labels []string
-			for _, label := range metric.GetLabel() {
-				labels = append(labels, label.GetName()+"="+label.GetValue())
-			}
-			all[strings.Join(labels, " ")] = metric.GetGauge().GetValue()
-		}
-	}
-	return all
 }

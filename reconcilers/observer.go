@@ -102,6 +102,9 @@ type Outcome struct {
 type SetUp struct {
 	// Tree describes the root and its tree.
 	Tree Description
+	// Watches is how many types the nodes watch from the set-up on. The type of the resource is not counted, nor are
+	// types that are watched when they are needed first.
+	Watches int
 }
 
 // Woken is the fact what brought a request about.

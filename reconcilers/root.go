@@ -218,7 +218,9 @@ func (r *rootParts[T]) setUp(ctx context.Context, mgr Manager, how rootSetup) (c
 		return nil, r.errorf("is unable to build its controller: %w", err)
 	}
 	if r.config.observers != nil {
-		r.config.observers.note(ctx, r.rootNode(), SetUp{Tree: Describe(how.root)})
+		r.config.observers.note(ctx, r.rootNode(), SetUp{
+			Tree: Describe(how.root), Watches: r.watches.size(),
+		})
 	}
 	return built, nil
 }

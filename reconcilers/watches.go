@@ -54,6 +54,17 @@ func (w *watches) leavePanics() bool {
 	return recovers != nil && !*recovers
 }
 
+// size returns how many types the builder watches for the nodes.
+func (w *watches) size() int {
+	size := 0
+	for _, fan := range w.byType {
+		if fan.late == nil {
+			size++
+		}
+	}
+	return size
+}
+
 // noting returns a handler that notes the causes of the requests which inner makes, if observers listen.
 func (w *watches) noting(inner handler.EventHandler) handler.EventHandler {
 	if w == nil {

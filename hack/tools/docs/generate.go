@@ -62,8 +62,8 @@ type guide struct {
 // chapters are the guides in the order in which a newcomer needs them.
 var chapters = []chapter{
 	{"From the first operator to its operation", []string{
-		"getting-started.md", "which-one.md", "testing.md", "events-and-logs.md", "troubleshooting.md", "security.md",
-		"leader-election.md",
+		"getting-started.md", "which-one.md", "testing.md", "events-and-logs.md", "metrics.md", "troubleshooting.md",
+		"security.md", "leader-election.md",
 	}},
 	{"By topic", []string{
 		"short-form.md", "conditions.md", "components.md", "annotations.md", "helm.md", "kustomize.md", "features.md",

@@ -50,6 +50,7 @@ var espalier = table{
 		{".", 7},
 		{"manifests", 7},
 		{"page", 7},
+		{"metrics", 7},
 		{"testing", 8},
 		{"testing/fake", 9},
 		{"testing/preview", 9},
@@ -67,7 +68,8 @@ var espalier = table{
 			"k8s.io/client-go/tools/events", "k8s.io/client-go/tools/record", "generator", "reconcilers",
 		},
 		// They make the binary of each operator larger, and only components need them.
-		".": {"github.com/google/cel-go", "component", "generator", "internal/component"},
+		".":       {"github.com/google/cel-go", "component", "generator", "internal/component"},
+		"metrics": {"github.com/google/cel-go", "component", "internal/component"},
 		"reconcilers": {
 			"github.com/google/cel-go", "github.com/fluxcd/cli-utils", "component", "generator", "internal/component",
 		},

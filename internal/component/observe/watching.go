@@ -170,6 +170,17 @@ func (w *Watching) Stop() {
 	w.running.Wait()
 }
 
+// Size returns how many types are watched, and how many of their objects are kept. It costs a little for each type, and
+// nothing for objects. Running is false once the observer was stopped.
+func (w *Watching) Size() (types, objects int, running bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, t := range w.types {
+		objects += len(t.slots)
+	}
+	return len(w.types), objects, !w.stopped
+}
+
 // Observe implements [Observer].
 func (w *Watching) Observe(ctx context.Context, c Component, interests []Interest) (*Observation, error) {
 	s, unlocated, err := w.begin(ctx, &c, interests)

@@ -548,6 +548,9 @@ func TestInterestEnds(t *testing.T) {
 	if o.Types() != 2 || o.Components() != 2 {
 		t.Errorf("there are %d types and %d components, want 2 and 2", o.Types(), o.Components())
 	}
+	if types, objects, running := o.Size(); types != 2 || objects != 2 || !running {
+		t.Errorf("%d types with %d objects are watched, running is %v, want 2, 2 and true", types, objects, running)
+	}
 	o.Shown(configMaps, object(configMaps, "a", "1", "11", terminating))
 	o.wakes("shop", "other")
 	o.observe(nil, a)
