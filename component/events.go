@@ -116,8 +116,7 @@ func tellResults(ctx context.Context, results []execute.Result) {
 		}
 		o := &result.Operation
 		if result.Err == nil {
-			log.Info(pastOf(o.Action), "kind", o.Key.Kind, "namespace", o.Key.Namespace, "name", o.Key.Name,
-				"reason", o.Reason)
+			log.Info(pastOf(o.Action), "object", o.Key.String(), "reason", o.Reason)
 		}
 		if observed {
 			reconcilers.Note(ctx, reconcilers.Write{
@@ -133,8 +132,7 @@ func logAuxiliary(ctx context.Context, objects []manifest.Object, failures map[p
 	for i := range objects {
 		key := objects[i].Desired.Key
 		if err := failures[key]; err != nil && objects[i].Desired.Auxiliary {
-			log.Error(err, "unable to write an auxiliary object",
-				"kind", key.Kind, "namespace", key.Namespace, "name", key.Name)
+			log.Error(err, "unable to write an auxiliary object", "object", key.String())
 		}
 	}
 }

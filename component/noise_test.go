@@ -86,8 +86,8 @@ func TestComponentLogs(t *testing.T) {
 		recorded = append(recorded, o.logged(t)...)
 	}
 	want := []string{
-		`"level"=0 "msg"="created" "kind"="ConfigMap" "namespace"="default" "name"="walls" "reason"="it does not exist"`,
-		`"level"=0 "msg"="created" "kind"="Secret" "namespace"="default" "name"="key" "reason"="it does not exist"`,
+		`"level"=0 "msg"="created" "object"="ConfigMap default/walls" "reason"="it does not exist"`,
+		`"level"=0 "msg"="created" "object"="Secret default/key" "reason"="it does not exist"`,
 	}
 	if !slices.Equal(recorded, want) {
 		t.Errorf("the roll-out logs\n%s\nwant\n%s", strings.Join(recorded, "\n"), strings.Join(want, "\n"))
@@ -102,7 +102,7 @@ func TestComponentLogs(t *testing.T) {
 	stolen.Name = "key"
 	o.change(t, stolen, func() { stolen.Data = map[string][]byte{"a": []byte("stolen")} })
 	changed := o.logged(t)
-	if len(changed) != 2 || !strings.HasPrefix(changed[0], `"level"=0 "msg"="applied" "kind"=`) {
+	if len(changed) != 2 || !strings.HasPrefix(changed[0], `"level"=0 "msg"="applied" "object"=`) {
 		t.Errorf("the change logs\n%s\nwant two lines, the first of what was applied", strings.Join(changed, "\n"))
 	}
 	for _, line := range changed {
@@ -116,7 +116,7 @@ func TestComponentLogs(t *testing.T) {
 	if err := o.client.Delete(t.Context(), house); err != nil {
 		t.Fatal(err)
 	}
-	if gone := o.logged(t); len(gone) != 2 || !strings.HasPrefix(gone[0], `"level"=0 "msg"="deleted" "kind"=`) {
+	if gone := o.logged(t); len(gone) != 2 || !strings.HasPrefix(gone[0], `"level"=0 "msg"="deleted" "object"=`) {
 		t.Errorf("the deletion logs\n%s\nwant two lines, the first of what was deleted", strings.Join(gone, "\n"))
 	}
 }

@@ -360,7 +360,7 @@ func (a *applyCall[Type]) update(ctx context.Context, w objectWriter[Type], actu
 	}
 	w.succeeded(updating, actual)
 	noteWrite(ctx, "applied", written{verb: "apply", object: actual},
-		func() string { return a.changes(wanted, actual, accepted) })
+		func() string { return a.changes(wanted, actual, applied) })
 	return applied, nil
 }
 
@@ -411,16 +411,24 @@ func (a *applyCall[Type]) inSync(
 	return err == nil && a.compare(wanted, there, entries).SubsetOf(accepted)
 }
 
-// changes says in what obj did not agree with what is wanted.
-func (a *applyCall[Type]) changes(
-	wanted managedfields.Configuration, obj Type, accepted managedfields.Differences,
-) string {
-	there, err := contentOf(obj)
-	if err != nil {
+// changes says in what before did not agree with what is wanted, and after does. What the API server keeps in another
+// way than it is wanted, such as a default in a list that is owned as a whole, is the same before and after.
+func (a *applyCall[Type]) changes(wanted managedfields.Configuration, before, after Type) string {
+	was, err := contentOf(before)
+	is, afterErr := contentOf(after)
+	if err != nil || afterErr != nil {
 		return "it differs"
 	}
-	found := a.compare(wanted, there, obj.GetManagedFields())
-	return message.List(found.Beyond(accepted), maxLogged)
+	owned, stillOwned := before.GetManagedFields(), after.GetManagedFields()
+	if len(owned) == 0 {
+		// Values have to be compared in the same way.
+		stillOwned = nil
+	}
+	written := a.compare(wanted, was, owned).Beyond(a.compare(wanted, is, stillOwned))
+	if len(written) == 0 {
+		return "it differs"
+	}
+	return message.List(written, maxLogged)
 }
 
 // record returns the answer to a write as an object of the type of desired. It remembers the differences between the
@@ -459,7 +467,8 @@ func (a *applyCall[Type]) apply(
 		answer = wanted.Object()
 		var from []string
 		if before, from, err = writer.Migrate(ctx, answer, before, entries); len(from) > 0 {
-			log.Info("taking over the fields of earlier writes", "managers", from)
+			// What that changes is in the line about the apply.
+			log.V(1).Info("taking over the fields of earlier writes", "object", describeObject(actual), "managers", from)
 		}
 		if err != nil {
 			return nil, false, err
@@ -467,7 +476,8 @@ func (a *applyCall[Type]) apply(
 		// Another resource version is no obstacle, because fields of others stay.
 		left, err := writer.Apply(ctx, answer, write.Version{UID: actual.GetUID()})
 		if len(left) > 0 {
-			log.Info("leaving fields to others", "reason", newApplyConflicts(describeObject(actual), left, nil).Error())
+			log.Info("leaving fields to others", "object", describeObject(actual),
+				"reason", newApplyConflicts(describeObject(actual), left, nil).Error())
 		}
 		if err != nil {
 			// The cache will show the object as it was migrated.

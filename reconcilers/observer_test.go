@@ -158,7 +158,7 @@ func TestObserversAreToldWhatNodesDo(t *testing.T) {
 		{name: "a halt", fail: returns(fmt.Errorf("%w", reconcilers.ErrHaltSubReconcilers)), before: before[:3], want: []string{
 			fmt.Sprintf("end root/fails SyncReconciler Halted Wait %q", reconcilers.ErrHaltSubReconcilers),
 			fmt.Sprintf("end root Sequence Halted Wait %q", reconcilers.ErrHaltSubReconcilers),
-			"update Widget default/w status at root: fields other than conditions differ (<nil>)",
+			"update Widget default/w status at root: status.observedGeneration differs (<nil>)",
 			"end root ResourceReconciler Halted ChildReady=Unknown Ready=False",
 		}},
 		{name: "a quiet error", fail: returns(reconcilers.ErrQuiet), before: before[:3], want: []string{
