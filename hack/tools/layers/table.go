@@ -49,6 +49,7 @@ var espalier = table{
 		{"feature", 6},
 		{".", 7},
 		{"manifests", 7},
+		{"tracing", 7},
 		{"testing", 8},
 		{"testing/fake", 9},
 		{"testing/preview", 9},
