@@ -411,24 +411,19 @@ func (a *applyCall[Type]) inSync(
 	return err == nil && a.compare(wanted, there, entries).SubsetOf(accepted)
 }
 
-// changes says in what before did not agree with what is wanted, and after does. What the API server keeps in another
-// way than it is wanted, such as a default in a list that is owned as a whole, is the same before and after.
+// changes says which fields the apply has changed, and why.
 func (a *applyCall[Type]) changes(wanted managedfields.Configuration, before, after Type) string {
 	was, err := contentOf(before)
 	is, afterErr := contentOf(after)
 	if err != nil || afterErr != nil {
 		return "it differs"
 	}
-	owned, stillOwned := before.GetManagedFields(), after.GetManagedFields()
-	if len(owned) == 0 {
-		// Values have to be compared in the same way.
-		stillOwned = nil
-	}
-	written := a.compare(wanted, was, owned).Beyond(a.compare(wanted, is, stillOwned))
-	if len(written) == 0 {
+	changes := managedfields.Changes(wanted, was, is, before.GetManagedFields(), a.owner)
+	if len(changes) == 0 {
+		// An admission webhook changes other fields than those that are desired.
 		return "it differs"
 	}
-	return message.List(written, maxLogged)
+	return message.List(changes, maxLogged)
 }
 
 // record returns the answer to a write as an object of the type of desired. It remembers the differences between the

@@ -10,36 +10,32 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// database is a StatefulSet with claims, which the API server completes, and of which it writes a quantity in another
-// way.
-func (s *clusterSite) database(image string) *appsv1.StatefulSet {
-	labels := map[string]string{"app": "data"}
-	return &appsv1.StatefulSet{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "data"},
-		Spec: appsv1.StatefulSetSpec{
-			Selector: &metav1.LabelSelector{MatchLabels: labels}, ServiceName: "data",
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: image}}},
+// database is a StatefulSet with claims, which the API server completes, and of which it keeps a quantity in another way.
+func (s *clusterSite) database(image string) *unstructured.Unstructured {
+	labels := map[string]any{"app": "data"}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apps/v1", "kind": "StatefulSet",
+		"metadata": map[string]any{"namespace": s.namespace, "name": "data"},
+		"spec": map[string]any{
+			"selector": map[string]any{"matchLabels": labels}, "serviceName": "data",
+			"template": map[string]any{
+				"metadata": map[string]any{"labels": labels},
+				"spec":     map[string]any{"containers": []any{map[string]any{"name": "main", "image": image}}},
 			},
-			VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{
-				ObjectMeta: metav1.ObjectMeta{Name: "disk"},
-				Spec: corev1.PersistentVolumeClaimSpec{
-					AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-					Resources: corev1.VolumeResourceRequirements{
-						Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1024Mi")},
-					},
+			"volumeClaimTemplates": []any{map[string]any{
+				"metadata": map[string]any{"name": "disk"},
+				"spec": map[string]any{
+					"accessModes": []any{"ReadWriteOnce"},
+					"resources":   map[string]any{"requests": map[string]any{"storage": "1024Mi"}},
 				},
 			}},
 		},
-	}
+	}}
 }
 
 // The reason of an apply names what is other after it than before. It does not name what the API server keeps in
@@ -55,12 +51,14 @@ func TestTheReasonOfAnApplyNamesWhatItChanges(t *testing.T) {
 		}
 		reasons = append(reasons, entry.Msg+": "+entry.Reason)
 	}, funcr.Options{}))
-	newManager := func() *reconcilers.ApplyingObjectManager[*appsv1.StatefulSet] {
-		return &reconcilers.ApplyingObjectManager[*appsv1.StatefulSet]{FieldManager: "databases"}
+	newManager := func() *reconcilers.ApplyingObjectManager[*unstructured.Unstructured] {
+		kind := &unstructured.Unstructured{}
+		kind.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("StatefulSet"))
+		return &reconcilers.ApplyingObjectManager[*unstructured.Unstructured]{Type: kind, FieldManager: "databases"}
 	}
 	m := newManager()
 	const container = `.spec.template.spec.containers[name="main"]`
-	check := func(when string, actual, desired *appsv1.StatefulSet, want ...string) *appsv1.StatefulSet {
+	check := func(when string, actual, desired *unstructured.Unstructured, want ...string) *unstructured.Unstructured {
 		t.Helper()
 		reasons = nil
 		managed, err := m.Manage(s.ctx, widget.Object(), actual, desired)
@@ -85,9 +83,13 @@ func TestTheReasonOfAnApplyNamesWhatItChanges(t *testing.T) {
 	patch := client.RawPatch(types.StrategicMergePatchType,
 		[]byte(`{"spec":{"replicas":2,"template":{"spec":{"containers":[{"name":"main","image":"theirs"}]}}}}`))
 	s.must(s.Patch(t.Context(), d, patch, client.FieldOwner("somebody")))
-	d = check("after a drift", fresh(s, d), s.database("x:4"), "applied: "+container+".image not ours")
+	d = check("after a drift", fresh(s, d), s.database("x:4"), "applied: "+container+".image was set by another client")
+	more := s.database("x:4")
+	more.SetLabels(map[string]string{"a": "b"})
+	d = check("another field", fresh(s, d), more, "applied: .metadata.labels.a is missing")
+	d = check("without that field", fresh(s, d), s.database("x:4"), "applied: .metadata.labels.a is not desired")
 	stripped := fresh(s, d)
-	stripped.ManagedFields = nil
+	stripped.SetManagedFields(nil)
 	m = newManager()
 	check("another image without managed fields", stripped, s.database("x:5"),
 		"applied: .spec.template.spec.containers differs")

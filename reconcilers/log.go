@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -146,16 +147,24 @@ func statusMembers(status statusfield.Status) map[string]json.RawMessage {
 	return members
 }
 
-// changedConditions says which conditions differ, and how.
+// maxMessageLogged limits what a line has of the message of a condition.
+const maxMessageLogged = 160
+
+// changedConditions says which conditions differ, and how. A message that several conditions have, such as a summary and
+// what it summarises, is said once.
 func changedConditions(before, after []metav1.Condition) []string {
-	var changes []string
+	var changes, messages []string
 	for _, condition := range after {
 		old := meta.FindStatusCondition(before, condition.Type)
 		switch {
 		case old == nil, old.Status != condition.Status, old.Reason != condition.Reason:
 			changes = append(changes, fmt.Sprintf("%s is %s (%s)", condition.Type, condition.Status, condition.Reason))
 		case old.Message != condition.Message:
-			changes = append(changes, condition.Type+" has another message")
+			if !slices.Contains(messages, condition.Message) {
+				messages = append(messages, condition.Message)
+				text := strings.Join(strings.Fields(condition.Message), " ")
+				changes = append(changes, condition.Type+" says: "+message.Truncate(text, maxMessageLogged))
+			}
 		}
 	}
 	for _, condition := range before {

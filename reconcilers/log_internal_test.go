@@ -19,7 +19,7 @@ func TestChangedStatus(t *testing.T) {
 		"it differs":                          func(*resources.WidgetStatus) {},
 		"status.fields differs":               func(s *resources.WidgetStatus) { s.Fields = map[string]string{"token": "private"} },
 		"status.conditions differs":           func(s *resources.WidgetStatus) { s.Conditions[0].ObservedGeneration = 2 },
-		"Ready has another message":           func(s *resources.WidgetStatus) { s.Conditions[0].Message = "x" },
+		"Ready says: x y":                     func(s *resources.WidgetStatus) { s.Conditions[0].Message = "x\n\ty" },
 		"Ready is True (Done)":                func(s *resources.WidgetStatus) { s.Conditions[0].Reason = "Done" },
 		"Done is True (Ready), Ready is gone": func(s *resources.WidgetStatus) { s.Conditions[0].Type = "Done" },
 		"status.fields, status.observedGeneration differ": func(s *resources.WidgetStatus) {
