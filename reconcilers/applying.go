@@ -463,7 +463,8 @@ func (a *applyCall[Type]) apply(
 		var from []string
 		if before, from, err = writer.Migrate(ctx, answer, before, entries); len(from) > 0 {
 			// What that changes is in the line about the apply.
-			log.V(1).Info("taking over the fields of earlier writes", "object", describeObject(actual), "managers", from)
+			log.V(1).Info("taking over the fields of earlier writes",
+				"object", describeObject(actual), "managers", from)
 		}
 		if err != nil {
 			return nil, false, err

@@ -200,7 +200,6 @@ func (k *children[T, CT, CLT]) converge(
 
 	if len(extras) > 0 {
 		for _, extra := range append([]CT{actual}, extras...) {
-			// The line about the deletion says what is done.
 			logr.FromContextOrDiscard(ctx).V(1).Info("extra child detected", "object", describeObject(extra))
 			if _, err := k.manage(ctx, config, resource, extra, none); err != nil {
 				return none, err

@@ -150,8 +150,8 @@ func statusMembers(status statusfield.Status) map[string]json.RawMessage {
 // maxMessageLogged limits what a line has of the message of a condition.
 const maxMessageLogged = 160
 
-// changedConditions says which conditions differ, and how. A message that several conditions have, such as a summary and
-// what it summarises, is said once.
+// changedConditions says which conditions differ, and how. A message that several conditions have, such as a summary
+// and what it summarises, is said once.
 func changedConditions(before, after []metav1.Condition) []string {
 	var changes, messages []string
 	for _, condition := range after {

@@ -33,9 +33,8 @@ const scope = "github.com/espalier-dev/espalier/tracing"
 // conventions:
 //
 //   - k8s.namespace.name: the namespace of the resource, unless it has none.
-//   - espalier.controller, espalier.resource.kind, espalier.resource.name: the controller and the resource; for the span
-//     of a request.
-//   - espalier.causes: what brought the request about, such as "Updated Deployment default/a"; for the span of a request.
+//   - espalier.controller, espalier.resource.kind, espalier.resource.name: the controller and the resource; of a request.
+//   - espalier.causes: what brought the request about, such as "Updated Deployment default/a"; of a request.
 //   - espalier.node.kind, espalier.node.path: the node.
 //   - espalier.outcome: how the node ended, see [reconcilers.State].
 //   - espalier.writes: how many objects the node, and those below it, wrote. It is missing for none.
@@ -44,8 +43,8 @@ const scope = "github.com/espalier-dev/espalier/tracing"
 //     text of an error is not recorded.
 //
 // An object that is written, or not written to spare the cluster, is an event, "write" or "held", of the span of the
-// innermost node with a name: its attributes say which object, why, and of a write that failed the class of the error. A
-// request for a resource whose cache lags behind has the event "lagging".
+// innermost node with a name: its attributes say which object, why, and of a write that failed the class of the error.
+// A request for a resource whose cache lags behind has the event "lagging".
 func New(provider trace.TracerProvider) reconcilers.Observer {
 	return observer{tracerOf(provider)}
 }

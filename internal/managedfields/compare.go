@@ -94,8 +94,8 @@ type comparison struct {
 	found   Differences
 	// added reports whether the API server has added that member to what is owned as a whole.
 	added func(name string, value any) bool
-	// notOwned, changed and left are the paths of fields that the manager does not own, that have another value, or that
-	// are left over.
+	// notOwned, changed and left are the paths of fields that the manager does not own, that have another value, or
+	// that are left over.
 	notOwned, changed, left []fieldpath.Path
 }
 
