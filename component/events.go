@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/component/engine"
 	"github.com/espalier-dev/espalier/internal/component/execute"
 	"github.com/espalier-dev/espalier/internal/component/manifest"
 	"github.com/espalier-dev/espalier/internal/component/plan"
@@ -116,8 +117,7 @@ func tellResults(ctx context.Context, results []execute.Result) {
 		}
 		o := &result.Operation
 		if result.Err == nil {
-			log.Info(pastOf(o.Action), "kind", o.Key.Kind, "namespace", o.Key.Namespace, "name", o.Key.Name,
-				"reason", o.Reason)
+			log.Info(pastOf(o.Action), "object", o.Key.String(), "reason", o.Reason)
 		}
 		if observed {
 			reconcilers.Note(ctx, reconcilers.Write{
@@ -127,14 +127,26 @@ func tellResults(ctx context.Context, results []execute.Result) {
 	}
 }
 
-// logAuxiliary logs why auxiliary objects could not be written. No error is returned for these.
-func logAuxiliary(ctx context.Context, objects []manifest.Object, failures map[plan.Key]error) {
+// logAuxiliary logs why auxiliary objects could not be written, once for each error. No error is returned for these.
+func (s *resourceState) logAuxiliary(ctx context.Context, objects []manifest.Object, report *engine.Report) {
+	if len(report.Failures) == 0 && len(s.failures) == 0 {
+		return
+	}
 	log := logr.FromContextOrDiscard(ctx)
 	for i := range objects {
 		key := objects[i].Desired.Key
-		if err := failures[key]; err != nil && objects[i].Desired.Auxiliary {
-			log.Error(err, "unable to write an auxiliary object",
-				"kind", key.Kind, "namespace", key.Namespace, "name", key.Name)
+		err := report.Failures[key]
+		if err != nil && objects[i].Desired.Auxiliary && s.failures[key] != err.Error() {
+			if s.failures == nil {
+				s.failures = map[plan.Key]string{}
+			}
+			s.failures[key] = err.Error()
+			log.Info("unable to write an auxiliary object", "object", key.String(), "reason", err.Error())
+		}
+	}
+	for i := range report.Results {
+		if report.Results[i].Err == nil {
+			delete(s.failures, report.Results[i].Operation.Key)
 		}
 	}
 }

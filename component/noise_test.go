@@ -1,13 +1,17 @@
 package component_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
+	rtesting "github.com/espalier-dev/espalier/testing"
 	rtime "github.com/espalier-dev/espalier/time"
 
 	"github.com/go-logr/logr"
@@ -86,8 +90,8 @@ func TestComponentLogs(t *testing.T) {
 		recorded = append(recorded, o.logged(t)...)
 	}
 	want := []string{
-		`"level"=0 "msg"="created" "kind"="ConfigMap" "namespace"="default" "name"="walls" "reason"="it does not exist"`,
-		`"level"=0 "msg"="created" "kind"="Secret" "namespace"="default" "name"="key" "reason"="it does not exist"`,
+		`"level"=0 "msg"="created" "object"="ConfigMap default/walls" "reason"="it does not exist"`,
+		`"level"=0 "msg"="created" "object"="Secret default/key" "reason"="it does not exist"`,
 	}
 	if !slices.Equal(recorded, want) {
 		t.Errorf("the roll-out logs\n%s\nwant\n%s", strings.Join(recorded, "\n"), strings.Join(want, "\n"))
@@ -102,7 +106,7 @@ func TestComponentLogs(t *testing.T) {
 	stolen.Name = "key"
 	o.change(t, stolen, func() { stolen.Data = map[string][]byte{"a": []byte("stolen")} })
 	changed := o.logged(t)
-	if len(changed) != 2 || !strings.HasPrefix(changed[0], `"level"=0 "msg"="applied" "kind"=`) {
+	if len(changed) != 2 || !strings.HasPrefix(changed[0], `"level"=0 "msg"="applied" "object"=`) {
 		t.Errorf("the change logs\n%s\nwant two lines, the first of what was applied", strings.Join(changed, "\n"))
 	}
 	for _, line := range changed {
@@ -116,7 +120,26 @@ func TestComponentLogs(t *testing.T) {
 	if err := o.client.Delete(t.Context(), house); err != nil {
 		t.Fatal(err)
 	}
-	if gone := o.logged(t); len(gone) != 2 || !strings.HasPrefix(gone[0], `"level"=0 "msg"="deleted" "kind"=`) {
+	if gone := o.logged(t); len(gone) != 2 || !strings.HasPrefix(gone[0], `"level"=0 "msg"="deleted" "object"=`) {
 		t.Errorf("the deletion logs\n%s\nwant two lines, the first of what was deleted", strings.Join(gone, "\n"))
+	}
+}
+
+// The error of an auxiliary object is logged once, however often the object is tried again.
+func TestTheErrorOfAnAuxiliaryObjectIsLoggedOnce(t *testing.T) {
+	refused := annotated(partOf("default", "refused", "0"), generator.AnnotationParticipation, "auxiliary")
+	house := resources.NewAssembly("default", "house", refused)
+	house.UID = "house-uid"
+	o := newOperated(t, assembling(), house, nil, rtesting.InduceFailure("create", "ConfigMap",
+		rtesting.InduceFailureOpts{Name: "refused", Error: errors.New("no bricks")}))
+	var lines []string
+	for range 5 {
+		lines = append(lines, o.logged(t)...)
+		o.now = o.now.Add(time.Minute)
+	}
+	want := []string{`"level"=0 "msg"="unable to write an auxiliary object" "object"="ConfigMap default/refused" ` +
+		`"reason"="unable to create ConfigMap default/refused: no bricks"`}
+	if !slices.Equal(lines, want) {
+		t.Errorf("five requests log\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))
 	}
 }

@@ -441,9 +441,7 @@ func (r *request[T]) runEngine(ctx context.Context, task engine.Task) (*engine.R
 		if len(report.Results) > 0 {
 			tellResults(ctx, report.Results)
 		}
-		if len(report.Failures) > 0 {
-			logAuxiliary(ctx, task.Objects, report.Failures)
-		}
+		r.state.logAuxiliary(ctx, task.Objects, report)
 	}
 	return report, err
 }

@@ -53,6 +53,9 @@ type resourceState struct {
 	// unkept is how many requests in a row recorded objects and did not find the records kept.
 	unkept statusfield.Losses
 
+	// failures are the texts of the errors of auxiliary objects that were logged.
+	failures map[plan.Key]string
+
 	// reported is what was reported of objects last, besides the component as a whole.
 	reported []reconcilers.ObservedObject
 

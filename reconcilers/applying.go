@@ -360,7 +360,7 @@ func (a *applyCall[Type]) update(ctx context.Context, w objectWriter[Type], actu
 	}
 	w.succeeded(updating, actual)
 	noteWrite(ctx, "applied", written{verb: "apply", object: actual},
-		func() string { return a.changes(wanted, actual, accepted) })
+		func() string { return a.changes(wanted, actual, applied) })
 	return applied, nil
 }
 
@@ -411,16 +411,19 @@ func (a *applyCall[Type]) inSync(
 	return err == nil && a.compare(wanted, there, entries).SubsetOf(accepted)
 }
 
-// changes says in what obj did not agree with what is wanted.
-func (a *applyCall[Type]) changes(
-	wanted managedfields.Configuration, obj Type, accepted managedfields.Differences,
-) string {
-	there, err := contentOf(obj)
-	if err != nil {
+// changes says which fields the apply has changed, and why.
+func (a *applyCall[Type]) changes(wanted managedfields.Configuration, before, after Type) string {
+	was, err := contentOf(before)
+	is, afterErr := contentOf(after)
+	if err != nil || afterErr != nil {
 		return "it differs"
 	}
-	found := a.compare(wanted, there, obj.GetManagedFields())
-	return message.List(found.Beyond(accepted), maxLogged)
+	changes := managedfields.Changes(wanted, was, is, before.GetManagedFields(), a.owner)
+	if len(changes) == 0 {
+		// An admission webhook changes other fields than those that are desired.
+		return "it differs"
+	}
+	return message.List(changes, maxLogged)
 }
 
 // record returns the answer to a write as an object of the type of desired. It remembers the differences between the
@@ -459,7 +462,9 @@ func (a *applyCall[Type]) apply(
 		answer = wanted.Object()
 		var from []string
 		if before, from, err = writer.Migrate(ctx, answer, before, entries); len(from) > 0 {
-			log.Info("taking over the fields of earlier writes", "managers", from)
+			// What that changes is in the line about the apply.
+			log.V(1).Info("taking over the fields of earlier writes",
+				"object", describeObject(actual), "managers", from)
 		}
 		if err != nil {
 			return nil, false, err
@@ -467,7 +472,8 @@ func (a *applyCall[Type]) apply(
 		// Another resource version is no obstacle, because fields of others stay.
 		left, err := writer.Apply(ctx, answer, write.Version{UID: actual.GetUID()})
 		if len(left) > 0 {
-			log.Info("leaving fields to others", "reason", newApplyConflicts(describeObject(actual), left, nil).Error())
+			log.Info("leaving fields to others", "object", describeObject(actual),
+				"reason", newApplyConflicts(describeObject(actual), left, nil).Error())
 		}
 		if err != nil {
 			// The cache will show the object as it was migrated.

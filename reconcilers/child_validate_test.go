@@ -163,7 +163,7 @@ func TestChildReconcilerLogs(t *testing.T) {
 			node:   changedChild(desires(desiresNothing)),
 			expect: expectWidget(givenConfigMap, givenConfigMap.With(func(c *corev1.ConfigMap) { c.Name, c.UID = "extra", "extra-uid" })),
 			lines: []string{
-				"extra child detected", "deleted", "extra child detected", "deleted",
+				"deleted", "deleted",
 			},
 		},
 		"not ours": {

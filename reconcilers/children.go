@@ -200,7 +200,7 @@ func (k *children[T, CT, CLT]) converge(
 
 	if len(extras) > 0 {
 		for _, extra := range append([]CT{actual}, extras...) {
-			logr.FromContextOrDiscard(ctx).Info("extra child detected", "child", describeObject(extra))
+			logr.FromContextOrDiscard(ctx).V(1).Info("extra child detected", "object", describeObject(extra))
 			if _, err := k.manage(ctx, config, resource, extra, none); err != nil {
 				return none, err
 			}

@@ -1,16 +1,19 @@
 package reconcilers
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/internal/message"
 	"github.com/espalier-dev/espalier/internal/resourcestate"
+	"github.com/espalier-dev/espalier/internal/statusfield"
 
 	"github.com/go-logr/logr"
 	"gomodules.xyz/jsonpatch/v2"
@@ -38,15 +41,20 @@ const maxLogged = 5
 // noteWrite logs what was done to an object, and tells observers of it. Done is the word in the log. The reason is made
 // only if somebody is told.
 func noteWrite(ctx context.Context, done string, write written, reason func() string) {
-	log, observed := logr.FromContextOrDiscard(ctx), IsObserved(ctx)
-	if !log.Enabled() && !observed {
+	if !isTold(ctx) {
 		return
 	}
 	why := reason()
-	log.Info(done, append([]any{"object", describeObject(write.object), "reason", why}, write.details...)...)
-	if observed {
+	logr.FromContextOrDiscard(ctx).Info(done,
+		append([]any{"object", describeObject(write.object), "reason", why}, write.details...)...)
+	if IsObserved(ctx) {
 		Note(ctx, write.fact(ctx, why, nil))
 	}
+}
+
+// isTold reports whether a log or an observer is told of writes.
+func isTold(ctx context.Context) bool {
+	return logr.FromContextOrDiscard(ctx).Enabled() || IsObserved(ctx)
 }
 
 // noteFailure tells observers of a write that failed. The error itself is logged by the controller, or shown.
@@ -79,7 +87,7 @@ func because(reason string) func() string {
 // changedFields names the fields in which after differs from before, as JSON pointers. It returns nothing if nobody is
 // told.
 func changedFields(ctx context.Context, before, after client.Object) string {
-	if !logr.FromContextOrDiscard(ctx).Enabled() && !IsObserved(ctx) {
+	if !isTold(ctx) {
 		return ""
 	}
 	from, fromErr := json.Marshal(before)
@@ -101,19 +109,62 @@ func fieldsOf(operations []jsonpatch.Operation) string {
 	return message.List(slices.Compact(fields), maxLogged)
 }
 
-// changedConditions says which conditions differ, and how.
-func changedConditions(before, after []metav1.Condition) string {
-	var changes []string
-	generations := false
+// changedStatus says in what the status of after differs from that of before: which conditions, and how, or else the
+// names of the fields.
+func changedStatus(before, after client.Object) string {
+	from, to := statusfield.Of(before), statusfield.Of(after)
+	if changes := changedConditions(from.GetConditions(), to.GetConditions()); len(changes) > 0 {
+		return message.List(changes, maxLogged)
+	}
+	was, is := statusMembers(from), statusMembers(to)
+	var fields []string
+	for name := range is {
+		if other, ok := was[name]; !ok || !bytes.Equal(other, is[name]) {
+			fields = append(fields, "status."+name)
+		}
+	}
+	for name := range was {
+		if _, ok := is[name]; !ok {
+			fields = append(fields, "status."+name)
+		}
+	}
+	slices.Sort(fields)
+	switch len(fields) {
+	case 0:
+		return "it differs"
+	case 1:
+		return fields[0] + " differs"
+	}
+	return message.List(fields, maxLogged) + " differ"
+}
+
+// statusMembers returns the fields of a status as JSON. It returns none of what cannot be encoded.
+func statusMembers(status statusfield.Status) map[string]json.RawMessage {
+	var members map[string]json.RawMessage
+	if encoded, err := json.Marshal(status.Get()); err == nil {
+		_ = json.Unmarshal(encoded, &members) // a status that is no object has no members
+	}
+	return members
+}
+
+// maxMessageLogged limits what a line has of the message of a condition.
+const maxMessageLogged = 160
+
+// changedConditions says which conditions differ, and how. A message that several conditions have, such as a summary
+// and what it summarises, is said once.
+func changedConditions(before, after []metav1.Condition) []string {
+	var changes, messages []string
 	for _, condition := range after {
 		old := meta.FindStatusCondition(before, condition.Type)
 		switch {
 		case old == nil, old.Status != condition.Status, old.Reason != condition.Reason:
 			changes = append(changes, fmt.Sprintf("%s is %s (%s)", condition.Type, condition.Status, condition.Reason))
 		case old.Message != condition.Message:
-			changes = append(changes, condition.Type+" has another message")
-		case old.ObservedGeneration != condition.ObservedGeneration:
-			generations = true
+			if !slices.Contains(messages, condition.Message) {
+				messages = append(messages, condition.Message)
+				text := strings.Join(strings.Fields(condition.Message), " ")
+				changes = append(changes, condition.Type+" says: "+message.Truncate(text, maxMessageLogged))
+			}
 		}
 	}
 	for _, condition := range before {
@@ -121,14 +172,7 @@ func changedConditions(before, after []metav1.Condition) string {
 			changes = append(changes, condition.Type+" is gone")
 		}
 	}
-	switch {
-	case len(changes) > 0:
-		return message.List(changes, maxLogged)
-	case generations:
-		return "conditions have another observed generation"
-	default:
-		return "fields other than conditions differ"
-	}
+	return changes
 }
 
 // logOnce logs a fact about object, unless the request before logged the same. Outside of a root it always logs.

@@ -3,26 +3,36 @@ package reconcilers
 import (
 	"testing"
 
+	"github.com/espalier-dev/espalier/internal/testenv/resources"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestChangedConditions(t *testing.T) {
-	conditions := func(changes ...func(*metav1.Condition)) []metav1.Condition {
-		c := metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Ready"}
-		for _, change := range changes {
-			change(&c)
-		}
-		return []metav1.Condition{c}
+func TestChangedStatus(t *testing.T) {
+	widget := func(change func(*resources.WidgetStatus)) *resources.Widget {
+		w := &resources.Widget{}
+		w.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Ready"}}
+		change(&w.Status)
+		return w
 	}
-	for want, after := range map[string][]metav1.Condition{
-		"fields other than conditions differ":         conditions(),
-		"conditions have another observed generation": conditions(func(c *metav1.Condition) { c.ObservedGeneration = 2 }),
-		"Ready has another message":                   conditions(func(c *metav1.Condition) { c.Message = "x" }),
-		"Ready is True (Done)":                        conditions(func(c *metav1.Condition) { c.Reason = "Done" }),
-		"Done is True (Ready), Ready is gone":         conditions(func(c *metav1.Condition) { c.Type = "Done" }),
+	for want, change := range map[string]func(*resources.WidgetStatus){
+		"it differs":                          func(*resources.WidgetStatus) {},
+		"status.fields differs":               func(s *resources.WidgetStatus) { s.Fields = map[string]string{"token": "private"} },
+		"status.conditions differs":           func(s *resources.WidgetStatus) { s.Conditions[0].ObservedGeneration = 2 },
+		"Ready says: x y":                     func(s *resources.WidgetStatus) { s.Conditions[0].Message = "x\n\ty" },
+		"Ready is True (Done)":                func(s *resources.WidgetStatus) { s.Conditions[0].Reason = "Done" },
+		"Done is True (Ready), Ready is gone": func(s *resources.WidgetStatus) { s.Conditions[0].Type = "Done" },
+		"status.fields, status.observedGeneration differ": func(s *resources.WidgetStatus) {
+			s.ObservedGeneration, s.Fields = 2, map[string]string{}
+			s.Fields["a"] = "1"
+		},
 	} {
-		if got := changedConditions(conditions(), after); got != want {
-			t.Errorf("it says %q, want %q", got, want)
+		before := widget(func(*resources.WidgetStatus) {})
+		if got := changedStatus(before, widget(change)); got != want {
+			t.Errorf("the reason is %q, want %q", got, want)
+		}
+		if got := changedStatus(widget(change), before); want[0] == 's' && got != want {
+			t.Errorf("the other way round, the reason is %q, want %q", got, want)
 		}
 	}
 }

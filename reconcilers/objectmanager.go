@@ -249,7 +249,7 @@ func (w *objectWriter[Type]) hold(
 	w.lastWrites.SetChanges(uid, next)
 	if next.Flaps && !known.Flaps {
 		err := &flappingError{object: describeObject(obj), field: next.Field}
-		logr.FromContextOrDiscard(ctx).Info("writing with delays", "reason", err.Error())
+		logr.FromContextOrDiscard(ctx).Info("writing with delays", "object", describeObject(obj), "reason", err.Error())
 		w.original.record(w.regarding, corev1.EventTypeWarning, "NondeterministicChild", "%v", err)
 	}
 	return nil

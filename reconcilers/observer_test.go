@@ -161,7 +161,7 @@ func TestObserversAreToldWhatNodesDo(t *testing.T) {
 		{name: "a halt", fail: returns(fmt.Errorf("%w", reconcilers.ErrHaltSubReconcilers)), before: before[:3], want: []string{
 			"end root/fails SyncReconciler Halted Wait",
 			"end root Sequence Halted Wait",
-			"update Widget default/w status at root: fields other than conditions differ (<nil>)",
+			"update Widget default/w status at root: status.observedGeneration differs (<nil>)",
 			"end root ResourceReconciler Halted ChildReady=Unknown Ready=False",
 		}},
 		{name: "a durable halt", fail: returns(reconcilers.ErrDurable), before: before[:3], want: []string{

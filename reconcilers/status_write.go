@@ -48,7 +48,10 @@ func (r *ResourceReconciler[T]) writeStatus(
 		log.Info(words.doing+" status", "diff", statusDiff(original, resource))
 	}
 	// The write replaces resource by the answer.
-	version, conditions := resource.GetResourceVersion(), statusfield.Of(resource).GetConditions()
+	version, reason := resource.GetResourceVersion(), ""
+	if isTold(ctx) {
+		reason = changedStatus(original, resource)
+	}
 	var writeErr error
 	if isDuck {
 		// A duck type does not cover all of the status: an update would lose the rest.
@@ -84,9 +87,7 @@ func (r *ResourceReconciler[T]) writeStatus(
 		// The server found nothing to change: no event follows.
 		return result, err
 	}
-	noteWrite(ctx, words.logged, write, func() string {
-		return changedConditions(statusfield.Of(original).GetConditions(), conditions)
-	})
+	noteWrite(ctx, words.logged, write, because(reason))
 	contextOf(ctx).state.statusWritten(resource)
 	if r.KeepResultAfterStatusUpdate || err != nil && !isOnlyHalt(err) {
 		return result, err

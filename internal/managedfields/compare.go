@@ -38,18 +38,6 @@ func (d Differences) SubsetOf(known Differences) bool {
 	return true
 }
 
-// Beyond returns the differences that are not among known, in words and sorted.
-func (d Differences) Beyond(known Differences) []string {
-	var beyond []string
-	for difference, found := range d {
-		if sum, ok := known[difference]; !ok || sum != found {
-			beyond = append(beyond, difference)
-		}
-	}
-	slices.Sort(beyond)
-	return beyond
-}
-
 // Compare returns the differences between a configuration and an object with the given content and managed fields.
 // Without managed fields it is not known who owns what; values are all there is to compare then. With ignoreForeign, a
 // field that others own is no difference though it has another value.
@@ -59,6 +47,12 @@ func (d Differences) Beyond(known Differences) []string {
 func Compare(
 	wanted Configuration, there map[string]any, entries []metav1.ManagedFieldsEntry, owner Owner, ignoreForeign bool,
 ) Differences {
+	return compare(wanted, there, entries, owner, ignoreForeign).found
+}
+
+func compare(
+	wanted Configuration, there map[string]any, entries []metav1.ManagedFieldsEntry, owner Owner, ignoreForeign bool,
+) comparison {
 	c := comparison{unowned: len(entries) == 0, found: Differences{}, added: addedTo(wanted["apiVersion"])}
 	ours, applied, others := &fieldpath.Set{}, &fieldpath.Set{}, &fieldpath.Set{}
 	for _, entry := range entries {
@@ -68,7 +62,7 @@ func Compare(
 		case !ok && owner.owns(entry):
 			// Field names of another version may mean something else.
 			c.found.add(nil, unclear, nil)
-			return c.found
+			return c
 		case !ok:
 			// The API server decides on conflicts with other owners.
 		case owner.owns(entry):
@@ -89,7 +83,7 @@ func Compare(
 	body := wanted.body()
 	c.members(nil, body, ours, others, there)
 	c.leftovers(nil, applied, body)
-	return c.found
+	return c
 }
 
 // comparison collects differences. What kind of list or map it meets, it takes from the fields that are owned. What it
@@ -100,8 +94,9 @@ type comparison struct {
 	found   Differences
 	// added reports whether the API server has added that member to what is owned as a whole.
 	added func(name string, value any) bool
-	// notOwned and changed are the paths of fields that the manager does not own, or that have another value.
-	notOwned, changed []fieldpath.Path
+	// notOwned, changed and left are the paths of fields that the manager does not own, that have another value, or
+	// that are left over.
+	notOwned, changed, left []fieldpath.Path
 }
 
 func (c *comparison) members(path fieldpath.Path, want map[string]any, ours, others *fieldpath.Set, there any) {
@@ -182,21 +177,27 @@ func (c *comparison) leftovers(path fieldpath.Path, ours *fieldpath.Set, want an
 			items = itemsByElement(list, keys)
 		}
 	}
-	wanted := func(at fieldpath.PathElement) (value any, ok bool) {
+	wanted := func(at fieldpath.PathElement, inner *fieldpath.Set) (value any, ok bool) {
 		if at.FieldName != nil {
 			value, ok = members[*at.FieldName]
 		} else {
 			value, ok = items[at.String()]
 		}
 		if !ok {
-			c.found.add(append(path, at), leftOver, nil)
+			whole := append(path, at)
+			c.found.add(whole, leftOver, nil)
+			inner.Iterate(func(rest fieldpath.Path) { c.left = append(c.left, append(whole.Copy(), rest...)) })
 		}
 		return value, ok
 	}
-	ours.Members.Iterate(func(at fieldpath.PathElement) { wanted(at) })
+	ours.Members.Iterate(func(at fieldpath.PathElement) {
+		if _, ok := wanted(at, &fieldpath.Set{}); !ok {
+			c.left = append(c.left, append(path, at).Copy())
+		}
+	})
 	for at := range ours.Children.All() {
 		inner, _ := ours.Children.Get(at)
-		if value, ok := wanted(at); ok {
+		if value, ok := wanted(at, inner); ok {
 			c.leftovers(append(path, at), inner, value)
 		}
 	}

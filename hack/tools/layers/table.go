@@ -51,6 +51,7 @@ var espalier = table{
 		{"manifests", 7},
 		{"page", 7},
 		{"metrics", 7},
+		{"tracing", 7},
 		{"testing", 8},
 		{"testing/fake", 9},
 		{"testing/preview", 9},

@@ -78,12 +78,14 @@ func Main(start func(ctx context.Context) (Cluster, error), demos ...Demo) {
 	case *keep:
 		demos = demos[:1]
 	}
-	logger := logr.Discard()
+	logger, ofClients := logr.Discard(), logr.Discard()
 	if *verbose {
 		logger = logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, nil))
+		// An API server in this process logs to klog, too. Clients warn only.
+		ofClients = logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	}
 	ctrl.SetLogger(logger)
-	klog.SetLogger(logger)
+	klog.SetLogger(ofClients)
 	if controlplane.Real() {
 		start = nil
 	}
