@@ -25,6 +25,7 @@
 //
 // The page knows at most [Options.MaxResources] resources. The one that was not reconciled for the longest time makes
 // room for a new one, and the page says how many did. Of a resource it keeps the last outcome of each node, the
-// conditions, and the last 20 requests, in about 10 KB. The objects of components are kept up to [Options.MaxObjects],
-// with about 200 bytes each; of components beyond that the page knows only counts.
+// conditions, and the last 20 requests: 1 KB for a tree of three nodes, and some KB for a larger one that is busy. The
+// objects of components are kept up to [Options.MaxObjects], with about 200 bytes each; of components beyond that the
+// page knows only counts.
 package page

@@ -204,7 +204,9 @@ func TestSetUpTellsTheTree(t *testing.T) {
 	given := &resources.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "w"}}
 	rtesting.SetupTests{"": {
 		ExpectWatches: []client.Object{&resources.Widget{}, &corev1.ConfigMap{}},
-		Events:        []rtesting.SetupEvent{{Created: given, ExpectRequests: []reconcilers.Request{{NamespacedName: keyOf("w")}}}},
+		Events: []rtesting.SetupEvent{
+			{Created: given, ExpectRequests: []reconcilers.Request{{NamespacedName: keyOf("w")}}},
+		},
 	}}.Run(t, resources.NewScheme(), func(_ *testing.T, _ *rtesting.SetupTestCase, c reconcilers.Config) rtesting.Setup {
 		w.root = w.newRoot(c.WithObserver(w.page))
 		return w.root
