@@ -3,6 +3,8 @@ package page
 import (
 	"time"
 
+	"github.com/espalier-dev/espalier/reconcilers"
+
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -82,3 +84,6 @@ func (p *Page) List(root, text, state string, page int) listView {
 
 // SetAccess sets who sees what.
 func (p *Page) SetAccess(access Access) { p.options.Access = access }
+
+// RootNode is the node of a root.
+func (p *Page) RootNode(id string) *reconcilers.Node { return p.recorder.rootByID(id).node }

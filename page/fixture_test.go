@@ -207,13 +207,19 @@ func (e element) byID(t testing.TB, id string) element {
 // text returns the text of an element, with single spaces.
 func (e element) text() string {
 	var b strings.Builder
+	if e.Type == html.TextNode {
+		b.WriteString(e.Data)
+	}
 	for n := range e.Descendants() {
 		if n.Type == html.TextNode {
 			b.WriteString(n.Data)
 		}
 	}
-	return strings.Join(strings.Fields(b.String()), " ")
+	return join(b.String())
 }
+
+// join returns a text with single spaces.
+func join(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // rows returns the texts of the cells of the rows of a table.
 func (e element) rows() [][]string {
