@@ -25,8 +25,8 @@ type slotKey struct{ path, kind string }
 
 func keyOf(node *reconcilers.Node) slotKey { return slotKey{path: node.Path, kind: node.Kind} }
 
-// rootRecord has what is known of one root. Each node has a slot, which is an index of slices here and in the records of
-// resources.
+// rootRecord has what is known of one root. Each node has a slot, which is an index of slices here and in the records
+// of resources.
 type rootRecord struct {
 	id   string
 	node *reconcilers.Node
