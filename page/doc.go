@@ -11,9 +11,9 @@
 //
 // # Rights
 //
-// [Options.Access] decides who sees what. With [Reviews], a viewer is who the API server says that a bearer token is, and
-// sees a resource if the API server says that this viewer may get it. Of other resources the page shows the kind and the
-// name. No content of any object is shown: only names, the reasons of writes, and the conditions and records in the
+// [Options.Access] decides who sees what. With [Reviews], a viewer is who the API server says that a bearer token is,
+// and sees a resource if the API server says that this viewer may get it. Of others the page shows the kind and the name.
+// No content of any object is shown: only names, the reasons of writes, and the conditions and records in the
 // status. With [OnLoopback] everybody who reaches the operator by a loopback address sees everything.
 //
 // The filter of controller-runtime's metrics server removes the token from a request, so behind it the page would know
@@ -25,6 +25,7 @@
 //
 // The page knows at most [Options.MaxResources] resources. The one that was not reconciled for the longest time makes
 // room for a new one, and the page says how many did. Of a resource it keeps the last outcome of each node, the
-// conditions, and the last 20 requests, in about 10 KB. The objects of components are kept up to [Options.MaxObjects],
-// with about 200 bytes each; of components beyond that the page knows only counts.
+// conditions, and the last 20 requests: 1 KB for a tree of three nodes, and some KB for a larger one that is busy. The
+// objects of components are kept up to [Options.MaxObjects], with about 200 bytes each; of components beyond that the
+// page knows only counts.
 package page

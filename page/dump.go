@@ -130,7 +130,8 @@ func memoryOf(clients int) memory {
 
 func dumpRoot(s *rootSnapshot) dumpedRoot {
 	d := dumpedRoot{
-		ID: s.id, Kind: s.node.Resource.Kind, Known: s.resources, Requests: s.requests, Counts: dumpCounts(&s.counts[0]),
+		ID: s.id, Kind: s.node.Resource.Kind, Known: s.resources, Requests: s.requests,
+		Counts: dumpCounts(&s.counts[0]),
 	}
 	if s.tree != nil {
 		d.Tree = s.tree.String()

@@ -46,11 +46,11 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, last := path.Split(r.URL.Path)
 	serve := p.route(last)
 	if serve == nil {
-		http.Error(w, "There is no such page. The page is mounted at a path that ends with a slash.", http.StatusNotFound)
+		http.Error(w, "There is no such page. Its path ends with a slash.", http.StatusNotFound)
 		return
 	}
 	if p.options.Access == nil {
-		http.Error(w, "The operator does not say who may see this page: page.Options has no Access.", http.StatusForbidden)
+		http.Error(w, "Nobody may see this page: page.Options has no Access.", http.StatusForbidden)
 		return
 	}
 	viewer, err := p.options.Access.Viewer(r)

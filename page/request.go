@@ -105,12 +105,22 @@ func (r *request) end(ctx context.Context, node *reconcilers.Node, outcome recon
 		return
 	}
 	n.state, n.class, n.err, n.at = ended, outcome.Class, textOf(outcome.Err), ""
-	if ended >= stateWaiting {
-		// Only a path with the key of an item tells more than the node does.
-		if at := reconcilers.RetrievePath(ctx); at != node.Path {
-			n.at = at
-		}
+	if ended >= stateWaiting && node.Root != node {
+		n.at = pathWithItems(ctx, node)
 	}
+}
+
+// pathWithItems returns the path of a node that has ended, if it has numbers of iterations or keys of items.
+func pathWithItems(ctx context.Context, node *reconcilers.Node) string {
+	// The context is that of the node around.
+	at := reconcilers.RetrievePath(ctx)
+	if node.Name != "" {
+		at += "/" + node.Name
+	}
+	if at == node.Path {
+		return ""
+	}
+	return at
 }
 
 // textOf returns the text of an error, or nothing.

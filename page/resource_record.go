@@ -55,7 +55,7 @@ type nodeRecord struct {
 	when    time.Time
 	// since is when the node was first in its state.
 	since time.Time
-	// counted is the state with which the resource counts at the node: none if the node was not part of the last request.
+	// counted is the state with which the resource counts at the node: none if it had no part in the last request.
 	counted state
 }
 

@@ -40,9 +40,11 @@ func Reviews(c client.Client) Access {
 
 // ReviewRules returns what a role has to allow for [Reviews].
 func ReviewRules() []rbacv1.PolicyRule {
+	rule := func(group, resource string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{"create"}}
+	}
 	return []rbacv1.PolicyRule{
-		{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"tokenreviews"}, Verbs: []string{"create"}},
-		{APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"subjectaccessreviews"}, Verbs: []string{"create"}},
+		rule(authenticationv1.GroupName, "tokenreviews"), rule(authorizationv1.GroupName, "subjectaccessreviews"),
 	}
 }
 

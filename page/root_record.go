@@ -1,6 +1,8 @@
 package page
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,8 +25,8 @@ type slotKey struct{ path, kind string }
 
 func keyOf(node *reconcilers.Node) slotKey { return slotKey{path: node.Path, kind: node.Kind} }
 
-// rootRecord has what is known of one root. Each node has a slot, which is an index of slices here and in the records of
-// resources.
+// rootRecord has what is known of one root. Each node has a slot, which is an index of slices here and in the records
+// of resources.
 type rootRecord struct {
 	id   string
 	node *reconcilers.Node
@@ -37,6 +39,7 @@ type rootRecord struct {
 	pointers     sync.Map // of *reconcilers.Node to int
 	pointerCount atomic.Int32
 
+	// mu is taken last: the locks of a request and of a resource are taken before it.
 	mu     sync.RWMutex
 	slots  map[slotKey]int
 	nodes  []*reconcilers.Node
@@ -182,12 +185,13 @@ func (r *recorder) snapshotOf(root *rootRecord) rootSnapshot {
 		requests: root.requests.Load(), lastTook: time.Duration(root.lastTook.Load()),
 	}
 	root.mu.RLock()
-	defer root.mu.RUnlock()
 	s.nodes = root.nodes[:len(root.nodes):len(root.nodes)]
 	s.counts = append(s.counts, root.counts...)
+	running := slices.Collect(maps.Keys(root.running))
+	root.mu.RUnlock()
 	s.running = make([]int, len(s.nodes))
-	for running := range root.running {
-		running.countRunning(s.running)
+	for _, r := range running {
+		r.countRunning(s.running)
 	}
 	return s
 }
@@ -195,16 +199,15 @@ func (r *recorder) snapshotOf(root *rootRecord) rootSnapshot {
 // runningFor returns how many runs of each node are going on now for a resource, or nil if no request for it is.
 func (r *rootRecord) runningFor(resource *resourceRecord) []int {
 	r.mu.RLock()
-	defer r.mu.RUnlock()
-	var counts []int
-	for running := range r.running {
-		if running.resource != resource {
-			continue
-		}
-		if counts == nil {
-			counts = make([]int, len(r.nodes))
-		}
-		running.countRunning(counts)
+	counts := make([]int, len(r.nodes))
+	running := slices.Collect(maps.Keys(r.running))
+	r.mu.RUnlock()
+	running = slices.DeleteFunc(running, func(r *request) bool { return r.resource != resource })
+	for _, r := range running {
+		r.countRunning(counts)
+	}
+	if len(running) == 0 {
+		return nil
 	}
 	return counts
 }

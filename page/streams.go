@@ -15,8 +15,8 @@ import (
 // maxStreams limits how many clients are told of changes.
 const maxStreams = 100
 
-// topic is what has changed, or what a client wants to be told of. Without a root that is all roots, and without the name
-// of a resource a root as a whole.
+// topic is what has changed, or what a client wants to be told of. Without a root that is all roots, and without the
+// name of a resource a root as a whole.
 type topic struct {
 	root     string
 	resource types.NamespacedName

@@ -218,8 +218,8 @@ func inventoryViewOf(
 	v.Pages, start, end = pagesOf(len(found), inventorySize, filter.page, pageURL("component", query))
 	for _, r := range found[start:end] {
 		v.Rows = append(v.Rows, objectView{
-			Kind: r.kind, Name: nameOf(types.NamespacedName{Namespace: r.namespace, Name: r.name}), Phase: string(r.phase),
-			Status: string(r.status), Message: r.message, Order: r.applyOrder,
+			Kind: r.kind, Name: nameOf(types.NamespacedName{Namespace: r.namespace, Name: r.name}),
+			Phase: string(r.phase), Status: string(r.status), Message: r.message, Order: r.applyOrder,
 		})
 	}
 	v.Summary = fmt.Sprintf("%s: %s (%s). %s", c.path, c.state, c.reason, c.message)

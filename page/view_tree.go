@@ -85,7 +85,9 @@ func (v *treeView) title() string {
 
 // describedTree returns the tree of a description. Paths has the paths of its nodes, parents first.
 func describedTree(d *reconcilers.Description, paths *[]string, visit func(*treeView)) *treeView {
-	v := &treeView{Role: d.Role, Kind: d.Kind, Name: d.Name, Detail: d.Detail, Path: (*paths)[0], conditions: d.Conditions}
+	v := &treeView{
+		Role: d.Role, Kind: d.Kind, Name: d.Name, Detail: d.Detail, Path: (*paths)[0], conditions: d.Conditions,
+	}
 	*paths = (*paths)[1:]
 	visit(v)
 	for i := range d.Nodes {
