@@ -12,7 +12,7 @@
 // # Rights
 //
 // [Options.Access] decides who sees what. With [Reviews], a viewer is who the API server says that a bearer token is,
-// and sees a resource if the API server says that this viewer may get it. Of others the page shows the kind and the name.
+// and sees a resource if the API server says that this viewer may get it. Of others it shows the kind and the name.
 // No content of any object is shown: only names, the reasons of writes, and the conditions and records in the
 // status. With [OnLoopback] everybody who reaches the operator by a loopback address sees everything.
 //

@@ -77,8 +77,8 @@ func (c *causes) ended(request Request, result Result, err error) {
 	c.planned[request] = planned
 }
 
-// ofResource returns a predicate that lets everything pass and notes the events of the resources themselves. The builder
-// asks it about the events of all its watches. The type is that of the watch.
+// ofResource returns a predicate that lets everything pass and notes the events of the resources themselves, which
+// isResource tells apart: the builder asks a predicate about the events of all its watches.
 func (c *causes) ofResource(isResource func(client.Object) bool) predicate.Predicate {
 	note := func(obj client.Object, kind CauseKind) bool {
 		if isResource(obj) {

@@ -134,8 +134,8 @@ func (o *observation) conditions(resource client.Object) []metav1.Condition {
 	return own
 }
 
-// state returns the state for the rest of an outcome, and the error that the node returned. The conditions of a root are
-// those of its nodes, so that they do not count.
+// state returns the state for the rest of an outcome, and the error that the node returned. The conditions of a root
+// are those of its nodes, so that they do not count.
 func (o *observation) state(outcome *Outcome, err error) State {
 	isNotTrue := func(c metav1.Condition) bool { return c.Status != metav1.ConditionTrue }
 	switch {
@@ -170,8 +170,8 @@ func observed[Type client.Object](
 	return result, err
 }
 
-// maxNodesBelow limits how many nodes below one node are remembered. A tree has fewer; a function of the author may make
-// a new node for each request.
+// maxNodesBelow limits how many nodes below one node are remembered. A tree has fewer; a function of the author may
+// make a new node for each request.
 const maxNodesBelow = 1024
 
 // nodesBelow are the nodes below a node that have run.

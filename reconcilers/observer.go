@@ -9,12 +9,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Observer is told what the nodes of the trees with a [Config] do: metrics, spans and a page of the trees are observers.
-// [Config.WithObserver] adds one. Without an observer nothing is measured and no fact is made.
+// Observer is told what the nodes of the trees with a [Config] do: metrics, spans and a page of the trees are
+// observers. [Config.WithObserver] adds one. Without an observer nothing is measured and no fact is made.
 //
 // The methods are called concurrently: for several requests, and for nodes that run beside each other in one request.
-// They must return soon, must make no request, and change nothing that they get. The request and its resource are on the
-// context, see [RetrieveRequest].
+// They must return soon, must make no request, and change nothing that they get. The request and its resource are on
+// the context, see [RetrieveRequest].
 type Observer interface {
 	// Start is called before a node runs; for the node of a root, at the start of a request. The node, and what it
 	// calls, gets the context that Start returns.
@@ -37,8 +37,8 @@ type Observer interface {
 type Node struct {
 	// Root is the node of the root. That of the root is itself.
 	Root *Node
-	// Controller is the name of the controller, as in the metrics of controller-runtime. For a webhook it is the name of
-	// its root.
+	// Controller is the name of the controller, as in the metrics of controller-runtime. For a webhook it is the name
+	// of its root.
 	Controller string
 	// Resource is the kind that the root reconciles. It may be empty for a root that is not set up.
 	Resource schema.GroupVersionKind
@@ -66,7 +66,8 @@ const (
 	StateUnchanged State = "Unchanged"
 	// StateChanged means that the node, or one below it, has written an object. Its conditions are True.
 	StateChanged State = "Changed"
-	// StateWaiting means that a condition of the node, or of one below it, is not True, or that it returned a quiet error.
+	// StateWaiting means that a condition of the node, or of one below it, is not True, or that it returned a quiet
+	// error.
 	StateWaiting State = "Waiting"
 	// StateHalted means that the node returned [ErrHaltSubReconcilers] or [ErrDurable] and no other error, which keeps
 	// others from running.
@@ -93,8 +94,8 @@ type Outcome struct {
 	// Conditions are those of the types that the node sets, as they are on the resource; for a root they are all
 	// conditions of the resource. They are valid until End returns.
 	Conditions []metav1.Condition
-	// Resource is the resource as the node left it. It is nil for a root that found none or did not read it. It is valid
-	// until End returns.
+	// Resource is the resource as the node left it. It is nil for a root that found none or did not read it. It is
+	// valid until End returns.
 	Resource client.Object
 }
 

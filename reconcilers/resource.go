@@ -272,12 +272,7 @@ func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, p *r
 	}
 	now := rtime.RetrieveNow(ctx)
 	p.resource = r.states.Of(original)
-	if known, ok := p.resource.Resolve(original, now).(T); ok {
-		if p.observers != nil && known.GetResourceVersion() != original.GetResourceVersion() {
-			Note(ctx, Lagging{})
-		}
-		original = known
-	}
+	original = resolve(ctx, p, original)
 	p.stored = original
 	resource := copyOf(original)
 	p.resourceSeen = resource
@@ -319,6 +314,18 @@ func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, p *r
 		p.resource.Wrote(p.stored.DeepCopyObject().(client.Object), false, now)
 	}
 	return result, err
+}
+
+// resolve returns the resource as the root has written it, if the cache shows an older state.
+func resolve[T client.Object](ctx context.Context, p *requestState, cached T) T {
+	known, ok := p.resource.Resolve(cached, rtime.RetrieveNow(ctx)).(T)
+	if !ok {
+		return cached
+	}
+	if p.observers != nil && known.GetResourceVersion() != cached.GetResourceVersion() {
+		Note(ctx, Lagging{})
+	}
+	return known
 }
 
 // fetch reads the resource for comparison. It may share memory with the cache and must not be changed.

@@ -52,13 +52,7 @@ func (r *ResourceReconciler[T]) writeStatus(
 	if isTold(ctx) {
 		reason = changedStatus(original, resource)
 	}
-	var writeErr error
-	if isDuck {
-		// A duck type does not cover all of the status: an update would lose the rest.
-		writeErr = config.Status().Patch(ctx, resource, r.statusPatch(original, resource))
-	} else {
-		writeErr = config.Status().Update(ctx, resource)
-	}
+	writeErr := r.sendStatus(ctx, config, isDuck, original, resource)
 	if writeErr != nil {
 		noteFailure(ctx, write, writeErr)
 	}
@@ -94,6 +88,16 @@ func (r *ResourceReconciler[T]) writeStatus(
 	}
 	// The event of the write brings the resource back. A halt is no error, so no other retry is needed.
 	return Result{}, nil
+}
+
+// sendStatus writes the status. A duck type does not cover all of it, and an update would lose the rest.
+func (r *ResourceReconciler[T]) sendStatus(
+	ctx context.Context, config Config, isDuck bool, original, resource T,
+) error {
+	if isDuck {
+		return config.Status().Patch(ctx, resource, r.statusPatch(original, resource))
+	}
+	return config.Status().Update(ctx, resource)
 }
 
 // joinLoud joins the error of a tree and the error of a write. Each may be nil. A quiet error beside an error that is

@@ -226,7 +226,8 @@ func (r *AdmissionWebhookAdapter[T]) observedHandle(
 	}
 	node := r.observed.get(func() Node {
 		return Node{
-			Controller: r.Name, Resource: kindOf(r.Config.Client, r.Type), Kind: "AdmissionWebhookAdapter", Name: r.Name,
+			Controller: r.Name, Resource: kindOf(r.Config.Client, r.Type),
+			Kind: "AdmissionWebhookAdapter", Name: r.Name,
 		}
 	})
 	within, o := startObservation(ctx, p.observers, node, nil)

@@ -33,7 +33,8 @@ const scope = "github.com/espalier-dev/espalier/tracing"
 // conventions:
 //
 //   - k8s.namespace.name: the namespace of the resource, unless it has none.
-//   - espalier.controller, espalier.resource.kind, espalier.resource.name: the controller and the resource; of a request.
+//   - espalier.controller, espalier.resource.kind, espalier.resource.name: the controller and the resource; of a
+//     request.
 //   - espalier.causes: what brought the request about, such as "Updated Deployment default/a"; of a request.
 //   - espalier.node.kind, espalier.node.path: the node.
 //   - espalier.outcome: how the node ended, see [reconcilers.State].

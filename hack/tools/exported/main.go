@@ -23,8 +23,8 @@ import (
 const (
 	// maxInRoot is how many public packages the module at the root may have, and maxInAll is how many all modules may
 	// have together.
-	maxInRoot = 20
-	maxInAll  = 26
+	maxInRoot = 22
+	maxInAll  = 28
 )
 
 // module is the path of the module at the root, which begins the paths of all modules.

@@ -69,7 +69,7 @@ type Cluster interface {
 func Main(start func(ctx context.Context) (Cluster, error), demos ...Demo) {
 	verbose := flag.Bool("v", false, "print what the operator logs, on standard error")
 	keep := flag.Bool("keep", false, "play the first demo alone, and leave its operator running until an interrupt")
-	page := flag.Bool("page", false, "serve a live page of an operator, and play its demo again and again until an interrupt")
+	page := flag.Bool("page", false, "serve a page of an operator, and play its demo again and again until interrupted")
 	flag.Parse()
 	switch {
 	case *page:

@@ -21,7 +21,8 @@ func (s *scenario) fight() []demo.Step {
 			})
 		},
 		Checks: []demo.Check{
-			{Text: "the condition names the object, the field and who writes it", Holds: s.isContested, Show: s.message},
+			{Text: "the condition names the object, the field and who writes it", Show: s.message,
+				Holds: s.isContested},
 			{Text: "they stop, the settings are as before, and the platform is Ready again",
 				Holds: demo.All(s.settingsSay("retention", "30d"), s.isReady(controller.Version1, 8))},
 		},

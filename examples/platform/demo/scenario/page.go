@@ -14,8 +14,8 @@ import (
 	"github.com/espalier-dev/espalier/reconcilers"
 )
 
-// OpenWithPage is [Open], with a page of the operator that is served on the loopback interface until ctx ends, and with a
-// fight among the steps. It returns the address of the page.
+// OpenWithPage is [Open], with a page of the operator that is served on the loopback interface until ctx ends, and with
+// a fight among the steps. It returns the address of the page.
 func OpenWithPage(ctx context.Context, options demo.Options) (*demo.Scenario, string, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -28,7 +28,8 @@ func OpenWithPage(ctx context.Context, options demo.Options) (*demo.Scenario, st
 	if err := s.open(ctx); err != nil {
 		return nil, "", errors.Join(err, listener.Close())
 	}
-	s.Steps = slices.Concat(s.installation(), s.drift()[:1], s.fight(), s.drift()[1:], s.upgrades(), s.search(), s.deletion())
+	drift := s.drift()
+	s.Steps = slices.Concat(s.installation(), drift[:1], s.fight(), drift[1:], s.upgrades(), s.search(), s.deletion())
 	server := &http.Server{Handler: shown, ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = server.Serve(listener) }()
 	// The error is that the server is closed.
