@@ -78,7 +78,7 @@ type featureView struct {
 	Phase     string
 	Since     moment
 	Condition conditionView
-	// Needs says whether the prerequisites were met.
+	// Needs says whether the prerequisites were met; empty if nobody asks, since the feature is disabled.
 	Needs string
 	// Next is when a feature in its grace period is looked at again. The grace period does not end before that.
 	Next       string
@@ -223,10 +223,12 @@ func featureViewOf(
 ) featureView {
 	v := featureView{
 		Name: f.Name, Phase: string(f.Phase), Since: momentOf(f.Since.Time, now), Omitted: f.OmittedDependents,
-		Needs: "not met yet",
 	}
-	if f.Passed {
+	switch {
+	case f.Passed:
 		v.Needs = "met"
+	case f.Phase != apis.FeatureDisabled:
+		v.Needs = "not met yet"
 	}
 	for _, c := range conditions {
 		if c.Type == f.Condition {
