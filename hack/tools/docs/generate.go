@@ -62,7 +62,8 @@ type guide struct {
 // chapters are the guides in the order in which a newcomer needs them.
 var chapters = []chapter{
 	{"From the first operator to its operation", []string{
-		"getting-started.md", "which-one.md", "testing.md", "events-and-logs.md", "metrics.md", "troubleshooting.md",
+		"getting-started.md", "which-one.md", "testing.md", "events-and-logs.md", "metrics.md", "operating.md",
+		"troubleshooting.md",
 		"security.md", "leader-election.md",
 	}},
 	{"By topic", []string{
