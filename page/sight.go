@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // maxQuestions limits how many namespaces a viewer's rights are looked up for, in the answer to one request.
@@ -24,11 +23,6 @@ type sight struct {
 
 func sightOf(viewer Viewer, root *rootRecord) *sight {
 	return &sight{viewer: viewer, kind: root.node.Resource, namespaces: map[string]bool{}}
-}
-
-// ofResource reports whether the viewer sees one resource.
-func (s *sight) ofResource(ctx context.Context, key types.NamespacedName) (bool, error) {
-	return s.viewer.MayGet(ctx, s.kind, key.Namespace, key.Name)
 }
 
 // ofNamespace reports whether the viewer sees all resources of a namespace.

@@ -152,13 +152,10 @@ func TestPage(t *testing.T) {
 	for _, scheme := range []string{"dark", "light"} {
 		do(t, browser, scheme, colors(scheme))
 		accessible(t, browser, "the resource in "+scheme)
-		picture(t, browser, scheme)
 	}
 	onPhone(t, browser)
 	do(t, browser, "a fight", shows("keeps changing .data.retention"))
-	picture(t, browser, "fight")
 	do(t, browser, "a type in use", shows("in use by Dashboard demo-observability/sales"))
-	picture(t, browser, "in-use")
 	do(t, browser, "a suspended feature", shows("Suspended"))
 	do(t, browser, "a blocked deletion", shows("DeletionBlocked"))
 	picture(t, browser, "deletion-blocked")
