@@ -34,16 +34,17 @@ var (
 )
 
 // OnLoopback returns an [Access] that shows everything to everybody on this machine, as for a demo on 127.0.0.1. It
-// refuses a request that did not arrive at a loopback address, whose Host is no name of it, or that a page of another
-// origin has made: so no other machine gets in, and no page that a browser shows does.
+// refuses a request that did not arrive at a loopback address or that a proxy has forwarded, whose Host is no name of
+// it, or that a page of another origin has made: so no other machine gets in, and no page that a browser shows does.
 func OnLoopback() Access { return onLoopback{} }
 
 type onLoopback struct{}
 
 func (onLoopback) Viewer(r *http.Request) (Viewer, error) {
 	local, isServed := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	isForwarded := r.Header.Get("Forwarded") != "" || r.Header.Get("X-Forwarded-For") != ""
 	switch {
-	case isServed && !isLoopback(local.String()), !isLoopback(r.Host), !isSameOrigin(r):
+	case isForwarded, isServed && !isLoopback(local.String()), !isLoopback(r.Host), !isSameOrigin(r):
 		return nil, ErrRefused
 	}
 	return everything{}, nil

@@ -204,8 +204,8 @@ func TestNodesMadeForEachRequestAreBounded(t *testing.T) {
 		}
 	}
 	walk(w.page.Overview().Roots[0].Tree)
-	if nodes != 2000 {
-		t.Errorf("the tree has %d nodes, not 2000", nodes)
+	if nodes != 200 {
+		t.Errorf("the tree has %d nodes, not 200", nodes)
 	}
 }
 

@@ -11,6 +11,9 @@ import (
 // keepAlive is how long a stream is silent at most.
 const keepAlive = 15 * time.Second
 
+// maxStream is how long a stream lasts. A browser asks for another one, and its rights are looked at again.
+const maxStream = 5 * time.Minute
+
 // eventQuery returns some parameters of the request, for the URL of a stream.
 func (a *answer) eventQuery(names ...string) string {
 	q := url.Values{}
@@ -34,6 +37,9 @@ func (p *Page) serveEvents(a *answer) {
 	if a.request.Method != http.MethodGet {
 		return
 	}
+	if a.resourceKey().Name != "" && !p.mayFollow(a) {
+		return
+	}
 	p.streams.endWith(a.request.Context())
 	client := p.streams.subscribe(topic{root: a.value("root"), resource: a.resourceKey()})
 	if client == nil {
@@ -47,11 +53,13 @@ func (p *Page) serveEvents(a *answer) {
 	if !a.send("retry: 2000\n\n", p.patience) {
 		return
 	}
-	alive := time.NewTicker(keepAlive)
+	alive, over := time.NewTicker(keepAlive), time.After(maxStream)
 	defer alive.Stop()
 	for {
 		select {
 		case <-a.request.Context().Done():
+			return
+		case <-over:
 			return
 		case <-alive.C:
 			if !a.send(": alive\n\n", p.patience) {
@@ -70,6 +78,25 @@ func (p *Page) serveEvents(a *answer) {
 			}
 		}
 	}
+}
+
+// mayFollow reports whether the viewer may get the resource that is asked for, which may be made later. Else it answers
+// the request.
+func (p *Page) mayFollow(a *answer) bool {
+	root := p.recorder.rootByID(a.value("root"))
+	if root == nil {
+		a.notFound("root")
+		return false
+	}
+	key := a.resourceKey()
+	visible, err := a.viewer.MayGet(a.request.Context(), root.node.Resource, key.Namespace, key.Name)
+	switch {
+	case err != nil:
+		refuse(a, a.request, err)
+	case !visible:
+		http.Error(a, "403: you may not get the resource.", http.StatusForbidden)
+	}
+	return visible && err == nil
 }
 
 // send sends a part of a stream, and reports whether the client took it in time.

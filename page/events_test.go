@@ -62,6 +62,7 @@ func newServer(t *testing.T, w *world) *httptest.Server {
 // A client is told of what it asks for: of roots, or of one resource.
 func TestClientsAreToldOfChanges(t *testing.T) {
 	w := newWorld(t, page.Options{Access: page.OnLoopback()}, "w", "other")
+	w.settle(t, "w")
 	server := newServer(t, w)
 	overview, resource := listen(t, server, ""), listen(t, server, "root=widgets&namespace=default&name=w")
 	until(t, "both are connected", func() bool { return w.page.StreamClients() == 2 })
@@ -69,6 +70,7 @@ func TestClientsAreToldOfChanges(t *testing.T) {
 	if got, want := overview(), `{"root":"widgets"}`; got != want {
 		t.Errorf("the page of all roots is told %s, not %s", got, want)
 	}
+	w.data = "new"
 	w.settle(t, "w")
 	if got, want := resource(), `{"root":"widgets","namespace":"default","name":"w"}`; got != want {
 		t.Errorf("the page of the resource is told %s, not %s", got, want)

@@ -9,8 +9,8 @@ import (
 
 	"github.com/espalier-dev/espalier/reconcilers"
 
-	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // policy lets a browser load nothing but what the page itself serves, and run nothing that stands in a page.
@@ -94,7 +94,7 @@ func refuse(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.Is(err, ErrRefused):
 		http.Error(w, "403: "+ErrRefused.Error()+".", http.StatusForbidden)
 	default:
-		logr.FromContextOrDiscard(r.Context()).Error(err, "unable to find out who may see the page")
+		log.FromContext(r.Context()).Error(err, "unable to find out who may see the page")
 		http.Error(w, "503: unable to find out what you may see.", http.StatusServiceUnavailable)
 	}
 }
@@ -181,12 +181,16 @@ func (p *Page) resource(a *answer) (root *rootRecord, known *resourceRecord, vis
 		a.notFound("root")
 		return nil, nil, false, false
 	}
+	if known = p.recorder.known(root, a.resourceKey()); known == nil {
+		// The rights to what is not known are of no interest.
+		return root, nil, true, true
+	}
 	visible, err := a.viewer.MayGet(a.request.Context(), root.node.Resource, a.value("namespace"), a.value("name"))
 	if err != nil {
 		refuse(a, a.request, err)
 		return nil, nil, false, false
 	}
-	return root, p.recorder.known(root, a.resourceKey()), visible, true
+	return root, known, visible, true
 }
 
 func (p *Page) serveResource(a *answer) {

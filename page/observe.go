@@ -20,6 +20,10 @@ func (p *Page) requestOf(ctx context.Context) *request {
 func (p *Page) Start(ctx context.Context, node *reconcilers.Node) context.Context {
 	if node.Root == node {
 		root := p.recorder.root(node)
+		if node.Kind == "AdmissionWebhookAdapter" {
+			// It gets objects that may never exist, under names that anybody chooses.
+			return context.WithValue(ctx, requestKey{p}, (*request)(nil))
+		}
 		r := newRequest(root, p.recorder.resource(root, reconcilers.RetrieveRequest(ctx).NamespacedName),
 			rtime.RetrieveNow(ctx))
 		r.start(node)

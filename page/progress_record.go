@@ -8,6 +8,7 @@ import (
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/internal/message"
 )
 
 // maxOperations limits how many operations and obstacles of a component are kept.
@@ -103,16 +104,26 @@ func progressOf(before *progressRecord, fact *component.Progress, room *atomic.I
 		next: fact.Next, obstacles: fact.Obstacles,
 	}
 	if n := len(made.next) - maxOperations; n > 0 {
-		made.next, made.omitted = slices.Clone(made.next[:maxOperations]), made.omitted+n
+		made.next, made.omitted = made.next[:maxOperations], made.omitted+n
 	}
 	if n := len(made.obstacles) - maxOperations; n > 0 {
-		made.obstacles, made.omitted = slices.Clone(made.obstacles[:maxOperations]), made.omitted+n
+		made.obstacles, made.omitted = made.obstacles[:maxOperations], made.omitted+n
+	}
+	made.message = message.Truncate(made.message, maxText)
+	made.next, made.obstacles = slices.Clone(made.next), slices.Clone(made.obstacles)
+	for i := range made.next {
+		made.next[i].Reason = message.Truncate(made.next[i].Reason, maxWriteText)
+	}
+	for i := range made.obstacles {
+		made.obstacles[i].Message = message.Truncate(made.obstacles[i].Message, maxWriteText)
 	}
 	var known *inventory
 	if before != nil {
 		known = before.inventory
 	}
-	made.inventory = inventoryOf(known, fact.Inventory, room)
+	if made.inventory = known; known == nil || fact.Inventory != nil || fact.State == "" {
+		made.inventory = inventoryOf(known, fact.Inventory, room)
+	}
 	return made
 }
 
@@ -151,7 +162,7 @@ func inventoryOf(known *inventory, records []apis.InventoryRecord, room *atomic.
 func rowOf(record *apis.InventoryRecord) row {
 	return row{
 		group: record.Group, kind: record.Kind, namespace: record.Namespace, name: record.Name,
-		phase: record.Phase, status: record.Status, message: record.Message,
+		phase: record.Phase, status: record.Status, message: message.Truncate(record.Message, maxWriteText),
 		applyOrder: record.ApplyOrder, deleteOrder: record.DeleteOrder,
 	}
 }

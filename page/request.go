@@ -2,19 +2,29 @@ package page
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/internal/message"
 	"github.com/espalier-dev/espalier/reconcilers"
+
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // The limits of what is kept of one request.
 const (
 	maxWrites     = 10
 	maxText       = 1024
+	maxWriteText  = 256
 	maxComponents = 100
+	// maxFields is how many fields the text of an error names.
+	maxFields = 5
 )
 
 // request is what was told of a request that is not finished.
@@ -60,7 +70,7 @@ type writeRecord struct {
 }
 
 func newRequest(root *rootRecord, resource *resourceRecord, began time.Time) *request {
-	r := &request{root: root, resource: resource, began: began, runs: make([]run, root.slotCount())}
+	r := &request{root: root, resource: resource, began: began, runs: make([]run, 1)}
 	root.begin(r)
 	return r
 }
@@ -123,12 +133,32 @@ func pathWithItems(ctx context.Context, node *reconcilers.Node) string {
 	return at
 }
 
-// textOf returns the text of an error, or nothing.
+// textOf returns the text of an error, or nothing. The values that an API server quotes are left out: they are content
+// of an object that the viewer may not get.
 func textOf(err error) string {
 	if err == nil {
 		return ""
 	}
-	return message.Truncate(err.Error(), maxText)
+	text := err.Error()
+	var answer apierrs.APIStatus
+	if errors.As(err, &answer) {
+		if status := answer.Status(); status.Message != "" {
+			text = strings.ReplaceAll(text, status.Message, withoutValues(status))
+		}
+	}
+	return message.Truncate(text, maxText)
+}
+
+// withoutValues returns the message of an answer of an API server without the values of fields that it quotes.
+func withoutValues(status metav1.Status) string {
+	if status.Reason != metav1.StatusReasonInvalid || status.Details == nil || len(status.Details.Causes) == 0 {
+		return status.Message
+	}
+	var fields []string
+	for _, cause := range status.Details.Causes {
+		fields = append(fields, fmt.Sprintf("%s (%s)", cause.Field, cause.Type))
+	}
+	return "the API server refuses " + message.List(slices.Compact(fields), maxFields)
 }
 
 func (r *request) woken(fact reconcilers.Woken) {
@@ -146,8 +176,16 @@ func (r *request) forget() {
 func (r *request) wrote(node *reconcilers.Node, fact reconcilers.Write) {
 	r.keep(node, writeRecord{
 		object: fact.Object, verb: fact.Verb, subresource: fact.Subresource,
-		reason: message.Truncate(fact.Reason, maxText), err: textOf(fact.Err),
+		reason: message.Truncate(fact.Reason, maxWriteText), err: textOfWrite(fact),
 	})
+}
+
+// textOfWrite returns the text of the error of a write. Of a Secret it is the class alone.
+func textOfWrite(fact reconcilers.Write) string {
+	if fact.Err != nil && fact.Object.Group == "" && fact.Object.Kind == "Secret" {
+		return string(reconcilers.Classify(fact.Err))
+	}
+	return message.Truncate(textOf(fact.Err), maxWriteText)
 }
 
 // verbHeld stands for a write that was not made to spare the cluster.

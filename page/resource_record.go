@@ -112,6 +112,16 @@ func (r *resourceRecord) keepRequest(ended *request, outcome reconcilers.Outcome
 		when: ended.began, took: outcome.Took, causes: ended.causes, state: root.state, err: root.err,
 		delay: outcome.Result.RequeueAfter, writes: ended.writes, omitted: ended.omitted,
 	}
+	if r.count > 1 {
+		// A request that ended like the one before shares its texts.
+		before := &r.requests[(r.count-2)%maxRequests]
+		if slices.Equal(before.writes, made.writes) {
+			made.writes = before.writes
+		}
+		if before.err == made.err {
+			made.err = before.err
+		}
+	}
 	if len(r.requests) < maxRequests {
 		r.requests = append(r.requests, made)
 		return
@@ -152,6 +162,12 @@ func (r *resourceRecord) keepComponents(ended *request, room *atomic.Int64) {
 		}
 		if before != nil && before.inventory != made.inventory {
 			before.inventory.release(room)
+		}
+		if made.state == "" {
+			// Nothing is left of the component.
+			made.inventory.release(room)
+			delete(r.components, path)
+			continue
 		}
 		if r.components == nil {
 			r.components = map[string]*progressRecord{}

@@ -3,6 +3,7 @@ package page_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"slices"
@@ -15,8 +16,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -182,8 +185,9 @@ func bearer(token string) func(*http.Request) {
 // The API server says who a viewer is and what it may get. Its answers count for a while.
 func TestReviews(t *testing.T) {
 	reviewer := newReviewer()
-	w := newWorld(t, page.Options{Access: page.Reviews(reviewer)}, "w")
+	w := newWorld(t, page.Options{Access: page.Reviews(reviewer)}, "w", "away")
 	w.settle(t, "w")
+	w.settle(t, "away")
 	for _, step := range []struct {
 		name, path string
 		change     func(*http.Request)
@@ -213,7 +217,7 @@ func TestReviews(t *testing.T) {
 		}
 	}
 	reviewer.err = errors.New("an address of the API server")
-	for _, path := range []string{"", "resource?root=widgets&namespace=default&name=other"} {
+	for _, path := range []string{"", "resource?root=widgets&namespace=default&name=away"} {
 		token := "token"
 		if path == "" {
 			token = "new"
@@ -251,6 +255,35 @@ func TestKeepToken(t *testing.T) {
 		}
 		if a := serve(t, handler, "", bearer("token")); a.StatusCode != test.want {
 			t.Errorf("%s: the answer is %s, not %d", test.name, a.Status, test.want)
+		}
+	}
+}
+
+// A viewer without the right gets no stream of a resource, whether it exists or not.
+func TestAViewerWithoutRightsFollowsNothing(t *testing.T) {
+	w := newWorld(t, page.Options{Access: only{}}, "w")
+	w.settle(t, "w")
+	for _, name := range []string{"w", "later"} {
+		a := w.get(t, "events?root=widgets&namespace=default&name="+name)
+		if a.StatusCode != http.StatusForbidden {
+			t.Errorf("the stream of %s: the answer is %s, not 403", name, a.Status)
+		}
+	}
+}
+
+// An API server quotes the values that it refuses. They are content of an object that the viewer may not get.
+func TestErrorsAreShownWithoutValues(t *testing.T) {
+	w := newWorld(t, page.Options{Access: page.OnLoopback()}, "w")
+	const value = "hunter2"
+	refused := apierrors.NewInvalid(schema.GroupKind{Kind: "Vault"}, "v", field.ErrorList{
+		field.Invalid(field.NewPath("spec", "password"), value, "is too short"),
+	})
+	w.check = func(string) error { return fmt.Errorf("write it: %w", refused) }
+	_ = w.reconcile(t, began, "w")
+	for _, path := range []string{"root?root=widgets", "resource?root=widgets&namespace=default&name=w", "dump"} {
+		a := w.get(t, path)
+		if strings.Contains(a.body, value) || !strings.Contains(a.body, "spec.password (FieldValueInvalid)") {
+			t.Errorf("GET %q: it has the value, or does not name the field: %s", path, a.body)
 		}
 	}
 }

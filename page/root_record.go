@@ -15,7 +15,7 @@ import (
 // The limits of what is known of the nodes of one root.
 const (
 	// maxSlots is for nodes that functions of the author make: a tree has fewer.
-	maxSlots = 2000
+	maxSlots = 200
 	// maxPointers is for functions that return a new node for each request.
 	maxPointers = 4 * maxSlots
 )
@@ -126,12 +126,6 @@ func (r *rootRecord) slotByKey(node *reconcilers.Node) int {
 	r.slots[key] = len(r.nodes)
 	r.nodes, r.counts = append(r.nodes, node), append(r.counts, stateCounts{})
 	return len(r.nodes) - 1
-}
-
-func (r *rootRecord) slotCount() int {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return len(r.nodes)
 }
 
 func (r *rootRecord) begin(running *request) {

@@ -173,8 +173,9 @@ func (f *listFilter) has(b *brief, sees func(namespace string) bool) bool {
 	if named && f.state == "" {
 		return true
 	}
-	if f.state != "" && b.state.String() != f.state || !named && !contains(b.why()) {
+	// Whether the rights are asked for must not tell how the resource is.
+	if !sees(b.key.Namespace) {
 		return false
 	}
-	return sees(b.key.Namespace)
+	return (f.state == "" || b.state.String() == f.state) && (named || contains(b.why()))
 }

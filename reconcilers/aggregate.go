@@ -3,6 +3,7 @@ package reconcilers
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/espalier-dev/espalier/apis"
@@ -273,7 +274,7 @@ func (r *AggregateReconciler[T]) watch(mgr Manager, bldr *Builder) {
 
 	isOurs := func(obj client.Object) bool { return client.ObjectKeyFromObject(obj) == r.Request.NamespacedName }
 	obj := watchable(r.Type, mgr.GetScheme())
-	if len(r.SetupForOptions) == 0 {
+	if len(r.SetupForOptions) == 0 && r.watches.causes == nil {
 		bldr.For(obj, builder.WithPredicates(predicate.NewPredicateFuncs(isOurs)))
 		return
 	}
@@ -285,15 +286,14 @@ func (r *AggregateReconciler[T]) watch(mgr Manager, bldr *Builder) {
 	// A watch has only the predicates that were set last, and the predicates of the author cannot be read. So the
 	// object is watched once more, with the author's options and a handler that checks the name. The watch for the
 	// controller's own type, which the builder requires, passes no event on.
-	nothing := builder.WithPredicates(predicate.NewPredicateFuncs(func(client.Object) bool { return false }))
-	bldr.For(obj, append(append([]builder.ForOption{}, r.SetupForOptions...), nothing)...)
+	bldr.For(obj, append(slices.Clone(r.SetupForOptions), passNothing)...)
 	requestsOf := func(_ context.Context, obj client.Object) []Request {
 		if isOurs(obj) {
 			return []Request{r.Request}
 		}
 		return nil
 	}
-	bldr.Watches(obj, handler.EnqueueRequestsFromMapFunc(requestsOf), options...)
+	bldr.Watches(obj, r.watches.noting(handler.EnqueueRequestsFromMapFunc(requestsOf)), options...)
 }
 
 func watchesOptions(options []builder.ForOption) ([]builder.WatchesOption, bool) {

@@ -2,9 +2,11 @@ package reconcilers
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -77,23 +79,20 @@ func (c *causes) ended(request Request, result Result, err error) {
 	c.planned[request] = planned
 }
 
-// ofResource returns a predicate that lets everything pass and notes the events of the resources themselves, which
-// isResource tells apart: the builder asks a predicate about the events of all its watches.
-func (c *causes) ofResource(isResource func(client.Object) bool) predicate.Predicate {
-	note := func(obj client.Object, kind CauseKind) bool {
-		if isResource(obj) {
-			c.add(Request{NamespacedName: client.ObjectKeyFromObject(obj)},
-				Cause{Kind: kind, Object: describeObject(obj)})
-		}
-		return true
+// watchResources watches the resources themselves. While observers listen, a handler notes the events that the author's
+// predicates let pass: so the watch for the controller's own type, which the builder requires, passes none on.
+func (w *watches) watchResources(bldr *Builder, obj client.Object, options []builder.ForOption) {
+	converted, ok := watchesOptions(options)
+	if w.causes == nil || !ok {
+		bldr.For(obj, options...)
+		return
 	}
-	return predicate.Funcs{
-		CreateFunc:  func(e event.CreateEvent) bool { return note(e.Object, createdOrStart(e)) },
-		UpdateFunc:  func(e event.UpdateEvent) bool { return note(e.ObjectNew, updatedOrResync(e)) },
-		DeleteFunc:  func(e event.DeleteEvent) bool { return note(e.Object, CauseDeleted) },
-		GenericFunc: func(e event.GenericEvent) bool { return note(e.Object, CauseOther) },
-	}
+	bldr.For(obj, append(slices.Clone(options), passNothing)...)
+	bldr.Watches(obj, w.noting(&handler.EnqueueRequestForObject{}), converted...)
 }
+
+// passNothing has a watch pass no event on.
+var passNothing = builder.WithPredicates(predicate.NewPredicateFuncs(func(client.Object) bool { return false }))
 
 func createdOrStart(e event.CreateEvent) CauseKind {
 	if e.IsInInitialList {

@@ -15,14 +15,17 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
 // woken is an observer that keeps what woke the requests, one text each.
 type woken struct {
 	told
-	mu     sync.Mutex
-	causes []string
+	mu sync.Mutex
+	// causes are those since the last one that was waited for, and before has all until then.
+	causes, before []string
 }
 
 func (o *woken) Note(_ context.Context, _ *reconcilers.Node, fact any) {
@@ -44,9 +47,19 @@ func (o *woken) wants(t *testing.T, causes ...string) {
 		if !slices.ContainsFunc(causes, func(cause string) bool { return slices.Contains(o.causes, cause) }) {
 			return fmt.Errorf("they are %q", o.causes)
 		}
-		o.causes = nil
+		o.before, o.causes = append(o.before, o.causes...), nil
 		return nil
 	})
+}
+
+// neverHad fails the test if a cause was told.
+func (o *woken) neverHad(t *testing.T, cause string) {
+	t.Helper()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if all := slices.Concat(o.before, o.causes); slices.Contains(all, cause) {
+		t.Errorf("the causes are %q, want none of them to be %q", all, cause)
+	}
 }
 
 // A request says what woke it: an event of the resource or of a child, an error or a delay of the request before.
@@ -54,7 +67,10 @@ func TestObserversAreToldWhatWokeARequest(t *testing.T) {
 	observer := &woken{}
 	var next atomic.Pointer[func() (reconcilers.Result, error)]
 	op, _ := startOperator(t, func(config reconcilers.Config) *widgetRoot {
-		return &widgetRoot{Config: config.WithObserver(observer), Reconciler: widgetSequence{
+		// The events of the status are filtered, so they are no causes.
+		own := []builder.ForOption{builder.WithPredicates(predicate.GenerationChangedPredicate{})}
+		root := &widgetRoot{Config: config.WithObserver(observer), SetupForOptions: own, KeepResultAfterStatusUpdate: true}
+		root.Reconciler = widgetSequence{
 			configMapChild("a"),
 			&widgetSync{SyncWithResult: func(context.Context, *resources.Widget) (reconcilers.Result, error) {
 				if outcome := next.Load(); outcome != nil {
@@ -62,7 +78,8 @@ func TestObserversAreToldWhatWokeARequest(t *testing.T) {
 				}
 				return reconcilers.Result{}, nil
 			}},
-		}}
+		}
+		return root
 	})
 	c := live(t)
 	widget := op.createWidget(t, c)
@@ -78,6 +95,7 @@ func TestObserversAreToldWhatWokeARequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	observer.wants(t, "Updated "+child)
+	observer.neverHad(t, "Updated "+name)
 	if err := c.Delete(t.Context(), configMap); err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +104,7 @@ func TestObserversAreToldWhatWokeARequest(t *testing.T) {
 	touch := func(outcome func() (reconcilers.Result, error)) {
 		t.Helper()
 		next.Store(&outcome)
-		body := fmt.Sprintf(`{"metadata":{"labels":{"touched":"%d"}}}`, time.Now().UnixNano())
+		body := fmt.Sprintf(`{"spec":{"fields":{"touched":"%d"}}}`, time.Now().UnixNano())
 		if err := c.Patch(t.Context(), widget, client.RawPatch(types.MergePatchType, []byte(body))); err != nil {
 			t.Fatal(err)
 		}

@@ -248,19 +248,6 @@ func (r *rootParts[T]) observedRequest(
 	return result, err
 }
 
-// noteCauses has the events of the resources noted, if observers listen.
-func (r *rootParts[T]) noteCauses(mgr Manager, bldr *Builder) {
-	if r.config.observers == nil {
-		return
-	}
-	r.watches.causes = newCauses()
-	resourceType := watchable(r.resourceType, mgr.GetScheme())
-	kind := kindOf(r.config.Client, resourceType)
-	bldr.WithEventFilter(r.watches.causes.ofResource(func(obj client.Object) bool {
-		return reflect.TypeOf(obj) == reflect.TypeOf(resourceType) && kindOf(r.config.Client, obj) == kind
-	}))
-}
-
 // rootNode returns what observers know of the root.
 func (r *rootParts[T]) rootNode() *Node {
 	return r.observed.get(func() Node {

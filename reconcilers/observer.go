@@ -2,7 +2,10 @@ package reconcilers
 
 import (
 	"context"
+	"slices"
 	"time"
+
+	"github.com/espalier-dev/espalier/internal/gotype"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -157,7 +160,8 @@ type Write struct {
 	Subresource string
 	// Verb is the verb of the request: create, update, patch, apply or delete.
 	Verb string
-	// Reason says why, with the names of the fields that differ. It has no values.
+	// Reason says why, with the names of the fields that differ. That of a write of the status also has messages of
+	// conditions. It has no values of an object.
 	Reason string
 	// Err is the error of the write, or nil.
 	Err error
@@ -193,13 +197,14 @@ const (
 // Lagging is the fact that the cache shows an older state of the resource than the root has written.
 type Lagging struct{}
 
-// Forgotten is the fact that the resource of the request is gone, so that nothing more will be told of it.
+// Forgotten is the fact that the resource of the request is gone, or is none of the root's (see SkipResource of
+// [ResourceReconciler]), so that nothing more will be told of it.
 type Forgotten struct{}
 
 // Note tells the observers a fact about the node of ctx, see [Observer]. Outside of a request with an observer it does
 // nothing. A fact that is expensive to make is made only if [IsObserved].
 func Note(ctx context.Context, fact any) {
-	if o := observationOf(ctx); o != nil {
+	if o := observationOf(ctx); o != nil && IsObserved(ctx) {
 		o.note(ctx, fact)
 	}
 }
@@ -217,7 +222,9 @@ func (c Config) WithObserver(observers ...Observer) Config {
 	if c.observers != nil {
 		all = append(all, c.observers.all...)
 	}
-	if all = append(all, observers...); len(all) > 0 {
+	all = append(all, observers...)
+	all = slices.DeleteFunc(all, func(o Observer) bool { return gotype.IsNil(o) })
+	if len(all) > 0 {
 		c.observers = &observerList{all: all}
 	}
 	return c

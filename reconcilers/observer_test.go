@@ -209,6 +209,9 @@ func TestObserversAreToldWhatNodesDo(t *testing.T) {
 			"end root Sequence Changed",
 			"end root ResourceReconciler Changed ChildReady=True Ready=True",
 		}},
+		{name: "a resource of another class", change: func() { w.root.SkipResource = isSkipped }, want: []string{
+			"start root", "reconcilers.Forgotten at root", "end root ResourceReconciler Unchanged",
+		}},
 		{name: "the resource is gone", change: func() { w.removeResource(t) }, want: []string{
 			"start root", "reconcilers.Forgotten at root", "end root ResourceReconciler Unchanged",
 		}},
@@ -234,3 +237,5 @@ func (w *observedWorld) removeResource(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+func isSkipped(context.Context, *resources.Widget) bool { return true }

@@ -211,7 +211,9 @@ func (r *ResourceReconciler[T]) SetupWithManagerYieldingController(
 	return parts.setUp(ctx, mgr, rootSetup{
 		root:     r,
 		validate: r.Validate,
-		watch:    func(bldr *Builder) { bldr.For(watchable(r.Type, mgr.GetScheme()), r.SetupForOptions...) },
+		watch: func(bldr *Builder) {
+			r.watches.watchResources(bldr, watchable(r.Type, mgr.GetScheme()), r.SetupForOptions)
+		},
 	})
 }
 
@@ -280,6 +282,8 @@ func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, p *r
 		return Result{}, err
 	}
 	if r.SkipResource != nil && r.SkipResource(ctx, resource) {
+		p.resourceSeen = nil
+		Note(ctx, Forgotten{})
 		return Result{}, nil
 	}
 	if resource.GetGeneration() != 0 {

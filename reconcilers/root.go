@@ -196,7 +196,9 @@ func (r *rootParts[T]) setUp(ctx context.Context, mgr Manager, how rootSetup) (c
 		return nil, err
 	}
 	bldr := ctrl.NewControllerManagedBy(mgr)
-	r.noteCauses(mgr, bldr)
+	if r.config.observers != nil {
+		r.watches.causes = newCauses()
+	}
 	how.watch(bldr)
 	if r.controllerName != "" {
 		bldr.Named(r.controllerName)
@@ -258,6 +260,9 @@ func (r *rootParts[T]) handleRequest(
 	ctx = rtime.StashNow(stash.WithContext(ctx), time.Now())
 	ctx = r.prepare(ctx, req, p)
 	if skip != nil && skip(ctx, req) {
+		if r.watches != nil {
+			r.watches.causes.forget(req)
+		}
 		return Result{}, nil
 	}
 	if p.observers != nil {

@@ -130,7 +130,8 @@ func (o observer) Note(ctx context.Context, _ *reconcilers.Node, fact any) {
 		if fact.Subresource != "" {
 			attributes = append(attributes, attribute.String("espalier.subresource", fact.Subresource))
 		}
-		if fact.Reason != "" {
+		if fact.Reason != "" && fact.Subresource != "status" {
+			// That of a status has texts of conditions.
 			attributes = append(attributes, attribute.String("espalier.reason", fact.Reason))
 		}
 		if fact.Err != nil {
