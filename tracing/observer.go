@@ -44,7 +44,8 @@ const scope = "github.com/espalier-dev/espalier/tracing"
 //     text of an error is not recorded.
 //
 // An object that is written, or not written to spare the cluster, is an event, "write" or "held", of the span of the
-// innermost node with a name: its attributes say which object, why, and of a write that failed the class of the error.
+// innermost node with a name: its attributes say which object, why (but for a status, whose reason has texts of
+// conditions), and of a write that failed the class of the error.
 // A request for a resource whose cache lags behind has the event "lagging".
 func New(provider trace.TracerProvider) reconcilers.Observer {
 	return observer{tracerOf(provider)}

@@ -118,7 +118,7 @@ func texts(attributes []attribute.KeyValue) string {
 	var texts []string
 	for _, a := range attributes {
 		name := strings.TrimPrefix(string(a.Key), "espalier.")
-		texts = append(texts, name+"="+a.Value.Emit())
+		texts = append(texts, name+"="+a.Value.String())
 	}
 	slices.Sort(texts)
 	return strings.Join(texts, " ")
