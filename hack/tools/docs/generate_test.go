@@ -135,7 +135,9 @@ func TestLinksLeadSomewhere(t *testing.T) {
 			t.Fatal(err)
 		}
 		for page := range readTree(t, filepath.Join(root, docsFolder)) {
-			pages = append(pages, path.Join(docsFolder, page))
+			if path.Ext(page) == ".md" {
+				pages = append(pages, path.Join(docsFolder, page))
+			}
 		}
 		for _, readme := range []string{"examples/*", "generator/*", "testing/*"} {
 			found, err := fs.Glob(os.DirFS(root), readme+"/README.md")
