@@ -9,6 +9,7 @@ import (
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/internal/message"
+	"github.com/espalier-dev/espalier/internal/objectname"
 )
 
 // maxOperations limits how many operations and obstacles of a component are kept.
@@ -67,10 +68,7 @@ type waveRecord struct {
 
 // objectName is how an [component.Obstacle] and an [component.Operation] name an object.
 func (r *row) objectName() string {
-	if r.namespace == "" {
-		return r.kind + " " + r.name
-	}
-	return r.kind + " " + r.namespace + "/" + r.name
+	return objectname.Text(r.kind, r.namespace, r.name)
 }
 
 // wavePart is what an object means for its wave.

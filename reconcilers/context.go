@@ -374,7 +374,7 @@ type nodePathKey struct{}
 // uses the context it returns from there on. The name is the last segment of the path that [RetrievePath] returns, that
 // errors of the node carry (see [Failed]), and that loggers taken from the context are named after.
 func Enter(ctx context.Context, name string) context.Context {
-	return &nodePath{Context: ctx, name: name, parent: pathOf(ctx)}
+	return enterPlace(ctx, name, placeNode)
 }
 
 // enterPlace is [Enter] for a segment that is no name of a node.

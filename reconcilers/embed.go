@@ -158,13 +158,9 @@ func (e *Embedded[T]) Reconcile(ctx context.Context, resource T) (Result, error)
 	if resource.GetGeneration() != 0 {
 		ctx = apis.StashGeneration(ctx, resource.GetGeneration())
 	}
-	if p.observers != nil {
-		return parts.observedRequest(ctx, req, p, func(ctx context.Context) (Result, error) {
-			return e.run(ctx, parts.config, p, resource)
-		})
-	}
-	result, err := e.run(ctx, parts.config, p, resource)
-	return parts.returned(p, result, err)
+	return parts.request(ctx, req, p, func(ctx context.Context) (Result, error) {
+		return e.run(ctx, parts.config, p, resource)
+	})
 }
 
 // run runs the nodes.

@@ -3,7 +3,6 @@ package reconcilers
 import (
 	"context"
 	"errors"
-	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/espalier-dev/espalier/internal/objectname"
 	"github.com/espalier-dev/espalier/internal/statusfield"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -228,7 +228,18 @@ func (n *Node) describe(ctx context.Context, node any) *Node {
 	}
 }
 
-// observedRequest runs a request while observers listen, and returns what controller-runtime gets.
+// request runs a request, and returns what controller-runtime gets.
+func (r *rootParts[T]) request(
+	ctx context.Context, req Request, p *requestState, run func(ctx context.Context) (Result, error),
+) (Result, error) {
+	if p.observers != nil {
+		return r.observedRequest(ctx, req, p, run)
+	}
+	result, err := run(ctx)
+	return r.returned(p, result, err)
+}
+
+// observedRequest is request while observers listen.
 func (r *rootParts[T]) observedRequest(
 	ctx context.Context, req Request, p *requestState, run func(ctx context.Context) (Result, error),
 ) (result Result, err error) {
@@ -289,8 +300,5 @@ func refOf(c client.Client, obj client.Object) ObjectRef {
 
 // String returns the kind, and the namespace and name joined by a slash.
 func (r ObjectRef) String() string {
-	if r.Namespace == "" {
-		return fmt.Sprintf("%s %s", r.Kind, r.Name)
-	}
-	return fmt.Sprintf("%s %s/%s", r.Kind, r.Namespace, r.Name)
+	return objectname.Text(r.Kind, r.Namespace, r.Name)
 }

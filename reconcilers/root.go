@@ -265,13 +265,9 @@ func (r *rootParts[T]) handleRequest(
 		}
 		return Result{}, nil
 	}
-	if p.observers != nil {
-		return r.observedRequest(ctx, req, p, func(ctx context.Context) (Result, error) {
-			return r.hooked(ctx, req, p, handle)
-		})
-	}
-	result, err := r.hooked(ctx, req, p, handle)
-	return r.returned(p, result, err)
+	return r.request(ctx, req, p, func(ctx context.Context) (Result, error) {
+		return r.hooked(ctx, req, p, handle)
+	})
 }
 
 // handling is what a root does in a request between the hooks of the author.

@@ -26,7 +26,12 @@ func WithKind(kind string, object client.Object) string {
 	if prefix := object.GetGenerateName(); prefix != "" {
 		name = prefix + "*"
 	}
-	switch namespace := object.GetNamespace(); {
+	return Text(kind, object.GetNamespace(), name)
+}
+
+// Text is [Of] for the parts of a name.
+func Text(kind, namespace, name string) string {
+	switch {
 	case name == "":
 		return kind
 	case namespace == "":
