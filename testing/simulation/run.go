@@ -69,8 +69,7 @@ func attempt(t *testing.T, options Options, story func(w *World)) (o outcome) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &recorder{TB: t}
 		defer dog.beat()()
-		w, err := newWorld(options, r)
-		dog.network.Store(w.network)
+		w, err := newWorld(options, r, dog)
 		if err != nil {
 			r.Errorf("the simulation does not start: %v", err)
 		} else {

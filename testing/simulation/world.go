@@ -66,7 +66,7 @@ type World struct {
 }
 
 // newWorld starts a cluster and an operator. What it has started is in the world, also if it fails.
-func newWorld(options Options, tb *recorder) (*World, error) {
+func newWorld(options Options, tb *recorder, dog *watchdog) (*World, error) {
 	w := &World{testingTB: tb, options: options, recorder: tb, hooks: &hooks{}, aborted: make(chan struct{})}
 	w.journal = journal.New(w.written)
 	w.storage = storage.New(storage.Options{Written: w.journal.Written})
@@ -85,6 +85,7 @@ func newWorld(options Options, tb *recorder) (*World, error) {
 	if err != nil {
 		return w, err
 	}
+	dog.network.Store(w.network)
 	w.Actor, err = w.actor(user)
 	if err != nil {
 		return w, err
