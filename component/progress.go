@@ -62,6 +62,27 @@ func (p Progress) Summary() (
 	return p.State, p.Since, phases, obstacles
 }
 
+// Wave returns the order of the wave that a roll-out or a deletion is in: the first one with an object that is not as it
+// is to be. There is none if all are, or if nothing was found out about the objects.
+func (p Progress) Wave() (order int16, isUnderWay bool) {
+	isDeletion := p.State == apis.ComponentDeleting || p.State == apis.ComponentDeletionPending
+	for i := range p.Inventory {
+		record := &p.Inventory[i]
+		isReady := record.Phase == apis.PhaseReady && (record.Status == "" || record.Status == apis.ObjectCurrent)
+		if !isDeletion && (isReady || record.Phase == apis.PhaseCompleted) {
+			continue
+		}
+		of := record.ApplyOrder
+		if isDeletion {
+			of = record.DeleteOrder
+		}
+		if !isUnderWay || of < order {
+			order, isUnderWay = of, true
+		}
+	}
+	return order, isUnderWay
+}
+
 // Watching is the fact that components of a node begin to watch the types of their objects in a cluster, for observers,
 // see [reconcilers.Observer].
 type Watching struct {

@@ -9,12 +9,13 @@ import (
 
 // collectors are the metrics. Observers of one registry share them.
 type collectors struct {
-	nodeDuration, componentRollout *prometheus.HistogramVec
+	nodeDuration, componentRollout, componentState *prometheus.HistogramVec
 
 	nodeOutcomes, requestCauses, writes, writesSaved, writesHeld, cacheLags, conditionTransitions *prometheus.CounterVec
 
 	resources, conditions, resourceCondition         *prometheus.GaugeVec
 	components, componentObjects, componentObstacles *prometheus.GaugeVec
+	componentWaves                                   *prometheus.GaugeVec
 	features, resourceFeature                        *prometheus.GaugeVec
 	watches                                          *prometheus.GaugeVec
 	sizes                                            *sizes
@@ -38,6 +39,8 @@ func newCollectors(registerer prometheus.Registerer) (*collectors, error) {
 		componentObjects:     shared(r, componentObjects, definition.gauge),
 		componentObstacles:   shared(r, componentObstacles, definition.gauge),
 		componentRollout:     shared(r, componentRollout, definition.histogram),
+		componentState:       shared(r, componentState, definition.histogram),
+		componentWaves:       shared(r, componentWaves, definition.gauge),
 		features:             shared(r, features, definition.gauge),
 		resourceFeature:      shared(r, resourceFeature, definition.gauge),
 		watches:              shared(r, watches, definition.gauge),

@@ -90,6 +90,15 @@ var (
 		help:    "How long a roll-out of a component took until it was ready.",
 		buckets: []float64{1, 10, 60, 600, 3600},
 	}
+	componentState = definition{
+		name: "espalier_component_state_duration_seconds", kind: histogram, labels: []string{"controller", "path", "state"},
+		help:    "How long a component was in a state that it has left. The state that the process found first is not measured.",
+		buckets: []float64{1, 10, 60, 600, 3600},
+	}
+	componentWaves = definition{
+		name: "espalier_component_waves", kind: gauge, labels: []string{"controller", "path", "wave"},
+		help: "Number of components by the order of the wave that a roll-out or a deletion is in.",
+	}
 	features = definition{
 		name: "espalier_features", kind: gauge, labels: []string{"controller", "path", "status", "reason"},
 		help: "Number of resources by the condition of a feature.",
@@ -125,7 +134,8 @@ var (
 var definitions = []definition{
 	nodeDuration, nodeOutcomes, requestCauses, writes, writesSaved, writesHeld, cacheLags,
 	resources, conditions, conditionTransitions, resourceCondition,
-	components, componentObjects, componentObstacles, componentRollout, features, resourceFeature,
+	components, componentObjects, componentObstacles, componentRollout, componentState, componentWaves,
+	features, resourceFeature,
 	watches, componentWatches, componentCached, trackerWatchers, trackerReferences,
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/espalier-dev/espalier/reconcilers"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
@@ -27,8 +28,8 @@ type Options struct {
 type Observer struct {
 	collectors  *collectors
 	perResource bool
-	// roots has the [root] for each node of a root.
-	roots sync.Map
+	// roots has the [root] for each node of a root, and resources the [reconciled] for each controller and kind.
+	roots, resources sync.Map
 	// watches has the number of watches for each node of a root that was set up.
 	watches sync.Map
 }
@@ -62,7 +63,7 @@ func (o *Observer) End(ctx context.Context, node *reconcilers.Node, outcome reco
 	r := o.rootOf(ctx, node)
 	r.node(node).ended(outcome)
 	if isRoot && outcome.Resource != nil && r.hasResources {
-		r.setConditions(resourceOf(ctx), outcome.Conditions)
+		r.setConditions(resourceOf(ctx), outcome.Resource.GetUID(), outcome.Conditions)
 	}
 }
 
@@ -104,17 +105,24 @@ func resourceOf(ctx context.Context) types.NamespacedName {
 	return reconcilers.RetrieveRequest(ctx).NamespacedName
 }
 
+type controllerKind struct {
+	controller string
+	resource   schema.GroupVersionKind
+}
+
 func (o *Observer) rootOf(ctx context.Context, node *reconcilers.Node) *root {
 	if known, ok := o.roots.Load(node.Root); ok {
 		return known.(*root)
 	}
-	made := newRoot(o.collectors, o.perResource, node.Root)
+	of := node.Root
+	resources, _ := o.resources.LoadOrStore(controllerKind{of.Controller, of.Resource}, newReconciled())
+	made := newRoot(o.collectors, o.perResource, of, resources.(*reconciled))
 	if config, err := reconcilers.RetrieveOriginalConfig(ctx); err == nil {
 		o.collectors.sizes.addTracker(config.Tracker)
 	}
-	if watches, ok := o.watches.Load(node.Root); ok {
+	if watches, ok := o.watches.Load(of); ok {
 		o.collectors.watches.WithLabelValues(made.controller).Set(float64(watches.(int)))
 	}
-	known, _ := o.roots.LoadOrStore(node.Root, made)
+	known, _ := o.roots.LoadOrStore(of, made)
 	return known.(*root)
 }

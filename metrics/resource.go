@@ -4,7 +4,9 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/espalier-dev/espalier/apis"
@@ -20,14 +22,35 @@ import (
 // maxConditions is how many types of conditions of one root have series. The types that come later have none.
 const maxConditions = 50
 
+// maxWaves is how many values the label wave has for one controller. Components in other waves share one.
+const maxWaves = 50
+
+// reconciled has the resources of a controller. Roots that share them, as several [reconcilers.Embedded] do, count each
+// once.
+type reconciled struct {
+	mu    sync.Mutex
+	known map[types.NamespacedName]*resource
+	types map[string]*conditionType
+	// waves are the values of the label wave.
+	waves map[string]struct{}
+}
+
+func newReconciled() *reconciled {
+	return &reconciled{
+		known: map[types.NamespacedName]*resource{}, types: map[string]*conditionType{}, waves: map[string]struct{}{},
+	}
+}
+
 // resource is what the metrics count of a resource.
 type resource struct {
 	// seen is true once a request has ended.
 	seen bool
+	// uid is that of the resource in the last request. Another one has the name of a resource that is gone.
+	uid types.UID
 	// conditions are the statuses that it has, in the order of its conditions.
 	conditions []*conditionStatus
-	// features are those of the resource by name, and components by path and items.
-	features   map[string]*featureStatus
+	// features and components are those of the resource, components by path and items.
+	features   map[featureKey]*featureStatus
 	components map[string]*componentStatus
 }
 
@@ -45,16 +68,22 @@ type conditionStatus struct {
 	transitions prometheus.Counter
 }
 
+type featureKey struct{ path, name string }
+
 // featureStatus is what is counted of a feature.
 type featureStatus struct {
-	path, status, reason string
-	since                time.Time
+	status, reason string
+	since          time.Time
 }
 
 // componentStatus is what is counted of a component.
 type componentStatus struct {
 	path  string
 	state apis.ComponentState
+	// entered is when the process saw that the component entered the state; zero if it was in the state before.
+	entered time.Time
+	// wave is the value of the label; empty if none is under way.
+	wave string
 	// since is since when a roll-out has been under way, or zero.
 	since     time.Time
 	phases    map[apis.InventoryPhase]int
@@ -80,7 +109,7 @@ func (r *root) statusOf(c *metav1.Condition) *conditionStatus {
 			return nil
 		}
 		known = &conditionType{}
-		name := strings.Clone(c.Type)
+		name := labelValue(strings.Clone(c.Type))
 		for i, status := range []metav1.ConditionStatus{
 			metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown,
 		} {
@@ -90,7 +119,7 @@ func (r *root) statusOf(c *metav1.Condition) *conditionStatus {
 				transitions: r.conditionTransitions.WithLabelValues(r.controller, name, string(status)),
 			}
 		}
-		r.types[name] = known
+		r.types[c.Type] = known
 	}
 	switch c.Status {
 	case metav1.ConditionTrue:
@@ -101,11 +130,17 @@ func (r *root) statusOf(c *metav1.Condition) *conditionStatus {
 	return &known.statuses[2]
 }
 
-// setConditions replaces the conditions of a resource.
-func (r *root) setConditions(key types.NamespacedName, conditions []metav1.Condition) {
+// setConditions replaces the conditions of the resource with the UID.
+func (r *root) setConditions(key types.NamespacedName, uid types.UID, conditions []metav1.Condition) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	entry := r.resource(key)
+	if entry.uid != uid {
+		for _, status := range entry.conditions {
+			r.leave(key, status)
+		}
+		entry.conditions, entry.seen, entry.uid = nil, false, uid
+	}
 	isFirst := !entry.seen
 	entry.seen = true
 	if r.isCounted(entry, conditions) {
@@ -175,39 +210,39 @@ func (r *root) setFeature(key types.NamespacedName, of *reconcilers.Node, phase 
 	if !r.hasResources {
 		return
 	}
-	path := r.node(of).path
+	which := featureKey{path: r.node(of).path, name: labelValue(phase.Feature)}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	entry := r.resource(key)
-	was := entry.features[phase.Feature]
-	now := featureStatus{path: path, status: string(phase.Status), reason: string(phase.Reason), since: phase.Since}
+	was := entry.features[which]
+	now := featureStatus{status: string(phase.Status), reason: string(phase.Reason), since: phase.Since}
 	if was != nil && *was == now && !phase.Removed {
 		return
 	}
-	r.leaveFeature(key, phase.Feature, was)
+	r.leaveFeature(key, which, was)
 	if phase.Removed {
-		delete(entry.features, phase.Feature)
+		delete(entry.features, which)
 		return
 	}
 	if entry.features == nil {
-		entry.features = map[string]*featureStatus{}
+		entry.features = map[featureKey]*featureStatus{}
 	}
-	entry.features[phase.Feature] = &now
-	r.features.WithLabelValues(r.controller, path, now.status, now.reason).Inc()
+	entry.features[which] = &now
+	r.features.WithLabelValues(r.controller, which.path, now.status, now.reason).Inc()
 	if r.perResource {
 		r.resourceFeature.WithLabelValues(
-			r.controller, key.Namespace, key.Name, phase.Feature, now.status, now.reason).Set(float64(now.since.Unix()))
+			r.controller, key.Namespace, key.Name, which.name, now.status, now.reason).Set(float64(now.since.Unix()))
 	}
 }
 
 // leaveFeature counts what a feature is not any more. It may be nil.
-func (r *root) leaveFeature(key types.NamespacedName, name string, was *featureStatus) {
+func (r *root) leaveFeature(key types.NamespacedName, which featureKey, was *featureStatus) {
 	if was == nil {
 		return
 	}
-	r.features.WithLabelValues(r.controller, was.path, was.status, was.reason).Dec()
+	r.features.WithLabelValues(r.controller, which.path, was.status, was.reason).Dec()
 	if r.perResource {
-		r.resourceFeature.DeleteLabelValues(r.controller, key.Namespace, key.Name, name, was.status, was.reason)
+		r.resourceFeature.DeleteLabelValues(r.controller, key.Namespace, key.Name, which.name, was.status, was.reason)
 	}
 }
 
@@ -217,6 +252,7 @@ type rollout interface {
 	Summary() (
 		state apis.ComponentState, since time.Time, phases map[apis.InventoryPhase]int, obstacles map[string]int,
 	)
+	Wave() (order int16, isUnderWay bool)
 }
 
 // setComponent replaces what is counted of a component, and measures a roll-out that has ended.
@@ -235,12 +271,19 @@ func (r *root) setComponent(ctx context.Context, of *reconcilers.Node, how rollo
 	if was == nil {
 		was = &componentStatus{path: path}
 	}
+	now.wave = r.waveOf(how)
 	if now.phases == nil && now.state != "" {
-		now.phases = was.phases
+		now.phases, now.wave = was.phases, was.wave
 	}
+	at := rtime.RetrieveNow(ctx)
 	if now.state == apis.ComponentReady && now.since.IsZero() && !was.since.IsZero() {
-		took := rtime.RetrieveNow(ctx).Sub(was.since)
-		r.componentRollout.WithLabelValues(r.controller, path).Observe(took.Seconds())
+		r.componentRollout.WithLabelValues(r.controller, path).Observe(at.Sub(was.since).Seconds())
+	}
+	if now.entered = was.entered; now.state != was.state && was.state != "" {
+		if !was.entered.IsZero() {
+			r.componentState.WithLabelValues(r.controller, path, string(was.state)).Observe(at.Sub(was.entered).Seconds())
+		}
+		now.entered = at
 	}
 	r.moveComponent(was, &now)
 	if now.state == "" {
@@ -253,6 +296,20 @@ func (r *root) setComponent(ctx context.Context, of *reconcilers.Node, how rollo
 	entry.components[name] = &now
 }
 
+// waveOf returns the label of the wave that a component is in.
+func (r *root) waveOf(how rollout) string {
+	order, isUnderWay := how.Wave()
+	if !isUnderWay {
+		return ""
+	}
+	label := strconv.Itoa(int(order))
+	if _, known := r.waves[label]; !known && len(r.waves) >= maxWaves {
+		return other
+	}
+	r.waves[label] = struct{}{}
+	return label
+}
+
 // moveComponent counts a component that was in one way and now is in another.
 func (r *root) moveComponent(was, now *componentStatus) {
 	if was.state != now.state {
@@ -261,6 +318,14 @@ func (r *root) moveComponent(was, now *componentStatus) {
 		}
 		if now.state != "" {
 			r.components.WithLabelValues(r.controller, was.path, string(now.state)).Inc()
+		}
+	}
+	if was.wave != now.wave {
+		if was.wave != "" {
+			r.componentWaves.WithLabelValues(r.controller, was.path, was.wave).Dec()
+		}
+		if now.wave != "" {
+			r.componentWaves.WithLabelValues(r.controller, was.path, now.wave).Inc()
 		}
 	}
 	phase := func(p apis.InventoryPhase) string { return string(p) }
@@ -307,8 +372,8 @@ func (r *root) forget(key types.NamespacedName) {
 	for _, status := range entry.conditions {
 		r.leave(key, status)
 	}
-	for name, status := range entry.features {
-		r.leaveFeature(key, name, status)
+	for which, status := range entry.features {
+		r.leaveFeature(key, which, status)
 	}
 	for _, status := range entry.components {
 		r.moveComponent(status, &componentStatus{path: status.path})

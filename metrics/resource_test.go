@@ -15,6 +15,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -83,6 +84,43 @@ func TestConditionsAreCounted(t *testing.T) {
 	}), names...)
 }
 
+// A resource that is made again under its name, before a request sees that the one before is gone, begins anew.
+func TestAResourceMadeAgainBeginsAnew(t *testing.T) {
+	names := []string{"espalier_resource_condition_timestamp_seconds", "espalier_condition_transitions_total"}
+	w := newWorld(t, metrics.Options{PerResource: true}, widget("w"))
+	root := &widgetRoot{
+		Name: "root", Config: w.config,
+		Reconciler: &widgetSync{Name: "sync", Sync: func(ctx context.Context, widget *resources.Widget) error {
+			widget.Status.MarkChildReady(ctx)
+			return nil
+		}},
+	}
+	for i, uid := range []types.UID{"first", "second"} {
+		if i > 0 {
+			if err := w.client.Delete(t.Context(), widget("w")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		made := widget("w")
+		made.UID = uid
+		if err := client.IgnoreAlreadyExists(w.client.Create(t.Context(), made)); err != nil {
+			t.Fatal(err)
+		}
+		ctx := rtime.StashNow(t.Context(), time.Unix(int64(1000*(i+1)), 0))
+		if _, err := root.Reconcile(ctx, requestFor("w")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := map[string]float64{}
+	for _, kind := range []string{"ChildReady", "Ready"} {
+		want["resource_condition_timestamp_seconds name=w namespace=default status=True type="+kind] = 2000
+		for _, status := range []string{"True", "False", "Unknown"} {
+			want["condition_transitions_total status="+status+" type="+kind] = 0
+		}
+	}
+	w.expect(t, "the second resource", want, names...)
+}
+
 // Each feature of a resource has one series, for as long as the resource lives.
 func TestFeaturesAreCounted(t *testing.T) {
 	names := []string{"espalier_features", "espalier_resource_feature_timestamp_seconds"}
@@ -133,7 +171,8 @@ func TestFeaturesAreCounted(t *testing.T) {
 func TestComponentsAreCounted(t *testing.T) {
 	names := []string{
 		"espalier_components", "espalier_component_objects", "espalier_component_obstacles",
-		"espalier_component_rollout_duration_seconds",
+		"espalier_component_waves", "espalier_component_rollout_duration_seconds",
+		"espalier_component_state_duration_seconds",
 	}
 	walls := &corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
@@ -161,7 +200,9 @@ func TestComponentsAreCounted(t *testing.T) {
 	w.expect(t, "the first request", map[string]float64{
 		"components path=root/walls state=Pending":                        1,
 		"component_objects path=root/walls phase=ScheduledForApplication": 1,
+		"component_waves path=root/walls wave=0":                          1,
 	}, names...)
+	now = now.Add(time.Second)
 	reconcile(3)
 	w.expect(t, "a roll-out", map[string]float64{
 		"components path=root/walls state=Pending":                        0,
@@ -169,6 +210,7 @@ func TestComponentsAreCounted(t *testing.T) {
 		"component_objects path=root/walls phase=ScheduledForApplication": 0,
 		"component_objects path=root/walls phase=Creating":                1,
 		"component_obstacles kind=Waiting path=root/walls":                1,
+		"component_waves path=root/walls wave=0":                          1,
 	}, names...)
 
 	pod := &corev1.Pod{}
@@ -183,24 +225,30 @@ func TestComponentsAreCounted(t *testing.T) {
 	now = now.Add(90 * time.Second)
 	reconcile(2)
 	w.expect(t, "a component that is ready", map[string]float64{
-		"components path=root/walls state=Pending":                        0,
-		"components path=root/walls state=Processing":                     0,
-		"components path=root/walls state=Ready":                          1,
-		"component_objects path=root/walls phase=ScheduledForApplication": 0,
-		"component_objects path=root/walls phase=Creating":                0,
-		"component_objects path=root/walls phase=Ready":                   1,
-		"component_obstacles kind=Waiting path=root/walls":                0,
-		"component_rollout_duration_seconds path=root/walls":              1,
+		"components path=root/walls state=Pending":                          0,
+		"components path=root/walls state=Processing":                       0,
+		"components path=root/walls state=Ready":                            1,
+		"component_objects path=root/walls phase=ScheduledForApplication":   0,
+		"component_objects path=root/walls phase=Creating":                  0,
+		"component_objects path=root/walls phase=Ready":                     1,
+		"component_obstacles kind=Waiting path=root/walls":                  0,
+		"component_waves path=root/walls wave=0":                            0,
+		"component_rollout_duration_seconds path=root/walls":                1,
+		"component_state_duration_seconds path=root/walls state=Processing": 1,
 	}, names...)
-	if got := w.sum(t, "espalier_component_rollout_duration_seconds"); got != 90 {
-		t.Errorf("the roll-out took %v seconds, want 90", got)
+	for name, want := range map[string]float64{
+		"espalier_component_rollout_duration_seconds": 91, "espalier_component_state_duration_seconds": 90,
+	} {
+		if got := w.sum(t, name); got != want {
+			t.Errorf("%s is %v seconds, want %v", name, got, want)
+		}
 	}
 
 	if err := w.client.Delete(t.Context(), house); err != nil {
 		t.Fatal(err)
 	}
 	reconcile(3)
-	for name, count := range w.series(t, names[:3]...) {
+	for name, count := range w.series(t, names[:4]...) {
 		if count != 0 {
 			t.Errorf("%s is %v once the resource is gone, want 0", name, count)
 		}

@@ -2,12 +2,12 @@ package metrics
 
 import (
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/espalier-dev/espalier/reconcilers"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // maxPaths is how many values the label path has for one root. The nodes of a tree have fewer. If a function of the
@@ -33,22 +33,23 @@ type root struct {
 	nodes   map[*reconcilers.Node]*node
 	paths   map[string]*node
 
-	mu    sync.Mutex
-	known map[types.NamespacedName]*resource
-	types map[string]*conditionType
+	*reconciled
 }
 
-func newRoot(c *collectors, perResource bool, of *reconcilers.Node) *root {
+func newRoot(c *collectors, perResource bool, of *reconcilers.Node, resources *reconciled) *root {
+	controller := labelValue(of.Controller)
 	return &root{
-		collectors: c, controller: of.Controller, perResource: perResource,
+		collectors: c, controller: controller, perResource: perResource,
 		hasResources: of.Kind != "AdmissionWebhookAdapter",
-		saved:        c.writesSaved.WithLabelValues(of.Controller),
+		saved:        c.writesSaved.WithLabelValues(controller),
 		nodes:        map[*reconcilers.Node]*node{},
 		paths:        map[string]*node{},
-		known:        map[types.NamespacedName]*resource{},
-		types:        map[string]*conditionType{},
+		reconciled:   resources,
 	}
 }
+
+// labelValue returns a text of an author or of a resource as Prometheus takes it, which panics at other texts.
+func labelValue(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
 // node has the series of the nodes with one path.
 type node struct {
@@ -77,7 +78,7 @@ func (r *root) node(of *reconcilers.Node) *node {
 	}
 	r.nodesMu.Lock()
 	defer r.nodesMu.Unlock()
-	path := of.Label
+	path := labelValue(of.Label)
 	if r.paths[path] == nil && len(r.paths) >= maxPaths-1 {
 		path = other
 	}
@@ -113,7 +114,7 @@ func (r *root) countWrite(w reconcilers.Write) {
 		result = string(reconcilers.Classify(w.Err))
 	}
 	r.writes.WithLabelValues(
-		r.controller, w.Object.Group, w.Object.Kind, w.Subresource, w.Verb, result).Inc()
+		r.controller, labelValue(w.Object.Group), labelValue(w.Object.Kind), w.Subresource, w.Verb, result).Inc()
 }
 
 // countCauses counts each kind once.

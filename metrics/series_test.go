@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/espalier-dev/espalier/feature"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/metrics"
 	"github.com/espalier-dev/espalier/reconcilers"
@@ -169,6 +170,54 @@ func TestObserversShareTheMetrics(t *testing.T) {
 	if _, err := metrics.New(metrics.Options{Registerer: registry}); err == nil || len(err.Error()) <= len(want) ||
 		err.Error()[:len(want)] != want {
 		t.Errorf("the error is %v, want %s and a reason", err, want)
+	}
+}
+
+// Several trees in one reconciler work for the same resources, which are counted once.
+func TestEmbeddedTreesShareResources(t *testing.T) {
+	w := newWorld(t, metrics.Options{}, widget("w"))
+	for _, name := range []string{"first", "second"} {
+		tree := &reconcilers.Embedded[*resources.Widget]{
+			Name: name, Config: w.config,
+			Reconciler: &widgetSync{Name: "sync", Sync: func(ctx context.Context, widget *resources.Widget) error {
+				widget.Status.MarkChildReady(ctx)
+				return nil
+			}},
+		}
+		if _, err := tree.Reconcile(t.Context(), widget("w")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := w.series(t, "espalier_resources", "espalier_conditions")
+	for name, want := range map[string]float64{"resources": 1, "conditions status=True type=ChildReady": 1} {
+		if got[name] != want {
+			t.Errorf("%s is %v, want %v", name, got[name], want)
+		}
+	}
+}
+
+// Names that are no UTF-8, which Prometheus refuses, do not end the process.
+func TestNamesThatAreNoUTF8(t *testing.T) {
+	w := newWorld(t, metrics.Options{PerResource: true}, widget("w"))
+	root := &widgetRoot{
+		Name: "ro\xffot", ControllerName: "contro\xffller", Config: w.config,
+		Reconciler: &widgetSync{Name: "sy\xffnc", Sync: func(ctx context.Context, widget *resources.Widget) error {
+			reconcilers.Note(ctx, feature.Phase{Feature: "fea\xffture", Status: "True", Reason: "Healthy"})
+			reconcilers.Note(ctx, reconcilers.Write{Object: reconcilers.ObjectRef{
+				GroupVersionKind: schema.GroupVersionKind{Group: "gro\xffup", Kind: "Ki\xffnd"},
+			}})
+			meta.SetStatusCondition(&widget.Status.Conditions, metav1.Condition{
+				Type: "Condi\xfftion", Status: metav1.ConditionTrue, Reason: "Because",
+			})
+			return nil
+		}},
+	}
+	if _, err := root.Reconcile(t.Context(), requestFor("w")); err != nil {
+		t.Fatal(err)
+	}
+	const want = "conditions status=True type=Condi\uFFFDtion"
+	if got := w.series(t, "espalier_conditions"); got[want] != 1 {
+		t.Errorf("the series are %v, want one of %q", got, want)
 	}
 }
 
