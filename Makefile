@@ -83,7 +83,7 @@ summary = 2>&1 | $(CURDIR)/hack/summary
 
 .PHONY: quick
 quick: ## Run the tests that need no control plane, but for simulations, those that a change concerns.
-	@hack/quick $(filter-out testing/simulation examples/demo,$(patsubst ./%,%,$(MODULES)))
+	@hack/quick $(filter-out testing/simulation examples/demo cmd/espalier,$(patsubst ./%,%,$(MODULES)))
 
 .PHONY: test
 test: $(if $(RACE),compiler) $(server) ## Run all tests of all modules but those of make check, the fault matrix without pairs of faults.

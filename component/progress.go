@@ -62,8 +62,8 @@ func (p Progress) Summary() (
 	return p.State, p.Since, phases, obstacles
 }
 
-// Wave returns the order of the wave that a roll-out or a deletion is in: the first one with an object that is not as it
-// is to be. There is none if all are, or if nothing was found out about the objects.
+// Wave returns the order of the wave that a roll-out or a deletion is in: the first one with an object that is not as
+// it is to be. There is none if all are, or if nothing was found out about the objects.
 func (p Progress) Wave() (order int16, isUnderWay bool) {
 	isDeletion := p.State == apis.ComponentDeleting || p.State == apis.ComponentDeletionPending
 	for i := range p.Inventory {

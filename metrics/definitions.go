@@ -91,8 +91,9 @@ var (
 		buckets: []float64{1, 10, 60, 600, 3600},
 	}
 	componentState = definition{
-		name: "espalier_component_state_duration_seconds", kind: histogram, labels: []string{"controller", "path", "state"},
-		help:    "How long a component was in a state that it has left. The state that the process found first is not measured.",
+		name: "espalier_component_state_duration_seconds", kind: histogram,
+		labels:  []string{"controller", "path", "state"},
+		help:    "How long a component was in a state that it has left. The state it was found in first is not measured.",
 		buckets: []float64{1, 10, 60, 600, 3600},
 	}
 	componentWaves = definition{

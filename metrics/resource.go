@@ -281,7 +281,8 @@ func (r *root) setComponent(ctx context.Context, of *reconcilers.Node, how rollo
 	}
 	if now.entered = was.entered; now.state != was.state && was.state != "" {
 		if !was.entered.IsZero() {
-			r.componentState.WithLabelValues(r.controller, path, string(was.state)).Observe(at.Sub(was.entered).Seconds())
+			left := r.componentState.WithLabelValues(r.controller, path, string(was.state))
+			left.Observe(at.Sub(was.entered).Seconds())
 		}
 		now.entered = at
 	}

@@ -89,7 +89,7 @@ func (o Options) lacking() string {
 
 // inProcessArguments leave out the stand-ins for controllers that the options do not ask for.
 func (o Options) inProcessArguments() []string {
-	arguments := []string{"-attached"}
+	var arguments []string
 	var without []string
 	switch {
 	case o.Jobs || o.Workloads:

@@ -1,10 +1,10 @@
-// Command cluster runs a cluster in the process until it is interrupted. When the cluster serves, the command prints
-// where the kubeconfig of an administrator is:
+// Command cluster runs a cluster in the process for tests of this project. People run "espalier cluster start". When
+// the cluster serves, the command prints where the kubeconfig of an administrator is:
 //
 //	KUBECONFIG=/tmp/espalier-cluster-1234/kubeconfig
 //
-// With -attached it also ends when its standard input does, so that it does not outlive the program that started it,
-// and it obeys commands there. A command is a line, and so is the answer, which is "error: " and a text if the command
+// It ends when it is interrupted, or when its standard input ends, so that it does not outlive the program that started
+// it. It obeys commands there. A command is a line, and so is the answer, which is "error: " and a text if the command
 // fails. What belongs to a command is behind it, after tabs.
 //
 //	user	NAME	GROUP...   lets a user connect, and answers as above
@@ -41,16 +41,12 @@ func main() {
 	}
 }
 
-// run runs a cluster until the context ends or, if it is attached, its input.
+// run runs a cluster until the context or its input ends.
 func run(ctx context.Context, args []string, in io.Reader, out io.Writer) (err error) {
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 	env := &cluster.Environment{ErrorIfCRDPathMissing: true}
 	flags := flag.NewFlagSet("cluster", flag.ContinueOnError)
-	attached := flags.Bool("attached", false, "obey commands on standard input, and end with it")
-	flags.StringVar(&env.Address, "address", "", "where to listen, such as 127.0.0.1:6443; a free port by default")
-	flags.StringVar(&env.KubeConfigPath, "kubeconfig", "",
-		"where to write the kubeconfig; by default a file that is removed in the end")
 	flags.BoolVar(&env.NoWorkloads, "no-workloads", false, "have no Pods be made and none run")
 	flags.Func("crds", "a file or folder with definitions to install; may be repeated", func(path string) error {
 		env.CRDDirectoryPaths = append(env.CRDDirectoryPaths, path)
@@ -74,10 +70,6 @@ func run(ctx context.Context, args []string, in io.Reader, out io.Writer) (err e
 	}
 	defer func() { err = errors.Join(err, env.Stop()) }()
 	fmt.Fprintln(out, kubeConfigIs+env.KubeConfigPath)
-	if !*attached {
-		<-ctx.Done()
-		return nil
-	}
 	ended := make(chan error, 1)
 	go func() { ended <- obey(env, in, out) }()
 	select {

@@ -33,7 +33,7 @@ func attach(t *testing.T) *attached {
 	answers, out := io.Pipe()
 	a := &attached{t: t, in: commands, answers: bufio.NewReader(answers), ended: make(chan error, 1)}
 	go func() {
-		err := run(context.Background(), []string{"-attached", "-no-workloads"}, in, out)
+		err := run(context.Background(), []string{"-no-workloads"}, in, out)
 		_ = out.Close()
 		a.ended <- err
 	}()
@@ -122,7 +122,6 @@ func TestArgumentsThatAreWrong(t *testing.T) {
 	for argument, want := range map[string]string{
 		"start":              `there are flags alone, and no "start"`,
 		"-crds=/nonexistent": "/nonexistent",
-		"-address=0.0.0.0:0": "AllowOtherMachines",
 	} {
 		err := run(t.Context(), []string{argument}, nil, io.Discard)
 		if err == nil || !strings.Contains(err.Error(), want) {

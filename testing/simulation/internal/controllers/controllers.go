@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -91,7 +92,11 @@ func Start(ctx context.Context, config *rest.Config, options Options) (*Controll
 	if failed == nil {
 		failed = func(err error) { log.Println(err) }
 	}
-	c := &Controllers{runner: newRunner(typedClient, metadataClient, all(options), failed)}
+	controllers, err := all(options)
+	if err != nil {
+		return nil, err
+	}
+	c := &Controllers{runner: newRunner(typedClient, metadataClient, controllers, failed)}
 	running, cancel := context.WithCancel(context.Background())
 	c.cancel = cancel
 	if options.Present != nil {
@@ -113,19 +118,35 @@ func Start(ctx context.Context, config *rest.Config, options Options) (*Controll
 }
 
 // all returns the controllers in the order in which they look at an object.
-func all(options Options) []*controller {
-	controllers := []*controller{garbageCollector(), namespaces(options)}
-	if !options.NoWorkloads {
-		controllers = append(controllers,
-			deployments(), replicaSets(), statefulSets(), daemonSets(), jobs(), cronJobs(), autoscalers(options),
-			claims(), volumes(), loadBalancers(), endpointSlices(), injectors(options),
-			scheduler(options), kubelet(options),
-		)
+func all(options Options) ([]*controller, error) {
+	always := []*controller{garbageCollector(), namespaces(options)}
+	workloads := []*controller{
+		deployments(), replicaSets(), statefulSets(), daemonSets(), jobs(), cronJobs(), autoscalers(options),
+		claims(), volumes(), loadBalancers(), endpointSlices(), injectors(options),
+		scheduler(options), kubelet(options),
+	}
+	controllers := slices.Concat(always, workloads)
+	var known []string
+	for _, c := range controllers {
+		known = append(known, c.name)
+		for _, kind := range c.kinds {
+			known = append(known, kind.Kind)
+		}
+	}
+	for _, name := range options.Without {
+		if !slices.Contains(known, name) {
+			slices.Sort(known)
+			return nil, fmt.Errorf("without %q: there is no such component or kind: there are %s",
+				name, strings.Join(slices.Compact(known), ", "))
+		}
+	}
+	if options.NoWorkloads {
+		controllers = always
 	}
 	return slices.DeleteFunc(controllers, func(c *controller) bool {
 		isKind := func(kind schema.GroupKind) bool { return slices.Contains(options.Without, kind.Kind) }
 		return slices.Contains(options.Without, c.name) || slices.ContainsFunc(c.kinds, isKind)
-	})
+	}), nil
 }
 
 // Refresh has all objects looked at again. It is for a test that changed what the functions of the options return.

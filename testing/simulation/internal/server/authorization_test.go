@@ -87,6 +87,12 @@ func TestReviews(t *testing.T) {
 		if token.Status.Token == "" {
 			c.Errorf("the token is %v", token)
 		}
+		of := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token.Status.Token}}
+		c.create(of)
+		if want := "system:serviceaccount:default:operator"; !of.Status.Authenticated || of.Status.User.Username != want {
+			c.Errorf("the review of the token is %v, want that it is of %s", of.Status, want)
+		}
+		c.refused(c.Create(c.ctx, &authenticationv1.TokenReview{}), apierrors.IsBadRequest)
 	})
 }
 

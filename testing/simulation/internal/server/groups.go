@@ -40,7 +40,7 @@ func newGroups(
 	authorizer authorizer.UnconditionalAuthorizer,
 ) (map[schema.GroupVersion]resources, error) {
 	groups := map[schema.GroupVersion]resources{}
-	maps.Copy(groups, newReviews(authorizer))
+	maps.Copy(groups, newReviews(deciders{credentials, authorizer}))
 	for _, k := range kinds() {
 		served, err := newResources(k, decorator, identities, credentials)
 		if err != nil {

@@ -32,8 +32,6 @@ var knownDiscovery = map[string]string{
 	"apiregistration.k8s.io/v1 apiservices/status": noServers,
 	"group apiregistration.k8s.io":                 noServers,
 
-	"authentication.k8s.io/v1 tokenreviews": noReview,
-
 	"certificates.k8s.io/v1 clustertrustbundles":                 newerVersion,
 	"certificates.k8s.io/v1 podcertificaterequests":              newerVersion,
 	"certificates.k8s.io/v1 podcertificaterequests/status":       newerVersion,
@@ -68,7 +66,6 @@ const (
 		"instead of metadata.ownerReferences.uid"
 	newerVersion     = "the library is newer than the server: this version became generally available"
 	noContainers     = "no containers run"
-	noReview         = "operators hardly ask for it"
 	noServers        = "there are no other API servers"
 	labelsOfTemplate = "labels that a Job has from its template are set after its fields got their managers"
 )

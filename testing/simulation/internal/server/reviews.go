@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -18,13 +19,19 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 )
 
-// reviewREST says whether somebody may do something, see the Kubernetes API reference, SubjectAccessReview v1
-// authorization.k8s.io. It stores nothing.
+// reviewREST says who somebody is and whether somebody may do something, see the Kubernetes API reference,
+// SubjectAccessReview v1 authorization.k8s.io and TokenReview v1 authentication.k8s.io. It stores nothing.
 type reviewREST struct {
-	authorizer authorizer.UnconditionalAuthorizer
+	deciders
 	kind       string
 	namespaced bool
 	object     func() runtime.Object
+}
+
+// deciders decide who somebody is, and who may do what.
+type deciders struct {
+	credentials Credentials
+	authorizer  authorizer.UnconditionalAuthorizer
 }
 
 var (
@@ -34,30 +41,33 @@ var (
 )
 
 // newReviews returns the resources of the groups authorization.k8s.io and authentication.k8s.io.
-func newReviews(authorizer authorizer.UnconditionalAuthorizer) map[schema.GroupVersion]resources {
+func newReviews(decides deciders) map[schema.GroupVersion]resources {
 	return map[schema.GroupVersion]resources{
 		authenticationv1.SchemeGroupVersion: {
-			"selfsubjectreviews": reviewREST{authorizer, "selfsubjectreview", false, func() runtime.Object {
+			"selfsubjectreviews": reviewREST{decides, "selfsubjectreview", false, func() runtime.Object {
 				return &authenticationv1.SelfSubjectReview{}
 			}},
+			"tokenreviews": reviewREST{decides, "tokenreview", false, func() runtime.Object {
+				return &authenticationv1.TokenReview{}
+			}},
 		},
-		authorizationv1.SchemeGroupVersion: newAccessReviews(authorizer),
+		authorizationv1.SchemeGroupVersion: newAccessReviews(decides),
 	}
 }
 
 // newAccessReviews returns the resources that say what somebody may do.
-func newAccessReviews(authorizer authorizer.UnconditionalAuthorizer) resources {
+func newAccessReviews(decides deciders) resources {
 	return resources{
-		"selfsubjectrulesreviews": reviewREST{authorizer, "selfsubjectrulesreview", false, func() runtime.Object {
+		"selfsubjectrulesreviews": reviewREST{decides, "selfsubjectrulesreview", false, func() runtime.Object {
 			return &authorizationv1.SelfSubjectRulesReview{}
 		}},
-		"subjectaccessreviews": reviewREST{authorizer, "subjectaccessreview", false, func() runtime.Object {
+		"subjectaccessreviews": reviewREST{decides, "subjectaccessreview", false, func() runtime.Object {
 			return &authorizationv1.SubjectAccessReview{}
 		}},
-		"selfsubjectaccessreviews": reviewREST{authorizer, "selfsubjectaccessreview", false, func() runtime.Object {
+		"selfsubjectaccessreviews": reviewREST{decides, "selfsubjectaccessreview", false, func() runtime.Object {
 			return &authorizationv1.SelfSubjectAccessReview{}
 		}},
-		"localsubjectaccessreviews": reviewREST{authorizer, "localsubjectaccessreview", true, func() runtime.Object {
+		"localsubjectaccessreviews": reviewREST{decides, "localsubjectaccessreview", true, func() runtime.Object {
 			return &authorizationv1.LocalSubjectAccessReview{}
 		}},
 	}
@@ -83,6 +93,8 @@ func (r reviewREST) Create(
 		return nil, err
 	}
 	switch review := obj.(type) {
+	case *authenticationv1.TokenReview:
+		return review, r.identify(review)
 	case *authorizationv1.SubjectAccessReview:
 		return review, r.decide(ctx, subjectOf(&review.Spec), review.Spec.ResourceAttributes,
 			review.Spec.NonResourceAttributes, &review.Status)
@@ -112,6 +124,23 @@ func (r reviewREST) Create(
 			&review.Status)
 	}
 	return nil, apierrors.NewBadRequest(fmt.Sprintf("not a review: %T", obj))
+}
+
+// identify says whose a token is.
+func (r reviewREST) identify(review *authenticationv1.TokenReview) error {
+	if review.Spec.Token == "" {
+		return apierrors.NewBadRequest("token is required for TokenReview in authentication")
+	}
+	asked := &http.Request{Header: http.Header{"Authorization": {"Bearer " + review.Spec.Token}}}
+	review.Status = authenticationv1.TokenReviewStatus{}
+	switch who, ok, err := r.credentials.AuthenticateRequest(asked); {
+	case err != nil:
+		review.Status.Error = err.Error()
+	case ok:
+		review.Status.Authenticated, review.Status.User = true, userInfo(who.User)
+		review.Status.Audiences = review.Spec.Audiences
+	}
+	return nil
 }
 
 // userInfo returns what a client may know of itself.

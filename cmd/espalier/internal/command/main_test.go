@@ -1,0 +1,16 @@
+package command_test
+
+import (
+	"testing"
+
+	"github.com/go-logr/logr"
+	"go.uber.org/goleak"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+func TestMain(m *testing.M) {
+	klog.SetLogger(logr.Discard())
+	log.SetLogger(logr.Discard())
+	goleak.VerifyTestMain(m)
+}

@@ -1,0 +1,23 @@
+// Command espalier helps those who write and run operators: it runs a cluster on one's desk, and opens the live page of
+// an operator in a cluster.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/espalier-dev/espalier/cmd/espalier/internal/command"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := command.New(os.Stdout, os.Stderr).ExecuteContext(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "espalier:", err)
+		os.Exit(1)
+	}
+}
