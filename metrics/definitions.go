@@ -93,7 +93,7 @@ var (
 	componentState = definition{
 		name: "espalier_component_state_duration_seconds", kind: histogram,
 		labels:  []string{"controller", "path", "state"},
-		help:    "How long a component was in a state that it has left. The state it was found in first is not measured.",
+		help:    "How long a component was in a state that it has left. That it was found in first is not measured.",
 		buckets: []float64{1, 10, 60, 600, 3600},
 	}
 	componentWaves = definition{
