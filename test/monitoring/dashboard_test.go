@@ -76,6 +76,9 @@ var substituted = strings.NewReplacer(
 // labelValues is a query of a variable.
 var labelValues = regexp.MustCompile(`^label_values\((.+), (\w+)\)$`)
 
+// namedPanel is how the page of alerts names a panel.
+var namedPanel = regexp.MustCompile(`panel\s\*([^*]+)\*`)
+
 // expressions returns what the panels and the variables query.
 func (d dashboard) expressions() []string {
 	var all []string
@@ -115,6 +118,10 @@ func TestDashboard(t *testing.T) {
 		t.Errorf("the variables are %v, want %v", names, want)
 	}
 	ids, titles, taken := map[int]bool{}, map[string]bool{}, map[[2]int]string{}
+	page, err := os.ReadFile(pageFile)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, p := range d.Panels {
 		if ids[p.ID] || titles[p.Title] || p.Title == "" {
 			t.Errorf("the id %d or the title %q is not the only one", p.ID, p.Title)
@@ -138,6 +145,11 @@ func TestDashboard(t *testing.T) {
 			if !strings.Contains(target.Expr, `namespace=~"$namespace"`) {
 				t.Errorf("%q does not select by namespace: %s", p.Title, target.Expr)
 			}
+		}
+	}
+	for _, match := range namedPanel.FindAllStringSubmatch(string(page), -1) {
+		if !titles[match[1]] {
+			t.Errorf("%s names the panel %q, which the dashboard does not have", pageFile, match[1])
 		}
 	}
 }

@@ -174,6 +174,8 @@ func registryHangs(w *simulation.World) {
 	w.Pass(time.Hour)
 }
 
+// serverDown has an API server that does not answer. The requests of all clients in the process count, those of the
+// controllers of the cluster too.
 func serverDown(w *simulation.World) {
 	w.Create(settings(), newShop("first"))
 	w.Pass(time.Hour)
