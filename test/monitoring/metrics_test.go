@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 )
@@ -56,9 +57,9 @@ func newKnownMetrics(t *testing.T) knownMetrics {
 func (m knownMetrics) scraped(t *testing.T, r *recording) {
 	t.Helper()
 	for _, s := range r.series {
-		name := s.Metric.Get(labels.MetricName)
+		name := s.Metric.Get(model.MetricNameLabel)
 		s.Metric.Range(func(l labels.Label) {
-			known := slices.Contains(m[name], l.Name) || l.Name == labels.MetricName
+			known := slices.Contains(m[name], l.Name) || l.Name == model.MetricNameLabel
 			if !known && strings.HasPrefix(name, "espalier_") {
 				t.Errorf("%s has no metric %s with the label %s", metricsFile, name, l.Name)
 			}
@@ -97,7 +98,7 @@ func (m knownMetrics) check(t *testing.T, where, expr string, used map[string]bo
 
 func (m knownMetrics) checkLabel(t *testing.T, where, metric, label string) {
 	t.Helper()
-	if has, ok := m[metric]; !ok || label != labels.MetricName && !slices.Contains(has, label) {
+	if has, ok := m[metric]; !ok || label != model.MetricNameLabel && !slices.Contains(has, label) {
 		t.Errorf("%s uses the label %s of the metric %s, which has %v", where, label, metric, has)
 	}
 }
