@@ -67,9 +67,10 @@ main-module   = '*_test.go' $(patsubst %,':!%',$(filter-out .,$(MODULES)))
 packages-with = $(addprefix ./,$(sort $(dir $(shell git grep -l $(1) -- $(main-module)))))
 
 # With the race detector, the packages of simulations whose code runs beside itself. "make simulate" runs all of them,
-# which would take it too long.
+# which would take it too long. So would the stories of test/monitoring.
 race-packages = $$(if [ $$module = testing/simulation ]; then echo -short . ./internal/plan ./internal/storage ./internal/transport \
-	./internal/journal ./internal/state ./internal/informers ./internal/random; else echo ./...; fi)
+	./internal/journal ./internal/state ./internal/informers ./internal/random; elif [ $$module = test/monitoring ]; then \
+	echo -short .; else echo ./...; fi)
 
 # The tests in hack/tools that read files of this repository. "make check" runs them, each time: they may fail although
 # nothing has changed that Go knows of. So "make test" does not, unless RUN asks for them.
@@ -83,7 +84,7 @@ summary = 2>&1 | $(CURDIR)/hack/summary
 
 .PHONY: quick
 quick: ## Run the tests that need no control plane, but for simulations, those that a change concerns.
-	@hack/quick $(filter-out testing/simulation examples/demo cmd/espalier,$(patsubst ./%,%,$(MODULES)))
+	@hack/quick $(filter-out testing/simulation test/monitoring examples/demo cmd/espalier,$(patsubst ./%,%,$(MODULES)))
 
 .PHONY: test
 test: $(if $(RACE),compiler) $(server) ## Run all tests of all modules but those of make check, the fault matrix without pairs of faults.
@@ -109,6 +110,7 @@ faults: controlplane ## Run the fault matrix with pairs of faults, and races of 
 simulate: $(server) ## Run operators in simulated clusters, under faults and in virtual time (SEEDS=1000 tries more).
 	cd testing/simulation && $(test-env) $(GO) test -v $(TESTFLAGS) \
 		$(if $(SEEDS),./internal/stories/... -simulation.seeds=$(SEEDS),./...) $(summary)
+	cd test/monitoring && $(test-env) $(GO) test -v $(TESTFLAGS) . $(summary)
 
 .PHONY: differential
 differential: controlplane ## Compare the API server in memory with a real one, by the tables that run on both.
