@@ -20,14 +20,26 @@ import (
 // error, or for no answer. A body is never recorded.
 func WrapConfig(config *rest.Config, provider trace.TracerProvider) *rest.Config {
 	config = rest.CopyConfig(config)
-	tracer := tracerOf(provider)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return transport{next: next, tracer: tracer} })
+	tracer, base := tracerOf(provider), baseOf(config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return transport{next: next, tracer: tracer, base: base}
+	})
 	return config
 }
 
 type transport struct {
 	next   http.RoundTripper
 	tracer trace.Tracer
+	base   string
+}
+
+// baseOf returns what all paths begin with, if another server stands before the API server.
+func baseOf(config *rest.Config) string {
+	at, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSuffix(at.Path, "/")
 }
 
 // WrappedRoundTripper lets client-go find the transport that it has to close.
@@ -38,7 +50,7 @@ func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if !trace.SpanFromContext(request.Context()).IsRecording() {
 		return t.next.RoundTrip(request)
 	}
-	to := targetOf(request.URL.Path)
+	to := targetOf(strings.TrimPrefix(request.URL.Path, t.base))
 	ctx, span := t.tracer.Start(request.Context(), request.Method+" "+to.name,
 		trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
 			attribute.String("http.request.method", request.Method),

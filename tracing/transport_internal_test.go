@@ -1,6 +1,25 @@
 package tracing
 
-import "testing"
+import (
+	"testing"
+
+	"k8s.io/client-go/rest"
+)
+
+// The paths of an API server behind another server begin with a path of that.
+func TestBaseOf(t *testing.T) {
+	for host, want := range map[string]string{
+		"https://10.0.0.1:6443":                "",
+		"10.0.0.1":                             "",
+		"https://rancher.example.com/k8s/c-1/": "/k8s/c-1",
+		"https://rancher.example.com/k8s/c-1":  "/k8s/c-1",
+		"://":                                  "",
+	} {
+		if got := baseOf(&rest.Config{Host: host}); got != want {
+			t.Errorf("the paths at %s begin with %q, want %q", host, got, want)
+		}
+	}
+}
 
 func TestTargetOf(t *testing.T) {
 	for path, want := range map[string]target{
