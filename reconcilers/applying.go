@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
 	"sync"
 
 	"github.com/espalier-dev/espalier/internal/gotype"
@@ -341,8 +342,11 @@ func (a *applyCall[Type]) update(ctx context.Context, w objectWriter[Type], actu
 		return actual, nil
 	}
 
-	content := func() map[string]any { return wanted.Object().Object }
-	if err := w.mayUpdate(ctx, actual, a.identity, content); err != nil {
+	describe := resourcestate.Describe{
+		Content: func() map[string]any { return wanted.Object().Object },
+		Contest: func() resourcestate.Contest { return a.contest(wanted, actual) },
+	}
+	if err := w.mayUpdate(ctx, actual, a.identity, describe); err != nil {
 		return none, err
 	}
 	answer, changed, err := a.apply(ctx, w, wanted, actual)
@@ -424,6 +428,20 @@ func (a *applyCall[Type]) changes(wanted managedfields.Configuration, before, af
 		return "it differs"
 	}
 	return message.List(changes, maxLogged)
+}
+
+// contest returns which of the fields that are wanted others have changed in actual.
+func (a *applyCall[Type]) contest(wanted managedfields.Configuration, actual Type) (c resourcestate.Contest) {
+	there, err := contentOf(actual)
+	if err != nil {
+		return c
+	}
+	for _, loss := range managedfields.Losses(wanted, there, actual.GetManagedFields(), a.owner) {
+		c.Fields, c.Managers = append(c.Fields, loss.Path), append(c.Managers, loss.Managers...)
+	}
+	slices.Sort(c.Managers)
+	c.Managers = slices.Compact(c.Managers)
+	return c
 }
 
 // record returns the answer to a write as an object of the type of desired. It remembers the differences between the

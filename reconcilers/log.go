@@ -90,23 +90,32 @@ func changedFields(ctx context.Context, before, after client.Object) string {
 	if !isTold(ctx) {
 		return ""
 	}
+	fields := differentFields(before, after)
+	if len(fields) == 0 {
+		return "it differs"
+	}
+	return "it differs in " + message.List(fields, maxLogged)
+}
+
+// differentFields returns the sorted paths of the fields in which two objects differ; none if they are not known.
+func differentFields(before, after client.Object) []string {
 	from, fromErr := json.Marshal(before)
 	to, toErr := json.Marshal(after)
 	operations, err := jsonpatch.CreatePatch(from, to)
 	if fromErr != nil || toErr != nil || err != nil {
-		return "it differs"
+		return nil
 	}
-	return "it differs in " + fieldsOf(operations)
+	return fieldsOf(operations)
 }
 
-// fieldsOf names the fields that a patch changes.
-func fieldsOf(operations []jsonpatch.Operation) string {
+// fieldsOf returns the sorted paths of the fields that a patch changes.
+func fieldsOf(operations []jsonpatch.Operation) []string {
 	var fields []string
 	for _, operation := range operations {
 		fields = append(fields, operation.Path)
 	}
 	slices.Sort(fields)
-	return message.List(slices.Compact(fields), maxLogged)
+	return slices.Compact(fields)
 }
 
 // changedStatus says in what the status of after differs from that of before: which conditions, and how, or else the

@@ -6,6 +6,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/digest"
 	"github.com/espalier-dev/espalier/internal/gotype"
+	"github.com/espalier-dev/espalier/internal/message"
 	"github.com/espalier-dev/espalier/internal/resourcestate"
 	"github.com/espalier-dev/espalier/internal/statusfield"
 	"github.com/espalier-dev/espalier/internal/write"
@@ -158,15 +159,14 @@ func (w *objectWriter[Type]) held(ctx context.Context, obj client.Object, kind H
 }
 
 // mayUpdate returns an error if actual must not be written: this write was refused, or what is desired is flapping.
-// Content returns the content of what is desired, or nil.
 func (w *objectWriter[Type]) mayUpdate(
-	ctx context.Context, actual Type, desired resourcestate.Desired, content func() map[string]any,
+	ctx context.Context, actual Type, desired resourcestate.Desired, describe resourcestate.Describe,
 ) error {
 	if err := w.refused(ctx, w.writeOf(actual, desired)); err != nil {
 		w.held(ctx, actual, HeldRefused)
 		return err
 	}
-	return w.hold(ctx, actual, desired, content)
+	return w.hold(ctx, actual, desired, describe)
 }
 
 // refusalsKey is the key of the refusals of an object manager in the state of a resource.
@@ -211,9 +211,25 @@ func (w *objectWriter[Type]) noteRefusal(ctx context.Context, write resourcestat
 // flappingError is the error of a child that is written with delays. Its text is the same until that ends.
 type flappingError struct {
 	object, field string
+	contest       resourcestate.Contest
+}
+
+func flappingErrorOf(obj client.Object, known *resourcestate.Changes) *flappingError {
+	return &flappingError{object: describeObject(obj), field: known.Field, contest: known.Contest}
+}
+
+// event is the reason of the event that it begins.
+func (e *flappingError) event() string {
+	if e.contest.IsKnown {
+		return "ContestedChild"
+	}
+	return "NondeterministicChild"
 }
 
 func (e *flappingError) Error() string {
+	if e.contest.IsKnown {
+		return e.contested()
+	}
 	differs := ""
 	if e.field != "" {
 		differs = ": it differs in " + e.field
@@ -222,10 +238,22 @@ func (e *flappingError) Error() string {
 		"with delays, and must not depend on time, chance or the order of a map", e.object, differs)
 }
 
+func (e *flappingError) contested() string {
+	who, what := "another client or a webhook", ""
+	if names := e.contest.Managers; len(names) > 0 {
+		who = fmt.Sprintf("the field manager %q", message.List(names, maxLogged))
+	}
+	if fields := e.contest.Fields; len(fields) > 0 {
+		what = message.List(fields, maxLogged) + " of "
+	}
+	return fmt.Sprintf("%s keeps changing %s%s, which is written back with delays; one of both must leave it alone",
+		who, what, e.object)
+}
+
 // hold returns an error if what is desired of obj is flapping and must not be written yet. Else it notes that it is
 // written now.
 func (w *objectWriter[Type]) hold(
-	ctx context.Context, obj Type, desired resourcestate.Desired, content func() map[string]any,
+	ctx context.Context, obj Type, desired resourcestate.Desired, describe resourcestate.Describe,
 ) error {
 	uid := obj.GetUID()
 	if w.kept == nil || !desired.Known || uid == "" || uid == w.resource.GetUID() {
@@ -239,18 +267,25 @@ func (w *objectWriter[Type]) hold(
 		Inputs:   contextOf(ctx).state.inputsBeside(uid),
 		Status:   statusDigest(w.resource, w.regarding),
 	}
+	if w.lastWrites.Get(uid, desired).Version != "" {
+		change.Undone = obj.GetResourceVersion()
+	}
 	known := w.lastWrites.Changes(uid)
 	if known.Holds(change, now) {
 		contextOf(ctx).state.wakeAfter(known.NextWrite().Sub(now))
-		w.held(ctx, obj, HeldFlapping)
-		return &flappingError{object: describeObject(obj), field: known.Field}
+		kind := HeldFlapping
+		if known.Contest.IsKnown {
+			kind = HeldContested
+		}
+		w.held(ctx, obj, kind)
+		return flappingErrorOf(obj, known)
 	}
-	next := known.After(change, content, now)
+	next := known.After(change, describe, now)
 	w.lastWrites.SetChanges(uid, next)
 	if next.Flaps && !known.Flaps {
-		err := &flappingError{object: describeObject(obj), field: next.Field}
+		err := flappingErrorOf(obj, next)
 		logr.FromContextOrDiscard(ctx).Info("writing with delays", "object", describeObject(obj), "reason", err.Error())
-		w.original.record(w.regarding, corev1.EventTypeWarning, "NondeterministicChild", "%v", err)
+		w.original.record(w.regarding, corev1.EventTypeWarning, err.event(), "%v", err)
 	}
 	return nil
 }
@@ -264,7 +299,7 @@ func (w *objectWriter[Type]) flappingUntilQuiet(ctx context.Context, obj Type, k
 		return nil
 	}
 	contextOf(ctx).state.wakeAfter(quiet.Sub(now))
-	return &flappingError{object: describeObject(obj), field: known.Field}
+	return flappingErrorOf(obj, known)
 }
 
 // resourceDigest is the digest of what users change of a resource.

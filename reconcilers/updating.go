@@ -232,8 +232,12 @@ func (m *UpdatingObjectManager[Type]) update(
 		return actual, nil
 	}
 
-	content := func() map[string]any { return contentCopy(desired) }
-	if err := w.mayUpdate(ctx, actual, identity, content); err != nil {
+	describe := resourcestate.Describe{
+		Content: func() map[string]any { return contentCopy(desired) },
+		// The managed fields do not tell who wrote last.
+		Contest: func() resourcestate.Contest { return resourcestate.Contest{Fields: differentFields(actual, current)} },
+	}
+	if err := w.mayUpdate(ctx, actual, identity, describe); err != nil {
 		return none, err
 	}
 	if log.Enabled() {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/internal/jsonmerge"
+	"github.com/espalier-dev/espalier/internal/message"
 	"github.com/espalier-dev/espalier/stash"
 	rtime "github.com/espalier-dev/espalier/time"
 	"github.com/espalier-dev/espalier/validation"
@@ -268,7 +269,7 @@ func (r *AdmissionWebhookAdapter[T]) handle(
 	}
 	log := logr.FromContextOrDiscard(ctx)
 	log.Info("mutating resource",
-		"object", describeObject(resource), "reason", "the tree changed "+fieldsOf(operations))
+		"object", describeObject(resource), "reason", "the tree changed "+message.List(fieldsOf(operations), maxLogged))
 	if log := log.V(detailed); log.Enabled() {
 		log.Info("mutating resource", "patch", maskPatch(operations, req, resource))
 	}

@@ -23,8 +23,8 @@ type Loss struct {
 }
 
 // Losses returns the fields of a configuration that its manager does not own in an object with the given content and
-// managed fields. If it owns all of them, it returns those with another value. They are sorted by path. It returns none
-// if the managed fields cannot be understood.
+// managed fields. If it owns all of them, or there are no managed fields, it returns those with another value. They are
+// sorted by path. It returns none if the managed fields cannot be understood.
 func Losses(
 	wanted Configuration, there map[string]any, entries []metav1.ManagedFieldsEntry, owner Owner,
 ) []Loss {
@@ -41,7 +41,7 @@ func Losses(
 			ours = ours.Union(fields)
 		}
 	}
-	c := comparison{found: Differences{}, added: addedTo(wanted["apiVersion"])}
+	c := comparison{unowned: len(entries) == 0, found: Differences{}, added: addedTo(wanted["apiVersion"])}
 	c.members(nil, wanted.body(), ours, &fieldpath.Set{}, there)
 	paths := c.notOwned
 	if len(paths) == 0 {

@@ -14,6 +14,9 @@ import (
 // random values or on the order of a map changes without a reason. Each such change is a write, whose event brings the
 // resource back, which writes the next one.
 //
+// If another client undoes what is desired, that is written again, which may have the other client undo it again. This
+// counts as such a change, too, although what is desired stays the same.
+//
 // A change of the status of the resource is half a reason: the child of a canary follows a weight in the status, but a
 // tree can also write into the status what it has by chance. So more of such changes are written at once.
 //
@@ -34,6 +37,16 @@ type Changes struct {
 	// Flaps reports whether what is desired is flapping. Field is then the path of the first field that changed.
 	Flaps bool
 	Field string
+	// Contest is what another client keeps undoing; empty if what is desired changes. It is only there if Flaps is.
+	Contest Contest
+}
+
+// Contest is what another client keeps undoing. It has no values.
+type Contest struct {
+	// Fields are the paths of the fields, and Managers the names of who owns them. What is not known is not there.
+	Fields, Managers []string
+	// IsKnown is true if there is a contest.
+	IsKnown bool
 }
 
 // Change is what is desired, and what it is made of.
@@ -45,14 +58,17 @@ type Change struct {
 	Inputs uint64
 	// Status is the digest of the status of the resource when the object is made.
 	Status uint64
+	// Undone is the version of the object in which another client has undone what is desired; empty if none has.
+	Undone string
 }
 
 const (
 	// immediateChanges is how many changes without a reason there are within changeWindow before it is flapping. Of
 	// those that follow the status, there are statusChanges times as many. So what changes every ten seconds is never
-	// flapping.
+	// flapping. A change that was undone costs undoneCost, so that it is written six times at once.
 	immediateChanges = 4
 	statusChanges    = 5
+	undoneCost       = 4
 	changeWindow     = 30 * time.Second
 	// firstFlapDelay is the time to the next write once it is flapping. It doubles up to longestFlapDelay.
 	firstFlapDelay   = 20 * time.Second
@@ -75,24 +91,36 @@ func (c *Changes) QuietUntil() time.Time {
 
 // Holds reports whether the change has to wait until NextWrite.
 func (c *Changes) Holds(change Change, now time.Time) bool {
-	return c != nil && c.Flaps && change.Desired != c.change.Desired && change.Resource == c.change.Resource &&
-		now.Before(c.NextWrite())
+	return c != nil && c.Flaps && !c.isSame(change) && change.Resource == c.change.Resource && now.Before(c.NextWrite())
 }
 
-// After returns what is known when a change is written. Content returns the content of what is desired, or nil; c may
-// be nil.
-func (c *Changes) After(change Change, content func() map[string]any, now time.Time) *Changes {
+// isSame reports whether the change is the last one, as if its write has failed.
+func (c *Changes) isSame(change Change) bool {
+	return change.Desired == c.change.Desired && (change.Undone == "" || change.Undone == c.change.Undone)
+}
+
+// Describe says more of a change that is written.
+type Describe struct {
+	// Content returns the content of what is desired, or nil.
+	Content func() map[string]any
+	// Contest returns what another client has undone.
+	Contest func() Contest
+}
+
+// After returns what is known when a change is written; c may be nil.
+func (c *Changes) After(change Change, describe Describe, now time.Time) *Changes {
 	switch {
 	case c == nil, change.Resource != c.change.Resource:
 		return &Changes{change: change}
-	case change.Desired == c.change.Desired:
+	case c.isSame(change):
 		return c
 	}
 	next := *c
 	next.change = change
-	if !c.Flaps && change.Inputs != c.change.Inputs {
+	isUndone := change.Desired == c.change.Desired
+	if !c.Flaps && !isUndone && change.Inputs != c.change.Inputs {
 		if c.previous != nil {
-			next.previous = content()
+			next.previous = describe.Content()
 		}
 		return &next
 	}
@@ -104,17 +132,26 @@ func (c *Changes) After(change Change, content func() map[string]any, now time.T
 	if now.Sub(c.since) >= changeWindow {
 		next.cost, next.since = 0, now
 	}
-	if change.Status == c.change.Status {
+	switch {
+	case isUndone:
+		next.cost += undoneCost
+	case change.Status == c.change.Status:
 		next.cost += statusChanges
-	} else {
+	default:
 		next.cost++
 	}
-	next.previous = content()
-	if next.Flaps = next.cost >= immediateChanges*statusChanges; next.Flaps {
-		next.delay = firstFlapDelay
-		next.Field, _ = firstDifference("", c.previous, next.previous)
-		next.previous = nil
+	next.previous = describe.Content()
+	if next.Flaps = next.cost >= immediateChanges*statusChanges; !next.Flaps {
+		return &next
 	}
+	next.delay = firstFlapDelay
+	if isUndone {
+		next.Contest = describe.Contest()
+		next.Contest.IsKnown = true
+	} else {
+		next.Field, _ = firstDifference("", c.previous, next.previous)
+	}
+	next.previous = nil
 	return &next
 }
 

@@ -2,6 +2,7 @@ package resourcestate
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 )
@@ -16,6 +17,13 @@ func follows(i uint64) Change {
 // change is desired object number desired, made of a resource and inputs with these digests.
 func change(desired, resource, inputs uint64) Change {
 	return Change{Desired: Desired{digest: desired, Known: true}, Resource: resource, Inputs: inputs}
+}
+
+// undone is a write of what another client has undone in a version of the object.
+func undone(version uint64) Change {
+	c := change(1, 1, 1)
+	c.Undone = fmt.Sprint(version)
+	return c
 }
 
 func TestFlapping(t *testing.T) {
@@ -33,11 +41,16 @@ func TestFlapping(t *testing.T) {
 	}
 	flaps := func(i uint64) Change { return change(i, 1, 1) }
 	for name, test := range map[string]struct {
-		steps []step
-		flaps bool
+		steps          []step
+		flaps, contest bool
 	}{
 		"the first writes":               {steps: every(time.Second, immediateChanges, flaps)},
 		"too many":                       {steps: every(time.Second, immediateChanges+1, flaps), flaps: true},
+		"undone too often":               {steps: every(time.Second, 6, undone), flaps: true, contest: true},
+		"undone five times":              {steps: every(time.Second, 5, undone)},
+		"undone every 10 s":              {steps: every(10*time.Second, 100, undone)},
+		"undone, and the write fails":    {steps: every(time.Second, 100, func(uint64) Change { return undone(1) })},
+		"undone, the resource changes":   {steps: append(every(time.Second, 20, undone), step{0, change(99, 2, 1)})},
 		"too many, but slowly":           {steps: every(20*time.Second, 100, flaps)},
 		"the same again and again":       {steps: every(time.Second, 100, func(uint64) Change { return change(1, 1, 1) })},
 		"one of two, by turns":           {steps: every(time.Second, 5, func(i uint64) Change { return change(i%2, 1, 1) }), flaps: true},
@@ -58,11 +71,19 @@ func TestFlapping(t *testing.T) {
 				if known.Holds(step.change, now) {
 					continue
 				}
-				content := func() map[string]any { return map[string]any{"a": "same", "b": map[string]any{"c": int64(i)}} }
-				known = known.After(step.change, content, now).dropPrevious(now)
+				describe := Describe{
+					Content: func() map[string]any { return map[string]any{"a": "same", "b": map[string]any{"c": int64(i)}} },
+					Contest: func() Contest { return Contest{Fields: []string{".b.c"}} },
+				}
+				known = known.After(step.change, describe, now).dropPrevious(now)
 			}
-			if known.Flaps != test.flaps || test.flaps && known.Field != ".b.c" {
-				t.Errorf("flaps: %t, in %q, want %t", known.Flaps, known.Field, test.flaps)
+			field := known.Field
+			if known.Contest.IsKnown {
+				field = strings.Join(known.Contest.Fields, " ")
+			}
+			if known.Flaps != test.flaps || test.flaps && field != ".b.c" || known.Contest.IsKnown != test.contest {
+				t.Errorf("flaps: %t, in %q, by another client: %t, want %t and %t", known.Flaps, field,
+					known.Contest.IsKnown, test.flaps, test.contest)
 			}
 			if known.Flaps && known.previous != nil {
 				t.Error("a copy is kept although the field is known, want none")
@@ -78,9 +99,9 @@ func TestDelaysOfFlapping(t *testing.T) {
 	var got []time.Duration
 	start := time.Date(2025, 2, 3, 4, 5, 6, 0, time.UTC)
 	known, now := (*Changes)(nil), start
-	content := func() map[string]any { return nil }
+	describe := Describe{Content: func() map[string]any { return nil }}
 	for i := range uint64(immediateChanges + 7) {
-		known = known.After(change(i, 1, 1), content, now)
+		known = known.After(change(i, 1, 1), describe, now)
 		if next := change(i+1, 1, 1); known.Flaps {
 			got = append(got, known.NextWrite().Sub(now))
 			if !known.Holds(next, known.NextWrite().Add(-1)) || known.Holds(next, known.NextWrite()) {
