@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
-	"slices"
 	"sync"
 
 	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/internal/managedfields"
-	"github.com/espalier-dev/espalier/internal/message"
 	"github.com/espalier-dev/espalier/internal/resourcestate"
 	"github.com/espalier-dev/espalier/internal/write"
 
@@ -413,35 +411,6 @@ func (a *applyCall[Type]) inSync(
 	there, err := contentOf(obj)
 	// Since an apply of the same, what is owned is what is wanted, also if a cache strips managed fields.
 	return err == nil && a.compare(wanted, there, entries).SubsetOf(accepted)
-}
-
-// changes says which fields the apply has changed, and why.
-func (a *applyCall[Type]) changes(wanted managedfields.Configuration, before, after Type) string {
-	was, err := contentOf(before)
-	is, afterErr := contentOf(after)
-	if err != nil || afterErr != nil {
-		return "it differs"
-	}
-	changes := managedfields.Changes(wanted, was, is, before.GetManagedFields(), a.owner)
-	if len(changes) == 0 {
-		// An admission webhook changes other fields than those that are desired.
-		return "it differs"
-	}
-	return message.List(changes, maxLogged)
-}
-
-// contest returns which of the fields that are wanted others have changed in actual.
-func (a *applyCall[Type]) contest(wanted managedfields.Configuration, actual Type) (c resourcestate.Contest) {
-	there, err := contentOf(actual)
-	if err != nil {
-		return c
-	}
-	for _, loss := range managedfields.Losses(wanted, there, actual.GetManagedFields(), a.owner) {
-		c.Fields, c.Managers = append(c.Fields, loss.Path), append(c.Managers, loss.Managers...)
-	}
-	slices.Sort(c.Managers)
-	c.Managers = slices.Compact(c.Managers)
-	return c
 }
 
 // record returns the answer to a write as an object of the type of desired. It remembers the differences between the

@@ -224,7 +224,8 @@ func (n *Node) describe(ctx context.Context, node any) *Node {
 	}
 	return &Node{
 		Root: n.Root, Controller: n.Controller, Resource: n.Resource,
-		Kind: d.Kind, Name: d.Name, Path: at.join((*nodePath).inTree), Label: at.join((*nodePath).inLabel), Conditions: d.Conditions,
+		Kind: d.Kind, Name: d.Name, Conditions: d.Conditions,
+		Path: at.join((*nodePath).inTree), Label: at.join((*nodePath).inLabel),
 	}
 }
 

@@ -235,7 +235,9 @@ func (m *UpdatingObjectManager[Type]) update(
 	describe := resourcestate.Describe{
 		Content: func() map[string]any { return contentCopy(desired) },
 		// The managed fields do not tell who wrote last.
-		Contest: func() resourcestate.Contest { return resourcestate.Contest{Fields: differentFields(actual, current)} },
+		Contest: func() resourcestate.Contest {
+			return resourcestate.Contest{Fields: differentFields(actual, current)}
+		},
 	}
 	if err := w.mayUpdate(ctx, actual, identity, describe); err != nil {
 		return none, err
