@@ -163,6 +163,9 @@ func (o *pageOptions) reach(
 		if page, err = url.Parse(target); err != nil {
 			return nil, nil, nil, err
 		}
+		if page.Scheme == "http" && !proxy.IsLoopback(page.Host) {
+			return nil, nil, nil, fmt.Errorf("%s is not encrypted, and your token would be sent there: use https", target)
+		}
 		page.Path = strings.TrimSuffix(page.Path, "/") + "/"
 		base.TLSClientConfig.InsecureSkipVerify = o.insecure
 		if base.TLSClientConfig.RootCAs, err = o.authorities(); err != nil {

@@ -238,6 +238,7 @@ func TestPageErrors(t *testing.T) {
 		{"no page", []string{strings.Replace(at, "espalier", "none", 1), "--operator-insecure", "--service-account=viewer"},
 			"there is no page at /none/: --operator-path says"},
 		{"a certificate of nobody", []string{at, "--service-account=viewer"}, "certificate signed by unknown authority"},
+		{"no encryption", []string{"http://operator.example.com/espalier/"}, "is not encrypted, and your token would be sent"},
 		{"another user", []string{at, "--operator-insecure", "--as=jane"}, `it cannot be opened as "jane"`},
 		{"no such account", []string{at, "--service-account=none"}, "unable to create a token of the ServiceAccount default/none"},
 		{"no such deployment", []string{"deployment/none"}, `deployments.apps "none" not found`},

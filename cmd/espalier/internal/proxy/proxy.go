@@ -57,7 +57,7 @@ func (p *Proxy) Open() string { return "http://127.0.0.1:" + p.port + "/?key=" +
 
 // ServeHTTP implements [http.Handler].
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !isLoopback(r.Host) || !isSameOrigin(r) {
+	if !IsLoopback(r.Host) || !isSameOrigin(r) {
 		http.Error(w, "403: this is for pages of this address alone.", http.StatusForbidden)
 		return
 	}
@@ -92,7 +92,8 @@ func withoutCookie(r *http.Request, name string) {
 	}
 }
 
-func isLoopback(host string) bool {
+// IsLoopback reports whether a host, which may have a port, is this machine.
+func IsLoopback(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
