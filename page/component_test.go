@@ -1,11 +1,13 @@
 package page_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/page"
 	"github.com/espalier-dev/espalier/reconcilers"
@@ -57,6 +59,8 @@ type house struct {
 	page   *page.Page
 	client client.Client
 	root   *reconcilers.ResourceReconciler[*resources.Assembly]
+	// generates is called before each run of the generator.
+	generates func(ctx context.Context) error
 }
 
 func newHouse(t *testing.T, options page.Options, objects ...client.Object) *house {
@@ -64,9 +68,17 @@ func newHouse(t *testing.T, options page.Options, objects ...client.Object) *hou
 	a := resources.NewAssembly("default", "house", objects...)
 	a.UID, a.Generation = "house-uid", 1
 	c := fake.NewClientBuilder().WithScheme(resources.NewScheme()).WithObjects(a).Build()
-	h := &house{page: page.New(options), client: c}
+	h := &house{page: page.New(options), client: c, generates: func(context.Context) error { return nil }}
 	h.page.At(later)
-	h.root = component.NewComponentRoot("house.example.com", resources.AssemblyGenerator(),
+	generate := generator.GeneratorFunc(func(
+		ctx context.Context, namespace, name string, parameters generator.Unstructurable,
+	) ([]client.Object, error) {
+		if err := h.generates(ctx); err != nil {
+			return nil, err
+		}
+		return resources.AssemblyGenerator().Generate(ctx, namespace, name, parameters)
+	})
+	h.root = component.NewComponentRoot("house.example.com", generate,
 		component.Options[*resources.Assembly]{
 			Config:   reconcilers.Config{Client: c, APIReader: c}.WithObserver(h.page),
 			Parallel: 1, FenceMargin: -1,

@@ -94,7 +94,7 @@ func (p *Page) serveDump(a *answer) {
 		Memory: memoryOf(int(p.streams.count.Load())), Usage: f.Usage, Roots: []dumpedRoot{},
 	}
 	for _, root := range p.recorder.allRoots() {
-		snapshot, s := p.recorder.snapshotOf(root), sightOf(a.viewer, root)
+		snapshot, s := p.recorder.snapshotOf(root), sightOf(a.viewer, root.node.Resource)
 		dumped := dumpRoot(&snapshot)
 		for _, resource := range p.recorder.resourcesOf(root) {
 			one := dumpedResource{Name: nameOf(resource.key)}

@@ -89,7 +89,7 @@ func (p *Page) mayFollow(a *answer) bool {
 		return false
 	}
 	key := a.resourceKey()
-	visible, err := a.viewer.MayGet(a.request.Context(), root.node.Resource, key.Namespace, key.Name)
+	visible, err := a.viewer.May(a.request.Context(), verbGet, root.node.Resource, key.Namespace, key.Name)
 	switch {
 	case err != nil:
 		refuse(a, a.request, err)

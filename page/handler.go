@@ -4,7 +4,9 @@ import (
 	"errors"
 	"net/http"
 	"path"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/espalier-dev/espalier/reconcilers"
@@ -29,24 +31,28 @@ type answer struct {
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	for name, value := range map[string]string{
-		"Content-Security-Policy":      policy,
-		"X-Content-Type-Options":       "nosniff",
-		"X-Frame-Options":              "DENY",
-		"Referrer-Policy":              "no-referrer",
+		"Content-Security-Policy": policy,
+		"X-Content-Type-Options":  "nosniff",
+		"X-Frame-Options":         "DENY",
+		// With no-referrer a browser would say null for the origin of a form.
+		"Referrer-Policy":              "same-origin",
 		"Cross-Origin-Resource-Policy": "same-origin",
 		"Cache-Control":                "no-store",
 	} {
 		header.Set(name, value)
 	}
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		header.Set("Allow", "GET, HEAD")
-		http.Error(w, "The page only reads.", http.StatusMethodNotAllowed)
-		return
-	}
 	_, last := path.Split(r.URL.Path)
-	serve := p.route(last)
-	if serve == nil {
+	serve, methods := p.route(last), []string{http.MethodGet, http.MethodHead}
+	if last == pathOfPlan {
+		serve, methods = p.servePlan, []string{http.MethodPost}
+	}
+	switch {
+	case serve == nil:
 		http.Error(w, "There is no such page. Its path ends with a slash.", http.StatusNotFound)
+		return
+	case !slices.Contains(methods, r.Method):
+		header.Set("Allow", strings.Join(methods, ", "))
+		http.Error(w, "This page does not answer "+r.Method+".", http.StatusMethodNotAllowed)
 		return
 	}
 	if p.options.Access == nil {
@@ -103,8 +109,13 @@ func (a *answer) notFound(what string) {
 	http.Error(a, "404: this replica knows no such "+what+".", http.StatusNotFound)
 }
 
-// value returns a parameter of the request.
-func (a *answer) value(name string) string { return a.request.URL.Query().Get(name) }
+// value returns a parameter of the request: of a form that was sent, or of the URL.
+func (a *answer) value(name string) string {
+	if a.request.Method == http.MethodPost {
+		return a.request.PostForm.Get(name)
+	}
+	return a.request.URL.Query().Get(name)
+}
 
 // number returns the part of a list that is asked for.
 func (a *answer) number() int {
@@ -161,7 +172,7 @@ func (p *Page) serveList(a *answer) {
 		all = append(all, resource.brief())
 	}
 	snapshot := p.recorder.snapshotOf(root)
-	s := sightOf(a.viewer, root)
+	s := sightOf(a.viewer, root.node.Resource)
 	sees := func(namespace string) bool { return s.ofNamespace(a.request.Context(), namespace) }
 	filter := listFilter{text: a.value("q"), state: a.value("state"), page: a.number()}
 	f := p.frame(a, root.id, "events?"+a.eventQuery("root"), overviewLink)
@@ -185,7 +196,7 @@ func (p *Page) resource(a *answer) (root *rootRecord, known *resourceRecord, vis
 		// The rights to what is not known are of no interest.
 		return root, nil, true, true
 	}
-	visible, err := a.viewer.MayGet(a.request.Context(), root.node.Resource, a.value("namespace"), a.value("name"))
+	visible, err := a.viewer.May(a.request.Context(), verbGet, root.node.Resource, a.value("namespace"), a.value("name"))
 	if err != nil {
 		refuse(a, a.request, err)
 		return nil, nil, false, false
@@ -222,6 +233,7 @@ func (p *Page) serveComponent(a *answer) {
 		if progress := known.component(at); progress != nil {
 			filter := inventoryFilter{text: a.value("q"), phase: a.value("phase"), page: a.number()}
 			v = inventoryViewOf(f, root.id, key, progress, filter, a.now)
+			v.Plan, v.Fresh = p.planFormOf(a, known, progress), p.freshPlanOf(a, planOf{root.id, key, at})
 		}
 	}
 	show(a, "component", v)

@@ -31,6 +31,7 @@ type Page struct {
 	options  Options
 	recorder *recorder
 	streams  *streams
+	plans    *plans
 	// now is the time at which a page is made.
 	now func() time.Time
 	// patience is for how long a client may take nothing of what is sent.
@@ -64,6 +65,7 @@ func New(options Options) *Page {
 		options:  options,
 		recorder: newRecorder(options.MaxResources, options.MaxObjects),
 		streams:  newStreams(),
+		plans:    newPlans(),
 		now:      time.Now,
 		patience: patience,
 		began:    time.Now(),

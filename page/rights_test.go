@@ -30,7 +30,12 @@ type only []string
 
 func (o only) Viewer(*http.Request) (page.Viewer, error) { return o, nil }
 
-func (o only) MayGet(_ context.Context, kind schema.GroupVersionKind, namespace, name string) (bool, error) {
+func (o only) Name() string { return "viewer" }
+
+func (o only) May(_ context.Context, verb string, kind schema.GroupVersionKind, namespace, name string) (bool, error) {
+	if verb != "get" {
+		return false, errors.New("it is asked to " + verb)
+	}
 	if kind.Kind != "Widget" {
 		return false, errors.New("it is asked for " + kind.Kind)
 	}

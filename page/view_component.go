@@ -183,6 +183,10 @@ type inventoryView struct {
 	Phases                            []string
 	Rows                              []objectView
 	Pages                             pages
+	// Plan is the form that asks for a fresh plan, if the viewer may.
+	Plan *planForm
+	// Fresh is the last plan that was asked for, if it is known.
+	Fresh *freshPlan
 }
 
 // objectView is an object of a component.

@@ -83,6 +83,8 @@ type Task struct {
 	Patterns []plan.Pattern
 	// DryRun writes nothing, neither to the cluster nor to the inventory.
 	DryRun bool
+	// Previews is how many writes of objects that exist are tried on the API server in a dry run, at most.
+	Previews int
 	// BeforeDelete is called once nothing is seen to block the deletion of the component, and before anything is
 	// deleted. Optional.
 	BeforeDelete func(ctx context.Context) error
@@ -99,6 +101,8 @@ type Report struct {
 	Plan plan.Plan
 	// Input is what that plan was made from.
 	Input plan.Input
+	// Previews are those that the task asks for.
+	Previews []execute.Preview
 	// Inventory is as it is to be kept.
 	Inventory []apis.InventoryRecord
 	// Recorded is how many records were added that are not durable yet. Nothing was done about their objects. The
@@ -201,6 +205,7 @@ func (r *run) run(ctx context.Context) error {
 		r.report.Plan, r.report.Input = next, r.in
 		if r.task.DryRun {
 			r.report.Inventory = next.Inventory
+			r.preview(ctx)
 			return nil
 		}
 		if durable, err := r.record(ctx, next); err != nil || !durable {
