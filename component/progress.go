@@ -70,12 +70,16 @@ func (p Progress) Summary() (
 // Watching is the fact that components of a node begin to watch the types of their objects in a cluster, for observers,
 // see [reconcilers.Observer].
 type Watching struct {
-	size func() (types, objects int, running bool)
+	size  func() (types, objects int, running bool)
+	kinds func() map[schema.GroupKind]int
 }
 
 // Size returns how many types the components of the node watch in the cluster now, and of how many objects the metadata
 // is kept. Running is false, and stays so, once they watch nothing there. It is quick, and may be called at any time.
 func (w Watching) Size() (types, objects int, running bool) { return w.size() }
+
+// Kinds returns of how many objects of each type that is watched in the cluster the metadata is kept now.
+func (w Watching) Kinds() map[schema.GroupKind]int { return w.kinds() }
 
 // noteProgress tells observers how the component is.
 func (r *request[T]) noteProgress(ctx context.Context, c condition) {

@@ -60,7 +60,7 @@ func (p *Page) End(ctx context.Context, node *reconcilers.Node, outcome reconcil
 func (p *Page) Note(ctx context.Context, node *reconcilers.Node, fact any) {
 	switch fact := fact.(type) {
 	case reconcilers.SetUp:
-		p.recorder.root(node).setUp(fact.Tree)
+		p.recorder.root(node).setUp(ctx, fact)
 		return
 	case reconcilers.Forgotten:
 		if r := p.requestOf(ctx); r != nil {
@@ -81,6 +81,8 @@ func (p *Page) Note(ctx context.Context, node *reconcilers.Node, fact any) {
 		r.wrote(node, fact)
 	case reconcilers.Held:
 		r.held(node, fact)
+	case component.Watching:
+		r.root.watches(fact)
 	case component.Progress:
 		r.progressed(ctx, node, fact, p.recorder)
 	}
