@@ -84,7 +84,9 @@ func TestADumpIsSentInParts(t *testing.T) {
 		t.Errorf("%d bytes came in %d parts of at most %d bytes, not of about 64 KiB", w.Body.Len(), w.count, w.most)
 	}
 	var got struct {
-		Roots []struct{ List []struct{ Name, State string } }
+		Roots []struct {
+			List []struct{ Name, State string }
+		}
 	}
 	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
 		t.Fatal(err)

@@ -25,6 +25,14 @@ func (a *answer) eventQuery(names ...string) string {
 	return q.Encode()
 }
 
+// eventsOf returns the URL of the stream of the resource that is asked for; empty if it is not known.
+func (a *answer) eventsOf(known *resourceRecord) string {
+	if known == nil {
+		return ""
+	}
+	return "events?" + a.eventQuery("root", "namespace", "name")
+}
+
 // change is what a client is told.
 type change struct {
 	Root      string `json:"root"`
@@ -37,13 +45,13 @@ func (p *Page) serveEvents(a *answer) {
 	if a.request.Method != http.MethodGet {
 		return
 	}
-	if a.resourceKey().Name != "" && !p.mayFollow(a) {
+	if a.value("root")+a.resourceKey().Name != "" && !p.mayFollow(a) {
 		return
 	}
-	p.streams.endWith(a.request.Context())
-	client := p.streams.subscribe(topic{root: a.value("root"), resource: a.resourceKey()})
+	followed := topic{root: a.value("root"), resource: a.resourceKey()}
+	client := p.streams.subscribe(a.request.Context(), a.viewer.Name(), followed)
 	if client == nil {
-		http.Error(a, "503: too many pages are open.", http.StatusServiceUnavailable)
+		a.later(http.StatusServiceUnavailable, keepAlive, "too many pages are open.")
 		return
 	}
 	defer p.streams.unsubscribe(client)
@@ -80,8 +88,8 @@ func (p *Page) serveEvents(a *answer) {
 	}
 }
 
-// mayFollow reports whether the viewer may get the resource that is asked for, which may be made later. Else it answers
-// the request.
+// mayFollow reports whether the page knows what is asked for, and the viewer may get it if it is a resource. Else it
+// answers the request.
 func (p *Page) mayFollow(a *answer) bool {
 	root := p.recorder.rootByID(a.value("root"))
 	if root == nil {
@@ -89,6 +97,13 @@ func (p *Page) mayFollow(a *answer) bool {
 		return false
 	}
 	key := a.resourceKey()
+	if key.Name == "" {
+		return true
+	}
+	if p.recorder.known(root, key) == nil {
+		a.notFound("resource")
+		return false
+	}
 	visible, err := a.viewer.May(a.request.Context(), verbGet, root.node.Resource, key.Namespace, key.Name)
 	switch {
 	case err != nil:

@@ -210,7 +210,7 @@ func (p *Page) serveResource(a *answer) {
 		return
 	}
 	key := a.resourceKey()
-	f := p.frame(a, nameOf(key), "events?"+a.eventQuery("root", "namespace", "name"),
+	f := p.frame(a, nameOf(key), a.eventsOf(known),
 		overviewLink, link{URL: rootURL(root.id), Text: root.id})
 	v := resourceView{frame: f, Kind: root.node.Resource.Kind, Name: nameOf(key), Visible: visible, Known: known != nil}
 	if visible && known != nil {
@@ -226,7 +226,7 @@ func (p *Page) serveComponent(a *answer) {
 		return
 	}
 	key, at := a.resourceKey(), a.value("component")
-	f := p.frame(a, at, "events?"+a.eventQuery("root", "namespace", "name"), overviewLink,
+	f := p.frame(a, at, a.eventsOf(known), overviewLink,
 		link{URL: rootURL(root.id), Text: root.id}, link{URL: resourceURL(root.id, key), Text: nameOf(key)})
 	v := inventoryView{frame: f, Visible: visible}
 	if visible && known != nil {
