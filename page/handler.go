@@ -138,14 +138,7 @@ func (p *Page) frame(a *answer, title, events string, up ...link) frame {
 		Usage: p.recorder.usage(), Up: up,
 	}
 	f.At.Text = a.now.UTC().Format("15:04:05 UTC")
-	if p.options.Elected != nil {
-		f.Leads = "does not lead"
-		select {
-		case <-p.options.Elected:
-			f.Leads = "leads"
-		default:
-		}
-	}
+	f.Leads, f.Leader = p.leadership(a)
 	return f
 }
 
