@@ -3,7 +3,9 @@ package page_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/component"
@@ -235,5 +237,47 @@ func TestTheNumberOfObjectsIsBounded(t *testing.T) {
 	small.page.Note(ctx, small.page.RootNode("assembly"), reconcilers.Forgotten{})
 	if got := small.page.RoomForObjects(); got != 10 {
 		t.Errorf("after the resource is gone there is room for %d objects, not 10", got)
+	}
+}
+
+// Of very many waves, those are shown that are not done.
+func TestManyWaves(t *testing.T) {
+	var objects []client.Object
+	for i := range 150 {
+		objects = append(objects, settings(fmt.Sprintf("part-%03d", i), fmt.Sprint(i)))
+	}
+	h := newHouse(t, page.Options{Access: page.OnLoopback()}, objects...)
+	h.reconcile(t, 1)
+	w := world{page: h.page}
+	for _, want := range [][2]string{{"Wave 1 (order 0)", "50 more waves"}, {"Components", "150 more waves"}} {
+		text := w.document(t, "resource?root=assembly&namespace=default&name=house").byID(t, "resource").text()
+		if !strings.Contains(text, want[0]) || !strings.Contains(text, want[1]+" are not shown") {
+			t.Errorf("the page does not say %q: %s", want, text)
+		}
+		h.reconcile(t, 3)
+	}
+}
+
+// L12: a picture of many waves costs in proportion to the objects, also if each has a wave of its own.
+func TestL12WavesAreLinear(t *testing.T) {
+	took := func(n int) time.Duration {
+		orders := make([]int16, n)
+		for i := range orders {
+			orders[i] = int16(i - n/2)
+		}
+		best := time.Hour
+		for range 3 {
+			start := time.Now()
+			if got := len(page.WavesOfDeletion(orders)); got != n {
+				t.Fatalf("there are %d waves, not %d", got, n)
+			}
+			best = min(best, time.Since(start))
+		}
+		return best
+	}
+	few, many := took(8_000), took(64_000)
+	t.Logf("8,000 waves take %s, 64,000 take %s", few, many)
+	if many > 24*few {
+		t.Errorf("8 times as many waves take %.0f times as long: %s and %s", float64(many)/float64(few), few, many)
 	}
 }
