@@ -69,7 +69,12 @@ func newHouse(t *testing.T, options page.Options, objects ...client.Object) *hou
 	t.Helper()
 	a := resources.NewAssembly("default", "house", objects...)
 	a.UID, a.Generation = "house-uid", 1
-	c := fake.NewClientBuilder().WithScheme(resources.NewScheme()).WithObjects(a).Build()
+	return newHouseOn(t, options, fake.NewClientBuilder().WithScheme(resources.NewScheme()).WithObjects(a).Build())
+}
+
+// newHouseOn is newHouse on a cluster that has the resource.
+func newHouseOn(t *testing.T, options page.Options, c client.Client) *house {
+	t.Helper()
 	h := &house{page: page.New(options), client: c, generates: func(context.Context) error { return nil }}
 	h.page.At(later)
 	generate := generator.GeneratorFunc(func(

@@ -25,7 +25,6 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
@@ -122,10 +121,7 @@ func newReplica(t *testing.T, namespace, name string, peers map[string]*replica)
 // leader. Its metrics are absent, not zero. When the leader ends, the other takes over.
 func TestAStandbyLinksToTheLeader(t *testing.T) {
 	namespace, peers := plane.Namespace(t), map[string]*replica{}
-	c, err := client.New(plane.Config(t), client.Options{Scheme: resources.NewScheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := newClient(t, plane.Config(t))
 	w := &resources.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "w"}}
 	if err := c.Create(t.Context(), w); err != nil {
 		t.Fatal(err)

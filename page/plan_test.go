@@ -3,6 +3,7 @@ package page_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -116,7 +118,7 @@ func (h *house) want(t *testing.T, objects ...client.Object) {
 		t.Fatal(err)
 	}
 	a.SetObjects(objects...)
-	a.Generation++
+	a.Generation++ // a server counts itself
 	if err := h.client.Update(t.Context(), a); err != nil {
 		t.Fatal(err)
 	}
@@ -127,22 +129,16 @@ func (h *house) versions(t *testing.T) map[string]string {
 	t.Helper()
 	versions := map[string]string{}
 	for _, list := range []client.ObjectList{&corev1.ConfigMapList{}, &corev1.SecretList{}, &resources.AssemblyList{}} {
-		if err := h.client.List(t.Context(), list); err != nil {
+		if err := h.client.List(t.Context(), list, client.InNamespace("default")); err != nil {
 			t.Fatal(err)
 		}
-		switch list := list.(type) {
-		case *corev1.ConfigMapList:
-			for _, o := range list.Items {
-				versions["ConfigMap "+o.Name] = o.ResourceVersion
-			}
-		case *corev1.SecretList:
-			for _, o := range list.Items {
-				versions["Secret "+o.Name] = o.ResourceVersion
-			}
-		case *resources.AssemblyList:
-			for _, o := range list.Items {
-				versions["Assembly "+o.Name] = o.ResourceVersion
-			}
+		items, err := meta.ExtractList(list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, item := range items {
+			o := item.(client.Object)
+			versions[fmt.Sprintf("%T %s", o, o.GetName())] = o.GetResourceVersion()
 		}
 	}
 	return versions
@@ -151,8 +147,22 @@ func (h *house) versions(t *testing.T) map[string]string {
 // A fresh plan is one of the resource as it is now. It says what would be done about each object, and which fields that
 // would change, without their values. Nothing is written.
 func TestAFreshPlan(t *testing.T) {
-	h := newHouse(t, page.Options{Access: page.OnLoopback()},
-		with(settings("first", "0"), "scarlet"), settings("same", "0"), settings("dropped", "0"), secret("old secret"))
+	options := page.Options{Access: page.OnLoopback()}
+	objects := []client.Object{
+		with(settings("first", "0"), "scarlet"), settings("same", "0"), settings("dropped", "0"), secret("old secret"),
+	}
+	t.Run("in memory", func(t *testing.T) { testFreshPlan(t, newHouse(t, options, objects...)) })
+	t.Run("on a server", func(t *testing.T) {
+		c := newClient(t, plane.Config(t))
+		a := resources.NewAssembly("default", "house", objects...)
+		if err := c.Create(t.Context(), a); err != nil {
+			t.Fatal(err)
+		}
+		testFreshPlan(t, newHouseOn(t, options, c))
+	})
+}
+
+func testFreshPlan(t *testing.T, h *house) {
 	h.reconcile(t, 4)
 	h.want(t, with(settings("first", "0"), "crimson"), settings("same", "0"), settings("added", "1"), secret("new secret"))
 	before := h.versions(t)
