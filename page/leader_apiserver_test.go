@@ -31,6 +31,7 @@ import (
 // replica is one of several processes of an operator of Widgets.
 type replica struct {
 	page   *page.Page
+	tree   *world
 	server *httptest.Server
 	series *prometheus.Registry
 	stop   func()
@@ -95,9 +96,9 @@ func newReplica(t *testing.T, namespace, name string, peers map[string]*replica)
 	mux.Handle("/espalier/", r.page)
 	r.server = httptest.NewServer(mux)
 	t.Cleanup(r.server.Close)
-	tree := newWorld(t, page.Options{})
+	r.tree = newWorld(t, page.Options{})
 	observed := reconcilers.NewConfig(mgr, &resources.Widget{}, time.Hour).WithObserver(r.page, observer)
-	if err := tree.newRoot(observed).SetupWithManager(t.Context(), mgr); err != nil {
+	if err := r.tree.newRoot(observed).SetupWithManager(t.Context(), mgr); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
