@@ -158,7 +158,12 @@ func TestAFreshPlan(t *testing.T) {
 		if err := c.Create(t.Context(), a); err != nil {
 			t.Fatal(err)
 		}
-		testFreshPlan(t, newHouseOn(t, options, c))
+		h := newHouseOn(t, options, c)
+		testFreshPlan(t, h)
+		if err := c.Delete(t.Context(), a); err != nil {
+			t.Fatal(err)
+		}
+		h.reconcile(t, 4)
 	})
 }
 

@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Visit returns what a node needs outside of a request: a context of its place in the tree, and the resource, read anew
-// and with its defaults.
+// Visit returns what a node needs outside of a request: a context of its place in the tree, and the resource, read
+// anew past the cache and with its defaults.
 type Visit func(ctx context.Context) (context.Context, client.Object, error)
 
 // Revisit returns how the node of ctx can be visited after the request, with the configs of this request. Nothing that
@@ -35,7 +35,12 @@ func Revisit(ctx context.Context) Visit {
 		ctx = Enter(&visited, path)
 		defer Recover(ctx, &err)
 		resource := copyOf(visited.originalResourceType)
-		if err := visited.originalConfig.Get(ctx, visited.request.NamespacedName, resource); err != nil {
+		// The cache may not have what this request is about to write.
+		reader := client.Reader(visited.originalConfig)
+		if past := visited.originalConfig.APIReader; past != nil {
+			reader = past
+		}
+		if err := reader.Get(ctx, visited.request.NamespacedName, resource); err != nil {
 			return ctx, nil, err
 		}
 		return ctx, resource, applyDefaults(ctx, resource)

@@ -105,7 +105,7 @@ func TestAVisitDoesNotPanic(t *testing.T) {
 	w := newObservedWorld(t)
 	var visit reconcilers.Visit
 	panics := false
-	w.root.Config.Client = interceptor.NewClient(w.client, interceptor.Funcs{Get: func(
+	w.root.Config.APIReader = interceptor.NewClient(w.client, interceptor.Funcs{Get: func(
 		ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, options ...client.GetOption,
 	) error {
 		if panics {
