@@ -33,8 +33,8 @@ type Change struct {
 	Operation
 	// Ref names the object.
 	Ref reconcilers.ObjectRef
-	// Fields says which fields would be changed, and why, such as ".spec.replicas differs". It has no values. Only a plan
-	// of [Progress] has it, for the first objects that exist and are written.
+	// Fields says which fields would be changed, and why, such as ".spec.replicas differs". It has no values. Only a
+	// plan of [Progress] has it, for the first objects that exist and are written.
 	Fields []string
 	// Err is why the API server would refuse the change, as far as Fields were asked for.
 	Err error

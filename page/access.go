@@ -23,8 +23,8 @@ type Access interface {
 type Viewer interface {
 	// Name is the same for all requests of one viewer, and that of no other. It is for limits, and is not shown.
 	Name() string
-	// May reports whether the viewer may do to an object what a verb of RBAC says, which is get or update: to each of the
-	// namespace if the name is empty, and to each of the kind if the namespace is empty too.
+	// May reports whether the viewer may do to an object what a verb of RBAC says, which is get or update: to each of
+	// the namespace if the name is empty, and to each of the kind if the namespace is empty too.
 	May(ctx context.Context, verb string, kind schema.GroupVersionKind, namespace, name string) (bool, error)
 }
 

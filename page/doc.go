@@ -17,7 +17,8 @@
 // [Options.Access] decides who sees what. With [Reviews], a viewer is who the API server says that a bearer token is,
 // and sees a resource if the API server says that this viewer may get it. Of others it shows the kind and the name.
 // No content of any object is shown: only names, the reasons of writes, and the conditions and records in the
-// status. Who may update a resource may have plans of its components made. With [OnLoopback] everybody who reaches the operator by a loopback address sees everything.
+// status. Who may update a resource may have plans of its components made. With [OnLoopback] everybody who reaches the
+// operator by a loopback address may do and see everything.
 //
 // The filter of controller-runtime's metrics server removes the token from a request, so behind it the page would know
 // nobody. [KeepToken] is for that:

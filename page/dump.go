@@ -132,7 +132,8 @@ func (p *Page) serveDump(a *answer) {
 	a.Header().Set("Content-Type", "application/json")
 	w := &dumpWriter{answer: a, patience: p.patience}
 	w.open(dump{
-		At: a.now.UTC(), Replica: f.Replica, Leads: f.Leads, Leader: f.Leader.Text, Go: runtime.Version(), Observed: a.now.Sub(p.began),
+		At: a.now.UTC(), Replica: f.Replica, Leads: f.Leads, Leader: f.Leader.Text,
+		Go: runtime.Version(), Observed: a.now.Sub(p.began),
 		Memory: memoryOf(int(p.streams.count.Load())), Usage: f.Usage, Trackers: trackersOf(roots),
 		Queues: queuesOf(ctrlmetrics.Registry),
 	}, "roots")

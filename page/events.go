@@ -100,11 +100,12 @@ func (p *Page) mayFollow(a *answer) bool {
 	if key.Name == "" {
 		return true
 	}
-	if p.recorder.known(root, key) == nil {
+	known := p.recorder.known(root, key)
+	if known == nil {
 		a.notFound("resource")
 		return false
 	}
-	visible, err := a.viewer.May(a.request.Context(), verbGet, root.node.Resource, key.Namespace, key.Name)
+	visible, err := known.allows(a, verbGet)
 	switch {
 	case err != nil:
 		refuse(a, a.request, err)

@@ -189,12 +189,17 @@ func (p *Page) resource(a *answer) (root *rootRecord, known *resourceRecord, vis
 		// The rights to what is not known are of no interest.
 		return root, nil, true, true
 	}
-	visible, err := a.viewer.May(a.request.Context(), verbGet, root.node.Resource, a.value("namespace"), a.value("name"))
+	visible, err := known.allows(a, verbGet)
 	if err != nil {
 		refuse(a, a.request, err)
 		return nil, nil, false, false
 	}
 	return root, known, visible, true
+}
+
+// allows reports whether the viewer may do to the resource what a verb says.
+func (r *resourceRecord) allows(a *answer, verb string) (bool, error) {
+	return a.viewer.May(a.request.Context(), verb, r.root.node.Resource, r.key.Namespace, r.key.Name)
 }
 
 func (p *Page) serveResource(a *answer) {

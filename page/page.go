@@ -25,12 +25,13 @@ type Options struct {
 	// Elected is closed when this replica leads, as Elected of the manager is. If it is nil, the page does not say who
 	// leads.
 	Elected <-chan struct{}
-	// Leader returns the identity of the replica that leads; empty if nobody does. A standby asks for each page that it
-	// shows, see [LeaseHolder]. Optional.
+	// Leader returns the identity of the replica that leads; empty if nobody does. A standby calls it for each page
+	// that it shows, see [LeaseHolder]. Optional.
 	Leader func(ctx context.Context) (identity string, err error)
 	// Peer returns the URL below which the replica with an identity has its page, such as
-	// "https://operator-0.operator:8443/espalier/", for the link of a standby to the leader. The identity is that of the
-	// Lease: with controller-runtime the name of the host, which is that of the pod, followed by "_" and a UUID. Optional.
+	// "https://operator-0.operator:8443/espalier/", for the link of a standby to the leader. The identity is that of
+	// the Lease: with controller-runtime the name of the host, which is that of the pod, followed by "_" and a UUID.
+	// Optional.
 	Peer func(identity string) string
 }
 

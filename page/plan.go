@@ -32,7 +32,7 @@ func (p *Page) servePlan(a *answer) {
 			http.StatusForbidden)
 		return
 	}
-	root, known, visible, ok := p.resource(a)
+	_, known, visible, ok := p.resource(a)
 	if !ok {
 		return
 	}
@@ -40,13 +40,17 @@ func (p *Page) servePlan(a *answer) {
 		a.notFound("resource")
 		return
 	}
-	may, err := p.mayPlan(a, root, visible)
-	if err != nil {
-		refuse(a, a.request, err)
-		return
+	may := false
+	if visible {
+		var err error
+		if may, err = known.allows(a, verbUpdate); err != nil {
+			refuse(a, a.request, err)
+			return
+		}
 	}
 	if !may {
-		http.Error(a, "403: who asks for a plan must be allowed to get and to update the resource.", http.StatusForbidden)
+		http.Error(a, "403: who asks for a plan must be allowed to get and to update the resource.",
+			http.StatusForbidden)
 		return
 	}
 	progress := known.component(of.component)
@@ -77,15 +81,6 @@ func (p *Page) isOwnForm(a *answer, of planOf) bool {
 	return protection.Check(a.request) == nil && p.plans.isToken(a.value("token"), a.viewer.Name(), of)
 }
 
-// mayPlan reports whether a viewer who may get a resource may also have plans of it made.
-func (p *Page) mayPlan(a *answer, root *rootRecord, visible bool) (bool, error) {
-	if !visible {
-		return false, nil
-	}
-	key := a.resourceKey()
-	return a.viewer.May(a.request.Context(), verbUpdate, root.node.Resource, key.Namespace, key.Name)
-}
-
 // isCurrent reports whether a plan can be made of a component: it had a part in the last request.
 func (r *resourceRecord) isCurrent(c *progressRecord) bool {
 	r.mu.Lock()
@@ -101,7 +96,7 @@ func (p *Page) planFormOf(a *answer, known *resourceRecord, c *progressRecord) *
 	if !known.isCurrent(c) {
 		return nil
 	}
-	if may, err := p.mayPlan(a, known.root, true); err != nil || !may {
+	if may, err := known.allows(a, verbUpdate); err != nil || !may {
 		return nil
 	}
 	of := planOf{root: known.root.id, resource: known.key, component: c.path}

@@ -30,8 +30,8 @@ const (
 )
 
 // Reviews returns an [Access] that asks the API server: who a bearer token belongs to by a TokenReview, and what this
-// viewer may get and update by SubjectAccessReviews. Answers count for a minute, refusals for ten seconds. The operator needs the
-// rights of [ReviewRules]. The client is that of the manager.
+// viewer may get and update by SubjectAccessReviews. Answers count for a minute, refusals for ten seconds. The operator
+// needs the rights of [ReviewRules]. The client is that of the manager.
 func Reviews(c client.Client) Access {
 	return &reviews{
 		client: c, viewers: cache.NewLRUExpireCache(maxAnswers), rights: cache.NewLRUExpireCache(maxAnswers),

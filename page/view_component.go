@@ -111,7 +111,8 @@ func wavesOf(inventory *inventory, deleting bool, obstacles []obstacleView) []wa
 	before := ""
 	for i, record := range records {
 		w := waveView{
-			Number: i + 1, Order: record.order, Ready: record.ready, Total: record.total, Obstacles: byOrder[record.order],
+			Number: i + 1, Order: record.order, Ready: record.ready, Total: record.total,
+			Obstacles: byOrder[record.order],
 		}
 		w.State, w.Text = w.decide(&record, before)
 		if w.State != waveDone && before == "" {
