@@ -65,7 +65,9 @@ func (p *Page) servePlan(a *answer) {
 		a.later(refusal, after, "a plan of this resource was made within the last minute.")
 	default:
 		p.plans.make(rtime.StashNow(a.request.Context(), a.now), of, a.now, progress.plan)
-		http.Redirect(a, a.request, componentURL(of.root, of.resource, of.component)+"#plan", http.StatusSeeOther)
+		// A URL that is relative leads there also below a prefix that a proxy has removed.
+		a.Header().Set("Location", componentURL(of.root, of.resource, of.component)+"#plan")
+		a.WriteHeader(http.StatusSeeOther)
 	}
 }
 

@@ -182,16 +182,18 @@ func onPhone(t *testing.T, browser context.Context) {
 // shows the plan. It ends at the page of the resource.
 func withFreshPlan(t *testing.T, browser context.Context, resource string) {
 	t.Helper()
-	button := chromedp.CSS("form[action=plan] button")
-	do(t, browser, "the component", chromedp.Click(chromedp.CSS("h3 a")), chromedp.WaitVisible(button))
+	const button = "form[action=plan] button"
+	do(t, browser, "the component", chromedp.Click(chromedp.CSS("h3 a")),
+		chromedp.WaitVisible(chromedp.CSS(button)))
 	accessible(t, browser, "the component")
-	do(t, browser, "a fresh plan", chromedp.Click(button), chromedp.WaitVisible(chromedp.CSS("#plan")), shows("unchanged"))
+	do(t, browser, "a fresh plan", chromedp.Click(chromedp.CSS(button)), chromedp.WaitVisible(chromedp.CSS("#plan")),
+		shows("unchanged"))
 	for _, scheme := range []string{"dark", "light"} {
 		do(t, browser, scheme, colors(scheme))
 		accessible(t, browser, "a fresh plan in "+scheme)
 	}
 	picture(t, browser, "plan")
-	do(t, browser, "another plan", chromedp.Click(button))
+	do(t, browser, "another plan", chromedp.Click(chromedp.CSS(button)))
 	run(t, browser, "its refusal", chromedp.Poll[bool](`document.body.textContent.includes("within the last minute")`))
 	do(t, browser, "the resource again", chromedp.Navigate(resource))
 }
