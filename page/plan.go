@@ -1,15 +1,16 @@
 package page
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
 
 	"github.com/espalier-dev/espalier/component"
-	"github.com/espalier-dev/espalier/internal/message"
 	"github.com/espalier-dev/espalier/reconcilers"
 	rtime "github.com/espalier-dev/espalier/time"
 
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -168,7 +169,17 @@ func freshPlanViewOf(record *planRecord, now time.Time, sees func(reconcilers.Ob
 func changeViewOf(c *component.Change) changeView {
 	v := changeView{Action: c.Action, Object: c.Object, Reason: c.Reason, Fields: c.Fields, Visible: true}
 	if c.Err != nil {
-		v.Error = message.Truncate(textOfWrite(reconcilers.Write{Object: c.Ref, Err: c.Err}), maxWriteText)
+		v.Error = textOfWrite(reconcilers.Write{Object: c.Ref, Err: withoutQuotes(c.Err)})
 	}
 	return v
+}
+
+// withoutQuotes returns the answer of an API server that an error is about, if it is one. The text of the error itself
+// may quote values.
+func withoutQuotes(err error) error {
+	var answer *apierrs.StatusError
+	if errors.As(err, &answer) {
+		return answer
+	}
+	return err
 }
