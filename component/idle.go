@@ -181,6 +181,7 @@ func (r *request[T]) task(objects []manifest.Object) engine.Task {
 		Objects:  objects,
 		Patterns: r.patterns(),
 		DryRun:   r.dryRun,
+		Previews: r.previews,
 		Now:      r.now,
 	}
 	for i := range objects {

@@ -29,6 +29,11 @@ type Progress struct {
 	Next []Operation
 	// Obstacles say what is waited for, and what failed.
 	Obstacles []Obstacle
+	// Plan makes a fresh plan, also after the request: of the resource as it is then, with the configs of this request.
+	// It calls the generator, reads the objects, and tries some writes in dry runs. What nodes before this one have
+	// stored or changed is not there. It is nil for an item of a ForEach, below a CastResource, and where a supervisor
+	// has the objects suspended or withdrawn.
+	Plan func(ctx context.Context) (*Plan, error)
 }
 
 // Obstacle is why an object of a component is not as it is to be.
@@ -86,12 +91,16 @@ func (p Progress) Wave() (order int16, isUnderWay bool) {
 // Watching is the fact that components of a node begin to watch the types of their objects in a cluster, for observers,
 // see [reconcilers.Observer].
 type Watching struct {
-	size func() (types, objects int, running bool)
+	size  func() (types, objects int, running bool)
+	kinds func() map[schema.GroupKind]int
 }
 
 // Size returns how many types the components of the node watch in the cluster now, and of how many objects the metadata
 // is kept. Running is false, and stays so, once they watch nothing there. It is quick, and may be called at any time.
 func (w Watching) Size() (types, objects int, running bool) { return w.size() }
+
+// Kinds returns of how many objects of each type that is watched in the cluster the metadata is kept now.
+func (w Watching) Kinds() map[schema.GroupKind]int { return w.kinds() }
 
 // noteProgress tells observers how the component is.
 func (r *request[T]) noteProgress(ctx context.Context, c condition) {
@@ -100,13 +109,13 @@ func (r *request[T]) noteProgress(ctx context.Context, c condition) {
 	}
 	progress := Progress{
 		State: c.state, Reason: c.reason, Message: c.message,
-		Revision: r.revision, Inventory: r.status.Inventory,
+		Revision: r.revision, Inventory: r.status.Inventory, Plan: r.planLater(ctx),
 	}
 	if r.status.ProcessingSince != nil {
 		progress.Since = r.status.ProcessingSince.Time
 	}
 	if r.report != nil {
-		progress.Next = operationsOf(r.report)
+		progress.Next = operationsOf(&r.report.Plan.Next)
 		for i := range r.report.Plan.Obstacles {
 			o := &r.report.Plan.Obstacles[i]
 			progress.Obstacles = append(progress.Obstacles, Obstacle{

@@ -53,17 +53,23 @@ func (r *ComponentReconciler[T]) Plan(ctx context.Context, resource T) (*Plan, e
 	if err := r.check(); err != nil {
 		return nil, err
 	}
-	ctx = reconcilers.Enter(ctx, r.Name)
-	request, err := r.begin(ctx, resource.DeepCopyObject().(T))
+	return r.plan(reconcilers.Enter(ctx, r.Name), resource.DeepCopyObject().(T), 0)
+}
+
+// plan returns a plan, with what some writes would change. The resource is changed.
+func (r *ComponentReconciler[T]) plan(ctx context.Context, resource T, previews int) (*Plan, error) {
+	request, err := r.begin(ctx, resource)
 	if err != nil {
 		return nil, err
 	}
 	// Reconcile may run at the same time and uses the state of the resource.
-	request.dryRun, request.state = true, newResourceState()
+	request.dryRun, request.previews, request.state = true, previews, newResourceState()
 	if err := request.deployOrRemove(ctx); err != nil {
 		return nil, err
 	}
-	return newPlan(request.report), nil
+	made := newPlan(request.report)
+	made.Remote = request.remote()
+	return made, nil
 }
 
 // request is one request for a component.
@@ -83,6 +89,8 @@ type request[T client.Object] struct {
 	store         inventory.Store
 	now           time.Time
 	dryRun        bool
+	// previews is how many writes a dry run tries.
+	previews int
 
 	// references are the identities of what the spec refers to.
 	references map[string]string

@@ -51,6 +51,8 @@ type target struct {
 	users map[user]types.NamespacedName
 	// size returns how much a shared target watches.
 	size func() (types, objects int, running bool)
+	// kinds returns of how many objects of each type it does.
+	kinds func() map[schema.GroupKind]int
 	// stop ends the watches of a shared target.
 	stop func()
 }
@@ -185,7 +187,7 @@ func (r *request[T]) targetFor(ctx context.Context) (*target, error) {
 		}
 		made, err := r.watching(reached, server)
 		if err == nil {
-			reconcilers.Note(ctx, Watching{size: made.size})
+			reconcilers.Note(ctx, Watching{size: made.size, kinds: made.kinds})
 		}
 		return made, err
 	})
@@ -235,6 +237,7 @@ func (r *request[T]) watching(reached *clusters.Cluster, server string) (*target
 		fresh:        reached.FreshClient,
 		observer:     watching,
 		size:         watching.Size,
+		kinds:        watching.Kinds,
 		server:       server,
 		reachability: reached.Reachability,
 		users:        map[user]types.NamespacedName{},

@@ -71,7 +71,7 @@ func (o *Observer) End(ctx context.Context, node *reconcilers.Node, outcome reco
 func (o *Observer) Note(ctx context.Context, node *reconcilers.Node, fact any) {
 	if setUp, ok := fact.(reconcilers.SetUp); ok {
 		// A process that is not the leader is set up, too, so it is not shown yet.
-		o.watches.Store(node.Root, setUp.Watches)
+		o.watches.Store(node.Root, len(setUp.Watched))
 		return
 	}
 	if reconcilers.IsDryRun(ctx) {

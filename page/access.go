@@ -21,9 +21,11 @@ type Access interface {
 
 // Viewer is who looks at the page.
 type Viewer interface {
-	// MayGet reports whether the viewer may get an object: each of the namespace if the name is empty, and each of the
-	// kind if the namespace is empty too.
-	MayGet(ctx context.Context, kind schema.GroupVersionKind, namespace, name string) (bool, error)
+	// Name is the same for all requests of one viewer, and that of no other. It is for limits, and is not shown.
+	Name() string
+	// May reports whether the viewer may do to an object what a verb of RBAC says, which is get or update: to each of
+	// the namespace if the name is empty, and to each of the kind if the namespace is empty too.
+	May(ctx context.Context, verb string, kind schema.GroupVersionKind, namespace, name string) (bool, error)
 }
 
 var (
@@ -33,7 +35,13 @@ var (
 	ErrRefused = errors.New("the request is refused")
 )
 
-// OnLoopback returns an [Access] that shows everything to everybody on this machine, as for a demo on 127.0.0.1. It
+// The verbs that a [Viewer] is asked for.
+const (
+	verbGet    = "get"
+	verbUpdate = "update"
+)
+
+// OnLoopback returns an [Access] that allows everything to everybody on this machine, as for a demo on 127.0.0.1. It
 // refuses a request that did not arrive at a loopback address or that a proxy has forwarded, whose Host is no name of
 // it, or that a page of another origin has made: so no other machine gets in, and no page that a browser shows does.
 func OnLoopback() Access { return onLoopback{} }
@@ -47,12 +55,16 @@ func (onLoopback) Viewer(r *http.Request) (Viewer, error) {
 	case isForwarded, isServed && !isLoopback(local.String()), !isLoopback(r.Host), !isSameOrigin(r):
 		return nil, ErrRefused
 	}
-	return everything{}, nil
+	host, _, _ := net.SplitHostPort(r.RemoteAddr) // without an address all are one viewer
+	return everything(host), nil
 }
 
-type everything struct{}
+// everything is a viewer who may do everything, by the address.
+type everything string
 
-func (everything) MayGet(context.Context, schema.GroupVersionKind, string, string) (bool, error) {
+func (e everything) Name() string { return string(e) }
+
+func (everything) May(context.Context, string, schema.GroupVersionKind, string, string) (bool, error) {
 	return true, nil
 }
 

@@ -1,11 +1,15 @@
 package page_test
 
 import (
+	"context"
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/page"
 	"github.com/espalier-dev/espalier/reconcilers"
@@ -57,16 +61,31 @@ type house struct {
 	page   *page.Page
 	client client.Client
 	root   *reconcilers.ResourceReconciler[*resources.Assembly]
+	// generates is called before each run of the generator.
+	generates func(ctx context.Context) error
 }
 
 func newHouse(t *testing.T, options page.Options, objects ...client.Object) *house {
 	t.Helper()
 	a := resources.NewAssembly("default", "house", objects...)
 	a.UID, a.Generation = "house-uid", 1
-	c := fake.NewClientBuilder().WithScheme(resources.NewScheme()).WithObjects(a).Build()
-	h := &house{page: page.New(options), client: c}
+	return newHouseOn(t, options, fake.NewClientBuilder().WithScheme(resources.NewScheme()).WithObjects(a).Build())
+}
+
+// newHouseOn is newHouse on a cluster that has the resource.
+func newHouseOn(t *testing.T, options page.Options, c client.Client) *house {
+	t.Helper()
+	h := &house{page: page.New(options), client: c, generates: func(context.Context) error { return nil }}
 	h.page.At(later)
-	h.root = component.NewComponentRoot("house.example.com", resources.AssemblyGenerator(),
+	generate := generator.GeneratorFunc(func(
+		ctx context.Context, namespace, name string, parameters generator.Unstructurable,
+	) ([]client.Object, error) {
+		if err := h.generates(ctx); err != nil {
+			return nil, err
+		}
+		return resources.AssemblyGenerator().Generate(ctx, namespace, name, parameters)
+	})
+	h.root = component.NewComponentRoot("house.example.com", generate,
 		component.Options[*resources.Assembly]{
 			Config:   reconcilers.Config{Client: c, APIReader: c}.WithObserver(h.page),
 			Parallel: 1, FenceMargin: -1,
@@ -223,5 +242,47 @@ func TestTheNumberOfObjectsIsBounded(t *testing.T) {
 	small.page.Note(ctx, small.page.RootNode("assembly"), reconcilers.Forgotten{})
 	if got := small.page.RoomForObjects(); got != 10 {
 		t.Errorf("after the resource is gone there is room for %d objects, not 10", got)
+	}
+}
+
+// Of very many waves, those are shown that are not done.
+func TestManyWaves(t *testing.T) {
+	var objects []client.Object
+	for i := range 150 {
+		objects = append(objects, settings(fmt.Sprintf("part-%03d", i), fmt.Sprint(i)))
+	}
+	h := newHouse(t, page.Options{Access: page.OnLoopback()}, objects...)
+	h.reconcile(t, 1)
+	w := world{page: h.page}
+	for _, want := range [][2]string{{"Wave 1 (order 0)", "50 more waves"}, {"Components", "150 more waves"}} {
+		text := w.document(t, "resource?root=assembly&namespace=default&name=house").byID(t, "resource").text()
+		if !strings.Contains(text, want[0]) || !strings.Contains(text, want[1]+" are not shown") {
+			t.Errorf("the page does not say %q: %s", want, text)
+		}
+		h.reconcile(t, 3)
+	}
+}
+
+// L12: a picture of many waves costs in proportion to the objects, also if each has a wave of its own.
+func TestL12WavesAreLinear(t *testing.T) {
+	took := func(n int) time.Duration {
+		orders := make([]int16, n)
+		for i := range orders {
+			orders[i] = int16(i - n/2)
+		}
+		best := time.Hour
+		for range 3 {
+			start := time.Now()
+			if got := len(page.WavesOfDeletion(orders)); got != n {
+				t.Fatalf("there are %d waves, not %d", got, n)
+			}
+			best = min(best, time.Since(start))
+		}
+		return best
+	}
+	few, many := took(8_000), took(64_000)
+	t.Logf("8,000 waves take %s, 64,000 take %s", few, many)
+	if many > 24*few {
+		t.Errorf("8 times as many waves take %.0f times as long: %s and %s", float64(many)/float64(few), few, many)
 	}
 }

@@ -1,25 +1,44 @@
 package page
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"runtime"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/espalier-dev/espalier/tracker"
+
+	dto "github.com/prometheus/client_model/go"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
 // dump is what a report of a defect needs. It has nothing that the pages do not show.
 type dump struct {
-	At       time.Time     `json:"at"`
-	Replica  string        `json:"replica"`
-	Leads    string        `json:"leads,omitempty"`
-	Go       string        `json:"go"`
-	Observed time.Duration `json:"observedNanoseconds"`
-	Memory   memory        `json:"memory"`
-	Usage    usage         `json:"usage"`
-	Roots    []dumpedRoot  `json:"roots"`
+	At       time.Time       `json:"at"`
+	Replica  string          `json:"replica"`
+	Leads    string          `json:"leads,omitempty"`
+	Leader   string          `json:"leader,omitempty"`
+	Go       string          `json:"go"`
+	Observed time.Duration   `json:"observedNanoseconds"`
+	Memory   memory          `json:"memory"`
+	Usage    usage           `json:"usage"`
+	Trackers []dumpedTracker `json:"trackers,omitempty"`
+	// Queues are metrics of controller-runtime, by controller and name.
+	Queues map[string]map[string]float64 `json:"queues,omitempty"`
+	// The list "roots" follows.
+}
+
+// dumpedTracker is how much a tracker remembers. Kinds are those of the objects that resources refer to.
+type dumpedTracker struct {
+	Watchers   int            `json:"watchers"`
+	References int            `json:"references"`
+	Kinds      map[string]int `json:"kinds,omitempty"`
 }
 
 // memory are numbers of the process.
@@ -37,16 +56,20 @@ type memory struct {
 }
 
 type dumpedRoot struct {
-	ID        string           `json:"id"`
-	Kind      string           `json:"kind"`
-	Tree      string           `json:"tree,omitempty"`
-	Known     int              `json:"resources"`
-	Requests  uint64           `json:"requests"`
-	Counts    map[string]int   `json:"counts"`
-	Nodes     []dumpedNode     `json:"nodes"`
-	Resources []dumpedResource `json:"list"`
+	ID       string         `json:"id"`
+	Kind     string         `json:"kind"`
+	Tree     string         `json:"tree,omitempty"`
+	Known    int            `json:"resources"`
+	Requests uint64         `json:"requests"`
+	Counts   map[string]int `json:"counts"`
+	Nodes    []dumpedNode   `json:"nodes"`
+	// Watches are the types that nodes watch from the set-up on.
+	Watches []string `json:"watches,omitempty"`
+	// ComponentWatches has how many objects of each type components watch, for each cluster and identity.
+	ComponentWatches []map[string]int `json:"componentWatches,omitempty"`
 	// Unasked is true if there are too many namespaces to look up the rights for each.
 	Unasked bool `json:"unasked,omitempty"`
+	// The list "list" follows, of the resources.
 }
 
 type dumpedNode struct {
@@ -87,35 +110,166 @@ type dumpedComponent struct {
 	Obstacles []obstacleView `json:"obstacles,omitempty"`
 }
 
+// serveDump sends the dump resource by resource, so that one of them is in memory at a time.
 func (p *Page) serveDump(a *answer) {
-	f := p.frame(a, "", "")
-	d := dump{
-		At: a.now.UTC(), Replica: f.Replica, Leads: f.Leads, Go: runtime.Version(), Observed: a.now.Sub(p.began),
-		Memory: memoryOf(int(p.streams.count.Load())), Usage: f.Usage, Roots: []dumpedRoot{},
+	roots := p.recorder.allRoots()
+	sights := make([]*sight, len(roots))
+	resources := make([][]*resourceRecord, len(roots))
+	for i, root := range roots {
+		sights[i], resources[i] = sightOf(a.viewer, root.node.Resource), p.recorder.resourcesOf(root)
+		slices.SortFunc(resources[i], func(a, b *resourceRecord) int {
+			return strings.Compare(nameOf(a.key), nameOf(b.key))
+		})
+		// What the viewer sees has to be known before the answer begins.
+		for _, resource := range resources[i] {
+			if sights[i].ofNamespace(a.request.Context(), resource.key.Namespace); sights[i].err != nil {
+				refuse(a, a.request, sights[i].err)
+				return
+			}
+		}
 	}
-	for _, root := range p.recorder.allRoots() {
-		snapshot, s := p.recorder.snapshotOf(root), sightOf(a.viewer, root)
+	f := p.frame(a, "", "")
+	a.Header().Set("Content-Type", "application/json")
+	w := &dumpWriter{answer: a, patience: p.patience}
+	w.open(dump{
+		At: a.now.UTC(), Replica: f.Replica, Leads: f.Leads, Leader: f.Leader.Text,
+		Go: runtime.Version(), Observed: a.now.Sub(p.began),
+		Memory: memoryOf(int(p.streams.count.Load())), Usage: f.Usage, Trackers: trackersOf(roots),
+		Queues: queuesOf(ctrlmetrics.Registry),
+	}, "roots")
+	for i, root := range roots {
+		snapshot := p.recorder.snapshotOf(root)
 		dumped := dumpRoot(&snapshot)
-		for _, resource := range p.recorder.resourcesOf(root) {
+		dumped.Unasked = sights[i].unasked
+		w.open(dumped, "list")
+		for _, resource := range resources[i] {
 			one := dumpedResource{Name: nameOf(resource.key)}
-			if s.ofNamespace(a.request.Context(), resource.key.Namespace) {
+			if sights[i].ofNamespace(a.request.Context(), resource.key.Namespace) {
 				state := resource.snapshot()
 				one = dumpResource(&snapshot, &state)
 			}
-			dumped.Resources = append(dumped.Resources, one)
+			w.add(one)
 		}
-		if s.err != nil {
-			refuse(a, a.request, s.err)
-			return
-		}
-		slices.SortFunc(dumped.Resources, func(a, b dumpedResource) int { return strings.Compare(a.Name, b.Name) })
-		dumped.Unasked = s.unasked
-		d.Roots = append(d.Roots, dumped)
+		w.close()
 	}
-	a.Header().Set("Content-Type", "application/json")
-	encoder := json.NewEncoder(a)
-	encoder.SetIndent("", "  ")
-	_ = encoder.Encode(d) // it fails only if the client is gone
+	w.close()
+	w.flush(0)
+}
+
+// dumpWriter writes an object whose last member is a list, value by value. After an error it writes nothing.
+type dumpWriter struct {
+	*answer
+	patience time.Duration
+	buffer   bytes.Buffer
+	// following is true if the value is not the first of its list.
+	following bool
+	err       error
+}
+
+// flushedAt is how much is kept before it is sent, in bytes.
+const flushedAt = 64 << 10
+
+// open begins an object with the members of value, and with the list called name at the end.
+func (w *dumpWriter) open(value any, name string) {
+	w.add(value)
+	if w.err == nil {
+		w.buffer.Truncate(w.buffer.Len() - 1) // without the closing brace
+		fmt.Fprintf(&w.buffer, ",%q:[", name)
+	}
+	w.following = false
+}
+
+// close ends the list and its object.
+func (w *dumpWriter) close() {
+	w.buffer.WriteString("\n]}")
+	w.following = true
+}
+
+// add adds a value to the list.
+func (w *dumpWriter) add(value any) {
+	if w.flush(flushedAt); w.err != nil {
+		return
+	}
+	if w.following {
+		w.buffer.WriteByte(',')
+	}
+	if w.following = true; w.buffer.Len() > 0 {
+		w.buffer.WriteByte('\n')
+	}
+	var encoded []byte
+	if encoded, w.err = json.Marshal(value); w.err == nil {
+		w.buffer.Write(encoded)
+	}
+}
+
+// flush sends what is kept if it is that much.
+func (w *dumpWriter) flush(size int) {
+	if w.err == nil && w.buffer.Len() >= size && !w.send(w.buffer.String(), w.patience) {
+		w.err = errClientGone
+	}
+	if w.err != nil || w.buffer.Len() >= size {
+		w.buffer.Reset()
+	}
+}
+
+var errClientGone = errors.New("the client does not read")
+
+// trackersOf returns how much the trackers of some roots remember. Roots may share one.
+func trackersOf(roots []*rootRecord) []dumpedTracker {
+	var trackers []dumpedTracker
+	seen := map[tracker.Sizer]bool{}
+	for _, root := range roots {
+		if of := root.setUpWith.Load(); of != nil && of.tracker != nil && !seen[of.tracker] {
+			seen[of.tracker] = true
+			size := of.tracker.Size()
+			trackers = append(trackers, dumpedTracker{
+				Watchers: size.Watchers, References: size.References, Kinds: dumpKinds(of.tracker.Kinds()),
+			})
+		}
+	}
+	return trackers
+}
+
+func dumpKinds(numbers map[schema.GroupKind]int) map[string]int {
+	texts := make(map[string]int, len(numbers))
+	for kind, n := range numbers {
+		texts[kind.String()] = n
+	}
+	return texts
+}
+
+// queueMetrics are the metrics of controller-runtime that say what controllers have to do.
+var queueMetrics = []string{
+	"workqueue_depth", "workqueue_unfinished_work_seconds", "workqueue_longest_running_processor_seconds",
+	"controller_runtime_active_workers", "controller_runtime_max_concurrent_reconciles",
+}
+
+// queuesOf returns what controllers have to do, by controller and metric.
+func queuesOf(registry gatherer) map[string]map[string]float64 {
+	families, _ := registry.Gather() // what could be gathered is all there is to say
+	queues := map[string]map[string]float64{}
+	for _, family := range families {
+		if !slices.Contains(queueMetrics, family.GetName()) {
+			continue
+		}
+		for _, metric := range family.GetMetric() {
+			for _, label := range metric.GetLabel() {
+				if label.GetName() != "controller" {
+					continue
+				}
+				if queues[label.GetValue()] == nil {
+					queues[label.GetValue()] = map[string]float64{}
+				}
+				// The depth has a label for the priority.
+				queues[label.GetValue()][family.GetName()] += metric.GetGauge().GetValue()
+			}
+		}
+	}
+	return queues
+}
+
+type gatherer interface {
+	Gather() ([]*dto.MetricFamily, error)
 }
 
 func memoryOf(clients int) memory {
@@ -135,6 +289,12 @@ func dumpRoot(s *rootSnapshot) dumpedRoot {
 	}
 	if s.tree != nil {
 		d.Tree = s.tree.String()
+	}
+	for _, kind := range s.watched {
+		d.Watches = append(d.Watches, kind.GroupKind().String())
+	}
+	for _, watching := range s.watching {
+		d.ComponentWatches = append(d.ComponentWatches, dumpKinds(watching.Kinds()))
 	}
 	for slot, node := range s.nodes {
 		d.Nodes = append(d.Nodes, dumpedNode{

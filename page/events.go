@@ -25,6 +25,14 @@ func (a *answer) eventQuery(names ...string) string {
 	return q.Encode()
 }
 
+// eventsOf returns the URL of the stream of the resource that is asked for; empty if it is not known.
+func (a *answer) eventsOf(known *resourceRecord) string {
+	if known == nil {
+		return ""
+	}
+	return "events?" + a.eventQuery("root", "namespace", "name")
+}
+
 // change is what a client is told.
 type change struct {
 	Root      string `json:"root"`
@@ -37,13 +45,13 @@ func (p *Page) serveEvents(a *answer) {
 	if a.request.Method != http.MethodGet {
 		return
 	}
-	if a.resourceKey().Name != "" && !p.mayFollow(a) {
+	if a.value("root")+a.resourceKey().Name != "" && !p.mayFollow(a) {
 		return
 	}
-	p.streams.endWith(a.request.Context())
-	client := p.streams.subscribe(topic{root: a.value("root"), resource: a.resourceKey()})
+	followed := topic{root: a.value("root"), resource: a.resourceKey()}
+	client := p.streams.subscribe(a.request.Context(), a.viewer.Name(), followed)
 	if client == nil {
-		http.Error(a, "503: too many pages are open.", http.StatusServiceUnavailable)
+		a.later(http.StatusServiceUnavailable, keepAlive, "too many pages are open.")
 		return
 	}
 	defer p.streams.unsubscribe(client)
@@ -80,8 +88,8 @@ func (p *Page) serveEvents(a *answer) {
 	}
 }
 
-// mayFollow reports whether the viewer may get the resource that is asked for, which may be made later. Else it answers
-// the request.
+// mayFollow reports whether the page knows what is asked for, and the viewer may get it if it is a resource. Else it
+// answers the request.
 func (p *Page) mayFollow(a *answer) bool {
 	root := p.recorder.rootByID(a.value("root"))
 	if root == nil {
@@ -89,7 +97,15 @@ func (p *Page) mayFollow(a *answer) bool {
 		return false
 	}
 	key := a.resourceKey()
-	visible, err := a.viewer.MayGet(a.request.Context(), root.node.Resource, key.Namespace, key.Name)
+	if key.Name == "" {
+		return true
+	}
+	known := p.recorder.known(root, key)
+	if known == nil {
+		a.notFound("resource")
+		return false
+	}
+	visible, err := known.allows(a, verbGet)
 	switch {
 	case err != nil:
 		refuse(a, a.request, err)

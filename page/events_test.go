@@ -139,18 +139,64 @@ func TestStreamsEndWithTheServer(t *testing.T) {
 	}
 }
 
+// A viewer who opens many pages leaves room for others.
 func TestTheNumberOfStreamsIsBounded(t *testing.T) {
+	w := newWorld(t, page.Options{Access: verbs{}}, "w")
+	server := newServer(t, w)
+	open := func(viewer string) (status int, leave func()) {
+		ctx, cancel := context.WithCancel(t.Context())
+		t.Cleanup(cancel)
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/espalier/events", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Name", viewer)
+		response, err := server.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = response.Body.Close() })
+		return response.StatusCode, cancel
+	}
+	var leave func()
+	for _, viewer := range []string{"a", "b", "c", "d", "e"} {
+		for n := range 20 {
+			status, cancel := open(viewer)
+			if status != http.StatusOK {
+				t.Fatalf("the stream %d of %s is answered with %d", n, viewer, status)
+			}
+			leave = cancel
+		}
+		if status, _ := open(viewer); status != http.StatusServiceUnavailable {
+			t.Errorf("one more stream of %s is answered with %d", viewer, status)
+		}
+	}
+	if status, _ := open("f"); status != http.StatusServiceUnavailable {
+		t.Errorf("one more stream is answered with %d", status)
+	}
+	leave()
+	until(t, "a client has left", func() bool { return w.page.StreamClients() == 99 })
+	if status, _ := open("e"); status != http.StatusOK {
+		t.Errorf("when there is room again, a stream is answered with %d", status)
+	}
+}
+
+// A request that a server has accepted before it shuts down may come to its stream afterwards.
+func TestAStreamOfAServerThatHasShutDownEndsAtOnce(t *testing.T) {
 	w := newWorld(t, page.Options{Access: page.OnLoopback()}, "w")
 	server := newServer(t, w)
-	for range 100 {
-		listen(t, server, "")
-	}
-	response, err := server.Client().Get(server.URL + "/espalier/events")
-	if err != nil {
+	next := listen(t, server, "")
+	if err := server.Config.Shutdown(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	_ = response.Body.Close()
-	if response.StatusCode != http.StatusServiceUnavailable {
-		t.Errorf("one more stream is answered with %s", response.Status)
+	next()
+	until(t, "the client is gone", func() bool { return w.page.StreamClients() == 0 })
+	ctx, cancel := context.WithTimeout(
+		context.WithValue(t.Context(), http.ServerContextKey, server.Config), 30*time.Second)
+	defer cancel()
+	w.page.ServeHTTP(httptest.NewRecorder(),
+		httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/espalier/events", nil))
+	if err := ctx.Err(); err != nil {
+		t.Errorf("the stream did not end: %v", err)
 	}
 }

@@ -82,6 +82,15 @@ func (p *Page) List(root, text, state string, page int) listView {
 	return listOf(frame{}, &snapshot, all, filter, func(string) bool { return true }, p.now())
 }
 
+// WavesOfDeletion returns the waves of a deletion of objects with these orders.
+func WavesOfDeletion(orders []int16) []waveView {
+	made := &inventory{rows: make([]row, len(orders)), total: len(orders)}
+	for i, order := range orders {
+		made.rows[i].deleteOrder = order
+	}
+	return wavesOf(made, true, nil)
+}
+
 // SetAccess sets who sees what.
 func (p *Page) SetAccess(access Access) { p.options.Access = access }
 

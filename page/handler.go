@@ -4,7 +4,9 @@ import (
 	"errors"
 	"net/http"
 	"path"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/espalier-dev/espalier/reconcilers"
@@ -29,24 +31,28 @@ type answer struct {
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	for name, value := range map[string]string{
-		"Content-Security-Policy":      policy,
-		"X-Content-Type-Options":       "nosniff",
-		"X-Frame-Options":              "DENY",
-		"Referrer-Policy":              "no-referrer",
+		"Content-Security-Policy": policy,
+		"X-Content-Type-Options":  "nosniff",
+		"X-Frame-Options":         "DENY",
+		// With no-referrer a browser would say null for the origin of a form.
+		"Referrer-Policy":              "same-origin",
 		"Cross-Origin-Resource-Policy": "same-origin",
 		"Cache-Control":                "no-store",
 	} {
 		header.Set(name, value)
 	}
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		header.Set("Allow", "GET, HEAD")
-		http.Error(w, "The page only reads.", http.StatusMethodNotAllowed)
-		return
-	}
 	_, last := path.Split(r.URL.Path)
-	serve := p.route(last)
-	if serve == nil {
+	serve, methods := p.route(last), []string{http.MethodGet, http.MethodHead}
+	if last == pathOfPlan {
+		serve, methods = p.servePlan, []string{http.MethodPost}
+	}
+	switch {
+	case serve == nil:
 		http.Error(w, "There is no such page. Its path ends with a slash.", http.StatusNotFound)
+		return
+	case !slices.Contains(methods, r.Method):
+		header.Set("Allow", strings.Join(methods, ", "))
+		http.Error(w, "This page does not answer "+r.Method+".", http.StatusMethodNotAllowed)
 		return
 	}
 	if p.options.Access == nil {
@@ -103,8 +109,13 @@ func (a *answer) notFound(what string) {
 	http.Error(a, "404: this replica knows no such "+what+".", http.StatusNotFound)
 }
 
-// value returns a parameter of the request.
-func (a *answer) value(name string) string { return a.request.URL.Query().Get(name) }
+// value returns a parameter of the request: of a form that was sent, or of the URL.
+func (a *answer) value(name string) string {
+	if a.request.Method == http.MethodPost {
+		return a.request.PostForm.Get(name)
+	}
+	return a.request.URL.Query().Get(name)
+}
 
 // number returns the part of a list that is asked for.
 func (a *answer) number() int {
@@ -127,14 +138,7 @@ func (p *Page) frame(a *answer, title, events string, up ...link) frame {
 		Usage: p.recorder.usage(), Up: up,
 	}
 	f.At.Text = a.now.UTC().Format("15:04:05 UTC")
-	if p.options.Elected != nil {
-		f.Leads = "does not lead"
-		select {
-		case <-p.options.Elected:
-			f.Leads = "leads"
-		default:
-		}
-	}
+	f.Leads, f.Leader = p.leadership(a)
 	return f
 }
 
@@ -161,7 +165,7 @@ func (p *Page) serveList(a *answer) {
 		all = append(all, resource.brief())
 	}
 	snapshot := p.recorder.snapshotOf(root)
-	s := sightOf(a.viewer, root)
+	s := sightOf(a.viewer, root.node.Resource)
 	sees := func(namespace string) bool { return s.ofNamespace(a.request.Context(), namespace) }
 	filter := listFilter{text: a.value("q"), state: a.value("state"), page: a.number()}
 	f := p.frame(a, root.id, "events?"+a.eventQuery("root"), overviewLink)
@@ -185,12 +189,17 @@ func (p *Page) resource(a *answer) (root *rootRecord, known *resourceRecord, vis
 		// The rights to what is not known are of no interest.
 		return root, nil, true, true
 	}
-	visible, err := a.viewer.MayGet(a.request.Context(), root.node.Resource, a.value("namespace"), a.value("name"))
+	visible, err := known.allows(a, verbGet)
 	if err != nil {
 		refuse(a, a.request, err)
 		return nil, nil, false, false
 	}
 	return root, known, visible, true
+}
+
+// allows reports whether the viewer may do to the resource what a verb says.
+func (r *resourceRecord) allows(a *answer, verb string) (bool, error) {
+	return a.viewer.May(a.request.Context(), verb, r.root.node.Resource, r.key.Namespace, r.key.Name)
 }
 
 func (p *Page) serveResource(a *answer) {
@@ -199,7 +208,7 @@ func (p *Page) serveResource(a *answer) {
 		return
 	}
 	key := a.resourceKey()
-	f := p.frame(a, nameOf(key), "events?"+a.eventQuery("root", "namespace", "name"),
+	f := p.frame(a, nameOf(key), a.eventsOf(known),
 		overviewLink, link{URL: rootURL(root.id), Text: root.id})
 	v := resourceView{frame: f, Kind: root.node.Resource.Kind, Name: nameOf(key), Visible: visible, Known: known != nil}
 	if visible && known != nil {
@@ -215,13 +224,14 @@ func (p *Page) serveComponent(a *answer) {
 		return
 	}
 	key, at := a.resourceKey(), a.value("component")
-	f := p.frame(a, at, "events?"+a.eventQuery("root", "namespace", "name"), overviewLink,
+	f := p.frame(a, at, a.eventsOf(known), overviewLink,
 		link{URL: rootURL(root.id), Text: root.id}, link{URL: resourceURL(root.id, key), Text: nameOf(key)})
 	v := inventoryView{frame: f, Visible: visible}
 	if visible && known != nil {
 		if progress := known.component(at); progress != nil {
 			filter := inventoryFilter{text: a.value("q"), phase: a.value("phase"), page: a.number()}
 			v = inventoryViewOf(f, root.id, key, progress, filter, a.now)
+			v.Plan, v.Fresh = p.planFormOf(a, known, progress), p.freshPlanOf(a, planOf{root.id, key, at})
 		}
 	}
 	show(a, "component", v)

@@ -6,6 +6,8 @@ import (
 	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/reconcilers"
 	rtime "github.com/espalier-dev/espalier/time"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // requestKey is the key of the request on a context. Each page has its own.
@@ -46,7 +48,7 @@ func (p *Page) End(ctx context.Context, node *reconcilers.Node, outcome reconcil
 		return
 	}
 	if r.forgotten {
-		p.recorder.forget(r.root, r.resource.key)
+		p.drop(r.root, r.resource.key)
 		r.abandon(p.recorder)
 	} else {
 		r.finish(p.recorder, outcome)
@@ -58,7 +60,7 @@ func (p *Page) End(ctx context.Context, node *reconcilers.Node, outcome reconcil
 func (p *Page) Note(ctx context.Context, node *reconcilers.Node, fact any) {
 	switch fact := fact.(type) {
 	case reconcilers.SetUp:
-		p.recorder.root(node).setUp(fact.Tree)
+		p.recorder.root(node).setUp(ctx, fact)
 		return
 	case reconcilers.Forgotten:
 		if r := p.requestOf(ctx); r != nil {
@@ -79,6 +81,8 @@ func (p *Page) Note(ctx context.Context, node *reconcilers.Node, fact any) {
 		r.wrote(node, fact)
 	case reconcilers.Held:
 		r.held(node, fact)
+	case component.Watching:
+		r.root.watches(fact)
 	case component.Progress:
 		r.progressed(ctx, node, fact, p.recorder)
 	}
@@ -87,6 +91,11 @@ func (p *Page) Note(ctx context.Context, node *reconcilers.Node, fact any) {
 // forget drops a resource that is gone while no request for it runs.
 func (p *Page) forget(node *reconcilers.Node, request reconcilers.Request) {
 	root := p.recorder.root(node)
-	p.recorder.forget(root, request.NamespacedName)
+	p.drop(root, request.NamespacedName)
 	p.streams.publish(topic{root: root.id, resource: request.NamespacedName})
+}
+
+func (p *Page) drop(root *rootRecord, key types.NamespacedName) {
+	p.recorder.forget(root, key)
+	p.plans.forget(root.id, key)
 }

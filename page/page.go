@@ -2,6 +2,7 @@ package page
 
 import (
 	"cmp"
+	"context"
 	"net/http"
 	"os"
 	"time"
@@ -24,6 +25,14 @@ type Options struct {
 	// Elected is closed when this replica leads, as Elected of the manager is. If it is nil, the page does not say who
 	// leads.
 	Elected <-chan struct{}
+	// Leader returns the identity of the replica that leads; empty if nobody does. A standby calls it for each page
+	// that it shows, see [LeaseHolder]. Optional.
+	Leader func(ctx context.Context) (identity string, err error)
+	// Peer returns the URL below which the replica with an identity has its page, such as
+	// "https://operator-0.operator:8443/espalier/", for the link of a standby to the leader. The identity is that of
+	// the Lease: with controller-runtime the name of the host, which is that of the pod, followed by "_" and a UUID.
+	// Optional.
+	Peer func(identity string) string
 }
 
 // Page is a [reconcilers.Observer] that keeps what it is told, and an [http.Handler] that shows it. Make it with [New].
@@ -31,6 +40,7 @@ type Page struct {
 	options  Options
 	recorder *recorder
 	streams  *streams
+	plans    *plans
 	// now is the time at which a page is made.
 	now func() time.Time
 	// patience is for how long a client may take nothing of what is sent.
@@ -64,6 +74,7 @@ func New(options Options) *Page {
 		options:  options,
 		recorder: newRecorder(options.MaxResources, options.MaxObjects),
 		streams:  newStreams(),
+		plans:    newPlans(),
 		now:      time.Now,
 		patience: patience,
 		began:    time.Now(),

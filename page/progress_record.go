@@ -2,6 +2,7 @@ package page
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -32,6 +33,8 @@ type progressRecord struct {
 	// omitted is how many operations and obstacles there was no room for.
 	omitted   int
 	inventory *inventory
+	// plan makes a fresh plan; nil if that is not possible.
+	plan func(ctx context.Context) (*component.Plan, error)
 }
 
 // inventory has the objects of a component.
@@ -99,7 +102,7 @@ func (r *row) part() wavePart {
 func progressOf(before *progressRecord, fact *component.Progress, room *atomic.Int64) *progressRecord {
 	made := &progressRecord{
 		state: fact.State, reason: fact.Reason, message: fact.Message, since: fact.Since, revision: fact.Revision,
-		next: fact.Next, obstacles: fact.Obstacles,
+		next: fact.Next, obstacles: fact.Obstacles, plan: fact.Plan,
 	}
 	if n := len(made.next) - maxOperations; n > 0 {
 		made.next, made.omitted = made.next[:maxOperations], made.omitted+n

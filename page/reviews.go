@@ -30,8 +30,8 @@ const (
 )
 
 // Reviews returns an [Access] that asks the API server: who a bearer token belongs to by a TokenReview, and what this
-// viewer may get by SubjectAccessReviews. Answers count for a minute, refusals for ten seconds. The operator needs the
-// rights of [ReviewRules]. The client is that of the manager.
+// viewer may get and update by SubjectAccessReviews. Answers count for a minute, refusals for ten seconds. The operator
+// needs the rights of [ReviewRules]. The client is that of the manager.
 func Reviews(c client.Client) Access {
 	return &reviews{
 		client: c, viewers: cache.NewLRUExpireCache(maxAnswers), rights: cache.NewLRUExpireCache(maxAnswers),
@@ -67,6 +67,7 @@ type reviewed struct {
 // right is the key of an answer.
 type right struct {
 	token           [sha256.Size]byte
+	verb            string
 	kind            schema.GroupVersionKind
 	namespace, name string
 }
@@ -101,10 +102,12 @@ func viewerOrError(viewer *reviewed) (Viewer, error) {
 	return viewer, nil
 }
 
-func (v *reviewed) MayGet(
-	ctx context.Context, kind schema.GroupVersionKind, namespace, name string,
+func (v *reviewed) Name() string { return v.user.Username }
+
+func (v *reviewed) May(
+	ctx context.Context, verb string, kind schema.GroupVersionKind, namespace, name string,
 ) (bool, error) {
-	key := right{token: v.token, kind: kind, namespace: namespace, name: name}
+	key := right{token: v.token, verb: verb, kind: kind, namespace: namespace, name: name}
 	if known, ok := v.rights.Get(key); ok {
 		return known.(bool), nil
 	}
@@ -115,7 +118,7 @@ func (v *reviewed) MayGet(
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: v.user.Username, UID: v.user.UID, Groups: v.user.Groups, Extra: map[string]authorizationv1.ExtraValue{},
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Verb: "get", Group: mapping.Resource.Group, Version: mapping.Resource.Version,
+			Verb: verb, Group: mapping.Resource.Group, Version: mapping.Resource.Version,
 			Resource: mapping.Resource.Resource, Namespace: namespace, Name: name,
 		},
 	}}

@@ -30,7 +30,12 @@ type only []string
 
 func (o only) Viewer(*http.Request) (page.Viewer, error) { return o, nil }
 
-func (o only) MayGet(_ context.Context, kind schema.GroupVersionKind, namespace, name string) (bool, error) {
+func (o only) Name() string { return "viewer" }
+
+func (o only) May(_ context.Context, verb string, kind schema.GroupVersionKind, namespace, name string) (bool, error) {
+	if verb != "get" {
+		return false, errors.New("it is asked to " + verb)
+	}
 	if kind.Kind != "Widget" {
 		return false, errors.New("it is asked for " + kind.Kind)
 	}
@@ -142,6 +147,8 @@ type reviewer struct {
 	mapper meta.RESTMapper
 	asked  []string
 	err    error
+	// denies is true if nobody may do anything.
+	denies bool
 }
 
 func (r *reviewer) RESTMapper() meta.RESTMapper { return r.mapper }
@@ -166,7 +173,7 @@ func (r *reviewer) Create(_ context.Context, obj client.Object, _ ...client.Crea
 		r.asked = append(r.asked, strings.TrimSpace(strings.Join([]string{
 			s.User, a.Verb, a.Resource + "." + a.Group, a.Version, a.Namespace, a.Name,
 		}, " ")))
-		review.Status.Allowed = a.Namespace == "default"
+		review.Status.Allowed = a.Namespace == "default" && !r.denies
 	}
 	return nil
 }
@@ -259,14 +266,29 @@ func TestKeepToken(t *testing.T) {
 	}
 }
 
-// A viewer without the right gets no stream of a resource, whether it exists or not.
+// A viewer without the right gets no stream of a resource. Of what the page does not know there is none, and nobody is
+// asked for the rights to it: with names that they make up, viewers could ask the API server as often as they like.
 func TestAViewerWithoutRightsFollowsNothing(t *testing.T) {
-	w := newWorld(t, page.Options{Access: only{}}, "w")
+	client := newReviewer()
+	w := newWorld(t, page.Options{Access: page.Reviews(client)}, "w")
 	w.settle(t, "w")
-	for _, name := range []string{"w", "later"} {
-		a := w.get(t, "events?root=widgets&namespace=default&name="+name)
-		if a.StatusCode != http.StatusForbidden {
-			t.Errorf("the stream of %s: the answer is %s, not 403", name, a.Status)
+	for _, test := range []struct {
+		query    string
+		want     int
+		reviewed bool
+	}{
+		{"root=widgets&namespace=elsewhere&name=w", http.StatusNotFound, false},
+		{"root=widgets&namespace=default&name=later", http.StatusNotFound, false},
+		{"root=others&namespace=default&name=w", http.StatusNotFound, false},
+		{"root=others", http.StatusNotFound, false},
+		{"root=widgets&namespace=default&name=w", http.StatusForbidden, true},
+	} {
+		client.asked, client.denies = nil, true
+		a := w.get(t, "events?"+test.query, bearer("token"))
+		reviewed := slices.ContainsFunc(client.asked, func(asked string) bool { return strings.HasPrefix(asked, "ann get ") })
+		if a.StatusCode != test.want || reviewed != test.reviewed {
+			t.Errorf("the stream %s: the answer is %s, not %d, and the API server was asked for %q", test.query, a.Status,
+				test.want, client.asked)
 		}
 	}
 }

@@ -1,14 +1,18 @@
 package page
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/reconcilers"
+	"github.com/espalier-dev/espalier/tracker"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -32,7 +36,7 @@ type rootRecord struct {
 	node *reconcilers.Node
 	// resources is guarded by the lock of the recorder.
 	resources map[types.NamespacedName]*resourceRecord
-	tree      atomic.Pointer[reconcilers.Description]
+	setUpWith atomic.Pointer[setUp]
 	lastTook  atomic.Int64
 	requests  atomic.Uint64
 
@@ -46,6 +50,15 @@ type rootRecord struct {
 	counts []stateCounts
 	// running are the requests that are not finished.
 	running map[*request]struct{}
+	// watching is what components watch in clusters.
+	watching []component.Watching
+}
+
+// setUp is what is known of a root since its set-up.
+type setUp struct {
+	reconcilers.SetUp
+	// tracker is the tracker of the config; nil if it does not tell its size.
+	tracker tracker.Sizer
 }
 
 // stateCounts are numbers of resources, by the state in which the last request left them or one of their nodes.
@@ -93,7 +106,29 @@ func newRootRecord(id string, node *reconcilers.Node) *rootRecord {
 	return r
 }
 
-func (r *rootRecord) setUp(tree reconcilers.Description) { r.tree.Store(&tree) }
+// setUp keeps the fact of the set-up. The context is that of the root.
+func (r *rootRecord) setUp(ctx context.Context, fact reconcilers.SetUp) {
+	made := &setUp{SetUp: fact}
+	if config, err := reconcilers.RetrieveOriginalConfig(ctx); err == nil && config.Tracker != nil {
+		// Views of one tracker, for controllers and clusters, are the same.
+		made.tracker, _ = tracker.InCluster(tracker.ForController(config.Tracker, ""), nil).(tracker.Sizer)
+	}
+	r.setUpWith.Store(made)
+}
+
+// watches notes what components watch in a cluster, and drops what they do not watch any more.
+func (r *rootRecord) watches(watching component.Watching) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.watching = append(r.runningWatches(), watching)
+}
+
+func (r *rootRecord) runningWatches() []component.Watching {
+	return slices.DeleteFunc(slices.Clone(r.watching), func(w component.Watching) bool {
+		_, _, running := w.Size()
+		return !running
+	})
+}
 
 // slot returns the slot of a node, or -1 if there is no room for one. The root has the slot 0.
 func (r *rootRecord) slot(node *reconcilers.Node) int {
@@ -167,6 +202,9 @@ type rootSnapshot struct {
 	lastTook  time.Duration
 	// running is how many requests are in each node now.
 	running []int
+	// watched are the types that nodes watch, and watching what components do.
+	watched  []schema.GroupVersionKind
+	watching []component.Watching
 }
 
 // snapshotOf returns what is known of a root.
@@ -175,13 +213,17 @@ func (r *recorder) snapshotOf(root *rootRecord) rootSnapshot {
 	resources := len(root.resources)
 	r.mu.Unlock()
 	s := rootSnapshot{
-		id: root.id, node: root.node, tree: root.tree.Load(), resources: resources,
+		id: root.id, node: root.node, resources: resources,
 		requests: root.requests.Load(), lastTook: time.Duration(root.lastTook.Load()),
+	}
+	if known := root.setUpWith.Load(); known != nil {
+		s.tree, s.watched = &known.Tree, known.Watched
 	}
 	root.mu.RLock()
 	s.nodes = root.nodes[:len(root.nodes):len(root.nodes)]
 	s.counts = append(s.counts, root.counts...)
 	running := slices.Collect(maps.Keys(root.running))
+	s.watching = root.runningWatches()
 	root.mu.RUnlock()
 	s.running = make([]int, len(s.nodes))
 	for _, r := range running {

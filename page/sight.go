@@ -9,7 +9,7 @@ import (
 // maxQuestions limits how many namespaces a viewer's rights are looked up for, in the answer to one request.
 const maxQuestions = 50
 
-// sight is what a viewer sees of the resources of one root. It looks up rights when they matter.
+// sight is what a viewer sees of the objects of one kind. It looks up rights when they matter.
 type sight struct {
 	viewer Viewer
 	kind   schema.GroupVersionKind
@@ -21,14 +21,14 @@ type sight struct {
 	err     error
 }
 
-func sightOf(viewer Viewer, root *rootRecord) *sight {
-	return &sight{viewer: viewer, kind: root.node.Resource, namespaces: map[string]bool{}}
+func sightOf(viewer Viewer, kind schema.GroupVersionKind) *sight {
+	return &sight{viewer: viewer, kind: kind, namespaces: map[string]bool{}}
 }
 
 // ofNamespace reports whether the viewer sees all resources of a namespace.
 func (s *sight) ofNamespace(ctx context.Context, namespace string) bool {
 	if s.all == nil {
-		all, err := s.viewer.MayGet(ctx, s.kind, "", "")
+		all, err := s.viewer.May(ctx, verbGet, s.kind, "", "")
 		s.all, s.err = &all, err
 	}
 	if *s.all || s.err != nil || namespace == "" {
@@ -42,7 +42,7 @@ func (s *sight) ofNamespace(ctx context.Context, namespace string) bool {
 		s.unasked = true
 		return false
 	}
-	allowed, err := s.viewer.MayGet(ctx, s.kind, namespace, "")
+	allowed, err := s.viewer.May(ctx, verbGet, s.kind, namespace, "")
 	s.namespaces[namespace], s.err = allowed, err
 	return allowed && err == nil
 }

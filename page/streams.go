@@ -12,8 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// maxStreams limits how many clients are told of changes.
-const maxStreams = 100
+// maxStreams limits how many clients are told of changes, and maxStreamsOfViewer how many of one viewer.
+const (
+	maxStreams         = 100
+	maxStreamsOfViewer = 20
+)
 
 // topic is what has changed, or what a client wants to be told of. Without a root that is all roots, and without the
 // name of a resource a root as a whole.
@@ -37,12 +40,18 @@ type streams struct {
 
 	mu      sync.RWMutex
 	clients map[*stream]struct{}
-	servers map[*http.Server]struct{}
+	// viewers has how many clients each viewer has.
+	viewers map[string]int
+	// servers has whether each server has shut down.
+	servers map[*http.Server]bool
 }
 
 // stream is a client that is told of changes.
 type stream struct {
-	topic topic
+	topic  topic
+	viewer string
+	// server is nil if it is not known.
+	server *http.Server
 	// ready has a value if there are changes, or if the client is disconnected.
 	ready chan struct{}
 
@@ -52,18 +61,32 @@ type stream struct {
 }
 
 func newStreams() *streams {
-	return &streams{clients: map[*stream]struct{}{}, servers: map[*http.Server]struct{}{}}
+	return &streams{
+		clients: map[*stream]struct{}{}, viewers: map[string]int{}, servers: map[*http.Server]bool{},
+	}
 }
 
-// subscribe returns a new client, or nil if there are too many.
-func (s *streams) subscribe(t topic) *stream {
+// subscribe returns a new client, or nil if there are too many. It is disconnected when the server of its request shuts
+// down, which otherwise waits for it: at once if it does already.
+func (s *streams) subscribe(ctx context.Context, viewer string, t topic) *stream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.clients) == maxStreams {
+	if len(s.clients) == maxStreams || s.viewers[viewer] == maxStreamsOfViewer {
 		return nil
 	}
-	made := &stream{topic: t, ready: make(chan struct{}, 1), pending: map[topic]struct{}{}}
+	made := &stream{topic: t, viewer: viewer, ready: make(chan struct{}, 1), pending: map[topic]struct{}{}}
+	if made.server, _ = ctx.Value(http.ServerContextKey).(*http.Server); made.server != nil {
+		ended, known := s.servers[made.server]
+		if !known {
+			s.servers[made.server] = false
+			made.server.RegisterOnShutdown(func() { s.end(made.server) })
+		}
+		if ended {
+			made.end()
+		}
+	}
 	s.clients[made] = struct{}{}
+	s.viewers[viewer]++
 	s.count.Add(1)
 	return made
 }
@@ -74,6 +97,9 @@ func (s *streams) unsubscribe(client *stream) {
 	if _, ok := s.clients[client]; ok {
 		delete(s.clients, client)
 		s.count.Add(-1)
+		if s.viewers[client.viewer]--; s.viewers[client.viewer] == 0 {
+			delete(s.viewers, client.viewer)
+		}
 	}
 }
 
@@ -123,26 +149,14 @@ func (c *stream) take() ([]topic, bool) {
 	return taken, !c.ended
 }
 
-// endWith disconnects all clients when the server of a request shuts down, which otherwise waits for them.
-func (s *streams) endWith(ctx context.Context) {
-	server, ok := ctx.Value(http.ServerContextKey).(*http.Server)
-	if !ok {
-		return
-	}
+// end disconnects the clients of a server, now and later.
+func (s *streams) end(server *http.Server) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, known := s.servers[server]; known {
-		return
-	}
-	s.servers[server] = struct{}{}
-	server.RegisterOnShutdown(s.end)
-}
-
-// end disconnects all clients.
-func (s *streams) end() {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
+	s.servers[server] = true
 	for client := range s.clients {
-		client.end()
+		if client.server == server {
+			client.end()
+		}
 	}
 }

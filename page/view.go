@@ -20,7 +20,9 @@ type frame struct {
 	Replica string
 	// Leads says whether the replica leads; empty if that is not known.
 	Leads string
-	At    moment
+	// Leader is the replica that leads, if this one does not and that is known.
+	Leader link
+	At     moment
 	// Events is the URL of the stream of changes, from which the page lives.
 	Events string
 	// Summary is what is read aloud when it changes.

@@ -22,11 +22,13 @@ type componentView struct {
 	Revision int64
 	Total    int
 	// Waves are a picture of progress. While the component is deleted they are those of the deletion.
-	Waves     []waveView
-	Deleting  bool
-	Obstacles []obstacleView
-	Next      []operationView
-	Omitted   int
+	Waves []waveView
+	// OmittedWaves is how many waves are not shown.
+	OmittedWaves int
+	Deleting     bool
+	Obstacles    []obstacleView
+	Next         []operationView
+	Omitted      int
 }
 
 // waveView is a wave: the objects of one order.
@@ -76,8 +78,24 @@ func componentViewOf(root string, key types.NamespacedName, c *progressRecord, n
 	for _, o := range c.next {
 		v.Next = append(v.Next, operationView{Action: o.Action, Object: o.Object, Reason: o.Reason})
 	}
-	v.Waves = wavesOf(c.inventory, v.Deleting, v.Obstacles)
+	v.Waves, v.OmittedWaves = shownWaves(wavesOf(c.inventory, v.Deleting, v.Obstacles))
 	return v
+}
+
+// maxWaves is how many waves are shown.
+const maxWaves = 100
+
+// shownWaves leaves out waves if there are too many: those that are done first.
+func shownWaves(waves []waveView) (shown []waveView, omitted int) {
+	if len(waves) <= maxWaves {
+		return waves, 0
+	}
+	for _, w := range waves {
+		if w.State != waveDone && len(shown) < maxWaves {
+			shown = append(shown, w)
+		}
+	}
+	return shown, len(waves) - len(shown)
 }
 
 // wavesOf returns the picture of progress.
@@ -88,18 +106,13 @@ func wavesOf(inventory *inventory, deleting bool, obstacles []obstacleView) []wa
 		orderOf = func(r *row) int16 { return r.deleteOrder }
 		records = deletionWaves(inventory.rows)
 	}
-	orders := map[string]int16{}
-	for i := range inventory.rows {
-		orders[inventory.rows[i].objectName()] = orderOf(&inventory.rows[i])
-	}
+	byOrder := obstaclesByOrder(inventory.rows, orderOf, obstacles)
 	waves := make([]waveView, 0, len(records))
 	before := ""
 	for i, record := range records {
-		w := waveView{Number: i + 1, Order: record.order, Ready: record.ready, Total: record.total}
-		for _, o := range obstacles {
-			if order, ok := orders[o.Object]; ok && order == record.order {
-				w.Obstacles = append(w.Obstacles, o)
-			}
+		w := waveView{
+			Number: i + 1, Order: record.order, Ready: record.ready, Total: record.total,
+			Obstacles: byOrder[record.order],
 		}
 		w.State, w.Text = w.decide(&record, before)
 		if w.State != waveDone && before == "" {
@@ -110,13 +123,33 @@ func wavesOf(inventory *inventory, deleting bool, obstacles []obstacleView) []wa
 	return waves
 }
 
+// obstaclesByOrder returns the obstacles of each wave.
+func obstaclesByOrder(rows []row, orderOf func(*row) int16, obstacles []obstacleView) map[int16][]obstacleView {
+	byObject := map[string][]obstacleView{}
+	for _, o := range obstacles {
+		byObject[o.Object] = append(byObject[o.Object], o)
+	}
+	if len(byObject) == 0 {
+		return nil
+	}
+	byOrder := map[int16][]obstacleView{}
+	for i := range rows {
+		if own := byObject[rows[i].objectName()]; own != nil {
+			byOrder[orderOf(&rows[i])] = append(byOrder[orderOf(&rows[i])], own...)
+		}
+	}
+	return byOrder
+}
+
 // deletionWaves counts the objects that are left, by the order in which they are deleted.
 func deletionWaves(rows []row) []waveRecord {
 	var waves []waveRecord
+	places := map[int16]int{}
 	for i := range rows {
-		at := slices.IndexFunc(waves, func(w waveRecord) bool { return w.order == rows[i].deleteOrder })
-		if at < 0 {
+		at, ok := places[rows[i].deleteOrder]
+		if !ok {
 			at = len(waves)
+			places[rows[i].deleteOrder] = at
 			waves = append(waves, waveRecord{order: rows[i].deleteOrder})
 		}
 		waves[at].total++
@@ -183,6 +216,10 @@ type inventoryView struct {
 	Phases                            []string
 	Rows                              []objectView
 	Pages                             pages
+	// Plan is the form that asks for a fresh plan, if the viewer may.
+	Plan *planForm
+	// Fresh is the last plan that was asked for, if it is known.
+	Fresh *freshPlan
 }
 
 // objectView is an object of a component.

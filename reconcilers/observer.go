@@ -106,9 +106,9 @@ type Outcome struct {
 type SetUp struct {
 	// Tree describes the root and its tree.
 	Tree Description
-	// Watches is how many types the nodes watch from the set-up on. The type of the resource is not counted, nor are
-	// types that are watched when they are needed first.
-	Watches int
+	// Watched are the types that the nodes watch from the set-up on, one for each representation. The type of the
+	// resource is not among them, nor are types that are watched when they are needed first.
+	Watched []schema.GroupVersionKind
 }
 
 // Woken is the fact what brought a request about.

@@ -221,7 +221,7 @@ func (r *rootParts[T]) setUp(ctx context.Context, mgr Manager, how rootSetup) (c
 	}
 	if r.config.observers != nil {
 		r.config.observers.note(ctx, r.rootNode(), SetUp{
-			Tree: Describe(how.root), Watches: r.watches.size(),
+			Tree: Describe(how.root), Watched: r.watches.kinds(),
 		})
 	}
 	return built, nil

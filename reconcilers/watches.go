@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/espalier-dev/espalier/internal/gotype"
@@ -54,15 +55,16 @@ func (w *watches) leavePanics() bool {
 	return recovers != nil && !*recovers
 }
 
-// size returns how many types the builder watches for the nodes.
-func (w *watches) size() int {
-	size := 0
-	for _, fan := range w.byType {
+// kinds returns the types that the builder watches for the nodes.
+func (w *watches) kinds() []schema.GroupVersionKind {
+	var kinds []schema.GroupVersionKind
+	for typ, fan := range w.byType {
 		if fan.late == nil {
-			size++
+			kinds = append(kinds, typ.Kind())
 		}
 	}
-	return size
+	slices.SortFunc(kinds, func(a, b schema.GroupVersionKind) int { return strings.Compare(a.String(), b.String()) })
+	return kinds
 }
 
 // noting returns a handler that notes the causes of the requests which inner makes, if observers listen.

@@ -156,6 +156,18 @@ func (v view) Size() Size {
 	return Size{Watchers: len(s.watchers), References: s.interests}
 }
 
+func (v view) Kinds() map[schema.GroupKind]int {
+	s := v.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.expire()
+	kinds := map[schema.GroupKind]int{}
+	for key, topic := range s.topics {
+		kinds[key.kind] += len(topic.watchers)
+	}
+	return kinds
+}
+
 // reference returns the Reference to obj itself.
 func (v view) reference(obj client.Object) (Reference, error) {
 	ref, err := reference.GetReference(v.scheme, obj)

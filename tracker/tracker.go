@@ -89,6 +89,8 @@ type Views interface {
 type Sizer interface {
 	// Size returns the present size of the whole store, whichever view is asked. It does not count what has expired.
 	Size() Size
+	// Kinds returns how many references there are to objects of each kind. It looks at all of them.
+	Kinds() map[schema.GroupKind]int
 }
 
 // Size is how much a Tracker remembers.

@@ -181,6 +181,11 @@ func TestSizeCountsPairsOfWatcherAndReference(t *testing.T) {
 	if got, want := w.Tracker.(tracker.Sizer).Size(), (tracker.Size{Watchers: 2, References: 5}); got != want {
 		t.Errorf("want %+v, got %+v", want, got)
 	}
+	w.track(pod("c"), pod("a"))
+	want := map[schema.GroupKind]int{{Kind: "ConfigMap"}: 5, {Kind: "Pod"}: 1}
+	if diff := cmp.Diff(want, w.Tracker.(tracker.Sizer).Kinds()); diff != "" {
+		t.Errorf("references by kind (-want, +got):\n%s", diff)
+	}
 }
 
 func TestClustersAreApart(t *testing.T) {

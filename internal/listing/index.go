@@ -41,6 +41,9 @@ type Key struct {
 	representation reflect.Type
 }
 
+// Kind returns the kind of the type.
+func (k Key) Kind() schema.GroupVersionKind { return k.kind }
+
 // Key returns the key of the type.
 func (t Type) Key() Key { return Key{t.Kind, reflect.TypeOf(t.Watched)} }
 

@@ -22,8 +22,9 @@ func Changes(
 	add := func(paths []fieldpath.Path, why string) {
 		for _, path := range paths {
 			why := why
-			if last := len(path) - 1; path[last].Index != nil {
-				// The place of an item in the configuration says nothing about the object.
+			if last := len(path) - 1; path[last].Index != nil || path[last].Value != nil {
+				// The place of an item in the configuration says nothing about the object, and an item that is its own
+				// key would be named by its value.
 				path, why = path[:last], differs
 			}
 			was, is := valueAt(before, path), valueAt(after, path)

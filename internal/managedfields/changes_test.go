@@ -42,6 +42,10 @@ func TestChanges(t *testing.T) {
 			fields: list,
 			want:   []string{".spec.c differs", `.spec.c[name="a"].image differs`, `.spec.c[name="b"] is not desired`},
 		},
+		"items that are their own keys, which are values": {
+			wanted: `{spec: {s: [a]}}`, before: `{spec: {s: [a, b]}}`, after: `{spec: {s: [a]}}`,
+			fields: `{"f:spec":{"f:s":{"v:\"a\"":{},"v:\"b\"":{}}}}`, want: []string{".spec.s differs"},
+		},
 		"fields that cannot be understood": {
 			wanted: `{a: [1]}`, before: `{a: [2]}`, after: `{a: [1]}`, fields: `{"f:a":{"i:0":{}}}`,
 			want: []string{".a differs"},

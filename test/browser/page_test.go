@@ -154,6 +154,7 @@ func TestPage(t *testing.T) {
 		accessible(t, browser, "the resource in "+scheme)
 	}
 	onPhone(t, browser)
+	withFreshPlan(t, browser, resource)
 	do(t, browser, "a fight", shows("keeps changing .data.retention"))
 	do(t, browser, "a type in use", shows("in use by Dashboard demo-observability/sales"))
 	do(t, browser, "a suspended feature", shows("Suspended"))
@@ -175,6 +176,26 @@ func onPhone(t *testing.T, browser context.Context) {
 	}
 	picture(t, browser, "phone")
 	do(t, browser, "a screen", chromedp.EmulateViewport(1280, 900))
+}
+
+// withFreshPlan shows that a browser sends the form that asks for a plan, with which no script has to do, and that it
+// shows the plan. It ends at the page of the resource.
+func withFreshPlan(t *testing.T, browser context.Context, resource string) {
+	t.Helper()
+	const button = "form[action=plan] button"
+	do(t, browser, "the component", chromedp.Click(chromedp.CSS("h3 a")),
+		chromedp.WaitVisible(chromedp.CSS(button)))
+	accessible(t, browser, "the component")
+	do(t, browser, "a fresh plan", chromedp.Click(chromedp.CSS(button)), chromedp.WaitVisible(chromedp.CSS("#plan")),
+		shows("unchanged"))
+	for _, scheme := range []string{"dark", "light"} {
+		do(t, browser, scheme, colors(scheme))
+		accessible(t, browser, "a fresh plan in "+scheme)
+	}
+	picture(t, browser, "plan")
+	do(t, browser, "another plan", chromedp.Click(chromedp.CSS(button)))
+	run(t, browser, "its refusal", chromedp.Poll[bool](`document.body.textContent.includes("within the last minute")`))
+	do(t, browser, "the resource again", chromedp.Navigate(resource))
 }
 
 // withKeys shows that the first key leads to the link that skips what is above the content.

@@ -24,13 +24,10 @@ package engine
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/base32"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/espalier-dev/espalier/apis"
@@ -43,7 +40,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -83,6 +79,8 @@ type Task struct {
 	Patterns []plan.Pattern
 	// DryRun writes nothing, neither to the cluster nor to the inventory.
 	DryRun bool
+	// Previews is how many writes of objects that exist are tried on the API server in a dry run, at most.
+	Previews int
 	// BeforeDelete is called once nothing is seen to block the deletion of the component, and before anything is
 	// deleted. Optional.
 	BeforeDelete func(ctx context.Context) error
@@ -99,6 +97,8 @@ type Report struct {
 	Plan plan.Plan
 	// Input is what that plan was made from.
 	Input plan.Input
+	// Previews are those that the task asks for.
+	Previews []execute.Preview
 	// Inventory is as it is to be kept.
 	Inventory []apis.InventoryRecord
 	// Recorded is how many records were added that are not durable yet. Nothing was done about their objects. The
@@ -201,6 +201,7 @@ func (r *run) run(ctx context.Context) error {
 		r.report.Plan, r.report.Input = next, r.in
 		if r.task.DryRun {
 			r.report.Inventory = next.Inventory
+			r.preview(ctx)
 			return nil
 		}
 		if durable, err := r.record(ctx, next); err != nil || !durable {
@@ -449,24 +450,6 @@ func (r *run) save(ctx context.Context) error {
 		return fmt.Errorf("unable to save the inventory: %w", err)
 	}
 	return nil
-}
-
-// OwnerText names the resource that a component belongs to, for an annotation on its objects that people read. It has
-// the kind and the UID, so that resources of two kinds, or two resources that had the same name one after the other,
-// never share an object. The cluster of the resource is named unless it is empty, as it is for objects in that cluster.
-// So resources of two clusters never share an object either.
-func OwnerText(kind schema.GroupKind, name types.NamespacedName, cluster string, uid types.UID) string {
-	parts := []string{kind.String(), name.Namespace, name.Name, cluster, string(uid)}
-	if cluster == "" {
-		parts = slices.Delete(parts, 3, 4)
-	}
-	return strings.Join(parts, "/")
-}
-
-// OwnerID is the owner as the value of a label: 52 characters.
-func OwnerID(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:]))
 }
 
 // giveUpRepeated gives up the operations of the next stage that were carried out before in this run. What is written is

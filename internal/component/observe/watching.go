@@ -181,6 +181,17 @@ func (w *Watching) Size() (types, objects int, running bool) {
 	return len(w.types), objects, !w.stopped
 }
 
+// Kinds returns of how many objects of each watched type the metadata is kept.
+func (w *Watching) Kinds() map[schema.GroupKind]int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	kinds := make(map[schema.GroupKind]int, len(w.types))
+	for _, t := range w.types {
+		kinds[t.GroupKind] = len(t.slots)
+	}
+	return kinds
+}
+
 // Observe implements [Observer].
 func (w *Watching) Observe(ctx context.Context, c Component, interests []Interest) (*Observation, error) {
 	s, unlocated, err := w.begin(ctx, &c, interests)

@@ -11,8 +11,10 @@ import (
 )
 
 // Explain says line by line what would happen, see [Simulate].
-func Explain(in Input) string {
-	stages, last := Simulate(in)
+func Explain(in Input) string { return Text(Simulate(in)) }
+
+// Text is the text of what [Simulate] returns.
+func Text(stages []Stage, last Plan) string {
 	var b strings.Builder
 	for _, stage := range stages {
 		stage.write(&b)
@@ -51,6 +53,11 @@ func Simulate(in Input) (stages []Stage, last Plan) {
 	}
 	return stages, Make(s.in)
 }
+
+const simulatedPrefix = "simulated-"
+
+// IsSimulated reports whether an operation is about an object that does not exist yet, though it has a UID.
+func (o *Operation) IsSimulated() bool { return strings.HasPrefix(string(o.UID), simulatedPrefix) }
 
 // copyOf returns a copy of a map that may be nil.
 func copyOf[K comparable, V any](m map[K]V) map[K]V {
@@ -100,7 +107,7 @@ func (s *simulation) written(o Operation) Observed {
 	observed := s.in.Observed[o.Key]
 	if o.Action == ActionCreate {
 		s.objects++
-		observed = Observed{UID: types.UID("simulated-" + strconv.Itoa(s.objects))}
+		observed = Observed{UID: types.UID(simulatedPrefix + strconv.Itoa(s.objects))}
 	}
 	observed.Presence, observed.Ownership, observed.Claim = Present, Ours, ""
 	observed.Content, observed.Fields = ContentUnknown, "simulated"

@@ -1,0 +1,72 @@
+package execute
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/espalier-dev/espalier/internal/component/plan"
+	"github.com/espalier-dev/espalier/internal/managedfields"
+	"github.com/espalier-dev/espalier/internal/write"
+)
+
+// Preview is what the write of an object would change.
+type Preview struct {
+	Key plan.Key
+	// Fields says which fields would be changed, and why, as [managedfields.Changes] does. It does not have the marks
+	// of the component. Of a Secret it has only the fields that contain those.
+	Fields []string
+	// Err is why the object could not be written.
+	Err error
+}
+
+// Preview carries out the writes of a stage, each of an object that exists, and returns what each has changed. The
+// client of the executor makes dry runs only, and there is no Seen. It makes one request more for each than the write.
+func (e *Executor) Preview(ctx context.Context, stage plan.Stage) []Preview {
+	previews := make([]Preview, len(stage.Operations))
+	e.parallelize(ctx, len(previews), func(i int) { previews[i] = e.preview(ctx, stage.Operations[i]) })
+	return previews
+}
+
+func (e *Executor) preview(ctx context.Context, op plan.Operation) Preview {
+	p := Preview{Key: op.Key}
+	object, content, err := e.desired(op.Key)
+	live := e.target(op)
+	if err == nil {
+		err = e.readCurrent(ctx, op, live)
+	}
+	if err != nil {
+		p.Err = e.failure(op, err)
+		return p
+	}
+	result := Result{Operation: op}
+	if e.execute(ctx, &result); result.Err != nil {
+		p.Err = result.Err
+		return p
+	}
+	wanted := e.body(object, write.WithFields(content, live.Object, object.Settings.IgnoreFields, false))
+	owner := managedfields.Owner{Name: string(e.fieldManager())}
+	p.Fields = managedfields.Changes(
+		managedfields.Configuration(wanted.Object), live.Object, result.Object.Object, live.GetManagedFields(), owner)
+	p.Fields = slices.DeleteFunc(p.Fields, e.isAboutMark)
+	if object.Confidential {
+		for i := range p.Fields {
+			p.Fields[i] = withoutMembers(p.Fields[i])
+		}
+		p.Fields = slices.Compact(p.Fields)
+	}
+	return p
+}
+
+// isAboutMark reports whether a change is one of a label or an annotation that the component has for itself.
+func (e *Executor) isAboutMark(change string) bool {
+	return strings.HasPrefix(change, ".metadata.annotations."+e.Mark.Prefix+"/") ||
+		strings.HasPrefix(change, ".metadata.labels."+e.Mark.Prefix+"/")
+}
+
+// withoutMembers returns a change with the first field of its path alone, as ".data differs".
+func withoutMembers(change string) string {
+	path, _, _ := strings.Cut(change, " ")
+	first, _, _ := strings.Cut(strings.TrimPrefix(path, "."), ".")
+	return "." + first + " differs"
+}
