@@ -193,8 +193,6 @@ func withFreshPlan(t *testing.T, browser context.Context, resource string) {
 		accessible(t, browser, "a fresh plan in "+scheme)
 	}
 	picture(t, browser, "plan")
-	do(t, browser, "another plan", chromedp.Click(chromedp.CSS(button)))
-	run(t, browser, "its refusal", chromedp.Poll[bool](`document.body.textContent.includes("within the last minute")`))
 	do(t, browser, "the resource again", chromedp.Navigate(resource))
 }
 
