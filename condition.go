@@ -96,13 +96,16 @@ func checkStatus(ctx context.Context, kind, name, condition string) error {
 		"[]metav1.Condition", kind, name, condition, resource)
 }
 
+// maxMessage is the length of the longest message about an error, in bytes. It is that of the condition of a root.
+const maxMessage = 1024
+
 // conditionOfError returns the condition that says that err happened. It has no type.
 func conditionOfError(err error) metav1.Condition {
 	if err == nil {
 		return metav1.Condition{}
 	}
 	// A text that is another one each time would wake the controller for ever.
-	condition := metav1.Condition{Status: metav1.ConditionFalse, Message: message.Stable(err.Error())}
+	condition := metav1.Condition{Status: metav1.ConditionFalse, Message: message.StableWithin(err.Error(), maxMessage)}
 	if notReady := asNotReady(err); notReady != nil {
 		condition.Reason, condition.Message = ReasonNotReady, notReady.Message
 		if isReason(notReady.Reason) {
@@ -230,7 +233,7 @@ func (s *Switches[Self, T, CT]) conditionOf(ctx context.Context, o *outcome[CT])
 // else, such as an Ingress without an address, is as kstatus says.
 func readinessOf(kind schema.GroupVersionKind, child client.Object) health.Readiness {
 	if child.GetDeletionTimestamp() != nil {
-		return health.Readiness{Status: apis.ObjectTerminating, Message: "is being deleted"}
+		return health.Readiness{Status: apis.ObjectTerminating, Message: message.Deletion(child.GetFinalizers())}
 	}
 	if health.Static(kind.GroupKind()) {
 		return health.Readiness{Status: apis.ObjectCurrent}

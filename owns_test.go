@@ -163,7 +163,8 @@ func TestOwnsReportsReadiness(t *testing.T) {
 			GivenObjects: []object{deployment.With(exists, func(d *appsv1.Deployment) {
 				d.DeletionTimestamp, d.Finalizers = &created, []string{"test.espalier.dev/other"}
 			})},
-			ExpectResource: reports(metav1.ConditionFalse, "Terminating", "is being deleted"),
+			ExpectResource: reports(metav1.ConditionFalse, "Terminating",
+				"is being deleted, and waits for the finalizer test.espalier.dev/other"),
 		},
 	}, func() node {
 		return espalier.Owns("Deployment", desiredDeployment).Reports("DeploymentReady")
