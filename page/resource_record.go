@@ -207,6 +207,8 @@ type resourceSnapshot struct {
 	resourceState
 	// running is how many runs of each node are going on now; nil if no request is.
 	running []int
+	// runningSince is when the request began that runs now.
+	runningSince time.Time
 }
 
 // snapshot returns what is known. The requests are the last one first.
@@ -222,7 +224,7 @@ func (r *resourceRecord) snapshot() resourceSnapshot {
 		s.components[path] = c
 	}
 	r.mu.Unlock()
-	s.running = r.root.runningFor(r)
+	s.running, s.runningSince = r.root.runningFor(r), r.root.runningSince()[r]
 	return s
 }
 
@@ -235,6 +237,8 @@ type brief struct {
 	took   time.Duration
 	err    string
 	reason string
+	// running is since when a request runs, if one does.
+	running time.Time
 }
 
 func (r *resourceRecord) brief() brief {

@@ -20,10 +20,12 @@ type resourceView struct {
 	// Visible is false if the viewer may not get the resource. Then nothing more is here.
 	Visible bool
 	// Known is false if the page knows nothing of the resource.
-	Known      bool
-	State      string
-	Why        string
-	Since      moment
+	Known bool
+	State string
+	Why   string
+	Since moment
+	// Running is since when a request runs, if one does.
+	Running    moment
 	Tree       *treeView
 	Conditions []conditionView
 	Requests   []requestView
@@ -112,6 +114,7 @@ func resourceViewOf(
 		b.reason = conditionText(c)
 	}
 	v.State, v.Why, v.Since = b.state.String(), b.why(), momentOf(b.since, now)
+	v.Running = momentOf(s.runningSince, now)
 	conditionViews := v.conditionsOf(s, now)
 	v.Tree.walk(func(node *treeView) { node.Last = lastOf(node, s, conditionViews, linkTo, now) })
 	v.Conditions = conditionViews
