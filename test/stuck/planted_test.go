@@ -1,0 +1,61 @@
+package stuck_test
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+var planted = flag.String("planted", "", "serve the page of an operator with the troubles of all stories on this "+
+	"loopback address, such as 127.0.0.1:8085, until interrupted, for somebody who does not know them")
+
+// TestPlanted is no test, but for a person to read the page. The names of namespaces and resources tell nothing.
+func TestPlanted(t *testing.T) {
+	if *planted == "" {
+		t.Skip("it runs with the flag -planted")
+	}
+	listener, err := net.Listen("tcp", *planted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared := startShared(t)
+	told := stories()
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(told)), func(name string) bool { return told[name].alone })
+	rand.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	for i, name := range names {
+		at := fmt.Sprintf("team-%c", 'a'+i)
+		create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: at}})
+		s := newScene(t, at, fmt.Sprintf("shop-%d", i+1))
+		s.operator = shared
+		told[name].plant(s)
+	}
+	// One that is well.
+	create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-z"}})
+	well := newScene(t, "team-z", "shop-0")
+	well.operator = shared
+	well.widget()
+	server := &http.Server{Handler: shared.page, ReadHeaderTimeout: 10 * time.Second}
+	interrupted := make(chan os.Signal, 1)
+	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-interrupted
+		_ = server.Close()
+	}()
+	fmt.Printf("http://%s/\n", listener.Addr())
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		t.Error(err)
+	}
+}
