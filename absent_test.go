@@ -90,7 +90,7 @@ func TestAbsentByName(t *testing.T) {
 	run(t, tests{"a finalizer keeps it": {
 		Resource: widget.Object(), GivenObjects: given(stuck), ExpectTracks: tracks,
 		ExpectResource: widget.With(is("Ready", metav1.ConditionFalse, "Terminating",
-			"is being deleted, and waits for the finalizer test.espalier.dev/other")).Object(),
+			"ConfigMap default/gadget: is being deleted, and waits for the finalizer test.espalier.dev/other")).Object(),
 	}}, func() node { return owns().Labeled().Absent() })
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/content"
 	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/internal/message"
+	"github.com/espalier-dev/espalier/internal/objectname"
 	"github.com/espalier-dev/espalier/internal/statusfield"
 	"github.com/espalier-dev/espalier/reconcilers"
 
@@ -128,12 +129,15 @@ type childState struct {
 
 // conditionOfChild returns the condition that says how one child is. It has no type.
 func conditionOfChild(child childState) metav1.Condition {
-	condition := metav1.Condition{Status: metav1.ConditionFalse, Message: child.Message}
+	condition := metav1.Condition{Status: metav1.ConditionFalse, Message: child.name}
+	if child.Message != "" {
+		condition.Message += ": " + child.Message
+	}
 	switch child.Status {
 	case "":
 		condition.Status, condition.Reason = metav1.ConditionTrue, ReasonNotDesired
 	case apis.ObjectCurrent:
-		condition.Status, condition.Reason = metav1.ConditionTrue, ReasonReady
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionTrue, ReasonReady, child.Message
 	case apis.ObjectInProgress:
 		condition.Reason = ReasonInProgress
 	case apis.ObjectFailed:
@@ -165,8 +169,7 @@ func conditionOfChildren(children []childState) metav1.Condition {
 		return conditionOfChild(children[0])
 	}
 	condition := conditionOfChild(children[first])
-	condition.Message = fmt.Sprintf("%d of %d ready, %s: %s",
-		ready, len(children), children[first].name, condition.Message)
+	condition.Message = fmt.Sprintf("%d of %d ready, %s", ready, len(children), condition.Message)
 	return condition
 }
 
@@ -180,7 +183,7 @@ func stateOf[C client.Object](ctx context.Context, child C) childState {
 		kind, _ = config.GroupVersionKindFor(child) // the rules for all kinds apply to a kind that is not known
 	}
 	return childState{
-		name:      kind.Kind + " " + client.ObjectKeyFromObject(child).String(),
+		name:      objectname.Text(kind.Kind, child.GetNamespace(), child.GetName()),
 		Readiness: readinessOf(kind, child),
 	}
 }
