@@ -43,6 +43,8 @@ type resourceState struct {
 	conditions []metav1.Condition
 	features   []apis.FeatureStatus
 	components map[string]*progressRecord
+	// deleted is when the resource was deleted, if it was.
+	deleted time.Time
 	// version is the version of the resource that conditions and features are of.
 	version string
 }
@@ -136,6 +138,9 @@ func (r *resourceState) last() int { return int((r.count - 1) % maxRequests) }
 func (r *resourceRecord) keepStatus(outcome reconcilers.Outcome) {
 	if outcome.Resource == nil {
 		return
+	}
+	if at := outcome.Resource.GetDeletionTimestamp(); at != nil {
+		r.deleted = at.Time
 	}
 	version := outcome.Resource.GetResourceVersion()
 	if !slices.Equal(r.conditions, outcome.Conditions) {
@@ -237,14 +242,14 @@ type brief struct {
 	took   time.Duration
 	err    string
 	reason string
-	// running is since when a request runs, if one does.
-	running time.Time
+	// running is since when a request runs, and deleted since when the resource is being deleted, if so.
+	running, deleted time.Time
 }
 
 func (r *resourceRecord) brief() brief {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	b := brief{key: r.key}
+	b := brief{key: r.key, deleted: r.deleted}
 	if len(r.nodes) > 0 {
 		root := &r.nodes[0]
 		b.state, b.when, b.since, b.took, b.err = root.state, root.when, root.since, root.took, root.err

@@ -276,3 +276,22 @@ func TestQuietErrorsAreShownWithTheirCause(t *testing.T) {
 		t.Errorf("the page shows\n%s", got)
 	}
 }
+
+// That a resource is being deleted is in the list and on its page, whatever else is said of it.
+func TestAResourceThatIsBeingDeleted(t *testing.T) {
+	w := newWorld(t, page.Options{Access: page.OnLoopback()}, "going")
+	going := &resources.Widget{}
+	if err := w.client.Get(t.Context(), keyOf("going"), going); err != nil {
+		t.Fatal(err)
+	}
+	going.Finalizers = []string{"test.espalier.dev/other"}
+	if err := errors.Join(w.client.Update(t.Context(), going), w.client.Delete(t.Context(), going)); err != nil {
+		t.Fatal(err)
+	}
+	w.settle(t, "going")
+	for _, path := range []string{"root?root=widgets", "resource?root=widgets&namespace=default&name=going"} {
+		if got := w.document(t, path).text(); !strings.Contains(got, "being deleted since") {
+			t.Errorf("GET %s: the page does not say that the resource is being deleted, but\n%s", path, got)
+		}
+	}
+}
