@@ -13,7 +13,10 @@ var codes = map[string]story{
 			s.fails()
 			s.widget()
 		},
-		mend: func(s *scene) { s.outside.Delete(s.partKey("")) },
+		mend: func(s *scene) {
+			s.outside.Delete(s.partKey(""))
+			s.patches(&resources.Widget{ObjectMeta: s.part("")}, `{"metadata":{"annotations":{"try":"again"}}}`)
+		},
 	},
 	"cleanup-fails": {
 		plant: func(s *scene) {

@@ -153,14 +153,15 @@ func everything(verbs ...string) []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{{
 		APIGroups: []string{"", "apps", "batch"}, Verbs: verbs,
 		Resources: []string{
-			"configmaps", "events", "secrets", "namespaces", "persistentvolumeclaims", "pods", "deployments",
+			"configmaps", "secrets", "namespaces", "persistentvolumeclaims", "pods", "deployments",
 			"jobs",
 		},
 	}, {
 		APIGroups: []string{resources.GroupVersion.Group, "routes.example.com", "events.k8s.io", "coordination.k8s.io"},
 		Resources: []string{"*"}, Verbs: []string{"*"},
 	}, {
-		APIGroups: []string{"*"}, Resources: []string{"customresourcedefinitions", "orders"}, Verbs: []string{"*"},
+		APIGroups: []string{"*"}, Verbs: []string{"*"},
+		Resources: []string{"customresourcedefinitions", "orders", "events"},
 	}}
 }
 

@@ -1,6 +1,7 @@
 package stuck_test
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -23,6 +24,8 @@ var planted = flag.String("planted", "", "serve the page of an operator with the
 	"loopback address, such as 127.0.0.1:8085, until interrupted, for somebody who does not know them")
 
 // TestPlanted is no test, but for a person to read the page. The names of namespaces and resources tell nothing.
+//
+//	go test ./test/stuck -run TestPlanted -planted=127.0.0.1:8085 -timeout=0 -v
 func TestPlanted(t *testing.T) {
 	if *planted == "" {
 		t.Skip("it runs with the flag -planted")
@@ -48,12 +51,10 @@ func TestPlanted(t *testing.T) {
 	well.operator = shared
 	well.widget()
 	server := &http.Server{Handler: shared.page, ReadHeaderTimeout: 10 * time.Second}
-	interrupted := make(chan os.Signal, 1)
-	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM)
-	go func() {
-		<-interrupted
-		_ = server.Close()
-	}()
+	interrupted, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// The error is that the server is closed.
+	context.AfterFunc(interrupted, func() { _ = server.Close() })
 	fmt.Printf("http://%s/\n", listener.Addr())
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		t.Error(err)

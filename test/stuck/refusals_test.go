@@ -63,6 +63,16 @@ var refusals = map[string]story{
 		},
 		mend: func(s *scene) { s.deletes(s.hook(nil)) },
 	},
+	"namespace-going": {
+		plant: func(s *scene) {
+			s.widget()
+			s.settles()
+			s.deletes(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}})
+			s.sets("data", "1Gi")
+		},
+		mend: func(s *scene) { s.deletes(s.resource) }, // as the controller of namespaces would
+		goes: true,
+	},
 	"kind-not-served": {
 		plant: func(s *scene) { s.widget("host", "shop.example.com") },
 		mend:  func(s *scene) { s.made(definition(aRoute().GroupVersionKind(), "routes")) },
