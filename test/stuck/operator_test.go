@@ -211,11 +211,14 @@ func live(t testing.TB) client.Client {
 	return c
 }
 
+// create creates objects, and deletes them when the test has ended: it may run again.
 func create(t testing.TB, objects ...client.Object) {
 	t.Helper()
+	c := live(t)
 	for _, object := range objects {
-		if err := live(t).Create(t.Context(), object); err != nil {
+		if err := c.Create(t.Context(), object); err != nil {
 			t.Fatal(err)
 		}
+		t.Cleanup(func() { _ = c.Delete(context.Background(), object) })
 	}
 }

@@ -75,7 +75,7 @@ var refusals = map[string]story{
 	},
 	"kind-not-served": {
 		plant: func(s *scene) { s.widget("host", "shop.example.com") },
-		mend:  func(s *scene) { s.made(definition(aRoute().GroupVersionKind(), "routes")) },
+		mend:  func(s *scene) { create(s, definition(aRoute().GroupVersionKind(), "routes")) },
 	},
 	"immutable-field": {
 		plant: func(s *scene) {
