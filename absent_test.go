@@ -89,7 +89,8 @@ func TestAbsentByName(t *testing.T) {
 		func(c *children) *children { return c.Unowned().Absent() })
 	run(t, tests{"a finalizer keeps it": {
 		Resource: widget.Object(), GivenObjects: given(stuck), ExpectTracks: tracks,
-		ExpectResource: widget.With(is("Ready", metav1.ConditionFalse, "Terminating", "is being deleted")).Object(),
+		ExpectResource: widget.With(is("Ready", metav1.ConditionFalse, "Terminating",
+			"ConfigMap default/gadget: is being deleted, and waits for the finalizer test.espalier.dev/other")).Object(),
 	}}, func() node { return owns().Labeled().Absent() })
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/content"
 	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/internal/message"
+	"github.com/espalier-dev/espalier/internal/objectname"
 	"github.com/espalier-dev/espalier/internal/statusfield"
 	"github.com/espalier-dev/espalier/reconcilers"
 
@@ -96,13 +97,16 @@ func checkStatus(ctx context.Context, kind, name, condition string) error {
 		"[]metav1.Condition", kind, name, condition, resource)
 }
 
+// maxMessage is the length of the longest message about an error, in bytes. It is that of the condition of a root.
+const maxMessage = 1024
+
 // conditionOfError returns the condition that says that err happened. It has no type.
 func conditionOfError(err error) metav1.Condition {
 	if err == nil {
 		return metav1.Condition{}
 	}
 	// A text that is another one each time would wake the controller for ever.
-	condition := metav1.Condition{Status: metav1.ConditionFalse, Message: message.Stable(err.Error())}
+	condition := metav1.Condition{Status: metav1.ConditionFalse, Message: message.StableWithin(err.Error(), maxMessage)}
 	if notReady := asNotReady(err); notReady != nil {
 		condition.Reason, condition.Message = ReasonNotReady, notReady.Message
 		if isReason(notReady.Reason) {
@@ -125,12 +129,15 @@ type childState struct {
 
 // conditionOfChild returns the condition that says how one child is. It has no type.
 func conditionOfChild(child childState) metav1.Condition {
-	condition := metav1.Condition{Status: metav1.ConditionFalse, Message: child.Message}
+	condition := metav1.Condition{Status: metav1.ConditionFalse, Message: child.name}
+	if child.Message != "" {
+		condition.Message += ": " + child.Message
+	}
 	switch child.Status {
 	case "":
 		condition.Status, condition.Reason = metav1.ConditionTrue, ReasonNotDesired
 	case apis.ObjectCurrent:
-		condition.Status, condition.Reason = metav1.ConditionTrue, ReasonReady
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionTrue, ReasonReady, child.Message
 	case apis.ObjectInProgress:
 		condition.Reason = ReasonInProgress
 	case apis.ObjectFailed:
@@ -162,8 +169,7 @@ func conditionOfChildren(children []childState) metav1.Condition {
 		return conditionOfChild(children[0])
 	}
 	condition := conditionOfChild(children[first])
-	condition.Message = fmt.Sprintf("%d of %d ready, %s: %s",
-		ready, len(children), children[first].name, condition.Message)
+	condition.Message = fmt.Sprintf("%d of %d ready, %s", ready, len(children), condition.Message)
 	return condition
 }
 
@@ -177,7 +183,7 @@ func stateOf[C client.Object](ctx context.Context, child C) childState {
 		kind, _ = config.GroupVersionKindFor(child) // the rules for all kinds apply to a kind that is not known
 	}
 	return childState{
-		name:      kind.Kind + " " + client.ObjectKeyFromObject(child).String(),
+		name:      objectname.Text(kind.Kind, child.GetNamespace(), child.GetName()),
 		Readiness: readinessOf(kind, child),
 	}
 }
@@ -230,7 +236,7 @@ func (s *Switches[Self, T, CT]) conditionOf(ctx context.Context, o *outcome[CT])
 // else, such as an Ingress without an address, is as kstatus says.
 func readinessOf(kind schema.GroupVersionKind, child client.Object) health.Readiness {
 	if child.GetDeletionTimestamp() != nil {
-		return health.Readiness{Status: apis.ObjectTerminating, Message: "is being deleted"}
+		return health.Readiness{Status: apis.ObjectTerminating, Message: message.Deletion(child.GetFinalizers())}
 	}
 	if health.Static(kind.GroupKind()) {
 		return health.Readiness{Status: apis.ObjectCurrent}

@@ -51,8 +51,8 @@ func TestWhatIsNotWrittenIsSuspendedAndResumed(t *testing.T) {
 		return []object{replicas(n, append(edits, exists[*appsv1.Deployment])...)}
 	}
 	updated := event(corev1.EventTypeNormal, "Updated", `Updated Deployment "gadget"`)
-	creating := is("Part", metav1.ConditionFalse, "InProgress", "the roll-out is not finished")
-	rolling := is("Part", metav1.ConditionFalse, "InProgress", "0 of 3 replicas available")
+	creating := is("Part", metav1.ConditionFalse, "InProgress", "Deployment default/gadget: the roll-out is not finished")
+	rolling := is("Part", metav1.ConditionFalse, "InProgress", "Deployment default/gadget: 0 of 3 replicas available")
 	suspend := with("suspend", "closed")
 	const path = `Part: Deployment "gadget"`
 
@@ -94,7 +94,7 @@ func TestWhatIsNotWrittenIsSuspendedAndResumed(t *testing.T) {
 				},
 				"others have scaled it": {
 					Resource: widget.With(with("closed")).Object(), GivenObjects: given(1),
-					ExpectResource: says(is("Part", metav1.ConditionFalse, "InProgress", "0 of 1 replica available"),
+					ExpectResource: says(is("Part", metav1.ConditionFalse, "InProgress", "Deployment default/gadget: 0 of 1 replica available"),
 						with("closed")),
 				},
 			}, func() node { return supervised{tc.use(espalier.Owns("Part", desiredDeployment).Reports("Part"))} })

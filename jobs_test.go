@@ -28,7 +28,7 @@ func TestAJobIsCreated(t *testing.T) {
 		Resource:       widget.Object(),
 		ExpectCreates:  []object{job},
 		ExpectEvents:   event(corev1.EventTypeNormal, "Created", `Created Job "gadget"`),
-		ExpectResource: widget.With(is("Done", metav1.ConditionFalse, "InProgress", "0 of 1 completion")).Object(),
+		ExpectResource: widget.With(is("Done", metav1.ConditionFalse, "InProgress", "Job default/gadget: 0 of 1 completion")).Object(),
 	}}, func() node {
 		desired := func(context.Context, *resources.Widget) (*batchv1.Job, error) {
 			return job.With(func(j *batchv1.Job) { j.OwnerReferences = nil }).Object(), nil

@@ -141,7 +141,7 @@ func TestOwnsReportsReadiness(t *testing.T) {
 			GivenObjects: given(appsv1.DeploymentStatus{
 				Replicas: 3, UpdatedReplicas: 3, ReadyReplicas: 1, AvailableReplicas: 1,
 			}),
-			ExpectResource: reports(metav1.ConditionFalse, "InProgress", "1 of 3 replicas available"),
+			ExpectResource: reports(metav1.ConditionFalse, "InProgress", "Deployment default/gadget: 1 of 3 replicas available"),
 		},
 		"ready": {
 			Resource: widget.Object(),
@@ -156,14 +156,15 @@ func TestOwnsReportsReadiness(t *testing.T) {
 			GivenObjects: given(appsv1.DeploymentStatus{
 				Conditions: []appsv1.DeploymentCondition{{Type: "ReplicaFailure", Status: "True", Reason: "FailedCreate"}},
 			}),
-			ExpectResource: reports(metav1.ConditionFalse, "Failed", "0 of 3 replicas available (FailedCreate)"),
+			ExpectResource: reports(metav1.ConditionFalse, "Failed", "Deployment default/gadget: 0 of 3 replicas available (FailedCreate)"),
 		},
 		"terminating": {
 			Resource: widget.Object(),
 			GivenObjects: []object{deployment.With(exists, func(d *appsv1.Deployment) {
 				d.DeletionTimestamp, d.Finalizers = &created, []string{"test.espalier.dev/other"}
 			})},
-			ExpectResource: reports(metav1.ConditionFalse, "Terminating", "is being deleted"),
+			ExpectResource: reports(metav1.ConditionFalse, "Terminating",
+				"Deployment default/gadget: is being deleted, and waits for the finalizer test.espalier.dev/other"),
 		},
 	}, func() node {
 		return espalier.Owns("Deployment", desiredDeployment).Reports("DeploymentReady")

@@ -47,11 +47,11 @@ func TestReplicasOverASuspension(t *testing.T) {
 	unscaled := func(d *appsv1.Deployment) { d.Spec.Replicas = nil }
 	// The API server in memory does not say who owns which field.
 	changesNothing := applied(scaled(0).With(unscaled))
-	rolling := is("Part", metav1.ConditionFalse, "InProgress", "the roll-out is not finished")
+	rolling := is("Part", metav1.ConditionFalse, "InProgress", "Deployment default/gadget: the roll-out is not finished")
 	few := func(n string) func(*resources.Widget) {
-		return is("Part", metav1.ConditionFalse, "InProgress", "0 of "+n+" replicas available")
+		return is("Part", metav1.ConditionFalse, "InProgress", "Deployment default/gadget: 0 of "+n+" replicas available")
 	}
-	one := is("Part", metav1.ConditionFalse, "InProgress", "0 of 1 replica available")
+	one := is("Part", metav1.ConditionFalse, "InProgress", "Deployment default/gadget: 0 of 1 replica available")
 	seen := observed(`Part: Deployment "gadget"`)
 	run(t, tests{
 		"it is suspended": {

@@ -263,7 +263,7 @@ func TestHealth(t *testing.T) {
 		"the rule counts for the condition, the supervisor and the nodes after it": {
 			Resource: widget.Object(), GivenObjects: given, ExpectedResult: reconcilers.Result{RequeueAfter: time.Hour},
 			ExpectResource: widget.With(
-				is("Ready", "False", "Pale", "blue is not green"), waits("next", `waiting for "ConfigMap"`),
+				is("Ready", "False", "Pale", "ConfigMap default/gadget: blue is not green"), waits("next", `waiting for "ConfigMap"`),
 				observed(`0/ConfigMap: ConfigMap "gadget", Degraded Pale: blue is not green`,
 					next+`, Blocked: waiting for "ConfigMap"`)).Object(),
 		},
@@ -280,7 +280,7 @@ func TestHealth(t *testing.T) {
 	for reason, want := range map[string]string{"": "Failed", "not one word": "Failed", "Pale": "Pale"} {
 		run(t, tests{"a reason that is none is not that of the condition": {
 			Resource: widget.Object(), GivenObjects: given[:1],
-			ExpectResource: widget.With(is("Ready", "False", want, "it is old")).Object(),
+			ExpectResource: widget.With(is("Ready", "False", want, "ConfigMap default/gadget: it is old")).Object(),
 		}}, func() node {
 			return owns().Health(func(*corev1.ConfigMap) apis.Health {
 				return apis.Health{State: apis.StateFailing, Reason: reason, Message: "it is old"}
@@ -289,7 +289,7 @@ func TestHealth(t *testing.T) {
 	}
 	run(t, tests{"what is unchecked is done when it exists": {
 		Resource: widget.Object(), GivenObjects: []object{startingPart("gadget"), kept("next").With(exists)},
-		ExpectResource: widget.With(is("PartReady", "False", "InProgress", "1 of 3 replicas available"),
+		ExpectResource: widget.With(is("PartReady", "False", "InProgress", "Deployment default/gadget: 1 of 3 replicas available"),
 			is("next", "True", "Ready", ""),
 			observed(`0/Part: Deployment "gadget", unchecked`, next)).Object(),
 	}}, func() node {

@@ -171,7 +171,7 @@ func TestWithdraw(t *testing.T) {
 		s.mode = reconcilers.Withdraw
 		o.untilIdle(t)
 		o.reasonIs(t, metav1.ConditionUnknown, component.ReasonDeletionProcessing)
-		s.saw(t, "ConfigMap walls Updating: it is being deleted", "ConfigMap roof Updating")
+		s.saw(t, "ConfigMap walls Updating: it is being deleted, and waits for the finalizer example.com/hold", "ConfigMap roof Updating")
 		o.change(t, hold, func() { hold.Finalizers = nil })
 		o.untilIdle(t)
 		o.reasonIs(t, metav1.ConditionUnknown, component.ReasonDisabled)

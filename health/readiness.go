@@ -67,7 +67,7 @@ func newSubject(object *unstructured.Unstructured) *subject {
 // readinessOfAll applies the rules for all kinds. kstatus has these rules too, but does not say which of them applied.
 func (s *subject) readinessOfAll() (readiness Readiness, decided bool) {
 	if s.text("metadata", "deletionTimestamp") != "" {
-		return Readiness{Status: apis.ObjectTerminating, Message: "is being deleted"}, true
+		return Readiness{Status: apis.ObjectTerminating, Message: message.Deletion(s.object.GetFinalizers())}, true
 	}
 	generation, known := content.Field(s.object, "metadata", "generation").(int64)
 	observed, reported := content.Field(s.object, "status", "observedGeneration").(int64)

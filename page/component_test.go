@@ -165,7 +165,8 @@ func TestWavesOfADeletion(t *testing.T) {
 		{
 			Number: 1, State: "In progress", Text: "waits for ConfigMap default/second", Total: 1,
 			Obstacles: []page.ObstacleView{{
-				Object: "ConfigMap default/second", Kind: "waiting", Message: "it is being deleted",
+				Object: "ConfigMap default/second", Kind: "waiting",
+				Message: "it is being deleted, and waits for the finalizer test.espalier.dev/other",
 			}},
 		},
 		{Number: 2, Order: 1, State: "Waiting", Text: "for wave 1", Total: 1},

@@ -160,9 +160,11 @@ func (p *Page) serveList(a *answer) {
 		return
 	}
 	resources := p.recorder.resourcesOf(root)
-	all := make([]brief, 0, len(resources))
+	all, running := make([]brief, 0, len(resources)), root.runningSince()
 	for _, resource := range resources {
-		all = append(all, resource.brief())
+		b := resource.brief()
+		b.running = running[resource]
+		all = append(all, b)
 	}
 	snapshot := p.recorder.snapshotOf(root)
 	s := sightOf(a.viewer, root.node.Resource)

@@ -139,7 +139,8 @@ func textOf(err error) string {
 	if err == nil {
 		return ""
 	}
-	text := err.Error()
+	// That an error is quiet says nothing about its cause.
+	text := strings.ReplaceAll(err.Error(), ": "+reconcilers.ErrQuiet.Error(), "")
 	var answer apierrs.APIStatus
 	if errors.As(err, &answer) {
 		if status := answer.Status(); status.Message != "" {

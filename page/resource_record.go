@@ -43,6 +43,8 @@ type resourceState struct {
 	conditions []metav1.Condition
 	features   []apis.FeatureStatus
 	components map[string]*progressRecord
+	// deleted is when the resource was deleted, if it was.
+	deleted time.Time
 	// version is the version of the resource that conditions and features are of.
 	version string
 }
@@ -137,6 +139,9 @@ func (r *resourceRecord) keepStatus(outcome reconcilers.Outcome) {
 	if outcome.Resource == nil {
 		return
 	}
+	if at := outcome.Resource.GetDeletionTimestamp(); at != nil {
+		r.deleted = at.Time
+	}
 	version := outcome.Resource.GetResourceVersion()
 	if !slices.Equal(r.conditions, outcome.Conditions) {
 		r.conditions = slices.Clone(outcome.Conditions)
@@ -207,6 +212,8 @@ type resourceSnapshot struct {
 	resourceState
 	// running is how many runs of each node are going on now; nil if no request is.
 	running []int
+	// runningSince is when the request began that runs now.
+	runningSince time.Time
 }
 
 // snapshot returns what is known. The requests are the last one first.
@@ -222,7 +229,7 @@ func (r *resourceRecord) snapshot() resourceSnapshot {
 		s.components[path] = c
 	}
 	r.mu.Unlock()
-	s.running = r.root.runningFor(r)
+	s.running, s.runningSince = r.root.runningFor(r), r.root.runningSince()[r]
 	return s
 }
 
@@ -235,12 +242,14 @@ type brief struct {
 	took   time.Duration
 	err    string
 	reason string
+	// running is since when a request runs, and deleted since when the resource is being deleted, if so.
+	running, deleted time.Time
 }
 
 func (r *resourceRecord) brief() brief {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	b := brief{key: r.key}
+	b := brief{key: r.key, deleted: r.deleted}
 	if len(r.nodes) > 0 {
 		root := &r.nodes[0]
 		b.state, b.when, b.since, b.took, b.err = root.state, root.when, root.since, root.took, root.err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -231,5 +232,66 @@ func TestSetUpTellsTheTree(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the tree (-want, +shown)\n%s", diff)
+	}
+}
+
+// A request that runs is in the list, and on the page of its resource, with since when: it may hold up all others.
+func TestARequestThatRunsIsShown(t *testing.T) {
+	w := newWorld(t, page.Options{Access: page.OnLoopback()}, "slow")
+	called, answers, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	w.check = func(string) error {
+		close(called)
+		<-answers
+		return nil
+	}
+	go func() { done <- w.reconcile(t, began, "slow") }()
+	<-called
+	for path, want := range map[string]string{
+		"root?root=widgets": "default/slow running since 60s ago",
+		"resource?root=widgets&namespace=default&name=slow": "Widget default/slow running since 60s ago",
+		"": "Widget: 1 resource. 0 requests.",
+	} {
+		if got := w.document(t, path).text(); !strings.Contains(got, want) {
+			t.Errorf("GET %s: %q is not shown, but\n%s", path, want, got)
+		}
+	}
+	close(answers)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if got := w.document(t, "root?root=widgets").text(); strings.Contains(got, "running since") {
+		t.Errorf("when it has ended, the list shows\n%s", got)
+	}
+}
+
+// That an error is quiet is for the root, not for a reader.
+func TestQuietErrorsAreShownWithTheirCause(t *testing.T) {
+	w := newWorld(t, page.Options{Access: page.OnLoopback()}, "early")
+	w.check = func(string) error {
+		return fmt.Errorf("%w: %w", errors.New("the cache is not filled yet"), reconcilers.ErrQuiet)
+	}
+	w.settle(t, "early")
+	got := w.document(t, "resource?root=widgets&namespace=default&name=early").text()
+	if !strings.Contains(got, "the cache is not filled yet") || strings.Contains(got, "quiet") {
+		t.Errorf("the page shows\n%s", got)
+	}
+}
+
+// That a resource is being deleted is in the list and on its page, whatever else is said of it.
+func TestAResourceThatIsBeingDeleted(t *testing.T) {
+	w := newWorld(t, page.Options{Access: page.OnLoopback()}, "going")
+	going := &resources.Widget{}
+	if err := w.client.Get(t.Context(), keyOf("going"), going); err != nil {
+		t.Fatal(err)
+	}
+	going.Finalizers = []string{"test.espalier.dev/other"}
+	if err := errors.Join(w.client.Update(t.Context(), going), w.client.Delete(t.Context(), going)); err != nil {
+		t.Fatal(err)
+	}
+	w.settle(t, "going")
+	for _, path := range []string{"root?root=widgets", "resource?root=widgets&namespace=default&name=going"} {
+		if got := w.document(t, path).text(); !strings.Contains(got, "being deleted since") {
+			t.Errorf("GET %s: the page does not say that the resource is being deleted, but\n%s", path, got)
+		}
 	}
 }

@@ -232,6 +232,17 @@ func (r *recorder) snapshotOf(root *rootRecord) rootSnapshot {
 	return s
 }
 
+// runningSince returns since when requests run, for the resources for which one does.
+func (r *rootRecord) runningSince() map[*resourceRecord]time.Time {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	since := make(map[*resourceRecord]time.Time, len(r.running))
+	for running := range r.running {
+		since[running.resource] = running.began
+	}
+	return since
+}
+
 // runningFor returns how many runs of each node are going on now for a resource, or nil if no request for it is.
 func (r *rootRecord) runningFor(resource *resourceRecord) []int {
 	r.mu.RLock()

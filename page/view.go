@@ -113,7 +113,7 @@ func causeText(c reconcilers.Cause) string {
 	case reconcilers.CauseResync:
 		return object + " was looked at again (resync)"
 	case reconcilers.CauseRetry:
-		return "the request before failed"
+		return "the request before failed or halted"
 	case reconcilers.CauseDelay:
 		return "the delay of the request before is over"
 	}

@@ -20,16 +20,18 @@ type resourceView struct {
 	// Visible is false if the viewer may not get the resource. Then nothing more is here.
 	Visible bool
 	// Known is false if the page knows nothing of the resource.
-	Known      bool
-	State      string
-	Why        string
-	Since      moment
-	Tree       *treeView
-	Conditions []conditionView
-	Requests   []requestView
-	Count      uint64
-	Components []componentView
-	Features   []featureView
+	Known bool
+	State string
+	Why   string
+	Since moment
+	// Running is since when a request runs, and Deleted since when the resource is being deleted, if so.
+	Running, Deleted moment
+	Tree             *treeView
+	Conditions       []conditionView
+	Requests         []requestView
+	Count            uint64
+	Components       []componentView
+	Features         []featureView
 }
 
 // nodeView is what a node did last for a resource.
@@ -112,6 +114,7 @@ func resourceViewOf(
 		b.reason = conditionText(c)
 	}
 	v.State, v.Why, v.Since = b.state.String(), b.why(), momentOf(b.since, now)
+	v.Running, v.Deleted = momentOf(s.runningSince, now), momentOf(s.deleted, now)
 	conditionViews := v.conditionsOf(s, now)
 	v.Tree.walk(func(node *treeView) { node.Last = lastOf(node, s, conditionViews, linkTo, now) })
 	v.Conditions = conditionViews

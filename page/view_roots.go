@@ -119,6 +119,8 @@ type listRow struct {
 	When    moment
 	Since   moment
 	Took    string
+	// Running is since when a request runs, and Deleted since when the resource is being deleted, if so.
+	Running, Deleted moment
 }
 
 // listOf returns the list of resources that a viewer sees. Sees is asked for the namespaces that matter.
@@ -154,8 +156,12 @@ func listOf(
 }
 
 func (r *listRow) fill(b *brief, now time.Time) {
-	r.Visible, r.State, r.Why, r.Took = true, b.state.String(), b.why(), took(b.took)
+	r.Visible, r.State, r.Why, r.Running = true, b.state.String(), b.why(), momentOf(b.running, now)
 	r.When, r.Since = momentOf(b.when, now), momentOf(b.since, now)
+	r.Deleted = momentOf(b.deleted, now)
+	if !b.when.IsZero() {
+		r.Took = took(b.took)
+	}
 }
 
 // why says why a resource is not as it is to be.

@@ -139,7 +139,7 @@ const (
 	CauseDeleted CauseKind = "Deleted"
 	// CauseResync is an event of an object that has not changed.
 	CauseResync CauseKind = "Resync"
-	// CauseRetry is an error of the request before.
+	// CauseRetry is an error of the request before, or a halt.
 	CauseRetry CauseKind = "Retry"
 	// CauseDelay is the end of the delay that the request before asked for.
 	CauseDelay CauseKind = "Delay"

@@ -56,6 +56,20 @@ func WithReasons(text string, reasons ...string) string {
 	return text
 }
 
+// maxFinalizers is how many finalizers the text of [Deletion] names.
+const maxFinalizers = 3
+
+// Deletion says that an object is being deleted, and which finalizers keep it, in words that follow "it".
+func Deletion(finalizers []string) string {
+	switch len(finalizers) {
+	case 0:
+		return "is being deleted"
+	case 1:
+		return "is being deleted, and waits for the finalizer " + finalizers[0]
+	}
+	return "is being deleted, and waits for the finalizers " + List(finalizers, maxFinalizers)
+}
+
 // maxStable is the length of the longest text of [Stable], in bytes.
 const maxStable = 200
 
@@ -65,9 +79,12 @@ var unstableParts = regexp.MustCompile(
 		`|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}`)
 
 // Stable makes one line of limited length of a message. The line is the same each time that the same happens.
-func Stable(text string) string {
+func Stable(text string) string { return StableWithin(text, maxStable) }
+
+// StableWithin is [Stable] with another limit, in bytes.
+func StableWithin(text string, limit int) string {
 	// The limit is applied to the result. The rest of a very long text cannot get into it.
-	text = strings.ToValidUTF8(text[:min(len(text), 4*maxStable)], "")
+	text = strings.ToValidUTF8(text[:min(len(text), 4*limit)], "")
 	if strings.Count(text, "-") >= 2 {
 		text = unstableParts.ReplaceAllLiteralString(text, "…")
 	}
@@ -80,5 +97,5 @@ func Stable(text string) string {
 		}
 		return r
 	}, text)
-	return Truncate(strings.Join(strings.Fields(text), " "), maxStable)
+	return Truncate(strings.Join(strings.Fields(text), " "), limit)
 }

@@ -36,6 +36,19 @@ func TestList(t *testing.T) {
 	}
 }
 
+func TestDeletion(t *testing.T) {
+	for want, finalizers := range map[string][]string{
+		"is being deleted": nil,
+		"is being deleted, and waits for the finalizer a":                   {"a"},
+		"is being deleted, and waits for the finalizers a, b":               {"a", "b"},
+		"is being deleted, and waits for the finalizers a, b, c and 2 more": {"a", "b", "c", "d", "e"},
+	} {
+		if got := message.Deletion(finalizers); got != want {
+			t.Errorf("Deletion(%q) = %q, want %q", finalizers, got, want)
+		}
+	}
+}
+
 func TestCapitalize(t *testing.T) {
 	for text, want := range map[string]string{"": "", "über": "Über", "A": "A", "wave 1": "Wave 1"} {
 		if got := message.Capitalize(text); got != want {

@@ -134,8 +134,8 @@ func TestMirror(t *testing.T) {
 	}
 	guarded := func(mirror *v1.Mirror) { mirror.Finalizers = []string{"mirror.example.com/registration"} }
 	request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(newMirror())}
-	rolling := metav1.Condition{Status: "False", Reason: "InProgress", Message: "0 of 1 replica ready"}
-	summary := metav1.Condition{Status: "False", Reason: "InProgress", Message: "StatefulSetReady: 0 of 1 replica ready"}
+	rolling := metav1.Condition{Status: "False", Reason: "InProgress", Message: "StatefulSet web/docs: 0 of 1 replica ready"}
+	summary := metav1.Condition{Status: "False", Reason: "InProgress", Message: "StatefulSetReady: StatefulSet web/docs: 0 of 1 replica ready"}
 	waiting := metav1.Condition{Status: "Unknown", Reason: "Waiting", Message: `waiting for "StatefulSet"`}
 	up := metav1.Condition{Status: "True", Reason: "Ready"}
 	running := func(mirror *v1.Mirror) {

@@ -43,7 +43,7 @@ func TestNamespace(t *testing.T) {
 				n.Finalizers = []string{"example.com/going"}
 			})},
 			ExpectResource: tenant.With(isFalse(v1alpha1.NamespaceReady, "Terminating",
-				"is being deleted")).Object(),
+				"Namespace acme: is being deleted, and waits for the finalizer example.com/going")).Object(),
 		},
 		"it belongs to somebody else": {
 			Resource:        tenant.Object(),

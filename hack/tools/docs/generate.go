@@ -63,8 +63,7 @@ type guide struct {
 var chapters = []chapter{
 	{"From the first operator to its operation", []string{
 		"getting-started.md", "which-one.md", "testing.md", "events-and-logs.md", "metrics.md", "operating.md",
-		"alerts.md", "troubleshooting.md",
-		"security.md", "leader-election.md",
+		"alerts.md", "stuck.md", "troubleshooting.md", "security.md", "leader-election.md",
 	}},
 	{"By topic", []string{
 		"short-form.md", "conditions.md", "components.md", "annotations.md", "helm.md", "kustomize.md", "features.md",

@@ -2,6 +2,7 @@ package main
 
 import (
 	"flag"
+	"fmt"
 	"io/fs"
 	"os"
 	"path"
@@ -312,7 +313,7 @@ func deadLinks(t *testing.T, folder, page, content string) []string {
 			continue
 		}
 		target, err := os.ReadFile(linked)
-		if err != nil || anchor != "" && !hasHeading(string(target), anchor) {
+		if err != nil || anchor != "" && !hasAnchor(string(target), anchor) {
 			dead = append(dead, link)
 		}
 	}
@@ -322,7 +323,10 @@ func deadLinks(t *testing.T, folder, page, content string) []string {
 // punctuation is what the anchor of a heading lacks.
 var punctuation = regexp.MustCompile(`[^\pL\pN _-]`)
 
-func hasHeading(content, anchor string) bool {
+func hasAnchor(content, anchor string) bool {
+	if strings.Contains(content, fmt.Sprintf("<a id=%q></a>", anchor)) {
+		return true
+	}
 	for _, match := range headings.FindAllStringSubmatch(content, -1) {
 		heading := punctuation.ReplaceAllString(strings.ToLower(match[1]), "")
 		if strings.ReplaceAll(heading, " ", "-") == anchor {

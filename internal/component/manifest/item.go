@@ -53,8 +53,11 @@ type item struct {
 // describe names the object by its position and, as far as it is known, its key or its kind.
 func (i *item) describe() string {
 	position := fmt.Sprintf("objects[%d]%s", i.index, i.place)
-	if i.kind.Kind == "" {
+	if i.kind.Kind == "" && i.name == "" {
 		return position
+	}
+	if i.kind.Kind == "" {
+		return fmt.Sprintf("%s (%s)", position, i.name)
 	}
 	if i.name == "" {
 		return fmt.Sprintf("%s (%s)", position, i.kind.Kind)

@@ -10,6 +10,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/component/secretdata"
 	"github.com/espalier-dev/espalier/internal/kinds"
 	"github.com/espalier-dev/espalier/internal/managedfields"
+	"github.com/espalier-dev/espalier/internal/message"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,6 +25,8 @@ type snapshot struct {
 	version     string
 	generation  int64
 	terminating bool
+	// deletion says what a terminating object waits for.
+	deletion string
 	// marks say who owns the object.
 	marks plan.Marks
 	// digest is the value of the annotation.
@@ -86,6 +89,9 @@ func (x extractor) snapshot(object metav1.Object) *snapshot {
 		tracked:     len(entries) > 0,
 
 		ignoresForeign: foreign.IgnoresForeign(annotations, x.foreign),
+	}
+	if s.terminating {
+		s.deletion = message.Deletion(object.GetFinalizers())
 	}
 	s.marks.Label, s.marks.Owner = unique.Make(s.marks.Label).Value(), unique.Make(s.marks.Owner).Value()
 	for i := range entries {
@@ -163,6 +169,7 @@ func (s *snapshot) observed(c *Component) plan.Observed {
 		UID:         s.uid,
 		Generation:  s.generation,
 		Terminating: s.terminating,
+		Deletion:    s.deletion,
 		Ownership:   ownership,
 		Claim:       claim,
 		FormerMarks: s.marks.Former(c.Owner),
@@ -180,6 +187,7 @@ func (s *snapshot) observed(c *Component) plan.Observed {
 // alike reports whether two snapshots of an object differ in nothing but the resource version and the times.
 func (s *snapshot) alike(other *snapshot) bool {
 	return s.uid == other.uid && s.generation == other.generation && s.terminating == other.terminating &&
+		s.deletion == other.deletion &&
 		s.marks.Equal(&other.marks) && s.digest == other.digest && s.fenced == other.fenced &&
 		s.ignoresForeign == other.ignoresForeign && s.tracked == other.tracked &&
 		slices.EqualFunc(s.entries, other.entries, func(a, b ownEntry) bool {

@@ -217,7 +217,7 @@ func (b *builder) assess(it *item) {
 		it.assessAbsent()
 	case it.observed.Terminating:
 		if it.observed.Ownership != Ours || !it.assessEnded() {
-			it.setState(stateWaiting, apis.ObjectTerminating, messageTerminating)
+			it.setState(stateWaiting, apis.ObjectTerminating, it.observed.deletion())
 		}
 	case it.observed.Ownership != Ours:
 		it.assessNotOurs()
@@ -415,7 +415,7 @@ func (it *item) assessPurge() {
 		recordPurged(r)
 		it.state = stateDone
 	case o.Terminating:
-		it.setState(stateWaiting, apis.ObjectTerminating, messageTerminating)
+		it.setState(stateWaiting, apis.ObjectTerminating, it.observed.deletion())
 	default:
 		recordUID(r, o)
 		switch {

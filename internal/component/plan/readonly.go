@@ -22,7 +22,7 @@ func (b *builder) assessReadOnly(it *item) {
 	case absent:
 		it.setState(stateWaiting, apis.ObjectNotFound, messageAbsent)
 	case o.Terminating:
-		it.setState(stateWaiting, apis.ObjectTerminating, messageTerminating)
+		it.setState(stateWaiting, apis.ObjectTerminating, it.observed.deletion())
 	default:
 		it.assessReadiness()
 	}

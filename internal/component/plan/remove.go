@@ -153,7 +153,7 @@ func (b *builder) assessRemoval(it *item, orphan bool) {
 	case orphan:
 		it.setAction(ActionOrphan, reason)
 	case o.Terminating:
-		it.setState(stateWaiting, apis.ObjectTerminating, messageTerminating)
+		it.setState(stateWaiting, apis.ObjectTerminating, it.observed.deletion())
 	case !it.deletesInstances() && !it.kind.isNamespace || r.IgnoreForeignInstances:
 		it.setAction(ActionDelete, reason)
 	case !it.definesTypes() && (use.State == ForeignUnchecked || use.State == ForeignNone):

@@ -144,7 +144,9 @@ type Observed struct {
 	UID         types.UID
 	Generation  int64
 	Terminating bool
-	Ownership   Ownership
+	// Deletion says in words that follow "it" what a terminating object waits for. It may be empty.
+	Deletion  string
+	Ownership Ownership
 	// Claim says in words that follow "it" whose the object is, or who wrote it. It is empty if the object is ours, and
 	// if nothing is known. See [Marks.Ownership].
 	Claim string
@@ -169,6 +171,14 @@ type Observed struct {
 	// Volatile reports whether the object waits for an object of its own wave or a later one, so no wave waits for it.
 	// An example is a PersistentVolumeClaim that is bound when its first consumer exists.
 	Volatile bool
+}
+
+// deletion says what a terminating object waits for.
+func (o *Observed) deletion() string {
+	if o.Deletion == "" {
+		return messageTerminating
+	}
+	return "it " + o.Deletion
 }
 
 // ForeignState says what is known of the instances that others have of a type.

@@ -1,0 +1,114 @@
+package stuck_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/espalier-dev/espalier/internal/testenv/resources"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// operators are what keeps an operator from working.
+var operators = map[string]story{
+	"no-right-to-watch": {
+		alone: true,
+		plant: func(s *scene) {
+			rules := everything("*")
+			rules[0].Resources = rules[0].Resources[1:] // no ConfigMaps
+			s.widget()
+			s.operator = start(s, user(s, s.namespace, rules), s.namespace)
+		},
+		mend: func(s *scene) {
+			role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}, Rules: everything("*")}
+			if err := s.Update(s.Context(), role); err != nil {
+				s.Fatal(err)
+			}
+		},
+	},
+	"standby": {
+		alone: true,
+		plant: func(s *scene) {
+			s.made(s.lease())
+			s.widget()
+			s.operator = start(s, user(s, s.namespace, everything("*")), s.namespace, func(o *ctrl.Options) {
+				o.LeaderElection, o.LeaderElectionID, o.LeaderElectionNamespace = true, "operator", s.namespace
+				o.RetryPeriod = new(200 * time.Millisecond)
+			})
+		},
+		mend: func(s *scene) { s.deletes(s.lease()) },
+	},
+	"worker-busy": {
+		alone: true,
+		plant: func(s *scene) {
+			s.operator = start(s, user(s, s.namespace, everything("*")), s.namespace, func(o *ctrl.Options) {
+				o.Controller.MaxConcurrentReconciles = 1
+			})
+			other := &resources.Widget{ObjectMeta: s.meta()}
+			other.Name = "other"
+			calls, answers := make(chan struct{}, 100), make(chan struct{})
+			s.outside.Store(client.ObjectKeyFromObject(other), func() error {
+				calls <- struct{}{}
+				<-answers
+				return nil
+			})
+			s.outside.Store("answer", func() { close(answers) })
+			s.made(other)
+			<-calls
+			s.widget()
+		},
+		mend: func(s *scene) {
+			answer, _ := s.outside.Load("answer")
+			answer.(func())()
+		},
+	},
+	"operator-gone": {
+		alone: true,
+		plant: func(s *scene) {
+			s.operator = start(s, user(s, s.namespace, everything("*")), s.namespace)
+			s.widget()
+			s.settles()
+			s.stop()
+			s.deletes(s.resource)
+		},
+		mend: func(s *scene) { s.operator = start(s, plane.Config(s), s.namespace) },
+		goes: true,
+	},
+	"other-namespace": {
+		alone: true,
+		plant: func(s *scene) {
+			s.widget()
+			s.operator = start(s, user(s, s.namespace, everything("*")), s.namespace, func(o *ctrl.Options) {
+				o.Cache.DefaultNamespaces = map[string]cache.Config{"default": {}}
+			})
+			eventually(s, "it is not started", func(context.Context) error {
+				if !strings.Contains(s.log.String(), "Starting workers") {
+					return errors.New(s.log.String())
+				}
+				return nil
+			})
+		},
+		mend: func(s *scene) {
+			s.stop()
+			s.operator = start(s, plane.Config(s), s.namespace)
+		},
+	},
+}
+
+// lease is held by another replica.
+func (s *scene) lease() *coordinationv1.Lease {
+	return &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "operator"},
+		Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: new("operator-1_5f2c"), LeaseDurationSeconds: new(int32(3600)),
+			AcquireTime: new(metav1.NowMicro()), RenewTime: new(metav1.NowMicro()),
+		},
+	}
+}
