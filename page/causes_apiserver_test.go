@@ -70,7 +70,7 @@ func TestTheTimelineSaysWhatWokeRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 	wokenBy("w", id("ConfigMap", "w")+" was deleted")
-	wokenBy("w", "the request before failed")
+	wokenBy("w", "the request before failed or halted")
 	broken.Store(false)
 	text := r.get(t, "resource?root=widgets&namespace="+namespace+"&name=w").byID(t, "resource").text()
 	if want := "Woken, because " + id("ConfigMap", "w") + " was deleted"; !strings.Contains(text, want) {

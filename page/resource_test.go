@@ -104,8 +104,8 @@ func TestAResourceSaysWhyItWaits(t *testing.T) {
 		}
 	}
 	want := []page.ConditionView{
-		{Type: "ChildReady", Status: "False", Reason: "NoPod", Message: w.message, Since: minuteAgo},
 		{Type: "Ready", Status: "False", Reason: "NoPod", Message: w.message, Since: minuteAgo},
+		{Type: "ChildReady", Status: "False", Reason: "NoPod", Message: w.message, Since: minuteAgo},
 	}
 	if diff := cmp.Diff(want, v.Conditions); diff != "" {
 		t.Errorf("the conditions (-want, +shown)\n%s", diff)
@@ -138,6 +138,42 @@ func TestAResourceSaysWhyItWaits(t *testing.T) {
 	}
 }
 
+// A delay is counted from now, not from the request that asked for it.
+func TestANodeSaysWhenItComesBack(t *testing.T) {
+	w := newWorld(t, page.Options{}, "w")
+	w.root.Reconciler = &sync{SyncWithResult: func(context.Context, widget) (reconcilers.Result, error) {
+		return reconcilers.Result{RequeueAfter: 5 * time.Minute}, nil
+	}}
+	for range 2 { // The write of the status drops the delay of the first.
+		w.settle(t, "w")
+	}
+	v := w.page.Resource("widgets", keyOf("w"))
+	if got, want := v.Tree.Last.Back.Text, "in 4m"; got != want {
+		t.Errorf("a minute after a request that asked for five, the root comes back %q, want %q", got, want)
+	}
+}
+
+// The condition says which node an error came from, and both are found.
+func TestAnErrorIsShownWithItsNode(t *testing.T) {
+	w := newWorld(t, page.Options{}, "w")
+	w.reason, w.message = "Retry", "Widget/0/checks: connection refused"
+	w.settle(t, "w")
+	w.check = func(string) error { return errors.New("connection refused") }
+	_ = w.reconcile(t, later, "w")
+	if v := w.page.Resource("widgets", keyOf("w")); !strings.Contains(v.Why, w.message) {
+		t.Errorf("why it fails: %q, want %q in it", v.Why, w.message)
+	}
+	for text, want := range map[string]int{"CHECKS": 1, "connection refused": 1, "another": 0} {
+		if rows := w.page.List("widgets", text, "", 1).Rows; len(rows) != want {
+			t.Errorf("%d resources are found by %q, want %d", len(rows), text, want)
+		}
+	}
+	none := w.document(t, "root?root=widgets&q=another", onLoopback(w)).byID(t, "list").text()
+	if want := "No resource has that"; !strings.Contains(none, want) {
+		t.Errorf("a list of nothing lacks %q: %s", want, none)
+	}
+}
+
 // onLoopback has the page show everything. A test sets it late, so that it can count what was asked before.
 func onLoopback(w *world) func(*http.Request) {
 	return func(*http.Request) { w.page.SetAccess(page.OnLoopback()) }
@@ -163,6 +199,11 @@ func TestTheLastRequestsAreKept(t *testing.T) {
 	}
 	if v.Count != page.MaxRequests+5 {
 		t.Errorf("%d requests are counted, not %d", v.Count, page.MaxRequests+5)
+	}
+	text := w.document(t, "resource?root=widgets&namespace=default&name=w", onLoopback(w)).byID(t, "resource").text()
+	if want := fmt.Sprintf("%d requests since the operator knows the resource, the last %d of them.",
+		page.MaxRequests+5, page.MaxRequests); !strings.Contains(text, want) {
+		t.Errorf("the page lacks %q: %s", want, text)
 	}
 }
 

@@ -46,10 +46,11 @@ type nodeView struct {
 	Took    string
 	Runs    int32
 	// At is the path of the run that ended worst, if there were several.
-	At         string
-	Class      string
-	Error      string
-	Delay      string
+	At    string
+	Class string
+	Error string
+	// Back is when the node asked to run again.
+	Back       moment
 	Writes     []writeView
 	Conditions []conditionView
 }
@@ -161,7 +162,19 @@ func (v *resourceView) conditionsOf(s *resourceSnapshot, now time.Time) []condit
 			Since: momentOf(c.LastTransitionTime.Time, now), Node: setBy[c.Type],
 		})
 	}
+	// What sums up the others stands first, and then what is not True.
+	slices.SortStableFunc(views, func(a, b conditionView) int { return a.rank() - b.rank() })
 	return views
+}
+
+func (c *conditionView) rank() int {
+	switch {
+	case c.Type == apis.ConditionReady, c.Type == apis.ConditionSucceeded:
+		return 0
+	case c.Status != string(metav1.ConditionTrue):
+		return 1
+	}
+	return 2
 }
 
 // lastOf returns what a node did last. The nodes below it have theirs.
@@ -193,7 +206,9 @@ func lastOf(
 	}
 	last.When, last.Since, last.Took = momentOf(n.when, now), momentOf(n.since, now), took(n.took)
 	last.Runs, last.At, last.Class, last.Error = n.runs, n.at, string(n.class), n.err
-	last.Delay = delayOf(n.delay)
+	if n.delay > 0 {
+		last.Back = momentOf(n.when.Add(n.delay), now)
+	}
 	for i := range s.requests {
 		for j := range s.requests[i].writes {
 			if w := &s.requests[i].writes[j]; w.slot == node.slot {

@@ -164,9 +164,9 @@ func (r *listRow) fill(b *brief, now time.Time) {
 	}
 }
 
-// why says why a resource is not as it is to be.
+// why says why a resource is not as it is to be. A condition that has the error says which node it came from.
 func (b *brief) why() string {
-	if b.err != "" {
+	if b.err != "" && !strings.Contains(b.reason, b.err) {
 		return b.err
 	}
 	return b.reason
@@ -183,5 +183,5 @@ func (f *listFilter) has(b *brief, sees func(namespace string) bool) bool {
 	if !sees(b.key.Namespace) {
 		return false
 	}
-	return (f.state == "" || b.state.String() == f.state) && (named || contains(b.why()))
+	return (f.state == "" || b.state.String() == f.state) && (named || contains(b.err) || contains(b.reason))
 }

@@ -22,7 +22,7 @@ var stillness = flag.Duration("simulation.stillness", time.Minute,
 // for a mutex, or for something outside, holds it up, if need be for ever. This is seen outside of the bubble and in
 // real time. If all wait, and what the story waits for never comes, time passes for ever. This is seen in the bubble.
 type watchdog struct {
-	test    string
+	test string
 	// network is that of the simulation, once its API server serves. Nothing counts as standing still before: what runs
 	// until then is ours and waits for nothing, and takes long on a busy machine.
 	network atomic.Pointer[transport.Network]
