@@ -1,0 +1,121 @@
+package vet_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/espalier-dev/espalier/cmd/espalier/vet"
+)
+
+// The program of the tests is the -vettool of go vet, too.
+func TestMain(m *testing.M) {
+	vet.Main()
+	os.Exit(m.Run())
+}
+
+// runGoVet returns what the analyzers say of packages that are seen from the folder.
+func runGoVet(t *testing.T, folder string, arguments ...string) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.CommandContext(t.Context(), "go", append([]string{"vet", "-vettool=" + self}, arguments...)...)
+	command.Dir = folder
+	output := &bytes.Buffer{}
+	command.Stdout, command.Stderr = output, output
+	if err := command.Run(); err != nil && command.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return output.String()
+}
+
+// A finding is a line of what go vet prints.
+var findingLine = regexp.MustCompile(`^(\S+\.go):(\d+):\d+: (.*)$`)
+
+// The comments "want" in the files of testdata have a regular expression in backquotes, as those of analysistest have.
+// That package would type-check all of Kubernetes from its sources for each analyzer. Go vet takes it from the cache,
+// and is how the analyzers are run.
+var wantComment = regexp.MustCompile("// want `(.*)`$")
+
+func TestPlantedBugsAreFound(t *testing.T) {
+	for _, analyzer := range vet.Analyzers {
+		t.Run(analyzer.Name, func(t *testing.T) {
+			t.Parallel()
+			folder := filepath.Join("testdata", analyzer.Name)
+			wanted := readWanted(t, folder)
+			if len(wanted) < 5 {
+				t.Errorf("%s has %d planted bugs, want five or more", folder, len(wanted))
+			}
+			for line := range strings.Lines(runGoVet(t, ".", "./"+folder)) {
+				line = strings.TrimSpace(line)
+				if strings.HasPrefix(line, "#") {
+					continue
+				}
+				found := findingLine.FindStringSubmatch(line)
+				if found == nil {
+					t.Errorf("go vet says: %s", line)
+					continue
+				}
+				at := filepath.Base(found[1]) + ":" + found[2]
+				if want, ok := wanted[at]; !ok || !want.MatchString(found[3]) {
+					t.Errorf("unwanted: %s", line)
+					continue
+				}
+				delete(wanted, at)
+			}
+			for at, want := range wanted {
+				t.Errorf("%s: want a finding that matches %q, got none", at, want)
+			}
+		})
+	}
+}
+
+// readWanted returns what the comments of the files want, by file and line.
+func readWanted(t *testing.T, folder string) map[string]*regexp.Regexp {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wanted := map[string]*regexp.Regexp{}
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, line := range strings.Split(string(content), "\n") {
+			if want := wantComment.FindStringSubmatch(line); want != nil {
+				wanted[filepath.Base(file)+":"+strconv.Itoa(i+1)] = regexp.MustCompile(want[1])
+			}
+		}
+	}
+	return wanted
+}
+
+// root is the folder of the main module.
+const root = "../../.."
+
+func TestNothingIsReportedOfRightCode(t *testing.T) {
+	if testing.Short() {
+		t.Skip("analyzes the main module, and packages of controller-runtime")
+	}
+	for name, arguments := range map[string][]string{
+		"main module": {"./..."},
+		"controller-runtime": {
+			"sigs.k8s.io/controller-runtime/examples/...", "sigs.k8s.io/controller-runtime/pkg/builder/...",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := runGoVet(t, root, arguments...); got != "" {
+				t.Errorf("want no finding, got:\n%s", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,66 @@
+// Package vet has analyzers for programs that use Espalier. They find what compiles and goes wrong in a cluster.
+//
+// The command "espalier vet" runs them. They are exported, so that other drivers of package
+// [golang.org/x/tools/go/analysis] can run them too, such as a plugin of golangci-lint. They look at one package at a
+// time, and but for [Fixtures] not at files of tests.
+package vet
+
+import (
+	"fmt"
+	"go/token"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/tools/go/analysis"
+	"golang.org/x/tools/go/analysis/unitchecker"
+)
+
+// Analyzers are all analyzers, in the order of the documentation.
+var Analyzers = []*analysis.Analyzer{Desired, Kept, Status, Stash, Finalizer}
+
+// Main analyzes a package for go vet, and exits, if go vet has called the program: its -vettool. Otherwise it returns.
+func Main() {
+	if calledByGoVet(os.Args[1:]) {
+		unitchecker.Main(Analyzers...)
+	}
+}
+
+// calledByGoVet reports whether the arguments are those of go vet: it asks for the version, then for the flags, and
+// gives a file for each package as the last argument.
+func calledByGoVet(args []string) bool {
+	switch {
+	case len(args) == 0:
+		return false
+	case len(args) == 1 && (args[0] == "-V=full" || args[0] == "-flags"):
+		return true
+	}
+	return strings.HasSuffix(args[len(args)-1], "vet.cfg")
+}
+
+// reporter reports each thing once, though several functions may lead to it, and in the order of the code.
+type reporter struct {
+	pass  *analysis.Pass
+	found map[token.Pos]string
+}
+
+func newReporter(pass *analysis.Pass) *reporter {
+	return &reporter{pass: pass, found: map[token.Pos]string{}}
+}
+
+func (r *reporter) add(at token.Pos, format string, args ...any) {
+	if at.IsValid() && r.found[at] == "" && !inTest(r.pass, at) {
+		r.found[at] = fmt.Sprintf(format, args...)
+	}
+}
+
+func (r *reporter) report() {
+	for _, at := range slices.Sorted(maps.Keys(r.found)) {
+		r.pass.Report(analysis.Diagnostic{Pos: at, Message: r.found[at]})
+	}
+}
+
+func inTest(pass *analysis.Pass, at token.Pos) bool {
+	return strings.HasSuffix(pass.Fset.Position(at).Filename, "_test.go")
+}
