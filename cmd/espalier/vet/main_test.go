@@ -99,21 +99,19 @@ func readWanted(t *testing.T, folder string) map[string]*regexp.Regexp {
 	return wanted
 }
 
-// root is the folder of the main module.
-const root = "../../.."
-
 func TestNothingIsReportedOfRightCode(t *testing.T) {
 	if testing.Short() {
-		t.Skip("analyzes the main module, and packages of controller-runtime")
+		t.Skip("analyzes modules of this repository, and packages of controller-runtime")
 	}
-	for name, arguments := range map[string][]string{
-		"main module": {"./..."},
-		"controller-runtime": {
-			"sigs.k8s.io/controller-runtime/examples/...", "sigs.k8s.io/controller-runtime/pkg/builder/...",
-		},
+	for _, tc := range []struct{ folder, packages string }{
+		{".", "./..."},
+		{"examples/demo", "./..."},
+		{"examples/platform/delivery", "./..."},
+		{".", "sigs.k8s.io/controller-runtime/examples/..."},
+		{".", "sigs.k8s.io/controller-runtime/pkg/builder/..."},
 	} {
-		t.Run(name, func(t *testing.T) {
-			if got := runGoVet(t, root, arguments...); got != "" {
+		t.Run(tc.folder+" "+tc.packages, func(t *testing.T) {
+			if got := runGoVet(t, filepath.Join("../../..", tc.folder), tc.packages); got != "" {
 				t.Errorf("want no finding, got:\n%s", got)
 			}
 		})

@@ -9,4 +9,6 @@ import (
 	_ "github.com/espalier-dev/espalier/cmd/espalier/vet/testdata/kept"
 	_ "github.com/espalier-dev/espalier/cmd/espalier/vet/testdata/stash"
 	_ "github.com/espalier-dev/espalier/cmd/espalier/vet/testdata/status"
+	_ "github.com/espalier-dev/espalier/cmd/espalier/vet/testdata/switches"
+	_ "github.com/espalier-dev/espalier/testing"
 )

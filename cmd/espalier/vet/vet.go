@@ -18,7 +18,7 @@ import (
 )
 
 // Analyzers are all analyzers, in the order of the documentation.
-var Analyzers = []*analysis.Analyzer{Desired, Kept, Status, Stash, Finalizer}
+var Analyzers = []*analysis.Analyzer{Desired, Kept, Status, Stash, Finalizer, Switches, Fixtures}
 
 // Main analyzes a package for go vet, and exits, if go vet has called the program: its -vettool. Otherwise it returns.
 func Main() {
@@ -43,6 +43,8 @@ func calledByGoVet(args []string) bool {
 type reporter struct {
 	pass  *analysis.Pass
 	found map[token.Pos]string
+	// tests is true if it also reports what is in files of tests.
+	tests bool
 }
 
 func newReporter(pass *analysis.Pass) *reporter {
@@ -50,7 +52,7 @@ func newReporter(pass *analysis.Pass) *reporter {
 }
 
 func (r *reporter) add(at token.Pos, format string, args ...any) {
-	if at.IsValid() && r.found[at] == "" && !inTest(r.pass, at) {
+	if at.IsValid() && r.found[at] == "" && (r.tests || !inTest(r.pass, at)) {
 		r.found[at] = fmt.Sprintf(format, args...)
 	}
 }
