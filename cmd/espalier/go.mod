@@ -6,6 +6,7 @@ require (
 	github.com/espalier-dev/espalier v0.0.0
 	github.com/espalier-dev/espalier/testing/simulation v0.0.0
 	github.com/go-logr/logr v1.4.4
+	github.com/golangci/plugin-module-register v0.1.2
 	github.com/spf13/cobra v1.10.2
 	go.uber.org/goleak v1.3.0
 	golang.org/x/sync v0.22.0

@@ -178,10 +178,7 @@ func (k *keeping) outlives(v ssa.Value) bool {
 		case *ssa.Global:
 			return true
 		case *ssa.Alloc:
-			if !k.own[v.Parent()] {
-				return true
-			}
-			return v.Parent() != nil && slices.ContainsFunc(k.storedAt(v), does)
+			return !k.own[v.Parent()]
 		case *ssa.Parameter:
 			if !k.own[v.Parent()] {
 				return true
@@ -201,6 +198,9 @@ func (k *keeping) outlives(v ssa.Value) bool {
 		case *ssa.IndexAddr:
 			return does(v.X)
 		case *ssa.UnOp:
+			if variable, ok := v.X.(*ssa.Alloc); ok && k.own[variable.Parent()] {
+				return slices.ContainsFunc(k.storedAt(variable), does)
+			}
 			return does(v.X)
 		case *ssa.ChangeType:
 			return does(v.X)

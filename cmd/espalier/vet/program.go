@@ -193,7 +193,7 @@ func parameters(f *ssa.Function) []*ssa.Parameter {
 			return f.Params[i:]
 		}
 	}
-	if f.Signature.Recv() != nil {
+	if f.Signature.Recv() != nil && len(f.Params) > 0 {
 		return f.Params[1:]
 	}
 	return f.Params

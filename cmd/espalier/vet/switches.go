@@ -72,7 +72,7 @@ func (p *program) checkShortForm(r *reporter, literal *ssa.Alloc) {
 	set := p.fieldsSet(literal)
 	for _, manager := range []string{"ChildObjectManager", "AggregateObjectManager"} {
 		for _, field := range short {
-			if set[manager] != nil && set[field] != nil {
+			if set[manager] != nil && set[field] != nil && set[manager].Block() == set[field].Block() {
 				r.add(positionOf(set[field]), "%s and %s must not both be set", manager, field)
 			}
 		}

@@ -6,6 +6,7 @@
 package vet
 
 import (
+	"encoding/json"
 	"fmt"
 	"go/token"
 	"maps"
@@ -22,9 +23,27 @@ var Analyzers = []*analysis.Analyzer{Desired, Kept, Status, Stash, Finalizer, Sw
 
 // Main analyzes a package for go vet, and exits, if go vet has called the program: its -vettool. Otherwise it returns.
 func Main() {
-	if calledByGoVet(os.Args[1:]) {
-		unitchecker.Main(Analyzers...)
+	if !calledByGoVet(os.Args[1:]) {
+		return
 	}
+	if isDependency(os.Args[len(os.Args)-1]) {
+		os.Exit(0)
+	}
+	unitchecker.Main(Analyzers...)
+}
+
+// isDependency reports whether go vet asks only for what analyzers of other packages need to know of a package, and if
+// so answers that. It asks for each dependency, and the analyzers need nothing. To type-check all would take a minute.
+func isDependency(file string) bool {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return false
+	}
+	config := &unitchecker.Config{}
+	if err := json.Unmarshal(content, config); err != nil || !config.VetxOnly {
+		return false
+	}
+	return os.WriteFile(config.VetxOutput, nil, 0o666) == nil
 }
 
 // calledByGoVet reports whether the arguments are those of go vet: it asks for the version, then for the flags, and
@@ -58,9 +77,37 @@ func (r *reporter) add(at token.Pos, format string, args ...any) {
 }
 
 func (r *reporter) report() {
+	accepted := acceptedLines(r.pass)
 	for _, at := range slices.Sorted(maps.Keys(r.found)) {
-		r.pass.Report(analysis.Diagnostic{Pos: at, Message: r.found[at]})
+		if position := r.pass.Fset.Position(at); !accepted[line{position.Filename, position.Line}] {
+			r.pass.Report(analysis.Diagnostic{Pos: at, Message: r.found[at]})
+		}
 	}
+}
+
+type line struct {
+	file   string
+	number int
+}
+
+// acceptedLines are the lines with a comment that accepts what the analyzer finds there, as golangci-lint knows it:
+// //nolint:espalier for all analyzers, or with the name of this one.
+func acceptedLines(pass *analysis.Pass) map[line]bool {
+	found := map[line]bool{}
+	for _, file := range pass.Files {
+		for _, group := range file.Comments {
+			for _, comment := range group.List {
+				names, ok := strings.CutPrefix(comment.Text, "//nolint:")
+				names, _, _ = strings.Cut(names, " ")
+				accepts := func(name string) bool { return name == "espalier" || name == pass.Analyzer.Name }
+				if ok && slices.ContainsFunc(strings.Split(names, ","), accepts) {
+					position := pass.Fset.Position(comment.Pos())
+					found[line{position.Filename, position.Line}] = true
+				}
+			}
+		}
+	}
+	return found
 }
 
 func inTest(pass *analysis.Pass, at token.Pos) bool {

@@ -62,4 +62,7 @@ var _ = []any{
 	&reconcilers.ChildReconciler[*corev1.Pod, *corev1.Pod, *corev1.PodList]{Finalizer: "example.com/" + variable},
 	espalier.Runs("Runs", run).Finalizes("example.com/runs", run),
 	struct{ Finalizer string }{"mine"},
+	&guard{Finalizer: "historic"}, //nolint:finalizer // An earlier release has put it on resources.
+	&guard{Finalizer: "historic"}, //nolint:unused,espalier
+	&guard{Finalizer: "historic"}, //nolint:status // want `"historic"`
 }
