@@ -117,3 +117,20 @@ func TestNothingIsReportedOfRightCode(t *testing.T) {
 		})
 	}
 }
+
+// The page has a section for each analyzer: its name, what it says of itself, and an example.
+func TestThePageSaysWhatTheAnalyzersSay(t *testing.T) {
+	content, err := os.ReadFile("../../../docs/vet.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := strings.Join(strings.Fields(string(content)), " ")
+	for _, analyzer := range vet.Analyzers {
+		summary, why, _ := strings.Cut(analyzer.Doc, "\n\n")
+		summary = strings.ToUpper(summary[:1]) + summary[1:] + "."
+		want := strings.Join(strings.Fields("## "+analyzer.Name+" "+summary+" "+why+" ```go"), " ")
+		if !strings.Contains(page, want) {
+			t.Errorf("docs/vet.md must have, with any line breaks:\n%s", want)
+		}
+	}
+}
