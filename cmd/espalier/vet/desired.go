@@ -14,9 +14,10 @@ import (
 var Desired = &analysis.Analyzer{
 	Name: "desired",
 	Doc: "report a desired function that depends on the time, on randomness, or on the order of a map\n\n" +
-		"An object that is another one in each request is written again and again, and wakes its resource each time.\n" +
-		"A function that first looks at what is there, and makes a value only if it is missing, is not reported; nor\n" +
-		"is a time that is only compared or logged, nor a random value of a node with CreateOnly.",
+		"An object that is another one in each request is written again and again, and wakes its resource\n" +
+		"each time. A function that first looks at what is there, and makes a value only if it is missing, is\n" +
+		"not reported; nor is a time that is only compared or logged, nor a random value of a node with\n" +
+		"CreateOnly.",
 	Requires: []*analysis.Analyzer{programs},
 	Run:      runDesired,
 }

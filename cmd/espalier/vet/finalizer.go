@@ -12,8 +12,9 @@ import (
 var Finalizer = &analysis.Analyzer{
 	Name: "finalizer",
 	Doc: "report a finalizer without a domain\n\n" +
-		"A finalizer is a domain and a path, such as shop.example.com/registration. The API server warns of another one,\n" +
-		"or refuses it, and another controller may have the same, so that each removes that of the other.",
+		"A finalizer is a domain and a path, such as shop.example.com/registration. The API server warns of\n" +
+		"another one, or refuses it, and another controller may have the same, so that each removes that of\n" +
+		"the other.",
 	Requires: []*analysis.Analyzer{programs},
 	Run:      runFinalizer,
 }

@@ -13,8 +13,9 @@ import (
 var Fixtures = &analysis.Analyzer{
 	Name: "fixtures",
 	Doc: "report a row of a test that changes an object which other rows use\n\n" +
-		"The rows of a table run in any order, and one alone with -run. A row that changes a shared object gives the\n" +
-		"others another one, or itself when it runs again. Use a Fixture of package testing, or a copy.",
+		"The rows of a table run in any order, and one alone with -run. A row that changes a shared object\n" +
+		"gives the others another one, or itself when it runs again. Use a Fixture of package testing, or a\n" +
+		"copy.",
 	Run: runFixtures,
 }
 

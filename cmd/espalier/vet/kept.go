@@ -13,11 +13,11 @@ import (
 var Kept = &analysis.Analyzer{
 	Name: "kept",
 	Doc: "report a resource, child or context that is kept or changed after hand-over\n\n" +
-		"The resource and the context that a function gets are those of one request. The next request has others, and\n" +
-		"requests for other resources run beside it. So a function must not keep them in a variable or field that\n" +
-		"outlives the call, nor use them in a goroutine that it does not wait for. A function that looks at a child must\n" +
-		"not change it. A desired function must return an object of its own, since the node changes it: a copy of one\n" +
-		"that the program keeps.",
+		"The resource and the context that a function gets are those of one request. The next request has\n" +
+		"others, and requests for other resources run beside it. So a function must not keep them in a\n" +
+		"variable or field that outlives the call, nor use them in a goroutine that it does not wait for. A\n" +
+		"function that looks at a child must not change it. A desired function must return an object of its\n" +
+		"own, since the node changes it: a copy of one that the program keeps.",
 	Requires: []*analysis.Analyzer{programs},
 	Run:      runKept,
 }
@@ -85,7 +85,8 @@ func (k *keeping) checkKept(parameter *ssa.Parameter) {
 		eachOf(f, func(instruction ssa.Instruction) {
 			started, ok := instruction.(*ssa.Go)
 			if ok && !waits(f) && k.uses(started, within) {
-				k.add(started.Pos(), "the goroutine may outlive the request, and uses its %s: wait for it, or copy", what)
+				k.add(started.Pos(),
+					"the goroutine may outlive the request, and uses its %s: wait for it, or copy", what)
 			}
 		})
 	}
@@ -322,8 +323,8 @@ func (k *keeping) checkReturned() {
 			return
 		}
 		if k.isShared(end.Results[0], map[ssa.Value]bool{}) {
-			k.add(positionOf(end), "the function given to %s returns an object that outlives the request, and that the "+
-				"node may change: return a copy", k.handed.role)
+			k.add(positionOf(end), "the function given to %s returns an object that outlives the request, and that "+
+				"the node may change: return a copy", k.handed.role)
 		}
 	})
 }

@@ -12,6 +12,8 @@ import (
 	"golang.org/x/tools/go/types/typeutil"
 )
 
+const mapOrder = "what is desired must be the same each time, and here has the order of a map: sort it"
+
 // reportMapOrder reports the loops of f over a map that put something in its order, which no function of reached sorts.
 func reportMapOrder(r *reporter, pass *analysis.Pass, f *ssa.Function, reached []*ssa.Function) {
 	if f.Syntax() == nil {
@@ -25,14 +27,14 @@ func reportMapOrder(r *reporter, pass *analysis.Pass, f *ssa.Function, reached [
 			}
 			for _, made := range ordered(pass, n) {
 				if !isSorted(pass, made, reached) {
-					r.add(made.at, "what is desired must be the same each time, and here has the order of a map: sort it")
+					r.add(made.at, mapOrder)
 				}
 			}
 		case *ast.CallExpr:
 			if name := calledName(pass, n); name == "slices.Collect" && isUnordered(pass, n.Args[0]) {
 				made := putInOrder{at: n.Pos(), variable: assignedTo(pass, f.Syntax(), n)}
 				if !isArgumentOfSort(pass, f.Syntax(), n) && !isSorted(pass, made, reached) {
-					r.add(n.Pos(), "what is desired must be the same each time, and here has the order of a map: sort it")
+					r.add(n.Pos(), mapOrder)
 				}
 			}
 		}

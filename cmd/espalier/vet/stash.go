@@ -14,8 +14,8 @@ import (
 var Stash = &analysis.Analyzer{
 	Name: "stash",
 	Doc: "report a value of the stash that is read, and that nobody stores\n\n" +
-		"A package reads it by a key that only this package knows, and no node of the package stores it: reading it\n" +
-		"panics, or returns an error or the zero value each time. Code of tests does not count.",
+		"A package reads it by a key that only this package knows, and no node of the package stores it:\n" +
+		"reading it panics, or returns an error or the zero value each time. Code of tests does not count.",
 	Requires: []*analysis.Analyzer{programs},
 	Run:      runStash,
 }

@@ -11,8 +11,8 @@ import (
 var Status = &analysis.Analyzer{
 	Name: "status",
 	Doc: "report a node that replaces the status of its resource as a whole\n\n" +
-		"The nodes of a tree share the status: each sets its own fields and conditions. A node that assigns a new\n" +
-		"status loses what the nodes before it have set, and what earlier requests have left there.",
+		"The nodes of a tree share the status: each sets its own fields and conditions. A node that assigns a\n" +
+		"new status loses what the nodes before it have set, and what earlier requests have left there.",
 	Requires: []*analysis.Analyzer{programs},
 	Run:      runStatus,
 }
@@ -32,8 +32,8 @@ func runStatus(pass *analysis.Pass) (any, error) {
 				}
 				for _, store := range p.storesAt(address) {
 					if p.isFresh(store.Val) && p.hasFreshFields(store.Addr) {
-						r.add(positionOf(store),
-							"the function given to %s replaces the status as a whole: set the fields of this node", handed.role)
+						r.add(positionOf(store), "the function given to %s replaces the status as a whole: "+
+							"set the fields of this node", handed.role)
 					}
 				}
 			}

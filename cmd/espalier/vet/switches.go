@@ -13,8 +13,9 @@ import (
 var Switches = &analysis.Analyzer{
 	Name: "switches",
 	Doc: "report a field that is set by hand, and that a switch or the short form sets\n\n" +
-		"Tune is for the fields that no switch of Owns or OwnsEach sets. The set-up of the node refuses another one, and\n" +
-		"so does that of a literal which has both an object manager and the fields of its short form.",
+		"Tune is for the fields that no switch of Owns or OwnsEach sets. The set-up of the node refuses\n" +
+		"another one, and so does that of a literal which has both an object manager and the fields of its\n" +
+		"short form.",
 	Requires: []*analysis.Analyzer{programs},
 	Run:      runSwitches,
 }

@@ -1,8 +1,7 @@
 // Package vet has analyzers for programs that use Espalier. They find what compiles and goes wrong in a cluster.
 //
-// The command "espalier vet" runs them. They are exported, so that other drivers of package
-// [golang.org/x/tools/go/analysis] can run them too, such as a plugin of golangci-lint. They look at one package at a
-// time, and but for [Fixtures] not at files of tests.
+// The command "espalier vet" runs them, and golangci-lint as a plugin. They are exported for other drivers of package
+// [golang.org/x/tools/go/analysis]. They look at one package at a time, and but for [Fixtures] not at files of tests.
 package vet
 
 import (

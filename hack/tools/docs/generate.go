@@ -67,7 +67,8 @@ var chapters = []chapter{
 		"security.md", "leader-election.md",
 	}},
 	{"By topic", []string{
-		"short-form.md", "vet.md", "conditions.md", "components.md", "annotations.md", "helm.md", "kustomize.md", "features.md",
+		"short-form.md", "vet.md", "conditions.md", "components.md", "annotations.md", "helm.md", "kustomize.md",
+		"features.md",
 		"states.md", "simulation.md", "existing-operators.md", "embedding.md",
 	}},
 	{"The project", []string{"migration.md", "compatibility.md", "releasing.md"}},

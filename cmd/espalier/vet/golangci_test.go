@@ -1,12 +1,10 @@
-package golangci_test
+package vet_test
 
 import (
 	"slices"
 	"testing"
 
 	"github.com/golangci/plugin-module-register/register"
-
-	_ "github.com/espalier-dev/espalier/cmd/espalier/vet/golangci"
 
 	"github.com/espalier-dev/espalier/cmd/espalier/vet"
 )
@@ -22,7 +20,7 @@ func TestGolangciFindsTheAnalyzers(t *testing.T) {
 	}
 	got, err := plugin.BuildAnalyzers()
 	if err != nil || !slices.Equal(got, vet.Analyzers) {
-		t.Errorf("want the analyzers of package vet, got %v, %v", got, err)
+		t.Errorf("want the analyzers of the package, got %v, %v", got, err)
 	}
 	if mode := plugin.GetLoadMode(); mode != register.LoadModeTypesInfo {
 		t.Errorf("want the analyzers to get types, got the mode %s", mode)
