@@ -25,10 +25,7 @@ var Kept = &analysis.Analyzer{
 func runKept(pass *analysis.Pass) (any, error) {
 	p, r := programOf(pass), newReporter(pass)
 	for _, handed := range p.handed {
-		k := &keeping{program: p, reporter: r, handed: handed, own: map[*ssa.Function]bool{}}
-		for _, f := range p.reached(handed.function) {
-			k.own[f] = true
-		}
+		k := p.keepingOf(r, handed)
 		if resourceOf(handed.function) != nil {
 			for _, parameter := range parameters(handed.function) {
 				if isContext(parameter.Type()) || isObject(parameter.Type()) {
@@ -62,6 +59,14 @@ type keeping struct {
 	handed handedOver
 	// own are the functions that run in a call of this one. Their variables do not outlive it.
 	own map[*ssa.Function]bool
+}
+
+func (p *program) keepingOf(r *reporter, handed handedOver) *keeping {
+	k := &keeping{program: p, reporter: r, handed: handed, own: map[*ssa.Function]bool{}}
+	for _, f := range p.reached(handed.function) {
+		k.own[f] = true
+	}
+	return k
 }
 
 // checkKept reports where the parameter gets into what outlives the call.
@@ -195,6 +200,8 @@ func (k *keeping) outlives(v ssa.Value) bool {
 		case *ssa.Phi:
 			return slices.ContainsFunc(v.Edges, does)
 		case *ssa.FieldAddr:
+			return does(v.X)
+		case *ssa.Field:
 			return does(v.X)
 		case *ssa.IndexAddr:
 			return does(v.X)

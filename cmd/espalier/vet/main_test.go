@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -45,7 +46,7 @@ var findingLine = regexp.MustCompile(`^(\S+\.go):(\d+):\d+: (.*)$`)
 var wantComment = regexp.MustCompile("// want `(.*)`$")
 
 func TestPlantedBugsAreFound(t *testing.T) {
-	for _, analyzer := range vet.Analyzers {
+	for _, analyzer := range slices.Concat(vet.Analyzers, vet.Heuristics) {
 		t.Run(analyzer.Name, func(t *testing.T) {
 			t.Parallel()
 			folder := filepath.Join("testdata", analyzer.Name)
@@ -53,7 +54,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 			if len(wanted) < 5 {
 				t.Errorf("%s has %d planted bugs, want five or more", folder, len(wanted))
 			}
-			for line := range strings.Lines(runGoVet(t, ".", "./"+folder)) {
+			for line := range strings.Lines(runGoVet(t, ".", "-"+analyzer.Name, "./"+folder)) {
 				line = strings.TrimSpace(line)
 				if strings.HasPrefix(line, "#") {
 					continue
@@ -125,7 +126,7 @@ func TestThePageSaysWhatTheAnalyzersSay(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := strings.Join(strings.Fields(string(content)), " ")
-	for _, analyzer := range vet.Analyzers {
+	for _, analyzer := range slices.Concat(vet.Analyzers, vet.Heuristics) {
 		summary, why, _ := strings.Cut(analyzer.Doc, "\n\n")
 		summary = strings.ToUpper(summary[:1]) + summary[1:] + "."
 		want := strings.Join(strings.Fields("## "+analyzer.Name+" "+summary+" "+why+" ```go"), " ")

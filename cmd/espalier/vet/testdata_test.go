@@ -4,6 +4,7 @@ package vet_test
 
 // Go does not look into testdata for what go.mod has to have. It looks at all build tags.
 import (
+	_ "github.com/espalier-dev/espalier/cmd/espalier/vet/testdata/clients"
 	_ "github.com/espalier-dev/espalier/cmd/espalier/vet/testdata/desired"
 	_ "github.com/espalier-dev/espalier/cmd/espalier/vet/testdata/finalizer"
 	_ "github.com/espalier-dev/espalier/cmd/espalier/vet/testdata/kept"

@@ -17,8 +17,11 @@ import (
 	"golang.org/x/tools/go/analysis/unitchecker"
 )
 
-// Analyzers are all analyzers, in the order of the documentation.
+// Analyzers are the analyzers that run by default, in the order of the documentation.
 var Analyzers = []*analysis.Analyzer{Desired, Kept, Status, Stash, Finalizer, Switches, Fixtures}
+
+// Heuristics are analyzers that guess. Each runs if it is asked for by its name.
+var Heuristics = []*analysis.Analyzer{Clients}
 
 // Main analyzes a package for go vet, and exits, if go vet has called the program: its -vettool. Otherwise it returns.
 func Main() {
@@ -28,7 +31,13 @@ func Main() {
 	if isDependency(os.Args[len(os.Args)-1]) {
 		os.Exit(0)
 	}
-	unitchecker.Main(Analyzers...)
+	analyzers := slices.Clone(Analyzers)
+	for _, guess := range Heuristics {
+		if os.Args[1] == "-flags" || slices.Contains(os.Args, "-"+guess.Name) {
+			analyzers = append(analyzers, guess)
+		}
+	}
+	unitchecker.Main(analyzers...)
 }
 
 // isDependency reports whether go vet asks only for what analyzers of other packages need to know of a package, and if
