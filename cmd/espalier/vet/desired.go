@@ -55,7 +55,7 @@ func runDesired(pass *analysis.Pass) (any, error) {
 // desired function looks at the cluster, so that it may make a value only if it is missing.
 func (p *program) reportUnstable(r *reporter, desired handedOver, f *ssa.Function, looks bool) {
 	eachOf(f, func(instruction ssa.Instruction) {
-		value, what := unstableValue(instruction)
+		value, what := p.unstableValue(instruction)
 		if what == "" || looks && !runsAlways(instruction.Block()) || !p.matters(value, what, map[ssa.Value]bool{}) {
 			return
 		}
@@ -65,14 +65,19 @@ func (p *program) reportUnstable(r *reporter, desired handedOver, f *ssa.Functio
 }
 
 // unstableValue returns the value of an instruction that is another one each time, and what it is.
-func unstableValue(instruction ssa.Instruction) (value ssa.Value, what string) {
+func (p *program) unstableValue(instruction ssa.Instruction) (value ssa.Value, what string) {
 	switch i := instruction.(type) {
 	case *ssa.Call:
-		if f := i.Call.StaticCallee(); f != nil {
-			return i, unstable(f)
+		if i.Call.IsInvoke() {
+			if i.Call.Method.Name() == "Now" && isNamed(i.Type(), "time", "Time") {
+				return i, theTime
+			}
+			return nil, ""
 		}
-		if i.Call.IsInvoke() && i.Call.Method.Name() == "Now" && isNamed(i.Type(), "time", "Time") {
-			return i, theTime
+		for _, f := range p.resolve(i.Call.Value) {
+			if what := unstable(f); what != "" {
+				return i, what
+			}
 		}
 	case *ssa.UnOp:
 		if global, ok := i.X.(*ssa.Global); ok && global.String() == "crypto/rand.Reader" {

@@ -88,9 +88,9 @@ func (k *keeping) checkKept(parameter *ssa.Parameter) {
 	}
 	for f := range k.own {
 		eachOf(f, func(instruction ssa.Instruction) {
-			started, ok := instruction.(*ssa.Go)
-			if ok && !waits(f) && k.uses(started, within) {
-				k.add(started.Pos(),
+			started := startedBy(instruction)
+			if started != nil && !waits(f) && k.uses(started, within) {
+				k.add(instruction.Pos(),
 					"the goroutine may outlive the request, and uses its %s: wait for it, or copy", what)
 			}
 		})
@@ -137,6 +137,14 @@ func containerOf(v ssa.Value, user ssa.Instruction) ssa.Value {
 		}
 	case *ssa.Slice:
 		return user
+	case *ssa.UnOp:
+		if _, ok := v.(*ssa.Alloc); ok {
+			return user
+		}
+	case *ssa.MapUpdate:
+		if made, ok := user.Map.(*ssa.MakeMap); ok {
+			return made
+		}
 	case *ssa.Call:
 		if builtin, ok := user.Call.Value.(*ssa.Builtin); ok && builtin.Name() == "append" {
 			return user
@@ -237,14 +245,27 @@ func waits(f *ssa.Function) (found bool) {
 	return found
 }
 
+// startedBy are the function and the arguments of the goroutine that the instruction starts.
+func startedBy(instruction ssa.Instruction) []ssa.Value {
+	switch i := instruction.(type) {
+	case *ssa.Go:
+		return append([]ssa.Value{i.Call.Value}, i.Call.Args...)
+	case *ssa.Call:
+		if f := i.Call.StaticCallee(); f != nil && f.String() == "time.AfterFunc" {
+			return i.Call.Args[1:]
+		}
+	}
+	return nil
+}
+
 // uses reports whether the goroutine gets one of the values.
-func (k *keeping) uses(started *ssa.Go, values map[ssa.Value]bool) bool {
-	if slices.ContainsFunc(started.Call.Args, func(v ssa.Value) bool { return values[v] }) {
+func (k *keeping) uses(started []ssa.Value, values map[ssa.Value]bool) bool {
+	if slices.ContainsFunc(started, func(v ssa.Value) bool { return values[v] }) {
 		return true
 	}
-	closure, ok := started.Call.Value.(*ssa.MakeClosure)
+	closure, ok := started[0].(*ssa.MakeClosure)
 	if !ok {
-		return values[started.Call.Value]
+		return false
 	}
 	code := k.body(closure.Fn.(*ssa.Function))
 	for v := range values {

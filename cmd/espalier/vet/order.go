@@ -65,7 +65,8 @@ func ordered(pass *analysis.Pass, loop *ast.RangeStmt) (found []putInOrder) {
 		switch n := n.(type) {
 		case *ast.AssignStmt:
 			variable := rootObject(pass, n.Lhs[0])
-			if len(n.Lhs) == 1 && declaredBefore(variable, loop) && appends(pass, n) && !perKey(pass, n.Lhs[0], loop) {
+			if len(n.Lhs) == 1 && declaredBefore(variable, loop) && (appends(pass, n) || counts(pass, n, loop)) &&
+				!perKey(pass, n.Lhs[0], loop) {
 				found = append(found, putInOrder{n.Pos(), variable})
 			}
 		case *ast.CallExpr:
@@ -99,6 +100,25 @@ func perKey(pass *analysis.Pass, e ast.Expr, loop *ast.RangeStmt) (found bool) {
 	return found
 }
 
+// counts reports whether the statement sets an element of a slice, at an index that the loop counts.
+func counts(pass *analysis.Pass, assign *ast.AssignStmt, loop *ast.RangeStmt) (found bool) {
+	element, ok := assign.Lhs[0].(*ast.IndexExpr)
+	if !ok {
+		return false
+	}
+	if _, ok := pass.TypesInfo.TypeOf(element.X).Underlying().(*types.Slice); !ok {
+		return false
+	}
+	index := rootObject(pass, element.Index)
+	ast.Inspect(loop.Body, func(n ast.Node) bool {
+		if count, ok := n.(*ast.IncDecStmt); ok && index != nil {
+			found = found || rootObject(pass, count.X) == index
+		}
+		return true
+	})
+	return found
+}
+
 // appends reports whether the statement appends to a slice, but for one of API objects, whose order does not count, or
 // to a string.
 func appends(pass *analysis.Pass, assign *ast.AssignStmt) bool {
@@ -106,8 +126,8 @@ func appends(pass *analysis.Pass, assign *ast.AssignStmt) bool {
 	if t == nil {
 		return false
 	}
-	if basic, ok := t.Underlying().(*types.Basic); ok {
-		return basic.Info()&types.IsString != 0 && assign.Tok == token.ADD_ASSIGN
+	if basic, ok := t.Underlying().(*types.Basic); ok && basic.Info()&types.IsString != 0 {
+		return assign.Tok == token.ADD_ASSIGN || joins(pass, assign)
 	}
 	slice, ok := t.Underlying().(*types.Slice)
 	if !ok || isObject(slice.Elem()) {
@@ -115,6 +135,20 @@ func appends(pass *analysis.Pass, assign *ast.AssignStmt) bool {
 	}
 	call, ok := ast.Unparen(assign.Rhs[0]).(*ast.CallExpr)
 	return ok && calledName(pass, call) == "append"
+}
+
+// joins reports whether the statement sets a text to itself and more.
+func joins(pass *analysis.Pass, assign *ast.AssignStmt) (found bool) {
+	sum, ok := assign.Rhs[0].(*ast.BinaryExpr)
+	if !ok {
+		return false
+	}
+	ast.Inspect(sum, func(n ast.Node) bool {
+		part, ok := n.(ast.Expr)
+		found = found || ok && types.ExprString(part) == types.ExprString(assign.Lhs[0])
+		return true
+	})
+	return found
 }
 
 // writtenTo is the buffer or digest that the call writes to, or nil.

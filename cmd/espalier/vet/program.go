@@ -229,8 +229,8 @@ func isOurs(object types.Object) bool {
 		return false
 	}
 	path, ok := strings.CutPrefix(object.Pkg().Path(), module)
-	return ok && !strings.HasPrefix(path, "/testing") && !strings.HasPrefix(path, "/examples") &&
-		!strings.HasPrefix(path, "/cmd")
+	return ok && (path == "" || path[0] == '/') && !strings.HasPrefix(path, "/testing") &&
+		!strings.HasPrefix(path, "/examples") && !strings.HasPrefix(path, "/cmd")
 }
 
 func isContext(t types.Type) bool { return isNamed(t, "context", "Context") }

@@ -21,13 +21,16 @@ func runStatus(pass *analysis.Pass) (any, error) {
 	p, r := programOf(pass), newReporter(pass)
 	for _, handed := range p.handed {
 		resource := resourceOf(handed.function)
-		if resource == nil {
+		if resource == nil || handed.role == "DesiredResource" {
 			continue
 		}
 		for alias := range p.aliases(resource) {
 			for _, user := range refersTo(alias) {
 				address, ok := user.(*ssa.FieldAddr)
 				if !ok || fieldOf(address).Name() != "Status" {
+					continue
+				}
+				if _, ok := fieldOf(address).Type().Underlying().(*types.Struct); !ok {
 					continue
 				}
 				for _, store := range p.storesAt(address) {
