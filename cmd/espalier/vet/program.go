@@ -262,16 +262,8 @@ func namedOf(t types.Type) *types.Named {
 
 // fieldOf is the field that the instruction takes the address of.
 func fieldOf(address *ssa.FieldAddr) *types.Var {
-	struc := address.X.Type().Underlying().(*types.Pointer).Elem().Underlying()
-	if parameter, ok := struc.(*types.Interface); ok {
-		struc = typeparamCore(parameter)
-	}
-	return struc.(*types.Struct).Field(address.Field).Origin()
-}
-
-// typeparamCore is the one struct that a constraint allows.
-func typeparamCore(constraint *types.Interface) types.Type {
-	return constraint.EmbeddedType(0).(*types.Union).Term(0).Type().Underlying()
+	struc := address.X.Type().Underlying().(*types.Pointer).Elem().Underlying().(*types.Struct)
+	return struc.Field(address.Field).Origin()
 }
 
 // refersTo returns the instructions that use the value.

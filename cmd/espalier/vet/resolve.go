@@ -36,7 +36,13 @@ func (p *program) body(f *ssa.Function) *ssa.Function {
 // returns one stands for it, together with the functions that it gets.
 func (p *program) resolve(value ssa.Value) []*ssa.Function {
 	var found []*ssa.Function
-	p.sources(value, func(source ssa.Value) {
+	seen := map[ssa.Value]bool{}
+	var visit func(source ssa.Value)
+	visit = func(source ssa.Value) {
+		if seen[source] {
+			return
+		}
+		seen[source] = true
 		switch v := source.(type) {
 		case *ssa.Function:
 			found = append(found, p.body(v))
@@ -50,11 +56,12 @@ func (p *program) resolve(value ssa.Value) []*ssa.Function {
 			found = append(found, p.body(callee))
 			for _, argument := range v.Call.Args {
 				if _, ok := argument.Type().Underlying().(*types.Signature); ok {
-					found = append(found, p.resolve(argument)...)
+					p.sources(argument, visit)
 				}
 			}
 		}
-	})
+	}
+	p.sources(value, visit)
 	return found
 }
 

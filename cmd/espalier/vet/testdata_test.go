@@ -6,6 +6,7 @@ package vet_test
 import (
 	_ "github.com/espalier-dev/espalier/cmd/espalier/vet/testdata/clients"
 	_ "github.com/espalier-dev/espalier/cmd/espalier/vet/testdata/desired"
+	_ "github.com/espalier-dev/espalier/cmd/espalier/vet/testdata/effects"
 	_ "github.com/espalier-dev/espalier/cmd/espalier/vet/testdata/finalizer"
 	_ "github.com/espalier-dev/espalier/cmd/espalier/vet/testdata/kept"
 	_ "github.com/espalier-dev/espalier/cmd/espalier/vet/testdata/stash"

@@ -21,7 +21,7 @@ import (
 var Analyzers = []*analysis.Analyzer{Desired, Kept, Status, Stash, Finalizer, Switches, Fixtures}
 
 // Heuristics are analyzers that guess. Each runs if it is asked for by its name.
-var Heuristics = []*analysis.Analyzer{Clients}
+var Heuristics = []*analysis.Analyzer{Clients, Effects}
 
 // Main analyzes a package for go vet, and exits, if go vet has called the program: its -vettool. Otherwise it returns.
 func Main() {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -95,4 +96,13 @@ var _ = espalier.Owns("Keys", func(_ context.Context, pod *corev1.Pod) (*corev1.
 		counts[len(key)] = len(value)
 	}
 	return &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{container}}}, nil
+})
+
+// A function that is wrapped in a loop.
+var _ = espalier.Owns("Wrapped", func(context.Context, *corev1.Pod) (*corev1.Pod, error) {
+	name := func() string { return "wrapped" }
+	for range 2 {
+		name = sync.OnceValue(name)
+	}
+	return &corev1.Pod{Spec: corev1.PodSpec{NodeName: name()}}, nil
 })
