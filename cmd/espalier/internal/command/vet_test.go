@@ -17,7 +17,7 @@ func TestVetRunsTheAnalyzers(t *testing.T) {
 		"JSON":            {[]string{"-json", "../../vet/testdata/finalizer"}, `"message": "the finalizer \"cleanup\"`, ""},
 		"another one":     {[]string{"-desired", "../../vet/testdata/finalizer"}, "", ""},
 		"no package":      {[]string{"./nothing"}, "directory not found", "go vet: exit status 1"},
-		"an unknown flag": {[]string{"-nothing", "."}, "flag provided but not defined", "go vet: exit status 1"},
+		"an unknown flag": {[]string{"-nothing", "."}, "flag provided but not defined", "go vet: exit status 2"},
 		"help":            {[]string{"--help"}, "espalier vet ./...", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
