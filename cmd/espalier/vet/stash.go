@@ -127,11 +127,15 @@ func (s *stashes) follow(v ssa.Value, use *stashUse, seen map[ssa.Value]bool) {
 		switch user := user.(type) {
 		case *ssa.Store:
 			s.followStore(v, user, use, seen)
-		case *ssa.Phi, *ssa.ChangeInterface, *ssa.MakeInterface, *ssa.Slice, *ssa.UnOp:
+		case *ssa.Phi, *ssa.ChangeInterface, *ssa.MakeInterface, *ssa.TypeAssert, *ssa.Slice, *ssa.UnOp:
 			s.follow(user.(ssa.Value), use, seen)
 		case *ssa.IndexAddr, *ssa.FieldAddr:
 		case *ssa.MakeClosure:
 			f := user.Fn.(*ssa.Function)
+			if f.Synthetic != "" && f.Object() != nil {
+				s.noteMethod(f.Object().Name(), user.Pos(), use)
+				continue
+			}
 			for i, binding := range user.Bindings {
 				if binding == v {
 					s.follow(f.FreeVars[i], use, seen)
@@ -172,18 +176,23 @@ func (s *stashes) followStore(v ssa.Value, store *ssa.Store, use *stashUse, seen
 	}
 }
 
+// noteMethod notes the use of a method of a Stasher.
+func (s *stashes) noteMethod(name string, at token.Pos, use *stashUse) {
+	switch {
+	case strings.HasPrefix(name, "Retrieve"):
+		use.reads = append(use.reads, at)
+	case name == "Has" || name == "Clear":
+	default:
+		use.stored = use.stored || !inTest(s.pass, at)
+	}
+}
+
 func (s *stashes) followCall(v ssa.Value, call ssa.CallInstruction, use *stashUse, seen map[ssa.Value]bool) {
 	common := call.Common()
 	stores := !inTest(s.pass, call.Pos())
 	switch f := s.body(common.StaticCallee()); {
 	case common.IsInvoke() && common.Value == v:
-		switch name := common.Method.Name(); {
-		case strings.HasPrefix(name, "Retrieve"):
-			use.reads = append(use.reads, call.Pos())
-		case name == "Has" || name == "Clear":
-		default:
-			use.stored = use.stored || stores
-		}
+		s.noteMethod(common.Method.Name(), call.Pos(), use)
 	case f != nil && len(f.Blocks) > 0:
 		for i, argument := range common.Args {
 			if argument == v && i < len(f.Params) {

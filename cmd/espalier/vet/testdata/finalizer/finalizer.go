@@ -54,6 +54,21 @@ func add(ctx context.Context, pod *corev1.Pod) error {
 	return reconcilers.ClearFinalizer(ctx, pod, domain+bare)
 }
 
+// In a field of a variable, and a result among others.
+var settings = struct{ finalizer string }{"domainless"}
+
+func finalizerOf(kind string) string {
+	if kind == "" {
+		return "none"
+	}
+	return domain + kind
+}
+
+var (
+	_ = espalier.Runs("Settings", run).Finalizes(settings.finalizer, run) // want `"domainless"`
+	_ = &guard{Finalizer: finalizerOf("pod")}                             // want `"none"`
+)
+
 // What follows is right.
 
 var _ = []any{

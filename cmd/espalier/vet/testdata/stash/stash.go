@@ -90,6 +90,18 @@ func tree() *espalier.Run[*corev1.Pod] {
 	})
 }
 
+// In a field of a global variable, by a method value.
+var group = struct{ read, both stash.Stasher[string] }{
+	read: stash.New[string]("example.com/read"), both: stash.New[string]("example.com/both"),
+}
+
+var _ = espalier.Runs("Method", func(ctx context.Context, pod *corev1.Pod) error {
+	read, store := group.read.RetrieveOrEmpty, group.both.Store // want `"example.com/read"`
+	store(ctx, read(ctx))
+	_ = group.both.RetrieveOrDie(ctx)
+	return nil
+})
+
 // What follows is right.
 
 func stored(ctx context.Context, pod *corev1.Pod) error {

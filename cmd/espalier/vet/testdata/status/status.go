@@ -100,6 +100,19 @@ var _ = reflects(func(_ context.Context, pod *corev1.Pod, child *corev1.Secret, 
 	pod.Status.Phase = corev1.PodRunning
 })
 
+// By the address of the status, and in a literal that is called at once.
+var _ = espalier.When("When", func(_ context.Context, pod *corev1.Pod) bool {
+	reset(&pod.Status)
+	func(inner *corev1.Pod) {
+		inner.Status = *new(corev1.PodStatus) // want `given to When replaces`
+	}(pod)
+	return true
+})
+
+func reset(status *corev1.PodStatus) {
+	*status = corev1.PodStatus{} // want `given to When replaces`
+}
+
 // What follows is right.
 
 var _ = espalier.Runs("Fields", func(_ context.Context, pod *corev1.Pod) error {
