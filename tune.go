@@ -4,6 +4,7 @@ import (
 	"reflect"
 
 	"github.com/espalier-dev/espalier/internal/gotype"
+	"github.com/espalier-dev/espalier/internal/switchfield"
 	"github.com/espalier-dev/espalier/reconcilers"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,53 +17,20 @@ var reflectedReasons = []metav1.StatusReason{
 	metav1.StatusReasonAlreadyExists, metav1.StatusReasonForbidden, metav1.StatusReasonInvalid,
 }
 
-// setBy has the fields of the literals that the nodes set themselves, with what to use in place of them.
-var setBy = map[string]string{
-	"Name":            "the name of the node",
-	"DesiredChild":    "the function desired",
-	"DesiredChildren": "the function desired",
-	"IdentifyChild":   "the names of the objects",
-
-	"ReflectChildStatusOnParent":              "Reports and Observes",
-	"ReflectChildStatusOnParentWithError":     "Reports and Observes",
-	"ReflectChildStatusOnParentWithResult":    "Reports, Observes and RetryAfter",
-	"ReflectChildrenStatusOnParent":           "Reports and Observes",
-	"ReflectChildrenStatusOnParentWithError":  "Reports and Observes",
-	"ReflectChildrenStatusOnParentWithResult": "Reports, Observes and RetryAfter",
-
-	"SkipOwnerReference": "Unowned",
-	"LabelChildren":      "Labeled",
-	"RecreateImmutable":  "Recreates",
-	"Renaming":           "Renames",
-	"ChildIsReady":       "Health",
-	"OptionalKind":       "nothing: the kind of a node is optional",
-}
-
-// takenBy has the fields of the literals that cannot be set together with a switch.
-var takenBy = []struct {
-	by     switchName
-	fields []string
-}{
-	{unowned, []string{"ListOptions", "OurChild"}},
-	{createOnly, []string{"ChildObjectManager", "MergeBeforeUpdate", "Sanitize", "Finalizer"}},
-	// The engine does not run for a terminating resource whose objects are released.
-	{orphanWhen, []string{"Finalizer"}},
-}
-
 // checkTuned returns an error if a function of Tune set a field of a literal that is not its own. Finalized is true if
 // the resource cannot own the objects, and Tune sets no finalizer.
 func (s *Switches[Self, T, CT]) checkTuned(literal any, finalized bool) error {
 	fields := reflect.ValueOf(literal).Elem()
 	for i := range fields.NumField() {
 		field := fields.Type().Field(i)
-		if word, ours := setBy[field.Name]; ours && !fields.Field(i).IsZero() {
+		if word, ours := switchfield.SetBy[field.Name]; ours && !fields.Field(i).IsZero() {
 			return s.errorf("must not set %s by Tune: use %s", field.Name, word)
 		}
 	}
-	for _, taken := range takenBy {
-		for _, field := range taken.fields {
-			if s.has(taken.by) && !fields.FieldByName(field).IsZero() {
-				return s.errorf("must not set %s by Tune together with %s", field, taken.by)
+	for _, taken := range switchfield.TakenBy {
+		for _, field := range taken.Fields {
+			if s.has(switchName(taken.Switch)) && !fields.FieldByName(field).IsZero() {
+				return s.errorf("must not set %s by Tune together with %s", field, taken.Switch)
 			}
 		}
 	}

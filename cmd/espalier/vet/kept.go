@@ -1,0 +1,394 @@
+package vet
+
+import (
+	"go/token"
+	"slices"
+	"strings"
+
+	"golang.org/x/tools/go/analysis"
+	"golang.org/x/tools/go/ssa"
+)
+
+// Kept finds what a function keeps or changes though it is not its own.
+var Kept = &analysis.Analyzer{
+	Name: "kept",
+	Doc: "report a resource, child or context that is kept or changed after hand-over\n\n" +
+		"The resource and the context that a function gets are those of one request. The next request has\n" +
+		"others, and requests for other resources run beside it. So a function must not keep them in a\n" +
+		"variable or field that outlives the call, nor use them in a goroutine that it does not wait for. A\n" +
+		"function that looks at a child must not change it. A desired function must return an object of its\n" +
+		"own, since the node changes it: a copy of one that the program keeps.",
+	Requires: []*analysis.Analyzer{programs},
+	Run:      runKept,
+}
+
+func runKept(pass *analysis.Pass) (any, error) {
+	p, r := programOf(pass), newReporter(pass)
+	for _, handed := range p.handed {
+		k := p.keepingOf(r, handed)
+		if resourceOf(handed.function) != nil {
+			for _, parameter := range parameters(handed.function) {
+				if isContext(parameter.Type()) || isObject(parameter.Type()) {
+					k.checkKept(parameter)
+				}
+			}
+		}
+		got := parameters(handed.function)
+		if i, ok := lookedAt[handed.role]; ok && i < len(got) && isObject(got[i].Type()) {
+			k.checkChanged(got[i])
+		}
+		if slices.Contains(desiredRoles, handed.role) && p.switchesOf(handed.by)["ReadOnly"] == nil {
+			k.checkReturned()
+		}
+	}
+	r.report()
+	return nil, nil
+}
+
+// lookedAt are the places of a child among the parameters of functions that must not change it, by their roles.
+var lookedAt = map[string]int{
+	"ReflectChildStatusOnParent": 2, "ReflectChildStatusOnParentWithError": 2,
+	"ReflectChildStatusOnParentWithResult": 2, "Observes": 2,
+	"ChildIsReady": 1, "OurChild": 1, "IdentifyChild": 0, "Health": 0, "Yield": 0,
+}
+
+// keeping looks at one function that Espalier calls.
+type keeping struct {
+	*program
+	*reporter
+	handed handedOver
+	// own are the functions that run in a call of this one. Their variables do not outlive it.
+	own map[*ssa.Function]bool
+}
+
+func (p *program) keepingOf(r *reporter, handed handedOver) *keeping {
+	k := &keeping{program: p, reporter: r, handed: handed, own: map[*ssa.Function]bool{}}
+	for _, f := range p.reached(handed.function) {
+		k.own[f] = true
+	}
+	return k
+}
+
+// checkKept reports where the parameter gets into what outlives the call.
+func (k *keeping) checkKept(parameter *ssa.Parameter) {
+	what := "resource"
+	if isContext(parameter.Type()) {
+		what = "context"
+	} else if parameter != resourceOf(k.handed.function) {
+		what = "child"
+	}
+	within := k.within(parameter)
+	for value := range within {
+		for _, user := range refersTo(value) {
+			if k.keeps(value, user) {
+				k.add(positionOf(user), "the function given to %s keeps the %s, which is that of one request",
+					k.handed.role, what)
+			}
+		}
+	}
+	for f := range k.own {
+		eachOf(f, func(instruction ssa.Instruction) {
+			started := startedBy(instruction)
+			if started != nil && !waits(f) && k.uses(started, within) {
+				k.add(instruction.Pos(),
+					"the goroutine may outlive the request, and uses its %s: wait for it, or copy", what)
+			}
+		})
+	}
+}
+
+// within are the aliases of the value, and of what contains it: a slice, a struct, a derived context.
+func (k *keeping) within(value ssa.Value) map[ssa.Value]bool {
+	found := map[ssa.Value]bool{}
+	var add func(v ssa.Value)
+	add = func(v ssa.Value) {
+		for alias := range k.aliases(v) {
+			if found[alias] {
+				continue
+			}
+			found[alias] = true
+			for _, user := range refersTo(alias) {
+				if container := containerOf(alias, user); container != nil {
+					add(container)
+				}
+			}
+		}
+	}
+	add(value)
+	return found
+}
+
+// containerOf is the value that contains v because of the instruction, or nil.
+func containerOf(v ssa.Value, user ssa.Instruction) ssa.Value {
+	switch user := user.(type) {
+	case *ssa.Store:
+		if user.Val != v {
+			return nil
+		}
+		switch address := user.Addr.(type) {
+		case *ssa.IndexAddr:
+			if made, ok := address.X.(*ssa.Alloc); ok {
+				return made
+			}
+		case *ssa.FieldAddr:
+			if made, ok := address.X.(*ssa.Alloc); ok {
+				return made
+			}
+		}
+	case *ssa.Slice:
+		return user
+	case *ssa.UnOp:
+		if _, ok := v.(*ssa.Alloc); ok {
+			return user
+		}
+	case *ssa.MapUpdate:
+		if made, ok := user.Map.(*ssa.MakeMap); ok {
+			return made
+		}
+	case *ssa.Call:
+		if builtin, ok := user.Call.Value.(*ssa.Builtin); ok && builtin.Name() == "append" {
+			return user
+		}
+		if f := user.Call.StaticCallee(); f != nil && f.Object() != nil && f.Object().Pkg() != nil &&
+			f.Object().Pkg().Path() == "context" {
+			return user
+		}
+	}
+	return nil
+}
+
+// keeps reports whether the instruction puts the value into what outlives the call.
+func (k *keeping) keeps(value ssa.Value, user ssa.Instruction) bool {
+	switch user := user.(type) {
+	case *ssa.Store:
+		return user.Val == value && k.outlives(user.Addr)
+	case *ssa.MapUpdate:
+		return (user.Value == value || user.Key == value) && k.outlives(user.Map)
+	case *ssa.Send:
+		return user.X == value && k.outlives(user.Chan)
+	case *ssa.Call:
+		f := user.Call.StaticCallee()
+		if f == nil || f.Object() == nil || f.Object().Pkg() == nil || f.Signature.Recv() == nil {
+			return false
+		}
+		path := f.Object().Pkg().Path()
+		return (path == "sync" || path == "sync/atomic") &&
+			slices.Contains([]string{"Store", "Swap", "LoadOrStore", "CompareAndSwap"}, f.Object().Name()) &&
+			slices.Contains(user.Call.Args[1:], value) && k.outlives(user.Call.Args[0])
+	}
+	return false
+}
+
+// outlives reports whether the address, map or channel belongs to what outlives a call of the function.
+func (k *keeping) outlives(v ssa.Value) bool {
+	seen := map[ssa.Value]bool{}
+	var does func(v ssa.Value) bool
+	does = func(v ssa.Value) bool {
+		if v == nil || seen[v] {
+			return false
+		}
+		seen[v] = true
+		switch v := v.(type) {
+		case *ssa.Global:
+			return true
+		case *ssa.Alloc:
+			return !k.own[v.Parent()]
+		case *ssa.Parameter:
+			if !k.own[v.Parent()] {
+				return true
+			}
+			isReceiver := v.Parent().Signature.Recv() != nil && v == v.Parent().Params[0]
+			given := k.given(v)
+			if isReceiver && (len(given) == 0 || v.Parent() == k.handed.function) {
+				return true
+			}
+			return slices.ContainsFunc(given, does)
+		case *ssa.FreeVar:
+			return slices.ContainsFunc(k.bound(v), does)
+		case *ssa.Phi:
+			return slices.ContainsFunc(v.Edges, does)
+		case *ssa.FieldAddr:
+			return does(v.X)
+		case *ssa.Field:
+			return does(v.X)
+		case *ssa.IndexAddr:
+			return does(v.X)
+		case *ssa.UnOp:
+			if variable, ok := v.X.(*ssa.Alloc); ok && k.own[variable.Parent()] {
+				return slices.ContainsFunc(k.storedAt(variable), does)
+			}
+			return does(v.X)
+		case *ssa.ChangeType:
+			return does(v.X)
+		case *ssa.Lookup:
+			return does(v.X)
+		}
+		return false
+	}
+	return does(v)
+}
+
+// waits reports whether the function waits for goroutines, or for what they send.
+func waits(f *ssa.Function) (found bool) {
+	eachOf(f, func(instruction ssa.Instruction) {
+		switch i := instruction.(type) {
+		case *ssa.UnOp:
+			found = found || i.Op == token.ARROW
+		case *ssa.Select:
+			found = true
+		case ssa.CallInstruction:
+			callee := i.Common().StaticCallee()
+			found = found || callee != nil && callee.Name() == "Wait" ||
+				i.Common().IsInvoke() && i.Common().Method.Name() == "Wait"
+		}
+	})
+	return found
+}
+
+// startedBy are the function and the arguments of the goroutine that the instruction starts.
+func startedBy(instruction ssa.Instruction) []ssa.Value {
+	switch i := instruction.(type) {
+	case *ssa.Go:
+		return append([]ssa.Value{i.Call.Value}, i.Call.Args...)
+	case *ssa.Call:
+		if f := i.Call.StaticCallee(); f != nil && f.String() == "time.AfterFunc" {
+			return i.Call.Args[1:]
+		}
+	}
+	return nil
+}
+
+// uses reports whether the goroutine gets one of the values.
+func (k *keeping) uses(started []ssa.Value, values map[ssa.Value]bool) bool {
+	if slices.ContainsFunc(started, func(v ssa.Value) bool { return values[v] }) {
+		return true
+	}
+	closure, ok := started[0].(*ssa.MakeClosure)
+	if !ok {
+		return false
+	}
+	code := k.body(closure.Fn.(*ssa.Function))
+	for v := range values {
+		for f := v.Parent(); f != nil; f = f.Parent() {
+			if f == code && !isLocal(v) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// isLocal reports whether a value of a function is no parameter, nor loaded from a variable around it.
+func isLocal(v ssa.Value) bool {
+	switch v := v.(type) {
+	case *ssa.Parameter, *ssa.FreeVar:
+		return false
+	case *ssa.UnOp:
+		_, ok := v.X.(*ssa.FreeVar)
+		return !ok
+	}
+	return true
+}
+
+// checkChanged reports where the function changes the child.
+func (k *keeping) checkChanged(child *ssa.Parameter) {
+	seen := map[ssa.Value]bool{}
+	var check func(v ssa.Value)
+	check = func(v ssa.Value) {
+		for part := range k.aliases(v) {
+			if seen[part] {
+				continue
+			}
+			seen[part] = true
+			for _, user := range refersTo(part) {
+				if changes(part, user) {
+					k.add(positionOf(user), "the function given to %s must not change the child", k.handed.role)
+				}
+				switch user := user.(type) {
+				case *ssa.FieldAddr, *ssa.IndexAddr:
+					check(user.(ssa.Value))
+				case *ssa.UnOp:
+					if isReference(user) {
+						check(user)
+					}
+				}
+			}
+		}
+	}
+	check(child)
+}
+
+// changes reports whether the instruction changes what v points to.
+func changes(v ssa.Value, user ssa.Instruction) bool {
+	switch user := user.(type) {
+	case *ssa.Store:
+		_, variable := v.(*ssa.Alloc)
+		return user.Addr == v && !variable
+	case *ssa.MapUpdate:
+		return user.Map == v
+	case ssa.CallInstruction:
+		common := user.Common()
+		if common.IsInvoke() {
+			return common.Value == v && strings.HasPrefix(common.Method.Name(), "Set")
+		}
+		if len(common.Args) == 0 || common.Args[0] != v {
+			return false
+		}
+		if builtin, ok := common.Value.(*ssa.Builtin); ok {
+			return builtin.Name() == "delete" || builtin.Name() == "clear" || builtin.Name() == "copy"
+		}
+		f := common.StaticCallee()
+		return f != nil && f.Signature.Recv() != nil && len(f.Blocks) == 0 && strings.HasPrefix(f.Name(), "Set")
+	}
+	return false
+}
+
+// checkReturned reports where the desired function returns an object that it does not make.
+func (k *keeping) checkReturned() {
+	eachOf(k.handed.function, func(instruction ssa.Instruction) {
+		end, ok := instruction.(*ssa.Return)
+		if !ok || len(end.Results) == 0 || !isReference(end.Results[0]) {
+			return
+		}
+		if k.isShared(end.Results[0], map[ssa.Value]bool{}) {
+			k.add(positionOf(end), "the function given to %s returns an object that outlives the request, and that "+
+				"the node may change: return a copy", k.handed.role)
+		}
+	})
+}
+
+// isShared reports whether the pointer or slice is kept in what outlives the call.
+func (k *keeping) isShared(v ssa.Value, seen map[ssa.Value]bool) bool {
+	if seen[v] {
+		return false
+	}
+	seen[v] = true
+	any := func(values []ssa.Value) bool {
+		return slices.ContainsFunc(values, func(v ssa.Value) bool { return k.isShared(v, seen) })
+	}
+	switch v := v.(type) {
+	case *ssa.Global:
+		return true
+	case *ssa.UnOp:
+		if made, ok := v.X.(*ssa.Alloc); ok && k.own[made.Parent()] {
+			return any(k.storedAt(made))
+		}
+		return k.outlives(v.X)
+	case *ssa.Lookup:
+		return k.outlives(v.X)
+	case *ssa.FieldAddr:
+		return k.outlives(v.X)
+	case *ssa.Phi:
+		return any(v.Edges)
+	case *ssa.ChangeType:
+		return k.isShared(v.X, seen)
+	case *ssa.MakeInterface:
+		return k.isShared(v.X, seen)
+	case *ssa.Call:
+		return any(k.returned(v, 0))
+	case *ssa.Extract:
+		call, ok := v.Tuple.(*ssa.Call)
+		return ok && any(k.returned(call, v.Index))
+	}
+	return false
+}

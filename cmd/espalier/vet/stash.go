@@ -1,0 +1,226 @@
+package vet
+
+import (
+	"go/constant"
+	"go/token"
+	"go/types"
+	"strings"
+
+	"golang.org/x/tools/go/analysis"
+	"golang.org/x/tools/go/ssa"
+)
+
+// Stash finds values of the stash that nobody stores.
+var Stash = &analysis.Analyzer{
+	Name: "stash",
+	Doc: "report a value of the stash that is read, and that nobody stores\n\n" +
+		"A package reads it by a key that only this package knows, and no node of the package stores it:\n" +
+		"reading it panics, or returns an error or the zero value each time. Code of tests does not count.",
+	Requires: []*analysis.Analyzer{programs},
+	Run:      runStash,
+}
+
+// stashUse is how a package uses the values of a key.
+type stashUse struct {
+	reads  []token.Pos
+	stored bool
+}
+
+func runStash(pass *analysis.Pass) (any, error) {
+	s := &stashes{program: programOf(pass), pass: pass, uses: map[string]*stashUse{}}
+	s.each(func(instruction ssa.Instruction) {
+		if call, ok := instruction.(*ssa.Call); ok {
+			s.look(call)
+		}
+	})
+	if s.storesUnknown {
+		return nil, nil
+	}
+	r := newReporter(pass)
+	for key, use := range s.uses {
+		if use.stored || strings.HasPrefix(key, "reconciler.io/runtime:") || s.isKnownElsewhere(key) {
+			continue
+		}
+		for _, at := range use.reads {
+			r.add(at, "no node of this package stores the value of %q", key)
+		}
+	}
+	r.report()
+	return nil, nil
+}
+
+type stashes struct {
+	*program
+	pass *analysis.Pass
+	uses map[string]*stashUse
+	// storesUnknown is true if the package stores under a key that is no constant.
+	storesUnknown bool
+}
+
+// look notes the call if it makes a Stasher, or stores or reads a value by its key.
+func (s *stashes) look(call *ssa.Call) {
+	name := calledInStash(call)
+	place, ok := map[string]int{
+		"New": 0, "NewStasher": 0, "StoreValue": 1, "StashValue": 1, "RetrieveValue": 1,
+	}[name]
+	if !ok {
+		return
+	}
+	keys, constants := s.keysOf(call.Call.Args[place])
+	if !constants {
+		s.storesUnknown = true
+		return
+	}
+	for _, key := range keys {
+		use := s.uses[key]
+		if use == nil {
+			use = &stashUse{}
+			s.uses[key] = use
+		}
+		switch name {
+		case "RetrieveValue":
+			use.reads = append(use.reads, call.Pos())
+		case "StoreValue", "StashValue":
+			use.stored = use.stored || !inTest(s.pass, call.Pos())
+		default:
+			s.follow(call, use, map[ssa.Value]bool{})
+		}
+	}
+}
+
+// calledInStash is the name of the function about the stash that is called, also by a variable of package reconcilers.
+func calledInStash(call *ssa.Call) string {
+	var object types.Object
+	if f := call.Call.StaticCallee(); f != nil {
+		object = f.Object()
+	} else if load, ok := call.Call.Value.(*ssa.UnOp); ok {
+		if global, ok := load.X.(*ssa.Global); ok {
+			object = global.Object()
+		}
+	}
+	if object != nil && object.Pkg() != nil &&
+		(object.Pkg().Path() == module+"/stash" || object.Pkg().Path() == module+"/reconcilers") {
+		return object.Name()
+	}
+	return ""
+}
+
+func (s *stashes) keysOf(value ssa.Value) (keys []string, constants bool) {
+	constants = true
+	s.sources(value, func(source ssa.Value) {
+		if c, ok := source.(*ssa.Const); ok && c.Value != nil && c.Value.Kind() == constant.String {
+			keys = append(keys, constant.StringVal(c.Value))
+			return
+		}
+		constants = false
+	})
+	return keys, constants
+}
+
+// follow notes what the package does with the Stasher v.
+func (s *stashes) follow(v ssa.Value, use *stashUse, seen map[ssa.Value]bool) {
+	if seen[v] {
+		return
+	}
+	seen[v] = true
+	for _, user := range refersTo(v) {
+		switch user := user.(type) {
+		case *ssa.Store:
+			s.followStore(v, user, use, seen)
+		case *ssa.Phi, *ssa.ChangeInterface, *ssa.MakeInterface, *ssa.TypeAssert, *ssa.Slice, *ssa.UnOp:
+			s.follow(user.(ssa.Value), use, seen)
+		case *ssa.IndexAddr, *ssa.FieldAddr:
+		case *ssa.MakeClosure:
+			f := user.Fn.(*ssa.Function)
+			if f.Synthetic != "" && f.Object() != nil {
+				s.noteMethod(f.Object().Name(), user.Pos(), use)
+				continue
+			}
+			for i, binding := range user.Bindings {
+				if binding == v {
+					s.follow(f.FreeVars[i], use, seen)
+				}
+			}
+		case *ssa.Return:
+			for _, call := range s.calls[user.Parent()] {
+				if call.Value() != nil {
+					s.follow(call.Value(), use, seen)
+				}
+			}
+			use.stored = use.stored || user.Parent().Object() == nil || user.Parent().Object().Exported()
+		case ssa.CallInstruction:
+			s.followCall(v, user, use, seen)
+		default:
+			use.stored = true
+		}
+	}
+}
+
+func (s *stashes) followStore(v ssa.Value, store *ssa.Store, use *stashUse, seen map[ssa.Value]bool) {
+	if store.Val != v {
+		return
+	}
+	switch address := store.Addr.(type) {
+	case *ssa.Global:
+		use.stored = use.stored || token.IsExported(address.Name())
+		s.loads(address, func(load ssa.Value) { s.follow(load, use, seen) })
+	case *ssa.FieldAddr:
+		use.stored = use.stored || fieldOf(address).Exported()
+		s.loads(address, func(load ssa.Value) { s.follow(load, use, seen) })
+	case *ssa.Alloc:
+		s.follow(address, use, seen)
+	case *ssa.IndexAddr:
+		s.follow(address.X, use, seen)
+	default:
+		use.stored = true
+	}
+}
+
+// noteMethod notes the use of a method of a Stasher.
+func (s *stashes) noteMethod(name string, at token.Pos, use *stashUse) {
+	switch {
+	case strings.HasPrefix(name, "Retrieve"):
+		use.reads = append(use.reads, at)
+	case name == "Has" || name == "Clear":
+	default:
+		use.stored = use.stored || !inTest(s.pass, at)
+	}
+}
+
+func (s *stashes) followCall(v ssa.Value, call ssa.CallInstruction, use *stashUse, seen map[ssa.Value]bool) {
+	common := call.Common()
+	stores := !inTest(s.pass, call.Pos())
+	switch f := s.body(common.StaticCallee()); {
+	case common.IsInvoke() && common.Value == v:
+		s.noteMethod(common.Method.Name(), call.Pos(), use)
+	case f != nil && len(f.Blocks) > 0:
+		for i, argument := range common.Args {
+			if argument == v && i < len(f.Params) {
+				s.follow(f.Params[i], use, seen)
+			}
+		}
+	case f != nil && f.Name() == "Needs":
+	default:
+		use.stored = use.stored || stores
+	}
+}
+
+// isKnownElsewhere reports whether the package has the key from another one, or tells others of it.
+func (s *stashes) isKnownElsewhere(key string) bool {
+	for _, object := range s.pass.TypesInfo.Uses {
+		if c, ok := object.(*types.Const); ok && c.Pkg() != s.pass.Pkg && isString(c, key) {
+			return true
+		}
+	}
+	scope := s.pass.Pkg.Scope()
+	for _, name := range scope.Names() {
+		if c, ok := scope.Lookup(name).(*types.Const); ok && c.Exported() && isString(c, key) {
+			return true
+		}
+	}
+	return false
+}
+
+func isString(c *types.Const, text string) bool {
+	return c.Val().Kind() == constant.String && constant.StringVal(c.Val()) == text
+}
