@@ -89,7 +89,7 @@ func (r *request[T]) abandonAfter(ctx context.Context, err error) error {
 	case asked:
 		hint = fmt.Sprintf("; the annotation %s counts only if its value is the UID %s", key, uid)
 	default:
-		hint = fmt.Sprintf("; the annotation %s: %s gives up %s", key, uid, countOf(len(names)))
+		hint = fmt.Sprintf("; the annotation %s: %s gives up %s", key, uid, message.Objects(len(names)))
 	}
 	switch {
 	case hint != "" && blocked:
@@ -99,7 +99,7 @@ func (r *request[T]) abandonAfter(ctx context.Context, err error) error {
 		return &hintError{err, hint}
 	}
 	text := fmt.Sprintf("Gave up %s in %s: %s",
-		countOf(len(names)), r.clusterName(), message.Truncate(singleLine(cause), maxMessage/2))
+		message.Objects(len(names)), r.clusterName(), message.Truncate(singleLine(cause), maxMessage/2))
 	if r.state.abandoning++; r.reason() != ReasonAbandoned && r.state.abandoning < maxAbandoning {
 		r.facts.abandoning = text
 		return nil
@@ -140,11 +140,4 @@ func namesOf(records []apis.InventoryRecord) []string {
 		}
 	}
 	return names
-}
-
-func countOf(objects int) string {
-	if objects == 1 {
-		return "1 object"
-	}
-	return fmt.Sprintf("%d objects", objects)
 }

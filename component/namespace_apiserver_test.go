@@ -102,7 +102,7 @@ func TestNamespaceWithDerivedRole(t *testing.T) {
 		t.Fatal(err)
 	}
 	says(t, c, assembly, component.ReasonDeletionBlocked,
-		"1 objects left to delete, blocked: Namespace "+second+": in use by Secret "+second+"/theirs")
+		"1 object left to delete, blocked: Namespace "+second+": in use by Secret "+second+"/theirs")
 	if err := goneFrom(c, partOf(second, "part", "0"))(t.Context()); err != nil {
 		t.Errorf("what is in the namespace: %v, want it gone", err)
 	}
@@ -128,7 +128,7 @@ func TestNamespaceThatCannotBeRead(t *testing.T) {
 	}
 	key := componentPrefix + "/" + generator.AnnotationAbandon
 	says(t, c, assembly, component.ReasonDeletionBlocked,
-		"1 objects left to delete, blocked: Namespace "+own+": it is not known whether others use it: ",
+		"1 object left to delete, blocked: Namespace "+own+": it is not known whether others use it: ",
 		"could not be listed: forbidden",
 		"; the annotation "+key+": "+string(assembly.UID)+" gives up 1 object")
 	const span = 5 * time.Second

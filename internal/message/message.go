@@ -29,6 +29,14 @@ func Truncate(text string, limit int) string {
 	return text[:end] + ellipsis
 }
 
+// Objects says how many objects there are.
+func Objects(n int) string {
+	if n == 1 {
+		return "1 object"
+	}
+	return fmt.Sprintf("%d objects", n)
+}
+
 // List names the first shown of names, separated by commas, and says how many more there are.
 func List(names []string, shown int) string {
 	if len(names) <= shown {

@@ -32,7 +32,7 @@ func (p Plan) message(count int) string {
 	case p.Deleting && progress.Wave == 0 && !Committed(p.Inventory):
 		parts = append(parts, "deletion has not begun")
 	case p.Deleting:
-		parts = append(parts, fmt.Sprintf("%d objects left to delete", len(p.Inventory)))
+		parts = append(parts, message.Objects(len(p.Inventory))+" left to delete")
 	case progress.Wave > 0:
 		parts = append(parts, fmt.Sprintf("wave %d of %d: %d of %d ready",
 			progress.Wave, progress.Waves, progress.Ready, progress.Total))

@@ -23,7 +23,7 @@ func TestSharedNamespaceStays(t *testing.T) {
 	p = c.pass()
 	same(t, "operations", c.cluster.trace, []string{"delete if unused app"})
 	same(t, "obstacles", obstacles(p), []string{"blocked app: in use by ConfigMap app/theirs"})
-	const left = "1 objects left to delete, blocked: Namespace app: in use by ConfigMap app/theirs"
+	const left = "1 object left to delete, blocked: Namespace app: in use by ConfigMap app/theirs"
 	if got := plan.Message(p, 200); got != left {
 		t.Errorf("when all but the namespace is gone, the message is %q, want %q", got, left)
 	}

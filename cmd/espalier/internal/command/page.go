@@ -164,7 +164,8 @@ func (o *pageOptions) reach(
 			return nil, nil, nil, err
 		}
 		if page.Scheme == "http" && !proxy.IsLoopback(page.Host) {
-			return nil, nil, nil, fmt.Errorf("%s is not encrypted, and your token would be sent there: use https", target)
+			const why = "%s is not encrypted, and your token would be sent there: use https"
+			return nil, nil, nil, fmt.Errorf(why, target)
 		}
 		page.Path = strings.TrimSuffix(page.Path, "/") + "/"
 		base.TLSClientConfig.InsecureSkipVerify = o.insecure
