@@ -67,10 +67,10 @@ main-module   = '*_test.go' $(patsubst %,':!%',$(filter-out .,$(MODULES)))
 packages-with = $(addprefix ./,$(sort $(dir $(shell git grep -l $(1) -- $(main-module)))))
 
 # With the race detector, the packages of simulations whose code runs beside itself. "make simulate" runs all of them,
-# which would take it too long. So would the stories of test/monitoring.
+# which would take it too long. So would the stories of test/monitoring, and the thousand processes of "espalier vet".
 race-packages = $$(if [ $$module = testing/simulation ]; then echo -short . ./internal/plan ./internal/storage ./internal/transport \
 	./internal/journal ./internal/state ./internal/informers ./internal/random; elif [ $$module = test/monitoring ]; then \
-	echo -short .; else echo ./...; fi)
+	echo -short .; elif [ $$module = cmd/espalier ]; then echo -race=false ./...; else echo ./...; fi)
 
 # The tests in hack/tools that read files of this repository. "make check" runs them, each time: they may fail although
 # nothing has changed that Go knows of. So "make test" does not, unless RUN asks for them.

@@ -263,6 +263,7 @@ func (r *root) setComponent(ctx context.Context, of *reconcilers.Node, how rollo
 	path := r.node(of).path
 	now := componentStatus{path: path}
 	now.state, now.since, now.phases, now.obstacles = how.Summary()
+	order, isUnderWay := how.Wave()
 	name := reconcilers.ItemName(ctx, of.Label)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -271,7 +272,9 @@ func (r *root) setComponent(ctx context.Context, of *reconcilers.Node, how rollo
 	if was == nil {
 		was = &componentStatus{path: path}
 	}
-	now.wave = r.waveOf(how)
+	if isUnderWay {
+		now.wave = r.waveLabel(order)
+	}
 	if now.phases == nil && now.state != "" {
 		now.phases, now.wave = was.phases, was.wave
 	}
@@ -297,12 +300,8 @@ func (r *root) setComponent(ctx context.Context, of *reconcilers.Node, how rollo
 	entry.components[name] = &now
 }
 
-// waveOf returns the label of the wave that a component is in.
-func (r *root) waveOf(how rollout) string {
-	order, isUnderWay := how.Wave()
-	if !isUnderWay {
-		return ""
-	}
+// waveLabel returns the label of a wave.
+func (r *root) waveLabel(order int16) string {
 	label := strconv.Itoa(int(order))
 	if _, known := r.waves[label]; !known && len(r.waves) >= maxWaves {
 		return other

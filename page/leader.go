@@ -35,7 +35,8 @@ func LeaseHolder(reader client.Reader, lease types.NamespacedName) func(ctx cont
 		if now := time.Now(); now.Before(until) {
 			return holder, failed
 		}
-		ctx, cancel := context.WithTimeout(ctx, holderWithin)
+		// A viewer who goes away does not end what others are told, too.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), holderWithin)
 		defer cancel()
 		read := &coordinationv1.Lease{}
 		holder, failed = "", nil

@@ -1,12 +1,14 @@
 package page
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"time"
 
 	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/internal/message"
 	"github.com/espalier-dev/espalier/reconcilers"
 	rtime "github.com/espalier-dev/espalier/time"
 
@@ -65,7 +67,9 @@ func (p *Page) servePlan(a *answer) {
 	case http.StatusTooManyRequests:
 		a.later(refusal, after, "a plan of this resource was made within the last minute.")
 	default:
-		p.plans.make(rtime.StashNow(a.request.Context(), a.now), of, a.now, progress.plan)
+		// A viewer who goes away does not end it: the others wait for it, too.
+		ctx := context.WithoutCancel(a.request.Context())
+		p.plans.make(rtime.StashNow(ctx, a.now), of, a.now, progress.plan)
 		// A URL that is relative leads there also below a prefix that a proxy has removed.
 		a.Header().Set("Location", componentURL(of.root, of.resource, of.component)+"#plan")
 		a.WriteHeader(http.StatusSeeOther)
@@ -151,23 +155,25 @@ func freshPlanViewOf(record *planRecord, now time.Time, sees func(reconcilers.Ob
 	if v.Error != "" {
 		return v
 	}
-	v.Counts = countsOfPlan(&record.plan)
-	for i := range record.plan.Changes {
-		c := changeViewOf(&record.plan.Changes[i])
-		if record.plan.Remote || !sees(record.plan.Changes[i].Ref) {
+	v.Counts = record.counts
+	for i, c := range record.changes {
+		if record.remote || !sees(record.refs[i]) {
 			// What the viewer may do in another cluster is not known.
 			c, v.Hidden = changeView{Action: c.Action, Object: c.Object}, true
 		}
 		v.Changes = append(v.Changes, c)
 	}
-	if !v.Hidden && !record.plan.Remote {
-		v.Obstacles = record.plan.Obstacles[:min(len(record.plan.Obstacles), maxOperations)]
+	if !v.Hidden && !record.remote {
+		v.Obstacles = record.obstacles
 	}
 	return v
 }
 
 func changeViewOf(c *component.Change) changeView {
-	v := changeView{Action: c.Action, Object: c.Object, Reason: c.Reason, Fields: c.Fields, Visible: true}
+	v := changeView{
+		Action: c.Action, Object: c.Object, Reason: message.Truncate(c.Reason, maxWriteText), Visible: true,
+		Fields: c.Fields[:min(len(c.Fields), maxOperations)],
+	}
 	if c.Err != nil {
 		v.Error = textOfWrite(reconcilers.Write{Object: c.Ref, Err: withoutQuotes(c.Err)})
 	}

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/internal/message"
+	"github.com/espalier-dev/espalier/reconcilers"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -46,11 +48,16 @@ func (o planOf) isOf(root string, resource types.NamespacedName) bool {
 
 // planRecord is a fresh plan. It is never changed.
 type planRecord struct {
-	of      planOf
-	when    time.Time
-	err     string
-	plan    component.Plan
-	omitted int
+	of   planOf
+	when time.Time
+	err  string
+	// counts says how much it would do, in one line.
+	counts    string
+	changes   []changeView
+	refs      []reconcilers.ObjectRef
+	obstacles []string
+	remote    bool
+	omitted   int
 }
 
 // plans are the fresh plans that viewers have asked for. At most one is made at a time.
@@ -162,13 +169,21 @@ func (p *plans) make(
 	}
 	made := &planRecord{of: of, when: now, err: textOf(r.err)}
 	if r.err == nil {
-		made.plan = *r.plan
-		if made.omitted = len(made.plan.Changes) - maxPlanChanges; made.omitted > 0 {
-			made.plan.Changes = slices.Clone(made.plan.Changes[:maxPlanChanges])
-		}
-		made.omitted = max(made.omitted, 0)
+		made.show(r.plan)
 	}
 	p.keep(made)
+}
+
+// show keeps of a plan what the page shows.
+func (r *planRecord) show(plan *component.Plan) {
+	r.counts, r.remote = countsOfPlan(plan), plan.Remote
+	r.omitted = max(len(plan.Changes)-maxPlanChanges, 0)
+	for i := range plan.Changes[:len(plan.Changes)-r.omitted] {
+		r.changes, r.refs = append(r.changes, changeViewOf(&plan.Changes[i])), append(r.refs, plan.Changes[i].Ref)
+	}
+	for _, obstacle := range plan.Obstacles[:min(len(plan.Obstacles), maxOperations)] {
+		r.obstacles = append(r.obstacles, message.Truncate(obstacle, maxWriteText))
+	}
 }
 
 // countsOfPlan says in one line how much a plan would do.

@@ -139,6 +139,7 @@ func (r *resourceRecord) keepStatus(outcome reconcilers.Outcome) {
 	if outcome.Resource == nil {
 		return
 	}
+	r.deleted = time.Time{}
 	if at := outcome.Resource.GetDeletionTimestamp(); at != nil {
 		r.deleted = at.Time
 	}

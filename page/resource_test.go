@@ -335,4 +335,17 @@ func TestAResourceThatIsBeingDeleted(t *testing.T) {
 			t.Errorf("GET %s: the page does not say that the resource is being deleted, but\n%s", path, got)
 		}
 	}
+	// It goes and is made again before a request sees that it is gone.
+	if err := w.client.Get(t.Context(), keyOf("going"), going); err != nil {
+		t.Fatal(err)
+	}
+	going.Finalizers = nil
+	again := &resources.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "going", UID: "again", Generation: 1}}
+	if err := errors.Join(w.client.Update(t.Context(), going), w.client.Create(t.Context(), again)); err != nil {
+		t.Fatal(err)
+	}
+	w.settle(t, "going")
+	if got := w.document(t, "resource?root=widgets&namespace=default&name=going").text(); strings.Contains(got, "being deleted") {
+		t.Errorf("the page says that a new resource of the name is being deleted:\n%s", got)
+	}
 }

@@ -266,9 +266,8 @@ func (w *objectWriter[Type]) hold(
 		Resource: resourceDigest(w.resource),
 		Inputs:   contextOf(ctx).state.inputsBeside(uid),
 		Status:   statusDigest(w.resource, w.regarding),
-	}
-	if w.lastWrites.Get(uid, desired).Version != "" {
-		change.Undone = obj.GetResourceVersion()
+		Undone:   w.lastWrites.Get(uid, desired).Version,
+		Base:     obj.GetResourceVersion(),
 	}
 	known := w.lastWrites.Changes(uid)
 	if known.Holds(change, now) {

@@ -58,8 +58,11 @@ type Change struct {
 	Inputs uint64
 	// Status is the digest of the status of the resource when the object is made.
 	Status uint64
-	// Undone is the version of the object in which another client has undone what is desired; empty if none has.
+	// Undone is the version of the object that agreed last with what is desired, which another client has undone;
+	// empty if no version did.
 	Undone string
+	// Base is the version of the object that is written.
+	Base string
 }
 
 const (
@@ -91,12 +94,19 @@ func (c *Changes) QuietUntil() time.Time {
 
 // Holds reports whether the change has to wait until NextWrite.
 func (c *Changes) Holds(change Change, now time.Time) bool {
-	return c != nil && c.Flaps && !c.isSame(change) && change.Resource == c.change.Resource && now.Before(c.NextWrite())
+	return c != nil && c.Flaps && !c.isSame(change) && !c.isOther(change) && now.Before(c.NextWrite())
 }
 
-// isSame reports whether the change is the last one, as if its write has failed.
+// isSame reports whether the change is the last one: its write has failed, or the cache does not show it yet.
 func (c *Changes) isSame(change Change) bool {
-	return change.Desired == c.change.Desired && (change.Undone == "" || change.Undone == c.change.Undone)
+	return change.Desired == c.change.Desired &&
+		(change.Undone == "" || change.Undone == c.change.Undone || change.Base == c.change.Base)
+}
+
+// isOther reports whether what is desired is another thing for a reason, so that what was counted does not matter.
+func (c *Changes) isOther(change Change) bool {
+	return change.Resource != c.change.Resource ||
+		c.Contest.IsKnown && change.Desired != c.change.Desired && change.Inputs != c.change.Inputs
 }
 
 // Describe says more of a change that is written.
@@ -110,7 +120,7 @@ type Describe struct {
 // After returns what is known when a change is written; c may be nil.
 func (c *Changes) After(change Change, describe Describe, now time.Time) *Changes {
 	switch {
-	case c == nil, change.Resource != c.change.Resource:
+	case c == nil, c.isOther(change):
 		return &Changes{change: change}
 	case c.isSame(change):
 		return c

@@ -22,7 +22,7 @@ func change(desired, resource, inputs uint64) Change {
 // undone is a write of what another client has undone in a version of the object.
 func undone(version uint64) Change {
 	c := change(1, 1, 1)
-	c.Undone = fmt.Sprint(version)
+	c.Undone, c.Base = fmt.Sprint(version), fmt.Sprint("base of ", version)
 	return c
 }
 
@@ -44,24 +44,34 @@ func TestFlapping(t *testing.T) {
 		steps          []step
 		flaps, contest bool
 	}{
-		"the first writes":               {steps: every(time.Second, immediateChanges, flaps)},
-		"too many":                       {steps: every(time.Second, immediateChanges+1, flaps), flaps: true},
-		"undone too often":               {steps: every(time.Second, 6, undone), flaps: true, contest: true},
-		"undone five times":              {steps: every(time.Second, 5, undone)},
-		"undone every 10 s":              {steps: every(10*time.Second, 100, undone)},
-		"undone, and the write fails":    {steps: every(time.Second, 100, func(uint64) Change { return undone(1) })},
-		"undone, the resource changes":   {steps: append(every(time.Second, 20, undone), step{0, change(99, 2, 1)})},
-		"too many, but slowly":           {steps: every(20*time.Second, 100, flaps)},
-		"the same again and again":       {steps: every(time.Second, 100, func(uint64) Change { return change(1, 1, 1) })},
-		"one of two, by turns":           {steps: every(time.Second, 5, func(i uint64) Change { return change(i%2, 1, 1) }), flaps: true},
-		"the resource changes":           {steps: every(time.Second, 100, func(i uint64) Change { return change(i, i, 1) })},
-		"the inputs change":              {steps: every(time.Second, 100, func(i uint64) Change { return change(i, 1, i) })},
-		"the inputs change now and then": {steps: every(time.Second, 20, func(i uint64) Change { return change(i, 1, i/4) }), flaps: true},
-		"the status changes, too":        {steps: every(time.Millisecond, immediateChanges*statusChanges+1, follows), flaps: true},
-		"the phases of a status":         {steps: every(time.Millisecond, immediateChanges*statusChanges, follows)},
-		"the status changes slowly":      {steps: every(2*time.Second, 100, follows)},
-		"without a reason, every 10 s":   {steps: every(10*time.Second, 100, flaps)},
-		"the resource changes at last":   {steps: append(every(time.Second, 20, flaps), step{0, change(99, 2, 1)})},
+		"the first writes":  {steps: every(time.Second, immediateChanges, flaps)},
+		"too many":          {steps: every(time.Second, immediateChanges+1, flaps), flaps: true},
+		"undone too often":  {steps: every(time.Second, 6, undone), flaps: true, contest: true},
+		"undone five times": {steps: every(time.Second, 5, undone)},
+		"undone every 10 s": {steps: every(10*time.Second, 100, undone)},
+		"undone, and the write fails": {steps: every(time.Second, 100, func(i uint64) Change {
+			c := undone(1) // The object has other versions meanwhile, for other reasons.
+			c.Base = fmt.Sprint(i)
+			return c
+		})},
+		"written by a stale cache": {steps: every(time.Second, 100, func(i uint64) Change {
+			c := undone(i)
+			c.Base = "the version before"
+			return c
+		})},
+		"undone, and the inputs change at last": {steps: append(every(time.Second, 20, undone), step{0, change(99, 1, 2)})},
+		"undone, the resource changes":          {steps: append(every(time.Second, 20, undone), step{0, change(99, 2, 1)})},
+		"too many, but slowly":                  {steps: every(20*time.Second, 100, flaps)},
+		"the same again and again":              {steps: every(time.Second, 100, func(uint64) Change { return change(1, 1, 1) })},
+		"one of two, by turns":                  {steps: every(time.Second, 5, func(i uint64) Change { return change(i%2, 1, 1) }), flaps: true},
+		"the resource changes":                  {steps: every(time.Second, 100, func(i uint64) Change { return change(i, i, 1) })},
+		"the inputs change":                     {steps: every(time.Second, 100, func(i uint64) Change { return change(i, 1, i) })},
+		"the inputs change now and then":        {steps: every(time.Second, 20, func(i uint64) Change { return change(i, 1, i/4) }), flaps: true},
+		"the status changes, too":               {steps: every(time.Millisecond, immediateChanges*statusChanges+1, follows), flaps: true},
+		"the phases of a status":                {steps: every(time.Millisecond, immediateChanges*statusChanges, follows)},
+		"the status changes slowly":             {steps: every(2*time.Second, 100, follows)},
+		"without a reason, every 10 s":          {steps: every(10*time.Second, 100, flaps)},
+		"the resource changes at last":          {steps: append(every(time.Second, 20, flaps), step{0, change(99, 2, 1)})},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var known *Changes

@@ -2,6 +2,8 @@ package vet_test
 
 import (
 	"bytes"
+	"encoding/json"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -37,36 +39,38 @@ func runGoVet(t *testing.T, folder string, arguments ...string) string {
 	return output.String()
 }
 
-// A finding is a line of what go vet prints.
-var findingLine = regexp.MustCompile(`^(\S+\.go):(\d+):\d+: (.*)$`)
-
 // The comments "want" in the files of testdata have a regular expression in backquotes, as those of analysistest have.
 // That package would type-check all of Kubernetes from its sources for each analyzer. Go vet takes it from the cache,
 // and is how the analyzers are run.
 var wantComment = regexp.MustCompile("// want `(.*)`$")
 
 func TestPlantedBugsAreFound(t *testing.T) {
-	for _, analyzer := range slices.Concat(vet.Analyzers, vet.Heuristics) {
+	all := slices.Concat(vet.Analyzers, vet.Heuristics)
+	// One run of go vet starts a process for each package that the files import.
+	arguments := []string{"-json"}
+	for _, analyzer := range all {
+		arguments = append(arguments, "-"+analyzer.Name)
+	}
+	for _, analyzer := range all {
+		arguments = append(arguments, "./testdata/"+analyzer.Name)
+	}
+	found := findings(t, runGoVet(t, ".", arguments...))
+	for _, analyzer := range all {
 		t.Run(analyzer.Name, func(t *testing.T) {
-			t.Parallel()
 			folder := filepath.Join("testdata", analyzer.Name)
 			wanted := readWanted(t, folder)
 			if len(wanted) < 5 {
 				t.Errorf("%s has %d planted bugs, want five or more", folder, len(wanted))
 			}
-			for line := range strings.Lines(runGoVet(t, ".", "-"+analyzer.Name, "./"+folder)) {
-				line = strings.TrimSpace(line)
-				if strings.HasPrefix(line, "#") {
+			for _, f := range found[analyzer.Name] {
+				file, line, _ := strings.Cut(f.At, ":")
+				line, _, _ = strings.Cut(line, ":")
+				if !strings.HasSuffix(filepath.Dir(file), folder) {
 					continue
 				}
-				found := findingLine.FindStringSubmatch(line)
-				if found == nil {
-					t.Errorf("go vet says: %s", line)
-					continue
-				}
-				at := filepath.Base(found[1]) + ":" + found[2]
-				if want, ok := wanted[at]; !ok || !want.MatchString(found[3]) {
-					t.Errorf("unwanted: %s", line)
+				at := filepath.Base(file) + ":" + line
+				if want, ok := wanted[at]; !ok || !want.MatchString(f.Message) {
+					t.Errorf("unwanted: %s: %s", f.At, f.Message)
 					continue
 				}
 				delete(wanted, at)
@@ -75,6 +79,34 @@ func TestPlantedBugsAreFound(t *testing.T) {
 				t.Errorf("%s: want a finding that matches %q, got none", at, want)
 			}
 		})
+	}
+}
+
+// finding is one that go vet prints as JSON.
+type finding struct {
+	At      string `json:"posn"`
+	Message string `json:"message"`
+}
+
+// findings returns what go vet has printed, by the name of the analyzer.
+func findings(t *testing.T, output string) map[string][]finding {
+	t.Helper()
+	all := map[string][]finding{}
+	// Lines that begin with "#" name the packages.
+	documents := regexp.MustCompile(`(?m)^#.*$`).ReplaceAllString(output, "")
+	for decoder := json.NewDecoder(strings.NewReader(documents)); ; {
+		var packages map[string]map[string][]finding
+		switch err := decoder.Decode(&packages); {
+		case err == io.EOF:
+			return all
+		case err != nil:
+			t.Fatalf("go vet prints what is no JSON: %v:\n%s", err, output)
+		}
+		for _, byAnalyzer := range packages {
+			for name, found := range byAnalyzer {
+				all[name] = append(all[name], found...)
+			}
+		}
 	}
 }
 

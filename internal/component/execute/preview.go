@@ -7,6 +7,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/component/plan"
 	"github.com/espalier-dev/espalier/internal/managedfields"
+	"github.com/espalier-dev/espalier/internal/panics"
 	"github.com/espalier-dev/espalier/internal/write"
 )
 
@@ -28,8 +29,14 @@ func (e *Executor) Preview(ctx context.Context, stage plan.Stage) []Preview {
 	return previews
 }
 
-func (e *Executor) preview(ctx context.Context, op plan.Operation) Preview {
-	p := Preview{Key: op.Key}
+// preview is called by goroutines of its own, a panic of which would end the program.
+func (e *Executor) preview(ctx context.Context, op plan.Operation) (p Preview) {
+	p.Key = op.Key
+	defer func() {
+		if value := recover(); value != nil {
+			p.Err = e.failure(op, panics.Recovered(ctx, value))
+		}
+	}()
 	object, content, err := e.desired(op.Key)
 	live := e.target(op)
 	if err == nil {

@@ -223,7 +223,7 @@ func (o *pageOptions) authorities() (*x509.CertPool, error) {
 
 // try looks whether the page is there and may be seen.
 func try(ctx context.Context, page *url.URL, transport http.RoundTripper) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodHead, page.String(), nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, page.String(), nil)
 	if err != nil {
 		return err
 	}

@@ -145,7 +145,7 @@ func createViewer(t *testing.T, c client.Client, name, namespace string) {
 	for _, obj := range []client.Object{
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}},
 		&rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
-			{Verbs: []string{"get", "head"}, NonResourceURLs: []string{"/espalier/*", "/none/*"}},
+			{Verbs: []string{"get"}, NonResourceURLs: []string{"/espalier/*", "/none/*"}},
 		}},
 		&rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: ref("ClusterRole"), Subjects: subjects},
 		&rbacv1.Role{ObjectMeta: inNamespace, Rules: []rbacv1.PolicyRule{{

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -96,13 +97,11 @@ func isReady(pod *corev1.Pod) bool {
 	})
 }
 
-// ErrNoPort means that a pod has no port of a name.
 var errNoPort = errors.New("no such port")
 
 // Port returns the number of a port of a pod: one of its ports by name, or a number.
 func Port(pod *corev1.Pod, nameOrNumber string) (int, error) {
-	number := 0
-	if _, err := fmt.Sscanf(nameOrNumber, "%d", &number); err == nil && number > 0 && number <= 65535 {
+	if number, err := strconv.Atoi(nameOrNumber); err == nil && number > 0 && number <= 65535 {
 		return number, nil
 	}
 	var names []string

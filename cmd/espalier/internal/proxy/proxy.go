@@ -39,11 +39,16 @@ func New(address net.Addr, page *url.URL, transport http.RoundTripper) *Proxy {
 			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = page.Scheme, page.Host, page.Host
 			r.Out.URL.Path, r.Out.URL.RawPath = page.Path+strings.TrimPrefix(r.In.URL.Path, "/"), ""
 			r.Out.Header.Del("Authorization")
-			withoutCookie(r.Out, cookie+port)
+			// Browsers send the cookies of all servers at 127.0.0.1. The page has none.
+			r.Out.Header.Del("Cookie")
 			if r.In.Header.Get("Origin") != "" {
 				// It was that of the proxy, and the page wants its own.
 				r.Out.Header.Set("Origin", page.Scheme+"://"+page.Host)
 			}
+		},
+		ModifyResponse: func(r *http.Response) error {
+			r.Header.Del("Set-Cookie")
+			return nil
 		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
 			http.Error(w, "502: the operator does not answer: "+err.Error(), http.StatusBadGateway)
@@ -74,22 +79,15 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "401: open the address that espalier page has printed.", http.StatusUnauthorized)
 		return
 	}
+	if strings.Contains(r.URL.Path, "..") {
+		http.Error(w, "404: the page has no such path.", http.StatusNotFound)
+		return
+	}
 	p.forward.ServeHTTP(w, r)
 }
 
 func (p *Proxy) isKey(given string) bool {
 	return subtle.ConstantTimeCompare([]byte(given), []byte(p.key)) == 1
-}
-
-// withoutCookie removes a cookie from a request.
-func withoutCookie(r *http.Request, name string) {
-	all := r.Cookies()
-	r.Header.Del("Cookie")
-	for _, c := range all {
-		if c.Name != name {
-			r.AddCookie(c)
-		}
-	}
 }
 
 // IsLoopback reports whether a host, which may have a port, is this machine.
