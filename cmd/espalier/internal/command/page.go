@@ -58,7 +58,13 @@ one of a ServiceAccount for which you may create tokens.`,
 
   # the page of an operator that runs on this machine
   espalier page https://127.0.0.1:8443/espalier/ --operator-ca ca.crt --token "$TOKEN"`,
-		Args: cobra.ExactArgs(1),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				const why = "one TARGET is needed, not %d: deployment/NAME, statefulset/NAME, pod/NAME or a URL"
+				return fmt.Errorf(why, len(args))
+			}
+			return nil
+		},
 		RunE: func(c *cobra.Command, args []string) error { return o.run(c.Context(), args[0], c.OutOrStdout()) },
 	}
 	flags := c.Flags()

@@ -242,6 +242,7 @@ func TestPageErrors(t *testing.T) {
 		{"another user", []string{at, "--operator-insecure", "--as=jane"}, `it cannot be opened as "jane"`},
 		{"no such account", []string{at, "--service-account=none"}, "unable to create a token of the ServiceAccount default/none"},
 		{"no such deployment", []string{"deployment/none"}, `deployments.apps "none" not found`},
+		{"nothing", nil, "one TARGET is needed, not 0"},
 		{"no target", []string{"none"}, `"none" is no target: it is as deployment/NAME`},
 		{"no such kind", []string{"job/none"}, `"job" is no kind of an operator`},
 	} {
