@@ -5,9 +5,8 @@ import (
 	"errors"
 	"net"
 	"net/http"
-	"net/netip"
-	"net/url"
-	"strings"
+
+	"github.com/espalier-dev/espalier/internal/loopback"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -52,7 +51,7 @@ func (onLoopback) Viewer(r *http.Request) (Viewer, error) {
 	local, isServed := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	isForwarded := r.Header.Get("Forwarded") != "" || r.Header.Get("X-Forwarded-For") != ""
 	switch {
-	case isForwarded, isServed && !isLoopback(local.String()), !isLoopback(r.Host), !isSameOrigin(r):
+	case isForwarded, isServed && !loopback.IsHost(local.String()), !loopback.IsHost(r.Host), !loopback.IsSameOrigin(r):
 		return nil, ErrRefused
 	}
 	host, _, _ := net.SplitHostPort(r.RemoteAddr) // without an address all are one viewer
@@ -66,26 +65,4 @@ func (e everything) Name() string { return string(e) }
 
 func (everything) May(context.Context, string, schema.GroupVersionKind, string, string) (bool, error) {
 	return true, nil
-}
-
-// isLoopback reports whether a host, which may have a port, is this machine by name or address.
-func isLoopback(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	address, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	return err == nil && address.Unmap().IsLoopback()
-}
-
-// isSameOrigin reports whether no page of another origin has made a request.
-func isSameOrigin(r *http.Request) bool {
-	origin := r.Header.Get("Origin")
-	if origin == "" {
-		return true
-	}
-	from, err := url.Parse(origin)
-	return err == nil && strings.EqualFold(from.Host, r.Host)
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/espalier-dev/espalier/internal/loopback"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/controllers"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/server"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/storage"
@@ -34,7 +35,7 @@ func (e *Environment) listen() (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the Address %q: %w", address, err)
 	}
-	if !isLoopback(host) {
+	if !loopback.IsHost(host) {
 		if !e.AllowOtherMachines {
 			return nil, fmt.Errorf("the Address %q is not one of the loopback interface: set AllowOtherMachines to "+
 				"have other machines reach the cluster", address)
@@ -46,11 +47,6 @@ func (e *Environment) listen() (net.Listener, error) {
 		return nil, fmt.Errorf("listen at Address %q: %w", address, err)
 	}
 	return listener, nil
-}
-
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // startServer starts an API server, and returns what serves its requests.

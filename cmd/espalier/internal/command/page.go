@@ -23,6 +23,7 @@ import (
 
 	"github.com/espalier-dev/espalier/cmd/espalier/internal/operator"
 	"github.com/espalier-dev/espalier/cmd/espalier/internal/proxy"
+	"github.com/espalier-dev/espalier/internal/loopback"
 )
 
 // pageOptions are the flags of the command page.
@@ -169,7 +170,7 @@ func (o *pageOptions) reach(
 		if page, err = url.Parse(target); err != nil {
 			return nil, nil, nil, err
 		}
-		if page.Scheme == "http" && !proxy.IsLoopback(page.Host) {
+		if page.Scheme == "http" && !loopback.IsHost(page.Host) {
 			const why = "%s is not encrypted, and your token would be sent there: use https"
 			return nil, nil, nil, fmt.Errorf(why, target)
 		}

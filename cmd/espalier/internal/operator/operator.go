@@ -4,7 +4,6 @@ package operator
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -14,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
 )
 
 // Pod returns the pod of a target such as "deployment/shop-operator", "statefulset/shop-operator" or "pod/shop-0" that
@@ -64,7 +64,7 @@ func best(pods []corev1.Pod, leases []coordinationv1.Lease) *corev1.Pod {
 	leads := func(pod *corev1.Pod) bool {
 		return slices.ContainsFunc(leases, func(l coordinationv1.Lease) bool {
 			// Managers of controller-runtime add a random text to the name of the pod.
-			holder, _, _ := strings.Cut(valueOf(l.Spec.HolderIdentity), "_")
+			holder, _, _ := strings.Cut(ptr.Deref(l.Spec.HolderIdentity, ""), "_")
 			return holder == pod.Name
 		})
 	}
@@ -84,20 +84,11 @@ func best(pods []corev1.Pod, leases []coordinationv1.Lease) *corev1.Pod {
 	return ready[0]
 }
 
-func valueOf(text *string) string {
-	if text == nil {
-		return ""
-	}
-	return *text
-}
-
 func isReady(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 	})
 }
-
-var errNoPort = errors.New("no such port")
 
 // Port returns the number of a port of a pod: one of its ports by name, or a number.
 func Port(pod *corev1.Pod, nameOrNumber string) (int, error) {
@@ -113,5 +104,5 @@ func Port(pod *corev1.Pod, nameOrNumber string) (int, error) {
 			names = append(names, port.Name)
 		}
 	}
-	return 0, fmt.Errorf("the pod %s has the ports %q: %w %q", pod.Name, names, errNoPort, nameOrNumber)
+	return 0, fmt.Errorf("the pod %s has the ports %q: no such port %q", pod.Name, names, nameOrNumber)
 }

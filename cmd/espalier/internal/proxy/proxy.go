@@ -7,9 +7,10 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
-	"net/netip"
 	"net/url"
 	"strings"
+
+	"github.com/espalier-dev/espalier/internal/loopback"
 )
 
 // cookie has the key of a proxy. Browsers share cookies among the ports of a host, so its name has the port.
@@ -62,7 +63,7 @@ func (p *Proxy) Open() string { return "http://127.0.0.1:" + p.port + "/?key=" +
 
 // ServeHTTP implements [http.Handler].
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !IsLoopback(r.Host) || !isSameOrigin(r) {
+	if !loopback.IsHost(r.Host) || !isSameOrigin(r) {
 		http.Error(w, "403: this is for pages of this address alone.", http.StatusForbidden)
 		return
 	}
@@ -90,22 +91,9 @@ func (p *Proxy) isKey(given string) bool {
 	return subtle.ConstantTimeCompare([]byte(given), []byte(p.key)) == 1
 }
 
-// IsLoopback reports whether a host, which may have a port, is this machine.
-func IsLoopback(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	address, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	return strings.EqualFold(host, "localhost") || err == nil && address.IsLoopback()
-}
-
 // isSameOrigin reports whether no page of another origin has made a request.
 func isSameOrigin(r *http.Request) bool {
-	origin := r.Header.Get("Origin")
-	if origin == "" {
-		site := r.Header.Get("Sec-Fetch-Site")
-		return site == "" || site == "same-origin" || site == "none"
-	}
-	from, err := url.Parse(origin)
-	return err == nil && strings.EqualFold(from.Host, r.Host)
+	site := r.Header.Get("Sec-Fetch-Site")
+	isOwn := r.Header.Get("Origin") != "" || site == "" || site == "same-origin" || site == "none"
+	return isOwn && loopback.IsSameOrigin(r)
 }
