@@ -169,13 +169,16 @@ func TestAStandbyLinksToTheLeader(t *testing.T) {
 	if names := second.families(t); len(names) > 0 {
 		t.Errorf("the standby has the metrics %q, not none", names)
 	}
-	var dumped struct{ Queues map[string]map[string]float64 }
-	if err := json.Unmarshal([]byte(serve(t, first.page, "dump").body), &dumped); err != nil {
-		t.Fatal(err)
-	}
-	if depth, ok := dumped.Queues["widgets"]["workqueue_depth"]; !ok || depth != 0 {
-		t.Errorf("the dump has the queues %v, not an empty one of widgets", dumped.Queues)
-	}
+	controlplanetest.Eventually(t, "the dump has an empty queue of widgets", func(context.Context) error {
+		var dumped struct{ Queues map[string]map[string]float64 }
+		if err := json.Unmarshal([]byte(serve(t, first.page, "dump").body), &dumped); err != nil {
+			return err
+		}
+		if depth, ok := dumped.Queues["widgets"]["workqueue_depth"]; !ok || depth != 0 {
+			return fmt.Errorf("it has the queues %v", dumped.Queues)
+		}
+		return nil
+	})
 
 	first.stop()
 	controlplanetest.Eventually(t, "the second leads", func(context.Context) error { return knows(second) })
