@@ -9,6 +9,7 @@
 #   TIMEOUT   for the tests of one package
 #   RACE      1 runs the tests with the race detector
 #   SEEDS     how many seeds each story is simulated with
+#   VERSION   what "make release" is for, and PLATFORMS which systems, such as "linux/amd64 darwin/arm64"
 # In the environment:
 #   KUBEBUILDER_ASSETS          a folder with etcd, kube-apiserver and kube-controller-manager; none are built then
 #   ESPALIER_CONTROLPLANE_DIR   where they are kept once built, by default in the user's cache
@@ -24,6 +25,8 @@ COUNT   ?= 1
 TIMEOUT ?= 20m
 RACE    ?=
 SEEDS   ?=
+VERSION ?=
+PLATFORMS ?=
 
 GO    := go
 # The compiler spends a sixth of its time on collecting its own garbage. What it makes, and whether that is cached, does
@@ -208,6 +211,15 @@ kubectl: ## Build kubectl of the minor version of the API server in the process,
 	@version=$$($(GO) -C hack/kubectl list -m -f '{{.Version}}' k8s.io/kubectl | sed s/^v0/v1/) && \
 	$(GO) -C hack/kubectl build -o $(CURDIR)/bin/kubectl \
 		-ldflags="-s -w -X k8s.io/component-base/version.gitVersion=$$version" .
+
+.PHONY: published
+published: ## Compile the modules as they are published, from a module proxy of its own, and run the command from there.
+	@hack/published
+
+.PHONY: release
+release: ## Write what is released to bin/release: modules, archives of the command, a manifest for krew (VERSION=v1.2.3; PLATFORMS).
+	$(GO) -C hack/tools run ./release -version '$(VERSION)' -proxy $(CURDIR)/bin/release/proxy -archives $(CURDIR)/bin/release \
+		$(if $(PLATFORMS),-platforms '$(PLATFORMS)') $(CURDIR)
 
 .PHONY: clean
 clean: ## Remove bin. The control plane stays in the user's cache.

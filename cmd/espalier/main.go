@@ -2,24 +2,6 @@
 // an operator in a cluster, and finds mistakes in code. It is also a -vettool of go vet.
 package main
 
-import (
-	"context"
-	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
+import "github.com/espalier-dev/espalier/cmd/espalier/internal/command"
 
-	"github.com/espalier-dev/espalier/cmd/espalier/internal/command"
-	"github.com/espalier-dev/espalier/cmd/espalier/vet"
-)
-
-func main() {
-	vet.Main()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := command.New(os.Stdout, os.Stderr).ExecuteContext(ctx)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "espalier:", err)
-		os.Exit(1)
-	}
-}
+func main() { command.Main() }

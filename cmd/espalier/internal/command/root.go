@@ -3,6 +3,7 @@ package command
 
 import (
 	"io"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
 )
@@ -15,9 +16,18 @@ func New(out, errOut io.Writer) *cobra.Command {
 		Short:         "Write and run operators made of small reconcilers",
 		SilenceErrors: true,
 		SilenceUsage:  true,
+		Version:       version(),
 	}
 	root.SetOut(out)
 	root.SetErr(errOut)
 	root.AddCommand(newCluster(), newPage(), newVet())
 	return root
+}
+
+// version returns the version of the module that the program was made of, or "(devel)" if it has none.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
 }

@@ -1,0 +1,32 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/espalier-dev/espalier/cmd/espalier/vet"
+)
+
+// Main runs the command with the arguments of the process, and exits. Called as kubectl-espalier it says in what it
+// prints that it is called "kubectl espalier". Called by go vet it is its -vettool.
+func Main() {
+	vet.Main()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	root := New(os.Stdout, os.Stderr)
+	if name := filepath.Base(os.Args[0]); strings.HasPrefix(name, "kubectl-espalier") {
+		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl espalier"}
+	}
+	err := root.ExecuteContext(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "espalier:", err)
+		os.Exit(1)
+	}
+}
