@@ -66,9 +66,8 @@ var chapters = []chapter{
 		"alerts.md", "stuck.md", "troubleshooting.md", "security.md", "leader-election.md",
 	}},
 	{"By topic", []string{
-		"short-form.md", "vet.md", "conditions.md", "components.md", "annotations.md", "helm.md", "kustomize.md",
-		"features.md",
-		"states.md", "simulation.md", "existing-operators.md", "embedding.md",
+		"short-form.md", "command.md", "vet.md", "conditions.md", "components.md", "annotations.md", "helm.md",
+		"kustomize.md", "features.md", "states.md", "simulation.md", "existing-operators.md", "embedding.md",
 	}},
 	{"The project", []string{"migration.md", "compatibility.md", "releasing.md"}},
 	{"More", nil}, // all others
