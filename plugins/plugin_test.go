@@ -1,0 +1,302 @@
+package plugins_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/plugins"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// typesUID is how the tests write a UID.
+type typesUID = types.UID
+
+// syncBuilder is a builder of text for several goroutines.
+type syncBuilder struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (b *syncBuilder) WriteString(text string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.text.WriteString(text)
+}
+
+func (b *syncBuilder) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// servePlugin is the main function of the test binary as a plugin.
+func servePlugin(mode string) {
+	switch mode {
+	case "exits":
+		os.Exit(3)
+	case "never starts":
+		time.Sleep(time.Hour)
+	case "another protocol":
+		fmt.Println("1|2|unix|/tmp/x|grpc")
+		time.Sleep(time.Hour)
+	case "another address":
+		fmt.Println("1|1|tcp|127.0.0.1:80|grpc")
+		time.Sleep(time.Hour)
+	case "a certificate":
+		fmt.Println("1|1|unix|" + os.Getenv("PLUGIN_UNIX_SOCKET_DIR") + "/x|grpc|" + strings.Repeat("A", 1000))
+		time.Sleep(time.Hour)
+	case "a long line":
+		for {
+			fmt.Print(strings.Repeat("x", 1<<16))
+		}
+	}
+	plugins.Serve(testPlugin(mode, &calls{}))
+}
+
+// calls counts calls.
+type calls struct{ atomic.Int64 }
+
+// testPlugin is a plugin that does what the spec of the owner asks for.
+func testPlugin(mode string, called *calls) plugins.Plugin {
+	versions := []string{"16", "15"}
+	if strings.HasPrefix(mode, "version ") {
+		versions = []string{strings.TrimPrefix(mode, "version ")}
+	}
+	return plugins.Plugin{Category: "Database", Types: []plugins.Type{
+		{Name: "Postgres", Versions: versions, Dependents: func(
+			ctx context.Context, r plugins.Request,
+		) ([]*plugins.Dependent, error) {
+			called.Add(1)
+			return dependents(ctx, mode, r)
+		}},
+	}}
+}
+
+// request has what the tests ask of the plugin.
+type request struct {
+	plugins.Request
+	mode   string
+	fields map[string]string
+}
+
+func dependents(_ context.Context, mode string, r plugins.Request) ([]*plugins.Dependent, error) {
+	var spec struct{ Fields map[string]string }
+	if err := r.Owner.Decode(&spec); err != nil {
+		return nil, err
+	}
+	asked := request{Request: r, mode: mode, fields: spec.Fields}
+	do, known := deeds[spec.Fields["do"]]
+	if !known {
+		return nil, plugins.Invalid("there is no deed " + spec.Fields["do"])
+	}
+	return do(asked)
+}
+
+// configMap is the object that the owner gets as a rule.
+func (r request) configMap() *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: r.Owner.Name + "-config"},
+		Data:       map[string]string{"mode": r.mode, "value": r.fields["value"], "version": r.Version},
+	}
+}
+
+// calledOften counts the calls of one process.
+var calledOften atomic.Int64
+
+// one returns one dependent.
+func one(object client.Object) ([]*plugins.Dependent, error) {
+	return []*plugins.Dependent{plugins.Owns("config", object)}, nil
+}
+
+// deeds are what an owner can ask for, by the field do of its spec.
+var deeds = map[string]func(r request) ([]*plugins.Dependent, error){
+	"":        func(r request) ([]*plugins.Dependent, error) { return one(r.configMap()) },
+	"nothing": func(request) ([]*plugins.Dependent, error) { return nil, nil },
+	"wait": func(request) ([]*plugins.Dependent, error) {
+		return nil, espalier.NotReady("NoDisk", "there is no disk").RetryAfter(time.Hour)
+	},
+	"panic": func(request) ([]*plugins.Dependent, error) { panic("at the disco") },
+	"die": func(request) ([]*plugins.Dependent, error) {
+		go func() { panic("in another goroutine") }()
+		time.Sleep(time.Hour)
+		return nil, nil
+	},
+	"hang": func(request) ([]*plugins.Dependent, error) {
+		time.Sleep(time.Hour)
+		return nil, nil
+	},
+	"slow": func(r request) ([]*plugins.Dependent, error) {
+		time.Sleep(500 * time.Millisecond)
+		return one(r.configMap())
+	},
+	"exit": func(request) ([]*plugins.Dependent, error) {
+		os.Exit(4)
+		return nil, nil
+	},
+	"fail": func(request) ([]*plugins.Dependent, error) { return nil, errors.New("the disk is full") },
+	"flood": func(r request) ([]*plugins.Dependent, error) {
+		for range 64 {
+			go func() {
+				for {
+					_, _ = fmt.Fprintln(os.Stdout, strings.Repeat("o", 1000))
+					_, _ = fmt.Fprintln(os.Stderr, strings.Repeat("e", 1000))
+				}
+			}()
+		}
+		return one(r.configMap())
+	},
+	"other namespace": func(r request) ([]*plugins.Dependent, error) {
+		object := r.configMap()
+		object.Namespace = "other"
+		return one(object)
+	},
+	"cluster role": func(r request) ([]*plugins.Dependent, error) {
+		return one(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "admin-of-all"}})
+	},
+	"huge": func(r request) ([]*plugins.Dependent, error) {
+		object := r.configMap()
+		object.Data["value"] = strings.Repeat("x", 5<<20)
+		return one(object)
+	},
+	"a million": func(r request) ([]*plugins.Dependent, error) {
+		object := r.configMap()
+		many := make([]*plugins.Dependent, 0, 1_000_000)
+		for i := range 1_000_000 {
+			many = append(many, plugins.Owns(fmt.Sprint("config-", i), object))
+		}
+		return many, nil
+	},
+	"a thousand": func(r request) ([]*plugins.Dependent, error) {
+		var many []*plugins.Dependent
+		for i := range 1_000 {
+			object := r.configMap()
+			object.Name += fmt.Sprint(i)
+			many = append(many, plugins.Owns(fmt.Sprint("config-", i), object))
+		}
+		return many, nil
+	},
+	"that of tool": func(r request) ([]*plugins.Dependent, error) {
+		object := r.configMap()
+		object.Name = "tool-config"
+		return one(object)
+	},
+	"secret of others": func(request) ([]*plugins.Dependent, error) {
+		return one(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "token"}, StringData: map[string]string{"x": "y"}})
+	},
+	"read secret of others": func(request) ([]*plugins.Dependent, error) {
+		return []*plugins.Dependent{
+			plugins.Owns("token", &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "token"}}).ReadOnly().
+				Yields("token", "data", "token"),
+		}, nil
+	},
+	"owner reference": func(r request) ([]*plugins.Dependent, error) {
+		object := r.configMap()
+		object.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "x", UID: "y"}}
+		return one(object)
+	},
+	"label": func(r request) ([]*plugins.Dependent, error) {
+		object := r.configMap()
+		object.Labels = map[string]string{"espalier.dev/item": "config"}
+		return one(object)
+	},
+	"changes": func(r request) ([]*plugins.Dependent, error) {
+		object := r.configMap()
+		object.Data["count"] = fmt.Sprint(calledOften.Add(1))
+		return []*plugins.Dependent{plugins.Owns("config", object).Yields("version", "metadata", "resourceVersion")}, nil
+	},
+	"environment": func(r request) ([]*plugins.Dependent, error) {
+		object := r.configMap()
+		object.Data["environment"] = strings.Join(os.Environ(), "\n")
+		return one(object)
+	},
+	"read a file": func(r request) ([]*plugins.Dependent, error) {
+		text, err := os.ReadFile(r.fields["value"])
+		if err != nil {
+			return nil, err
+		}
+		object := r.configMap()
+		object.Data["text"] = string(text)
+		return one(object)
+	},
+	"fork": func(r request) ([]*plugins.Dependent, error) { return fork(r, "sleep", "3600") },
+	"fork away": func(r request) ([]*plugins.Dependent, error) {
+		return fork(r, "setsid", "sleep", "60")
+	},
+	"memory": func(r request) ([]*plugins.Dependent, error) {
+		var held [][]byte
+		for range 1 << 10 {
+			block := make([]byte, 16<<20)
+			for i := range block {
+				block[i] = byte(i)
+			}
+			held = append(held, block)
+		}
+		object := r.configMap()
+		object.Data["held"] = fmt.Sprint(len(held))
+		return one(object)
+	},
+	"yield": func(r request) ([]*plugins.Dependent, error) {
+		source := r.configMap()
+		copied := r.configMap()
+		copied.Name = r.Owner.Name + "-copy"
+		second := plugins.Owns("copy", copied).Needs("value")
+		value, known := r.Values["value"]
+		if copied.Data["value"] = "copy of " + value; !known {
+			second.Pending()
+		}
+		return []*plugins.Dependent{plugins.Owns("source", source).Yields("value", "data", "value"), second}, nil
+	},
+	"pod": func(r request) ([]*plugins.Dependent, error) {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: r.Owner.Name + "-pod"}}
+		pod.Spec.Containers = []corev1.Container{{Name: "main", Image: "x"}}
+		return []*plugins.Dependent{
+			plugins.Owns("pod", pod).CreateOnly().ReadyWhenField("Running", "status", "phase").NotReadyReason("PodStarts"),
+			plugins.Owns("config", r.configMap()).After("pod"),
+		}, nil
+	},
+	"unowned": func(r request) ([]*plugins.Dependent, error) {
+		return []*plugins.Dependent{plugins.Owns("config", r.configMap()).Unowned()}, nil
+	},
+	"read": func(r request) ([]*plugins.Dependent, error) {
+		settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "settings"}}
+		return []*plugins.Dependent{
+			plugins.Owns("settings", settings).ReadOnly().Yields("color", "data", "color"),
+			plugins.Owns("config", r.configMap()).After("settings"),
+		}, nil
+	},
+	"both": func(r request) ([]*plugins.Dependent, error) {
+		object := r.configMap()
+		object.Name = r.Owner.Name + "-second"
+		return []*plugins.Dependent{plugins.Owns("config", r.configMap()), plugins.Owns("second", object)}, nil
+	},
+}
+
+// fork starts another process, and tells its ID.
+func fork(r request, program string, args ...string) ([]*plugins.Dependent, error) {
+	path, err := exec.LookPath("/usr/bin/" + program)
+	if err != nil {
+		return nil, err
+	}
+	command := exec.Command(path, args...)
+	command.Env = []string{"PATH=/usr/bin:/bin"}
+	command.Stdout, command.Stderr = os.Stdout, os.Stderr
+	if err := command.Start(); err != nil {
+		return nil, err
+	}
+	object := r.configMap()
+	object.Data["pid"] = fmt.Sprint(command.Process.Pid)
+	return one(object)
+}

@@ -1,0 +1,224 @@
+package plugins
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/espalier-dev/espalier/internal/message"
+	"github.com/espalier-dev/espalier/plugins/internal/answer"
+	"github.com/espalier-dev/espalier/plugins/internal/protocol"
+)
+
+// caller asks a plugin.
+type caller interface {
+	Dependents(ctx context.Context, request *protocol.DependentsRequest) (*protocol.DependentsResponse, error)
+}
+
+// provider is a plugin as far as it is known.
+type provider struct {
+	// name is the file of a program, the socket of a sidecar, or the category of a plugin in the process.
+	name string
+	// identity changes when the same request may have another answer.
+	identity string
+	// provided is what it has said that it provides. It is empty if it has never served.
+	provided answer.Provided
+	// caller is nil while it does not run, and why says why not.
+	caller caller
+	why    string
+}
+
+// registry knows the plugins. It is safe for concurrent use.
+type registry struct {
+	refuseSeveral bool
+
+	mu        sync.Mutex
+	providers map[string]*provider
+	// starting are the providers that were not tried yet. It is nil once the host has begun to start plugins.
+	starting map[string]bool
+	begun    bool
+	settled  bool
+	watchers map[*watcher]bool
+}
+
+// watcher is told when what is known of a category changes.
+type watcher struct {
+	changed func(category string)
+}
+
+func newRegistry(refuseSeveral bool) *registry {
+	return &registry{
+		refuseSeveral: refuseSeveral, providers: map[string]*provider{}, starting: map[string]bool{},
+		watchers: map[*watcher]bool{},
+	}
+}
+
+// watch has changed called for each category of which something changes, until the returned function is called.
+func (r *registry) watch(changed func(category string)) (stop func()) {
+	w := &watcher{changed: changed}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.watchers[w] = true
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.watchers, w)
+	}
+}
+
+// allCategories stands for each category.
+const allCategories = "*"
+
+// tell tells the watchers of a change.
+func (r *registry) tell(categories ...string) {
+	r.mu.Lock()
+	watchers := slices.Collect(maps.Keys(r.watchers))
+	r.mu.Unlock()
+	for _, w := range watchers {
+		for _, category := range slices.Compact(categories) {
+			w.changed(category)
+		}
+	}
+}
+
+// expect notes that a provider is about to be started.
+func (r *registry) expect(key string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.starting[key] = true
+}
+
+// settle notes that each plugin that there is now is known. It reports whether all were tried for the first time.
+func (r *registry) settle() bool {
+	r.mu.Lock()
+	r.begun = true
+	first := !r.settled && len(r.starting) == 0
+	r.settled = r.settled || first
+	r.mu.Unlock()
+	if first {
+		r.tell(allCategories)
+	}
+	return first
+}
+
+// set notes how a plugin is. A provider without a caller keeps what it provided before.
+func (r *registry) set(key string, next provider) {
+	r.mu.Lock()
+	before := r.providers[key]
+	if before != nil && next.caller == nil && next.provided.Category == "" {
+		next.provided, next.identity = before.provided, before.identity
+	}
+	r.providers[key] = &next
+	delete(r.starting, key)
+	same := before != nil && before.caller == nil && next.caller == nil && before.why == next.why
+	settle := r.begun && !r.settled && len(r.starting) == 0
+	r.mu.Unlock()
+	switch {
+	case settle:
+		r.settle()
+	case same:
+	case before != nil && before.provided.Category != "":
+		r.tell(before.provided.Category, cmp.Or(next.provided.Category, allCategories))
+	default:
+		r.tell(cmp.Or(next.provided.Category, allCategories))
+	}
+}
+
+// drop forgets a plugin.
+func (r *registry) drop(key string) {
+	r.mu.Lock()
+	before := r.providers[key]
+	delete(r.providers, key)
+	delete(r.starting, key)
+	r.mu.Unlock()
+	if before != nil {
+		r.tell(cmp.Or(before.provided.Category, allCategories))
+	}
+}
+
+// found is the plugin for a capability.
+type found struct {
+	provider
+	// typ and version are what is asked for, as the plugin names it.
+	typ, version string
+}
+
+// errStarting says that plugins were not tried yet.
+var errStarting = errors.New("the plugins are being started: the Host is to be added to the manager")
+
+// problem says why there is no answer.
+type problem struct {
+	reason, text string
+}
+
+func (p *problem) Error() string { return p.reason + ": " + p.text }
+
+// find returns the plugin for a capability. An error is a [problem], or errStarting. With the problem that the plugin
+// does not run, it is returned too.
+func (r *registry) find(category, name, version string) (found, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	type candidate struct {
+		found
+		provides answer.Type
+	}
+	var candidates []candidate
+	for _, key := range slices.Sorted(maps.Keys(r.providers)) {
+		p := r.providers[key]
+		if t, asked, ok := p.provided.Provides(category, name, version); ok {
+			candidates = append(candidates, candidate{found{*p, t.Name, asked}, t})
+		}
+	}
+	if len(candidates) == 0 && !r.settled {
+		return found{}, errStarting
+	}
+	if len(candidates) == 0 {
+		return found{}, r.nobody(category, name, version)
+	}
+	if len(candidates) > 1 && r.refuseSeveral {
+		names := make([]string, len(candidates))
+		for i, c := range candidates {
+			names[i] = c.name
+		}
+		text := fmt.Sprintf("%s is provided by %s: leave one of them in the list",
+			capabilityName(category, name, version), message.List(names, maxNamed))
+		return found{}, &problem{ReasonSeveralPlugins, text}
+	}
+	// Of those that are equally new, the first one counts.
+	best := slices.MaxFunc(candidates, func(a, b candidate) int { return answer.Newest(a.provides, b.provides) })
+	if best.caller == nil {
+		return best.found, &problem{ReasonPluginUnavailable, fmt.Sprintf("%s does not run: %s", best.name, best.why)}
+	}
+	return best.found, nil
+}
+
+// maxNamed is how many plugins a text names.
+const maxNamed = 3
+
+// nobody says that no plugin provides a capability, and which plugins there might be. The caller holds the lock.
+func (r *registry) nobody(category, name, version string) error {
+	text := "no plugin provides " + capabilityName(category, name, version)
+	var failing []string
+	for _, key := range slices.Sorted(maps.Keys(r.providers)) {
+		if p := r.providers[key]; p.caller == nil && p.provided.Category == "" {
+			failing = append(failing, fmt.Sprintf("%s does not run: %s", p.name, p.why))
+		}
+	}
+	if len(failing) > 0 {
+		text += " (" + message.List(failing, maxNamed) + ")"
+	}
+	return &problem{ReasonNoPlugin, text}
+}
+
+func capabilityName(category, name, version string) string {
+	text := strings.ToLower(category + "/" + name)
+	if version != "" {
+		text += " " + version
+	}
+	return text
+}
