@@ -1,12 +1,17 @@
 package plugins_test
 
 import (
+	"strings"
 	"testing"
 
+	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/plugins"
+	"github.com/espalier-dev/espalier/reconcilers"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 func TestCapability(t *testing.T) {
@@ -47,5 +52,154 @@ func TestProgram(t *testing.T) {
 	object := &corev1.ConfigMap{}
 	if !w.has(object, "gadget-config") || object.Data["mode"] != "program" {
 		t.Errorf("the object is %+v, want that of the program", object)
+	}
+}
+
+// A value that an object yields has the plugin asked again, and the object that needs it is left alone until then.
+func TestYields(t *testing.T) {
+	called := &calls{}
+	host := &plugins.Host{InProcess: []plugins.Plugin{testPlugin("local", called)}}
+	w := worldOf(t, host)
+	w.ask("gadget", "do=yield", "value=x")
+	w.until("gadget", "Ready")
+	object := &corev1.ConfigMap{}
+	if !w.has(object, "gadget-copy") || object.Data["value"] != "copy of x" {
+		t.Errorf("the object has %v, want the value of the other one", object.Data)
+	}
+	// A new process of the operator does not know the value, and leaves the object alone until it does.
+	version := object.ResourceVersion
+	w.root = w.newRoot(capability(host))
+	before := called.Load()
+	w.until("gadget", "Ready")
+	if w.has(object, "gadget-copy"); object.ResourceVersion != version {
+		t.Error("the object was written after a restart, want it left alone")
+	}
+	if asked := called.Load() - before; asked != 2 {
+		t.Errorf("the plugin was asked %d times after a restart, want twice: without the value and with it", asked)
+	}
+	w.ask("gadget", "do=yield", "value=y")
+	w.until("gadget", "Ready")
+	if w.has(object, "gadget-copy"); object.Data["value"] != "copy of y" {
+		t.Errorf("the object has %v, want the new value of the other one", object.Data)
+	}
+}
+
+// A dependent waits for those that it is after, by the rule of health of the plugin.
+func TestAfter(t *testing.T) {
+	w := worldOf(t, &plugins.Host{InProcess: []plugins.Plugin{testPlugin("local", &calls{})}})
+	w.ask("gadget", "do=pod")
+	found := w.until("gadget", "PodStarts")
+	want := `pod:Pod: Pod default/gadget-pod: status.phase is "Pending", and not "Running" (2 of 2 items are not ready)`
+	if found.Message != want {
+		t.Errorf("the condition says %q, want %q", found.Message, want)
+	}
+	if w.has(&corev1.ConfigMap{}, "gadget-config") {
+		t.Error("the object is there before the one that it is after is ready, want it to wait")
+	}
+	pod := &corev1.Pod{}
+	w.has(pod, "gadget-pod")
+	pod.Status.Phase = corev1.PodRunning
+	if err := w.Status().Update(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	w.until("gadget", "Ready")
+	if !w.has(&corev1.ConfigMap{}, "gadget-config") {
+		t.Error("the object is not there after the one that it is after is ready, want it")
+	}
+}
+
+// An object of somebody else is read, and waited for.
+func TestReadOnly(t *testing.T) {
+	w := worldOf(t, &plugins.Host{InProcess: []plugins.Plugin{testPlugin("local", &calls{})}})
+	w.ask("gadget", "do=read")
+	w.until("gadget", "NotFound")
+	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "settings"}}
+	if err := w.Create(t.Context(), settings); err != nil {
+		t.Fatal(err)
+	}
+	w.until("gadget", "Ready")
+	w.ask("gadget", "do=nothing")
+	w.until("gadget", "Ready")
+	if !w.has(settings, "settings") || len(settings.Labels) > 0 || w.has(&corev1.ConfigMap{}, "gadget-config") {
+		t.Errorf("the object of somebody else is %+v, want it as it was, and that of the plugin gone", settings)
+	}
+}
+
+// What a plugin gives no more is deleted. So is all of it with the resource, also without a plugin.
+func TestDependentsGo(t *testing.T) {
+	f, host := withPlugin(t, "program")
+	w := worldOf(t, host)
+	w.ask("gadget", "do=both")
+	w.until("gadget", "Ready")
+	object := &corev1.ConfigMap{}
+	if !w.has(object, "gadget-second") {
+		t.Fatal("the second object is not there, want it")
+	}
+	w.ask("gadget", "do=")
+	w.until("gadget", "Ready")
+	if w.has(object, "gadget-second") {
+		t.Error("the second object is there, want it deleted")
+	}
+	f.write(nil)
+	w.until("gadget", plugins.ReasonNoPlugin)
+	w.root = w.newRoot(capability(host))
+	w.ask("gadget", "type=none")
+	w.until("gadget", "NotDesired")
+	if w.has(object, "gadget-config") {
+		t.Error("the object is there although nothing is asked for, want it deleted without a plugin")
+	}
+}
+
+// An object without an owner is one of the resource all the same, and changes to one with an owner are made by a new one.
+func TestUnowned(t *testing.T) {
+	w := worldOf(t, &plugins.Host{InProcess: []plugins.Plugin{testPlugin("local", &calls{})}})
+	w.ask("gadget", "do=unowned", "value=x")
+	w.until("gadget", "Ready")
+	object := &corev1.ConfigMap{}
+	if !w.has(object, "gadget-config") || len(object.OwnerReferences) > 0 {
+		t.Errorf("the object is %+v, want one without an owner", object)
+	}
+	w.ask("gadget", "do=unowned", "value=y")
+	w.until("gadget", "Ready")
+	if w.has(object, "gadget-config"); object.Data["value"] != "y" {
+		t.Errorf("the object has %v, want the new value", object.Data)
+	}
+	w.ask("gadget", "do=nothing")
+	w.until("gadget", "Ready")
+	if w.has(object, "gadget-config") {
+		t.Error("the object is there, want it deleted: the plugin does not give it any more")
+	}
+}
+
+func TestCapabilitiesThatAreNotValid(t *testing.T) {
+	host := &plugins.Host{}
+	node := func(category, typ string) *plugins.Node[*resources.Widget] {
+		return plugins.Capability[*resources.Widget](host, category, typ)
+	}
+	noKind := &unstructured.Unstructured{}
+	for want, node := range map[string]*plugins.Node[*resources.Widget]{
+		"must have a Host":                   plugins.Capability[*resources.Widget](nil, "a", "b"),
+		"must have a category":               node("", "b"),
+		"must have a type, or a function":    node("a", ""),
+		"must report a condition":            node("a", "b"),
+		"must say which kinds":               node("a", "b").Reports("X"),
+		"must have the apiVersion and":       node("a", "b").Reports("X").Creates(noKind),
+		"must not have nil as the object of": node("a", "b").Reports("X").Creates(nil),
+	} {
+		if err := node.Validate(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the node is valid or not: %v, want the error %s", err, want)
+		}
+	}
+}
+
+// The printed tree and the rules show what plugins may do.
+func TestDescription(t *testing.T) {
+	tree := reconcilers.Describe(espalier.For(reconcilers.Config{}, capability(&plugins.Host{})))
+	want := `ResourceReconciler "Widget" Widget
+└─ Sequence
+   └─ Capability "database-postgres" database/postgres
+`
+	if got := tree.String(); !strings.HasPrefix(got, want) {
+		t.Errorf("the tree is\n%s\nwant it to begin with\n%s", got, want)
 	}
 }

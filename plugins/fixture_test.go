@@ -262,3 +262,15 @@ func withPlugin(t *testing.T, mode string) (folder, *plugins.Host) {
 	f.write(map[string]string{"databases": f.put("databases", "")})
 	return f, f.host(map[string]string{"databases": mode})
 }
+
+// untilLogged waits until the host has logged a text.
+func (w *world) untilLogged(text string) {
+	w.t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for !strings.Contains(w.logged.String(), text) {
+		if time.Now().After(deadline) {
+			w.t.Fatalf("the host has logged:\n%s\nwant %q", w.logged, text)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}

@@ -85,7 +85,6 @@ func (h *Host) init() {
 		l.Dependents, l.Memory = cmp.Or(l.Dependents, 100), cmp.Or(l.Memory, 1<<30)
 		h.Every = cmp.Or(h.Every, 10*time.Second)
 		h.registry = newRegistry(h.RefuseSeveral)
-		h.log = log.Log.WithName("plugins")
 	})
 }
 
@@ -99,9 +98,7 @@ func (h *Host) Start(ctx context.Context) error {
 	if err := h.check(); err != nil {
 		return err
 	}
-	if from, err := logr.FromContext(ctx); err == nil {
-		h.log = from.WithName("plugins")
-	}
+	h.log = log.FromContext(ctx).WithName("plugins")
 	s := &sources{
 		host: h, programs: map[string]*running{}, refused: map[string]string{}, tried: map[string]attempt{},
 	}

@@ -41,11 +41,12 @@ type memory struct {
 	values map[string]string
 
 	// problem is why there is no answer to what failed stands for, and until is when the plugin is asked again; zero
-	// for never. Delay is the time between the last two attempts.
-	failed  digest
-	problem *problem
-	until   time.Time
-	delay   time.Duration
+	// for never. Delay is the time between the last two attempts, and connections counts those of the plugin then.
+	failed      digest
+	problem     *problem
+	until       time.Time
+	delay       time.Duration
+	connections int
 
 	call *call
 }
@@ -145,15 +146,8 @@ func (n *Node[Type]) answer(ctx context.Context, resource Type, m *memory) (give
 		return last, nil
 	case plugin.caller == nil:
 		return last, nil
-	case m.problem != nil && m.failed == asked:
-		now := rtime.RetrieveNow(ctx)
-		if m.until.IsZero() || now.Before(m.until) {
-			last.problem = m.problem
-			if !m.until.IsZero() {
-				last.again = m.until.Sub(now)
-			}
-			return last, nil
-		}
+	case m.failed == asked && m.holds(plugin, rtime.RetrieveNow(ctx)):
+		return m.failing(ctx), nil
 	}
 	if m.call == nil || m.call.asked != asked {
 		m.abandon()
@@ -164,11 +158,21 @@ func (n *Node[Type]) answer(ctx context.Context, resource Type, m *memory) (give
 		return last, nil
 	}
 	n.note(ctx, resource, m, plugin)
-	return n.answerNoted(ctx, m), nil
+	return m.failing(ctx), nil
 }
 
-// answerNoted returns what the call has brought.
-func (n *Node[Type]) answerNoted(ctx context.Context, m *memory) given {
+// holds reports whether the plugin is not to be asked again yet. After the first fault, that it was started again is
+// reason enough to ask: what was asked need not be what has ended it.
+func (m *memory) holds(plugin found, now time.Time) bool {
+	if m.problem == nil {
+		return false
+	}
+	startedAgain := m.delay == firstRetry && m.connections != plugin.connections
+	return m.until.IsZero() || now.Before(m.until) && !startedAgain
+}
+
+// failing returns what there is to keep, and why there may be no better answer.
+func (m *memory) failing(ctx context.Context) given {
 	got := given{dependents: m.dependents, known: m.known, problem: m.problem}
 	if m.problem != nil && !m.until.IsZero() {
 		got.again = m.until.Sub(rtime.RetrieveNow(ctx))
@@ -195,7 +199,7 @@ func (n *Node[Type]) note(ctx context.Context, resource Type, m *memory, plugin 
 			again = min(max(2*m.delay, firstRetry), lastRetry)
 		}
 		fail(ReasonPluginUnavailable, fmt.Sprintf("%s: %s", plugin.name, ended.err), again)
-		m.delay = again
+		m.delay, m.connections = again, plugin.connections
 		return
 	}
 	switch outcome := ended.response.GetOutcome().(type) {

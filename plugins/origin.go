@@ -131,7 +131,7 @@ func (r *running) serveLocal(ctx context.Context) {
 
 // note notes in the registry how the plugin is.
 func (r *running) note(p provider, err error) {
-	p.name, p.identity = r.name, r.identity
+	p.name, p.identity, p.connections = r.name, r.identity, r.connections
 	if r.identity == "" {
 		p.identity = r.key + "#" + strconv.Itoa(r.connections)
 	}

@@ -171,10 +171,10 @@ var deeds = map[string]func(r request) ([]*plugins.Dependent, error){
 		object.Data["value"] = strings.Repeat("x", 5<<20)
 		return one(object)
 	},
-	"a million": func(r request) ([]*plugins.Dependent, error) {
+	"very many": func(r request) ([]*plugins.Dependent, error) {
 		object := r.configMap()
-		many := make([]*plugins.Dependent, 0, 1_000_000)
-		for i := range 1_000_000 {
+		many := make([]*plugins.Dependent, 0, 100_000)
+		for i := range cap(many) {
 			many = append(many, plugins.Owns(fmt.Sprint("config-", i), object))
 		}
 		return many, nil
@@ -229,6 +229,11 @@ var deeds = map[string]func(r request) ([]*plugins.Dependent, error){
 		}
 		object := r.configMap()
 		object.Data["text"] = string(text)
+		return one(object)
+	},
+	"pid": func(r request) ([]*plugins.Dependent, error) {
+		object := r.configMap()
+		object.Data["pid"] = fmt.Sprint(os.Getpid())
 		return one(object)
 	},
 	"fork": func(r request) ([]*plugins.Dependent, error) { return fork(r, "sleep", "3600") },

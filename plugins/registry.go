@@ -26,6 +26,8 @@ type provider struct {
 	name string
 	// identity changes when the same request may have another answer.
 	identity string
+	// connections counts how many times it was started.
+	connections int
 	// provided is what it has said that it provides. It is empty if it has never served.
 	provided answer.Provided
 	// caller is nil while it does not run, and why says why not.

@@ -3,6 +3,7 @@ package answer
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/content"
@@ -56,7 +57,8 @@ func (h *Health) Of(object *unstructured.Unstructured) apis.Health {
 func (h *Health) judge(object *unstructured.Unstructured) (text, reason string, ready bool) {
 	if h.Condition == "" {
 		value, _ := At(object, h.Path)
-		return fmt.Sprintf("%v is %s, and not %s", h.Path, quote(value), quote(h.Value)), "", value == h.Value
+		path := message.Truncate(strings.Join(h.Path, "."), maxQuoted)
+		return fmt.Sprintf("%s is %s, and not %s", path, quote(value), quote(h.Value)), "", value == h.Value
 	}
 	for _, condition := range content.ConditionsOf(object.Object) {
 		switch {

@@ -17,6 +17,7 @@ import (
 	goplugin "github.com/hashicorp/go-plugin"
 	"github.com/hashicorp/go-plugin/runner"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/protobuf/types/known/emptypb"
@@ -43,8 +44,9 @@ type Config struct {
 // Plugin is a connection to a plugin. Stop ends it.
 type Plugin struct {
 	*grpc.ClientConn
-	// process is nil for a plugin that somebody else runs.
+	// process is nil for a plugin that somebody else runs. Then lost is closed when the connection is lost.
 	process *runningProcess
+	lost    chan struct{}
 	folder  string
 	// cancel ends what the connection is used for in the background, and background waits for that.
 	cancel     context.CancelFunc
@@ -106,7 +108,7 @@ func (p *runningProcess) hasEnded() bool {
 
 // Attach connects to a plugin that somebody else runs, and that listens on a socket.
 func Attach(socket string, limits Limits) (*Plugin, error) {
-	p := &Plugin{}
+	p := &Plugin{lost: make(chan struct{})}
 	if err := p.connect(socket, limits, nil); err != nil {
 		return nil, err
 	}
@@ -129,7 +131,22 @@ func (p *Plugin) connect(socket string, limits Limits, output *lines) error {
 	if output != nil {
 		p.background.Go(func() { copyOutput(ctx, connection, output) })
 	}
+	if p.lost != nil {
+		p.background.Go(func() { p.awaitLoss(ctx) })
+	}
 	return nil
+}
+
+// awaitLoss waits until the connection is lost. Whoever listens on the socket then may be another plugin.
+func (p *Plugin) awaitLoss(ctx context.Context) {
+	for was := p.GetState(); p.WaitForStateChange(ctx, was); {
+		is := p.GetState()
+		if was == connectivity.Ready && is != connectivity.Ready {
+			close(p.lost)
+			return
+		}
+		was = is
+	}
 }
 
 // maxHeaders is how many bytes the headers of an answer may have.
@@ -148,23 +165,20 @@ func (p *Plugin) Check(ctx context.Context) error {
 	return nil
 }
 
-// Done is closed when the process has ended. It is nil for a plugin that somebody else runs.
+// Done is closed when the process has ended, or the connection to one that somebody else runs.
 func (p *Plugin) Done() <-chan struct{} {
 	if p.process == nil {
-		return nil
+		return p.lost
 	}
 	return p.process.done
 }
 
-// End says how the process has ended, once it has.
-func (p *Plugin) End() error { return endOf(p.process.ended) }
-
-// ID returns the ID of the process. It is empty for a plugin that somebody else runs.
-func (p *Plugin) ID() string {
+// End says how the plugin has ended, once Done is closed.
+func (p *Plugin) End() error {
 	if p.process == nil {
-		return ""
+		return errors.New("the connection to it has ended")
 	}
-	return p.process.ID()
+	return endOf(p.process.ended)
 }
 
 // graceful is how long a process may take to end when it is asked to.

@@ -1,0 +1,218 @@
+package plugins_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/espalier-dev/espalier/plugins"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// mode returns the mode of the plugin that has made the object of the gadget.
+func (w *world) mode() string {
+	w.t.Helper()
+	object := &corev1.ConfigMap{}
+	if !w.has(object, "gadget-config") {
+		return ""
+	}
+	return object.Data["mode"]
+}
+
+// untilMode has the gadget reconciled until its object is that of the plugin with the mode.
+func (w *world) untilMode(mode string) {
+	w.t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for w.mode() != mode {
+		if time.Now().After(deadline) {
+			w.t.Fatalf("the object is that of %q, want that of %q", w.mode(), mode)
+		}
+		if _, err := w.once("gadget"); err != nil {
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// A program that is not listed does not run, also if it was put in the place of one that is. What runs is what was
+// compared.
+func TestProgramsThatAreNotListed(t *testing.T) {
+	f := newFolder(t)
+	host := f.host(map[string]string{"databases": "first"})
+	f.put("databases", "")
+	w := worldOf(t, host)
+	found := w.until("gadget", plugins.ReasonNoPlugin)
+	if want := "databases does not run: it is not in the list"; !strings.Contains(found.Message, want) {
+		t.Errorf("the condition says %q, want %q", found.Message, want)
+	}
+
+	f.write(map[string]string{"databases": strings.Repeat("00", 32)})
+	w.untilLogged("its SHA-256 is not the one in the list")
+
+	f.write(map[string]string{"databases": f.put("databases", "listed")})
+	w.untilMode("first")
+
+	f.put("databases", "swapped")
+	w.ask("gadget", "do=exit")
+	w.until("gadget", plugins.ReasonPluginUnavailable)
+	w.ask("gadget", "value=after")
+	w.until("gadget", "Ready")
+
+	f.write(nil)
+	w.until("gadget", plugins.ReasonNoPlugin)
+	if w.mode() != "first" {
+		t.Error("the object is gone with the plugin, want it kept")
+	}
+}
+
+// A plugin appears, is replaced and goes while the host runs, and no resource has to be touched for that.
+func TestProgramsChange(t *testing.T) {
+	f := newFolder(t)
+	host := f.host(map[string]string{"databases": "program"})
+	w := worldOf(t, host)
+	w.until("gadget", plugins.ReasonNoPlugin)
+
+	f.write(map[string]string{"databases": f.put("databases", "1")})
+	w.untilMode("program")
+	w.until("gadget", "Ready")
+
+	host.Environment["databases"][0] = modeEnvironment + "=another"
+	f.write(map[string]string{"databases": f.put("databases", "2")})
+	w.untilMode("another")
+	w.until("gadget", "Ready")
+
+	if err := os.Remove(filepath.Join(f.path, "databases")); err != nil {
+		t.Fatal(err)
+	}
+	w.until("gadget", plugins.ReasonNoPlugin)
+}
+
+// Of two plugins for one type the one with the newest version counts, unless the host refuses several.
+func TestSeveralPlugins(t *testing.T) {
+	plugin := func(version string) plugins.Plugin {
+		p := testPlugin("version "+version, &calls{})
+		p.Types[0].Name = "Postgres"
+		return p
+	}
+	old, young, odd := plugin("9.6"), plugin("16.2"), plugin("latest")
+	for name, test := range map[string]struct {
+		refuse         bool
+		all            []plugins.Plugin
+		asked          string
+		reason, mode   string
+		versionOfOwner string
+	}{
+		"the newest":         {all: []plugins.Plugin{old, young}, reason: "Ready", mode: "version 16.2"},
+		"in another order":   {all: []plugins.Plugin{young, old}, reason: "Ready", mode: "version 16.2"},
+		"none of semver":     {all: []plugins.Plugin{odd, old}, reason: "Ready", mode: "version 9.6"},
+		"that has a version": {all: []plugins.Plugin{young, old}, asked: "version=9.6", reason: "Ready", mode: "version 9.6"},
+		"no such version":    {all: []plugins.Plugin{young, old}, asked: "version=12", reason: plugins.ReasonNoPlugin},
+		"no such type":       {all: []plugins.Plugin{young, old}, asked: "type=mysql", reason: plugins.ReasonNoPlugin},
+		"refused":            {refuse: true, all: []plugins.Plugin{young, old}, reason: plugins.ReasonSeveralPlugins},
+		"one of them only": {
+			refuse: true, all: []plugins.Plugin{young, old}, asked: "version=9.6", reason: "Ready", mode: "version 9.6",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			// Two plugins in the process with the same types would be one.
+			for i := range test.all {
+				test.all[i].Types = append(test.all[i].Types[:1:1], plugins.Type{
+					Name: "only-" + string(rune('a'+i)), Dependents: test.all[i].Types[0].Dependents,
+				})
+			}
+			w := worldOf(t, &plugins.Host{InProcess: test.all, RefuseSeveral: test.refuse})
+			w.ask("gadget", test.asked)
+			w.until("gadget", test.reason)
+			if w.mode() != test.mode {
+				t.Errorf("the object is that of %q, want that of %q", w.mode(), test.mode)
+			}
+		})
+	}
+}
+
+// A sidecar is a plugin that somebody else runs. It may come later than the host, and be another one the next time.
+func TestSidecar(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "s")
+	w := worldOf(t, &plugins.Host{Sidecars: []string{socket}})
+	found := w.until("gadget", plugins.ReasonNoPlugin)
+	if want := socket + " does not run: it cannot be reached"; !strings.Contains(found.Message, want) {
+		t.Errorf("the condition says %q, want %q", found.Message, want)
+	}
+	for _, mode := range []string{"first", "second"} {
+		self, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		sidecar := exec.Command(self)
+		sidecar.Env = []string{modeEnvironment + "=" + mode, plugins.SocketEnvironment + "=" + socket}
+		if err := sidecar.Start(); err != nil {
+			t.Fatal(err)
+		}
+		w.untilMode(mode)
+		w.until("gadget", "Ready")
+		if mode == "first" {
+			// It leaves its socket behind.
+			err = sidecar.Process.Kill()
+		} else {
+			err = sidecar.Process.Signal(os.Interrupt)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = sidecar.Wait()
+		if ended := sidecar.ProcessState.ExitCode(); mode == "second" && ended != 0 {
+			t.Errorf("the sidecar has ended with %v, want no error after an interrupt", err)
+		}
+	}
+}
+
+// A host ends its plugins with itself.
+func TestHostEnds(t *testing.T) {
+	var pid string
+	t.Run("host", func(t *testing.T) {
+		_, host := withPlugin(t, "ends")
+		w := worldOf(t, host)
+		w.ask("gadget", "do=pid")
+		w.until("gadget", "Ready")
+		object := &corev1.ConfigMap{}
+		w.has(object, "gadget-config")
+		pid = object.Data["pid"]
+	})
+	if _, err := os.Stat("/proc/" + pid); err == nil || pid == "" {
+		t.Errorf("the process %s of the plugin is there, want it ended with the host", pid)
+	}
+}
+
+// A list that cannot be read leaves the plugins as they are.
+func TestListThatCannotBeRead(t *testing.T) {
+	f, host := withPlugin(t, "program")
+	w := worldOf(t, host)
+	w.until("gadget", "Ready")
+	if err := os.WriteFile(f.list, []byte("no list\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.untilLogged(":1: a line must begin with a SHA-256 in hexadecimal")
+	w.ask("gadget", "value=after")
+	w.until("gadget", "Ready")
+}
+
+func TestHostsThatAreNotValid(t *testing.T) {
+	valid := testPlugin("valid", &calls{})
+	twice := plugins.Plugin{Category: "x", Types: append(valid.Types, valid.Types...)}
+	for want, host := range map[string]*plugins.Host{
+		"a Host must have both Folder and List, or none of them":     {Folder: "x"},
+		`a plugin must be valid: the category "" must have letters`:  {InProcess: []plugins.Plugin{{Types: valid.Types}}},
+		`a plugin must be valid: the type "Postgres" is given twice`: {InProcess: []plugins.Plugin{twice}},
+		`the type "" of a plugin must have a function Dependents`: {
+			InProcess: []plugins.Plugin{{Category: "x", Types: []plugins.Type{{}}}},
+		},
+	} {
+		if err := host.Start(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the host has started with %v, want the error %s", err, want)
+		}
+	}
+}
