@@ -212,7 +212,6 @@ func (n *Node[Type]) Describe() reconcilers.Description {
 	}
 	d := n.loop.Describe()
 	d.Kind, d.Detail = "Capability", capabilityName(n.category, cmp.Or(n.typ, "*"), "")
-	d.Conditions = []string{n.condition}
 	for _, kind := range n.readKinds {
 		d.Uses = append(d.Uses, reconcilers.Access{
 			Object: emptyOf(kind), Verbs: []string{"get", "list", "watch"}, Optional: true,

@@ -22,7 +22,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
-	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -39,7 +38,7 @@ func TestMain(m *testing.M) {
 		servePlugin(mode)
 		return
 	}
-	goleak.VerifyTestMain(m)
+	os.Exit(plane.Main(m))
 }
 
 // condition is what the capability reports.

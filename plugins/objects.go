@@ -154,7 +154,9 @@ func (o *objects[T]) SetupWithManager(
 func (o *objects[T]) Describe() reconcilers.Description {
 	d := reconcilers.Description{Kind: "Dependent", Conditions: []string{o.condition}}
 	for _, node := range o.set {
-		d.Nodes = append(d.Nodes, reconcilers.Describe(node))
+		kept := reconcilers.Describe(node)
+		kept.Conditions = nil // one of them runs for a dependent
+		d.Nodes = append(d.Nodes, kept)
 	}
 	return d
 }
