@@ -91,8 +91,8 @@ func TestAttacksByAnswers(t *testing.T) {
 	}
 }
 
-// The process of the plugin ends or hangs. Who was asked about before needs no plugin, and who asks later gets an answer
-// when it runs again.
+// The process of the plugin ends or hangs. Who was asked about before needs no plugin, and who asks later gets an
+// answer when it runs again.
 func TestAttacksOnTheProcess(t *testing.T) {
 	for name, text := range map[string]string{
 		"exit": "databases: it cannot be reached", "die": "databases: it cannot be reached",

@@ -150,7 +150,8 @@ func TestDependentsGo(t *testing.T) {
 	}
 }
 
-// An object without an owner is one of the resource all the same, and changes to one with an owner are made by a new one.
+// An object without an owner is one of the resource all the same, and changes to one with an owner are made by a new
+// one.
 func TestUnowned(t *testing.T) {
 	w := worldOf(t, &plugins.Host{InProcess: []plugins.Plugin{testPlugin("local", &calls{})}})
 	w.ask("gadget", "do=unowned", "value=x")

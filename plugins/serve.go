@@ -50,6 +50,17 @@ func serve(plugin Plugin) error {
 	return nil
 }
 
+// Register has a gRPC server serve a plugin, for a sidecar that serves other things by it too. [Serve] does all that
+// most plugins need. The server has to serve the health of the service "plugin" as well. It returns an error if the
+// plugin is not valid.
+func Register(registrar grpc.ServiceRegistrar, plugin Plugin) error {
+	if err := plugin.Validate(); err != nil {
+		return err
+	}
+	protocol.RegisterPluginServer(registrar, server{plugin: plugin})
+	return nil
+}
+
 // serveOn serves a plugin on a socket until the context ends.
 func serveOn(ctx context.Context, socket string, plugin Plugin) error {
 	listener, err := listen(ctx, socket)
@@ -59,7 +70,9 @@ func serveOn(ctx context.Context, socket string, plugin Plugin) error {
 	grpcServer, healthy := grpc.NewServer(), health.NewServer()
 	healthy.SetServingStatus(goplugin.GRPCServiceName, grpc_health_v1.HealthCheckResponse_SERVING)
 	grpc_health_v1.RegisterHealthServer(grpcServer, healthy)
-	protocol.RegisterPluginServer(grpcServer, server{plugin: plugin})
+	if err := Register(grpcServer, plugin); err != nil {
+		return err
+	}
 	stop := context.AfterFunc(ctx, grpcServer.Stop)
 	defer stop()
 	if err := grpcServer.Serve(listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
