@@ -2,7 +2,11 @@ package plugins_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,16 +21,90 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/yaml"
 )
 
-// plane serves Widgets.
-var plane = controlplanetest.Shared{Options: controlplane.Options{
-	CRDs: []*apiextensionsv1.CustomResourceDefinition{resources.CRD()}, GarbageCollection: true,
-}}
+// plane serves Widgets and, once TestMain has added them, Capabilities.
+var plane = controlplanetest.Shared{Options: controlplane.Options{GarbageCollection: true}}
+
+// capabilityDefinition is what the file has that users install.
+func capabilityDefinition() *apiextensionsv1.CustomResourceDefinition {
+	text, err := os.ReadFile("config/plugins.espalier.dev_capabilities.yaml")
+	definition := &apiextensionsv1.CustomResourceDefinition{}
+	if err = errors.Join(err, yaml.UnmarshalStrict(text, definition)); err != nil {
+		panic(err) // the file is one of this repository
+	}
+	return definition
+}
+
+// shown returns the capabilities of an operator that the cluster shows.
+func (r *running) shown(ctx context.Context, operator string) (string, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetAPIVersion("plugins.espalier.dev/v1alpha1")
+	list.SetKind("CapabilityList")
+	err := r.List(ctx, list, client.MatchingLabels{"plugins.espalier.dev/operator": operator})
+	var names []string
+	for _, object := range list.Items {
+		names = append(names, fmt.Sprint(object.GetName(), " ", object.Object["spec"].(map[string]any)["versions"]))
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", "), err
+}
+
+// The capabilities that there are are shown, and those of plugins that are gone are not, also if they went while the
+// operator did not run.
+func TestAdvertisement(t *testing.T) {
+	f := newFolder(t)
+	host := f.host(map[string]string{"databases": "program", "more": "version 17.1"})
+	operator := plane.Namespace(t)
+	config := plane.Config(t)
+	live, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	host.Advertise = &plugins.Advertisement{Client: live, Operator: operator}
+	stale := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"category": "database", "type": "mysql", "operator": operator,
+	}}}
+	stale.SetAPIVersion("plugins.espalier.dev/v1alpha1")
+	stale.SetKind("Capability")
+	stale.SetName(operator + ".database.mysql")
+	stale.SetLabels(map[string]string{"plugins.espalier.dev/operator": operator})
+	other := stale.DeepCopy()
+	other.SetName("other.database.mysql")
+	other.SetLabels(map[string]string{"plugins.espalier.dev/operator": "other"})
+	for _, object := range []client.Object{stale, other} {
+		if err := live.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() { _ = live.Delete(context.Background(), other) })
+	r := start(t, host)
+	shows := func(operator, want string) {
+		t.Helper()
+		controlplanetest.Eventually(t, "the capabilities of "+operator, func(ctx context.Context) error {
+			got, err := r.shown(ctx, operator)
+			if err == nil && got != want {
+				err = fmt.Errorf("they are %q, want %q", got, want)
+			}
+			return err
+		})
+	}
+	shows(operator, "")
+	one := f.put("databases", "")
+	f.write(map[string]string{"databases": one})
+	shows(operator, operator+".database.postgres [16 15]")
+	f.write(map[string]string{"databases": one, "more": f.put("more", "")})
+	shows(operator, operator+".database.postgres [17.1 16 15]")
+	f.write(nil)
+	shows(operator, "")
+	shows("other", "other.database.mysql <nil>")
+}
 
 // running is an operator on an API server.
 type running struct {
@@ -95,10 +173,14 @@ func (r *running) shows(name, reason, value string) {
 	})
 }
 
-func (r *running) create(name, value string) *resources.Widget {
+// create creates a Widget with a value, and with other fields.
+func (r *running) create(name, value string, fields ...string) *resources.Widget {
 	r.t.Helper()
 	w := &resources.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: name}}
 	w.Spec.Fields = map[string]string{"value": value}
+	for i := 0; i < len(fields); i += 2 {
+		w.Spec.Fields[fields[i]] = fields[i+1]
+	}
 	if err := r.Create(r.t.Context(), w); err != nil {
 		r.t.Fatal(err)
 	}
@@ -125,15 +207,7 @@ func TestOnAnAPIServer(t *testing.T) {
 		}
 		return nil
 	})
-	r.create("slow", "3")
-	slow := &resources.Widget{}
-	if err := r.Get(t.Context(), client.ObjectKey{Namespace: r.namespace, Name: "slow"}, slow); err != nil {
-		t.Fatal(err)
-	}
-	slow.Spec.Fields["do"] = "slow"
-	if err := r.Update(t.Context(), slow); err != nil {
-		t.Fatal(err)
-	}
+	r.create("slow", "3", "do", "slow")
 	r.shows("slow", "Ready", "3")
 	// What somebody changes is corrected.
 	object := &corev1.ConfigMap{}

@@ -23,6 +23,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,6 +39,7 @@ func TestMain(m *testing.M) {
 		servePlugin(mode)
 		return
 	}
+	plane.Options.CRDs = []*apiextensionsv1.CustomResourceDefinition{resources.CRD(), capabilityDefinition()}
 	os.Exit(plane.Main(m))
 }
 

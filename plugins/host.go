@@ -48,6 +48,8 @@ type Host struct {
 	RefuseSeveral bool
 	// Limits bound what a plugin may use. Default: see there.
 	Limits Limits
+	// Advertise has the capabilities that there are shown by objects in a cluster. Optional.
+	Advertise *Advertisement
 	// Every is how often Folder and List are looked at. Default: 10 seconds.
 	Every time.Duration
 
@@ -103,6 +105,11 @@ func (h *Host) Start(ctx context.Context) error {
 		host: h, programs: map[string]*running{}, refused: map[string]string{}, tried: map[string]attempt{},
 	}
 	defer s.end()
+	if h.Advertise != nil {
+		var advertising sync.WaitGroup
+		defer advertising.Wait()
+		advertising.Go(func() { h.Advertise.run(ctx, h) })
+	}
 	for _, socket := range h.Sidecars {
 		s.add(ctx, h.sidecar(socket))
 	}
@@ -132,6 +139,9 @@ func (h *Host) check() error {
 		if err := plugin.Validate(); err != nil {
 			return err
 		}
+	}
+	if h.Advertise != nil {
+		return h.Advertise.check()
 	}
 	return nil
 }

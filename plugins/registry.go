@@ -143,6 +143,18 @@ func (r *registry) drop(key string) {
 	}
 }
 
+// known returns what the plugins provide, also those that do not run now. It is false until all were tried.
+func (r *registry) known() (known []answer.Provided, settled bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, key := range slices.Sorted(maps.Keys(r.providers)) {
+		if p := r.providers[key]; p.provided.Category != "" {
+			known = append(known, p.provided)
+		}
+	}
+	return known, r.settled
+}
+
 // found is the plugin for a capability.
 type found struct {
 	provider

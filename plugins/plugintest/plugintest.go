@@ -98,14 +98,16 @@ func (row Row) run(t *testing.T, plugin plugins.Plugin, local protocol.PluginSer
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), callTime)
 	defer cancel()
-	first := answerOf(local.Dependents(ctx, request))
+	inProcess := func() (*protocol.DependentsResponse, error) { return local.Dependents(ctx, request) }
+	asProgram := func() (*protocol.DependentsResponse, error) { return remote.Dependents(ctx, request) }
+	first := answerOf(inProcess())
 	for _, again := range []struct {
 		where string
 		ask   func() (*protocol.DependentsResponse, error)
 	}{
-		{"when it is asked again", func() (*protocol.DependentsResponse, error) { return local.Dependents(ctx, request) }},
-		{"as a program", func() (*protocol.DependentsResponse, error) { return remote.Dependents(ctx, request) }},
-		{"as a program, asked again", func() (*protocol.DependentsResponse, error) { return remote.Dependents(ctx, request) }},
+		{"when it is asked again", inProcess},
+		{"as a program", asProgram},
+		{"as a program, asked again", asProgram},
 	} {
 		if diff := cmp.Diff(first, answerOf(again.ask())); diff != "" {
 			t.Errorf("the plugin gives another answer %s (- first, + then):\n%s", again.where, diff)

@@ -57,3 +57,12 @@ func compareVersions(a, b string) int {
 	}
 	return cmp.Compare(a, b)
 }
+
+// Sorted returns the versions without those that are given twice, the newest first.
+func Sorted(versions []string) []string {
+	sorted := slices.Clone(versions)
+	slices.SortFunc(sorted, func(a, b string) int {
+		return cmp.Or(compareVersions(b, a), cmp.Compare(a, b))
+	})
+	return slices.Compact(sorted)
+}
