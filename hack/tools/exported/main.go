@@ -24,7 +24,7 @@ const (
 	// maxInRoot is how many public packages the module at the root may have, and maxInAll is how many all modules may
 	// have together.
 	maxInRoot = 22
-	maxInAll  = 29
+	maxInAll  = 31
 )
 
 // module is the path of the module at the root, which begins the paths of all modules.
