@@ -47,6 +47,9 @@ func servePlugin(mode string) {
 	switch mode {
 	case "exits":
 		os.Exit(3)
+	case "raw":
+		serveRaw()
+		return
 	case "never starts":
 		time.Sleep(time.Hour)
 	case "another protocol":
@@ -123,8 +126,9 @@ func one(object client.Object) ([]*plugins.Dependent, error) {
 
 // deeds are what an owner can ask for, by the field do of its spec.
 var deeds = map[string]func(r request) ([]*plugins.Dependent, error){
-	"":        func(r request) ([]*plugins.Dependent, error) { return one(r.configMap()) },
-	"nothing": func(request) ([]*plugins.Dependent, error) { return nil, nil },
+	"":           func(r request) ([]*plugins.Dependent, error) { return one(r.configMap()) },
+	"deployment": deployment,
+	"nothing":    func(request) ([]*plugins.Dependent, error) { return nil, nil },
 	"wait": func(request) ([]*plugins.Dependent, error) {
 		return nil, espalier.NotReady("NoDisk", "there is no disk").RetryAfter(time.Hour)
 	},
