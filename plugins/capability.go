@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/espalier-dev/espalier/apis"
@@ -57,6 +58,8 @@ type Node[Type client.Object] struct {
 	memories reconcilers.ResourceState[*memory]
 	reporter reconcilers.Reporter
 	awake    wakeups
+	// pending counts the calls that are under way.
+	pending atomic.Int64
 }
 
 var _ reconcilers.SubReconciler[client.Object] = (*Node[client.Object])(nil)

@@ -170,7 +170,7 @@ func (w *world) once(name string) (reconcilers.Result, error) {
 // until has a widget reconciled until its condition has the reason, and nothing is to be done at once.
 func (w *world) until(name, reason string) metav1.Condition {
 	w.t.Helper()
-	deadline := time.Now().Add(60 * time.Second)
+	deadline := time.Now().Add(30 * time.Second)
 	var last error
 	for time.Now().Before(deadline) {
 		before := w.widget(name).ResourceVersion

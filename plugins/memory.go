@@ -9,15 +9,18 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/message"
+	"github.com/espalier-dev/espalier/internal/statusfield"
 	"github.com/espalier-dev/espalier/plugins/internal/answer"
 	"github.com/espalier-dev/espalier/plugins/internal/protocol"
 	"github.com/espalier-dev/espalier/reconcilers"
 	rtime "github.com/espalier-dev/espalier/time"
 
 	"google.golang.org/protobuf/proto"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -37,8 +40,9 @@ type memory struct {
 	asked      digest
 	known      bool
 	dependents []answer.Dependent
-	// values are those that the objects yield.
+	// values are those that the objects yield, and from is the plugin and the type whose objects these are.
 	values map[string]string
+	from   string
 
 	// problem is why there is no answer to what failed stands for, and until is when the plugin is asked again; zero
 	// for never. Delay is the time between the last two attempts, and connections counts those of the plugin then.
@@ -80,6 +84,13 @@ func (m *memory) yielded(values map[string]string) bool {
 	}
 	m.values = values
 	return true
+}
+
+// ask notes which plugin is asked. The values of another one are not for it.
+func (m *memory) ask(plugin found) {
+	if from := plugin.name + "/" + plugin.typ; from != m.from {
+		m.from, m.values = from, nil
+	}
 }
 
 const (
@@ -124,8 +135,11 @@ func (n *Node[Type]) answer(ctx context.Context, resource Type, m *memory) (give
 	last := given{dependents: m.dependents, known: m.known}
 	plugin, err := n.host.registry.find(n.category, typ, version)
 	if errors.Is(err, errStarting) {
-		// The condition stays as it is. The resource is woken when it is known which plugins there are.
-		return given{}, errors.Join(err, reconcilers.ErrQuiet)
+		// The resource is woken when it is known which plugins there are. Until then, what is shown stays as it is.
+		if meta.FindStatusCondition(statusfield.Of(resource).GetConditions(), n.condition) != nil {
+			return given{}, errors.Join(err, reconcilers.ErrQuiet)
+		}
+		return given{problem: &problem{ReasonAsking, err.Error()}}, nil
 	}
 	if err != nil && !errors.As(err, &last.problem) {
 		return given{}, err
@@ -133,6 +147,7 @@ func (n *Node[Type]) answer(ctx context.Context, resource Type, m *memory) (give
 	if plugin.identity == "" {
 		return last, nil
 	}
+	m.ask(plugin)
 	request, err := n.request(ctx, resource, plugin, m.values)
 	if err != nil {
 		return given{}, err
@@ -149,11 +164,15 @@ func (n *Node[Type]) answer(ctx context.Context, resource Type, m *memory) (give
 	case m.failed == asked && m.holds(plugin, rtime.RetrieveNow(ctx)):
 		return m.failing(ctx), nil
 	}
+	var patient time.Duration
 	if m.call == nil || m.call.asked != asked {
 		m.abandon()
+		if n.pending.Load() < int64(n.host.Limits.Calls) {
+			patient = patience
+		}
 		m.call = n.start(plugin, request, asked, m.request)
 	}
-	if !m.call.await(ctx) {
+	if !m.call.await(ctx, patient) {
 		last.problem, last.again = &problem{ReasonAsking, plugin.name + " has not answered yet"}, pollAnswer
 		return last, nil
 	}
@@ -198,7 +217,7 @@ func (n *Node[Type]) note(ctx context.Context, resource Type, m *memory, plugin 
 		if m.failed == ended.asked {
 			again = min(max(2*m.delay, firstRetry), lastRetry)
 		}
-		fail(ReasonPluginUnavailable, fmt.Sprintf("%s: %s", plugin.name, ended.err), again)
+		fail(ReasonPluginUnavailable, fmt.Sprintf("%s: %s", plugin.name, explain(ended.err, n.host.Limits)), again)
 		m.delay, m.connections = again, plugin.connections
 		return
 	}
@@ -322,6 +341,8 @@ type call struct {
 	asked  digest
 	cancel context.CancelFunc
 	done   chan struct{}
+	// left is true if no request waits for the answer any more, so that the resource has to be woken.
+	left atomic.Bool
 	// response and err are the answer, once done is closed.
 	response *protocol.DependentsResponse
 	err      error
@@ -333,31 +354,36 @@ func (n *Node[Type]) start(
 ) *call {
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &call{asked: asked, cancel: cancel, done: make(chan struct{})}
+	n.pending.Add(1)
 	go func() {
-		start := time.Now()
 		c.response, c.err = plugin.caller.Dependents(ctx, request)
-		if c.err != nil {
-			c.err = explain(c.err, n.host.Limits)
-		}
+		n.pending.Add(-1)
 		close(c.done)
-		if time.Since(start) > patience {
+		if c.left.Load() {
 			n.awake.wake(from)
 		}
 	}()
 	return c
 }
 
-// await waits for the answer for a short time. It reports whether there is one.
-func (c *call) await(ctx context.Context) bool {
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
+// await waits for the answer for some time. It reports whether there is one.
+func (c *call) await(ctx context.Context, patient time.Duration) bool {
+	if patient > 0 {
+		timer := time.NewTimer(patient)
+		defer timer.Stop()
+		select {
+		case <-c.done:
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+	}
+	c.left.Store(true)
 	select {
 	case <-c.done:
 		return true
-	case <-timer.C:
-	case <-ctx.Done():
+	default:
+		return false
 	}
-	return false
 }
 
 // wakeups has resources reconciled again. The zero value is ready for use.

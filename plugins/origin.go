@@ -23,10 +23,14 @@ import (
 type origin struct {
 	// key identifies it in the registry, and name is what people know it by.
 	key, name string
+	// file is the name of a program; empty for others.
+	file string
 	// identity says which plugin it is; empty if that is not known, and so each connection may be to another one.
 	identity string
 	// connect starts the plugin, or connects to it.
 	connect func() (*process.Plugin, error)
+	// lastDelay is how long to wait at most until it is tried again.
+	lastDelay time.Duration
 	// local is a plugin in the process. It takes the place of connect.
 	local *Plugin
 	// close is called when the origin is not used any more. It may be nil.
@@ -37,6 +41,7 @@ type origin struct {
 func (h *Host) program(p *program.Program) origin {
 	return origin{
 		key: "program:" + p.Name + "@" + p.Digest.String(), name: p.Name, identity: p.Digest.String(),
+		file: p.Name, lastDelay: lastDelay,
 		connect: func() (*process.Plugin, error) {
 			return process.Start(process.Config{
 				Program: p, Environment: h.Environment[p.Name], Limits: h.processLimits(),
@@ -50,7 +55,7 @@ func (h *Host) program(p *program.Program) origin {
 // sidecar returns the origin of a plugin that somebody else runs.
 func (h *Host) sidecar(socket string) origin {
 	return origin{
-		key: "sidecar:" + socket, name: socket,
+		key: "sidecar:" + socket, name: socket, lastDelay: lastDelayOfSidecar,
 		connect: func() (*process.Plugin, error) { return process.Attach(socket, h.processLimits()) },
 	}
 }
@@ -73,6 +78,8 @@ const (
 	firstDelay = time.Second
 	lastDelay  = 5 * time.Minute
 	aWhile     = time.Minute
+	// lastDelayOfSidecar is shorter: to connect costs little, and somebody else starts it.
+	lastDelayOfSidecar = 10 * time.Second
 	// checkEvery is how often a plugin is asked whether it serves, checkTime is how long it may take to say so, and
 	// failedChecks is how many times in a row it may fail to.
 	checkEvery   = 5 * time.Second
@@ -131,7 +138,7 @@ func (r *running) serveLocal(ctx context.Context) {
 
 // note notes in the registry how the plugin is.
 func (r *running) note(p provider, err error) {
-	p.name, p.identity, p.connections = r.name, r.identity, r.connections
+	p.name, p.file, p.identity, p.connections = r.name, r.file, r.identity, r.connections
 	if r.identity == "" {
 		p.identity = r.key + "#" + strconv.Itoa(r.connections)
 	}
@@ -149,7 +156,7 @@ func (r *running) note(p provider, err error) {
 
 func (r *running) keepRunning(ctx context.Context) {
 	log := r.host.log.WithValues("plugin", r.name)
-	for delay := firstDelay; ; delay = min(2*delay, lastDelay) {
+	for delay := firstDelay; ; delay = min(2*delay, r.lastDelay) {
 		start := time.Now()
 		err := r.runOnce(ctx)
 		if ctx.Err() != nil {

@@ -24,8 +24,12 @@ type caller interface {
 type provider struct {
 	// name is the file of a program, the socket of a sidecar, or the category of a plugin in the process.
 	name string
+	// file is the name of the program; empty for others.
+	file string
 	// identity changes when the same request may have another answer.
 	identity string
+	// started orders providers by when they began to run.
+	started int
 	// connections counts how many times it was started.
 	connections int
 	// provided is what it has said that it provides. It is empty if it has never served.
@@ -45,6 +49,8 @@ type registry struct {
 	starting map[string]bool
 	begun    bool
 	settled  bool
+	// started counts how many times a provider began to run.
+	started  int
 	watchers map[*watcher]bool
 }
 
@@ -115,6 +121,10 @@ func (r *registry) set(key string, next provider) {
 	if before != nil && next.caller == nil && next.provided.Category == "" {
 		next.provided, next.identity = before.provided, before.identity
 	}
+	if next.caller != nil {
+		r.started++
+		next.started = r.started
+	}
 	r.providers[key] = &next
 	delete(r.starting, key)
 	same := before != nil && before.caller == nil && next.caller == nil && before.why == next.why
@@ -184,6 +194,9 @@ func (r *registry) find(category, name, version string) (found, error) {
 	var candidates []candidate
 	for _, key := range slices.Sorted(maps.Keys(r.providers)) {
 		p := r.providers[key]
+		if r.isReplaced(p) {
+			continue
+		}
 		if t, asked, ok := p.provided.Provides(category, name, version); ok {
 			candidates = append(candidates, candidate{found{*p, t.Name, asked}, t})
 		}
@@ -209,6 +222,16 @@ func (r *registry) find(category, name, version string) (found, error) {
 		return best.found, &problem{ReasonPluginUnavailable, fmt.Sprintf("%s does not run: %s", best.name, best.why)}
 	}
 	return best.found, nil
+}
+
+// isReplaced reports whether another program of the same name runs already. The caller holds the lock.
+func (r *registry) isReplaced(p *provider) bool {
+	for _, other := range r.providers {
+		if p.file != "" && other.file == p.file && other.started > p.started {
+			return true
+		}
+	}
+	return false
 }
 
 // maxNamed is how many plugins a text names.

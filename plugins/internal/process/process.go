@@ -17,9 +17,11 @@ import (
 	goplugin "github.com/hashicorp/go-plugin"
 	"github.com/hashicorp/go-plugin/runner"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 )
 
@@ -121,7 +123,7 @@ func (p *Plugin) connect(socket string, limits Limits, output *lines) error {
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(limits.Answer), grpc.MaxCallSendMsgSize(limits.Answer)),
 		// A plugin may say how the client behaves, unless that is refused.
-		grpc.WithDisableServiceConfig(), grpc.WithMaxHeaderListSize(maxHeaders), grpc.WithIdleTimeout(0),
+		grpc.WithDisableServiceConfig(), grpc.WithNoProxy(), grpc.WithMaxHeaderListSize(maxHeaders), grpc.WithIdleTimeout(0),
 	)
 	if err != nil {
 		return fmt.Errorf("unable to connect to the socket %s: %w", socket, err)
@@ -188,8 +190,10 @@ const graceful = 2 * time.Second
 func (p *Plugin) Stop() error {
 	if p.process != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), graceful)
-		// A plugin that does not know the call is killed.
-		_ = p.Invoke(ctx, "/plugin.GRPCController/Shutdown", &emptypb.Empty{}, &emptypb.Empty{})
+		err := p.Invoke(ctx, "/plugin.GRPCController/Shutdown", &emptypb.Empty{}, &emptypb.Empty{})
+		if status.Code(err) == codes.Unimplemented {
+			cancel() // there is nothing to wait for
+		}
 		select {
 		case <-p.process.done:
 		case <-ctx.Done():

@@ -1,6 +1,7 @@
 package program
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -13,7 +14,12 @@ type image struct {
 }
 
 func newImage(name string) (*image, error) {
-	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	flags := unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
+	fd, err := unix.MemfdCreate(name, flags|unix.MFD_EXEC)
+	if errors.Is(err, unix.EINVAL) {
+		// The system is older than that flag, and has each such file run.
+		fd, err = unix.MemfdCreate(name, flags)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("unable to copy it into memory: %w", err)
 	}
