@@ -117,6 +117,12 @@ type running struct {
 // start starts an operator with a capability.
 func start(t *testing.T, host *plugins.Host) *running {
 	t.Helper()
+	return startWith(t, host)
+}
+
+// startWith starts an operator whose plugins may have objects of more kinds.
+func startWith(t *testing.T, host *plugins.Host, kinds ...client.Object) *running {
+	t.Helper()
 	r := &running{t: t, namespace: plane.Namespace(t)}
 	config, requests := controlplane.CountRequests(plane.Config(t))
 	r.requests = requests
@@ -127,7 +133,7 @@ func start(t *testing.T, host *plugins.Host) *running {
 	if err != nil {
 		t.Fatal(err)
 	}
-	root := espalier.For(reconcilers.NewConfig(mgr, &resources.Widget{}, time.Hour), capability(host))
+	root := espalier.For(reconcilers.NewConfig(mgr, &resources.Widget{}, time.Hour), capability(host).Creates(kinds...))
 	if err := root.SetupWithManager(t.Context(), mgr); err != nil {
 		t.Fatal(err)
 	}
@@ -234,4 +240,92 @@ func TestOnAnAPIServer(t *testing.T) {
 		}
 		return client.IgnoreNotFound(err)
 	})
+}
+
+// meters is a definition of a kind that a plugin brings.
+func meters(group string) *apiextensionsv1.CustomResourceDefinition {
+	crd := resources.CRD()
+	crd.Name, crd.Spec.Group = "meters."+group, group
+	crd.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{
+		Plural: "meters", Singular: "meter", Kind: "Meter", ListKind: "MeterList",
+	}
+	crd.Spec.Versions[0].Subresources = nil
+	return crd
+}
+
+// A plugin brings a kind of its own, and its objects are made when the cluster serves it. A kind of a group that the
+// operator does not allow is not installed, and one that somebody else has installed is left alone.
+func TestKindsOfPlugins(t *testing.T) {
+	const group = "meters.example.com"
+	definition := meters(group)
+	meter := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"of": "fuel"}}}
+	meter.SetAPIVersion(group + "/v1")
+	meter.SetKind("Meter")
+	plugin := plugins.Plugin{
+		Category: "database", Definitions: []*apiextensionsv1.CustomResourceDefinition{definition},
+		Types: []plugins.Type{{Name: "postgres", Dependents: func(
+			_ context.Context, r plugins.Request,
+		) ([]*plugins.Dependent, error) {
+			object := meter.DeepCopy()
+			object.SetName(r.Owner.Name + "-config")
+			return []*plugins.Dependent{plugins.Owns("meter", object)}, nil
+		}}},
+	}
+	live, err := client.New(plane.Config(t), client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	operator := plane.Namespace(t)
+	found := &unstructured.Unstructured{}
+	found.SetAPIVersion("apiextensions.k8s.io/v1")
+	found.SetKind("CustomResourceDefinition")
+	t.Cleanup(func() {
+		found.SetName(definition.Name)
+		_ = live.Delete(context.Background(), found)
+	})
+	host := func(groups ...string) *plugins.Host {
+		return &plugins.Host{
+			InProcess: []plugins.Plugin{plugin},
+			Install:   &plugins.Installation{Client: live, Operator: operator, Groups: groups},
+		}
+	}
+	refused := startWith(t, host("other.example.com"), meter)
+	refused.create("one", "")
+	refused.shows("one", plugins.ReasonNoPlugin, "")
+	if err := live.Get(t.Context(), client.ObjectKey{Name: definition.Name}, found); err == nil {
+		t.Error("the definition is there although its group is not allowed, want none")
+	}
+
+	allowed := startWith(t, host(group), meter)
+	allowed.create("one", "")
+	allowed.shows("one", "Ready", "")
+	made := meter.DeepCopy()
+	key := client.ObjectKey{Namespace: allowed.namespace, Name: "one-config"}
+	if err := live.Get(t.Context(), key, made); err != nil {
+		t.Errorf("the object of the kind of the plugin is not there: %v, want it", err)
+	}
+
+	// Another version of the plugin has another definition. Then somebody else takes it over.
+	changed := func(text string) string {
+		definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Description = text
+		again := startWith(t, host(group), meter)
+		again.create("one", "")
+		again.shows("one", "Ready", "")
+		if err := live.Get(t.Context(), client.ObjectKey{Name: definition.Name}, found); err != nil {
+			t.Fatal(err)
+		}
+		versions, _, _ := unstructured.NestedSlice(found.Object, "spec", "versions")
+		is, _, _ := unstructured.NestedString(versions[0].(map[string]any), "schema", "openAPIV3Schema", "description")
+		return is
+	}
+	if is := changed("second"); is != "second" {
+		t.Errorf("the definition is the one of %q, want that of the second plugin", is)
+	}
+	found.SetLabels(nil)
+	if err := live.Update(t.Context(), found); err != nil {
+		t.Fatal(err)
+	}
+	if is := changed("third"); is != "second" {
+		t.Errorf("the definition of somebody else is the one of %q, want it left alone", is)
+	}
 }

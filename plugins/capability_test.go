@@ -1,14 +1,19 @@
 package plugins_test
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/plugins"
 	"github.com/espalier-dev/espalier/reconcilers"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -20,7 +25,8 @@ func TestCapability(t *testing.T) {
 	w.ask("gadget", "value=x")
 	w.until("gadget", "Ready")
 	object := &corev1.ConfigMap{}
-	if !w.has(object, "gadget-config") || object.Data["value"] != "x" || !metav1.IsControlledBy(object, w.widget("gadget")) {
+	has := w.has(object, "gadget-config")
+	if !has || object.Data["value"] != "x" || !metav1.IsControlledBy(object, w.widget("gadget")) {
 		t.Errorf("the object is %+v, want one with the value that is controlled by the resource", object)
 	}
 	before := called.Load()
@@ -203,4 +209,70 @@ func TestDescription(t *testing.T) {
 	if got := tree.String(); !strings.HasPrefix(got, want) {
 		t.Errorf("the tree is\n%s\nwant it to begin with\n%s", got, want)
 	}
+}
+
+// What the objects of one type have yielded is not sent to the plugin of another type.
+func TestValuesAreForOneType(t *testing.T) {
+	var got []map[string]string
+	answers := func(_ context.Context, r plugins.Request) ([]*plugins.Dependent, error) {
+		got = append(got, r.Values)
+		object := &corev1.ConfigMap{Data: map[string]string{"key": "secret of " + r.Type}}
+		object.Name = r.Owner.Name + "-" + r.Type
+		return []*plugins.Dependent{plugins.Owns("config", object).Yields("value", "data", "key")}, nil
+	}
+	w := worldOf(t, &plugins.Host{InProcess: []plugins.Plugin{{Category: "database", Types: []plugins.Type{
+		{Name: "postgres", Dependents: answers}, {Name: "mysql", Dependents: answers},
+	}}}})
+	w.until("gadget", "Ready")
+	w.ask("gadget", "type=mysql")
+	w.until("gadget", "Ready")
+	want := []map[string]string{nil, {"value": "secret of postgres"}, nil, {"value": "secret of mysql"}}
+	if !cmp.Equal(got, want) {
+		t.Errorf("the plugin has got the values %v, want %v", got, want)
+	}
+}
+
+// A host that is not added to the manager is what the condition of a new resource says.
+func TestHostThatIsNotStarted(t *testing.T) {
+	host := &plugins.Host{}
+	w := worldOf(t, &plugins.Host{})
+	w.root = w.newRoot(capability(host))
+	found := w.until("gadget", plugins.ReasonAsking)
+	if want := "the Host is to be added to the manager"; !strings.Contains(found.Message, want) {
+		t.Errorf("the condition says %q, want %q", found.Message, want)
+	}
+}
+
+// Many owners for which a plugin hangs hold up the worker for few of them only. The time is virtual.
+func TestManyThatHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := worldOf(t, &plugins.Host{
+			InProcess: []plugins.Plugin{testPlugin("local", &calls{})}, Limits: plugins.Limits{Calls: 4},
+		}, widget("tool"))
+		w.ask("tool", "value=x")
+		w.until("tool", "Ready")
+		names := make([]string, 50)
+		for i := range names {
+			names[i] = fmt.Sprint("many-", i)
+			if err := w.Create(t.Context(), widget(names[i])); err != nil {
+				t.Fatal(err)
+			}
+			w.ask(names[i], "do=hang")
+		}
+		start := time.Now()
+		for _, name := range names {
+			if _, err := w.once(name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if took, want := time.Since(start), 4*200*time.Millisecond; took != want {
+			t.Errorf("%d requests took %s, want %s: only four of them wait", len(names), took, want)
+		}
+		if found := w.until("many-49", plugins.ReasonAsking); found.Status != metav1.ConditionUnknown {
+			t.Errorf("the condition is %s, want Unknown", found.Status)
+		}
+		// The plugin answers in the end, and nobody has to wake the resources.
+		time.Sleep(2 * time.Hour)
+		w.until("many-49", "Ready")
+	})
 }

@@ -178,7 +178,8 @@ func (w *world) until(name, reason string) metav1.Condition {
 		last = err
 		after := w.widget(name)
 		found := meta.FindStatusCondition(after.Status.Conditions, condition)
-		rests := before == after.ResourceVersion && (result.RequeueAfter == 0 || result.RequeueAfter > 10*time.Millisecond)
+		atOnce := result.RequeueAfter > 0 && result.RequeueAfter <= 10*time.Millisecond
+		rests := before == after.ResourceVersion && !atOnce
 		if found != nil && found.Reason == reason && rests {
 			return *found
 		}
@@ -250,7 +251,12 @@ func (f folder) write(digests map[string]string) {
 	for name, digest := range digests {
 		fmt.Fprintf(&text, "%s  %s\n", digest, name)
 	}
-	err := os.WriteFile(f.list+".new", []byte(text.String()), 0o600)
+	f.writeText(text.String())
+}
+
+func (f folder) writeText(text string) {
+	f.t.Helper()
+	err := os.WriteFile(f.list+".new", []byte(text), 0o600)
 	if err = errors.Join(err, os.Rename(f.list+".new", f.list)); err != nil {
 		f.t.Fatal(err)
 	}

@@ -33,7 +33,8 @@ type Host struct {
 	// do not count. Default: no program.
 	Folder string
 	// List is the file that says which programs may run, as sha256sum writes it: a digest and the name of a file in
-	// each line. A program is copied into memory once. The copy is what is compared, and what runs. Required with
+	// each line. A program is copied into memory once. The copy is what is compared, and what runs. A new list has to
+	// be put into the place of the old one by renaming it: one that is half written is read as it is. Required with
 	// Folder.
 	List string
 	// Environment has the environment variables of a program, as in "NAME=value", by the name of its file. A program
@@ -48,6 +49,8 @@ type Host struct {
 	RefuseSeveral bool
 	// Limits bound what a plugin may use. Default: see there.
 	Limits Limits
+	// Install has the definitions installed that plugins bring. Default: a plugin that brings one is not asked.
+	Install *Installation
 	// Advertise has the capabilities that there are shown by objects in a cluster. Optional.
 	Advertise *Advertisement
 	// Every is how often Folder and List are looked at. Default: 10 seconds.
@@ -137,6 +140,11 @@ func (h *Host) check() error {
 	}
 	for _, plugin := range h.InProcess {
 		if err := plugin.Validate(); err != nil {
+			return err
+		}
+	}
+	if h.Install != nil {
+		if err := h.Install.check(); err != nil {
 			return err
 		}
 	}

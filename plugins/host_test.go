@@ -106,13 +106,15 @@ func TestSeveralPlugins(t *testing.T) {
 		reason, mode   string
 		versionOfOwner string
 	}{
-		"the newest":         {all: []plugins.Plugin{old, young}, reason: "Ready", mode: "version 16.2"},
-		"in another order":   {all: []plugins.Plugin{young, old}, reason: "Ready", mode: "version 16.2"},
-		"none of semver":     {all: []plugins.Plugin{odd, old}, reason: "Ready", mode: "version 9.6"},
-		"that has a version": {all: []plugins.Plugin{young, old}, asked: "version=9.6", reason: "Ready", mode: "version 9.6"},
-		"no such version":    {all: []plugins.Plugin{young, old}, asked: "version=12", reason: plugins.ReasonNoPlugin},
-		"no such type":       {all: []plugins.Plugin{young, old}, asked: "type=mysql", reason: plugins.ReasonNoPlugin},
-		"refused":            {refuse: true, all: []plugins.Plugin{young, old}, reason: plugins.ReasonSeveralPlugins},
+		"the newest":       {all: []plugins.Plugin{old, young}, reason: "Ready", mode: "version 16.2"},
+		"in another order": {all: []plugins.Plugin{young, old}, reason: "Ready", mode: "version 16.2"},
+		"none of semver":   {all: []plugins.Plugin{odd, old}, reason: "Ready", mode: "version 9.6"},
+		"that has a version": {
+			all: []plugins.Plugin{young, old}, asked: "version=9.6", reason: "Ready", mode: "version 9.6",
+		},
+		"no such version": {all: []plugins.Plugin{young, old}, asked: "version=12", reason: plugins.ReasonNoPlugin},
+		"no such type":    {all: []plugins.Plugin{young, old}, asked: "type=mysql", reason: plugins.ReasonNoPlugin},
+		"refused":         {refuse: true, all: []plugins.Plugin{young, old}, reason: plugins.ReasonSeveralPlugins},
 		"one of them only": {
 			refuse: true, all: []plugins.Plugin{young, old}, asked: "version=9.6", reason: "Ready", mode: "version 9.6",
 		},
@@ -192,9 +194,7 @@ func TestListThatCannotBeRead(t *testing.T) {
 	f, host := withPlugin(t, "program")
 	w := worldOf(t, host)
 	w.until("gadget", "Ready")
-	if err := os.WriteFile(f.list, []byte("no list\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	f.writeText("no list\n")
 	w.untilLogged(":1: a line must begin with a SHA-256 in hexadecimal")
 	w.ask("gadget", "value=after")
 	w.until("gadget", "Ready")
@@ -204,8 +204,12 @@ func TestHostsThatAreNotValid(t *testing.T) {
 	valid := testPlugin("valid", &calls{})
 	twice := plugins.Plugin{Category: "x", Types: append(valid.Types, valid.Types...)}
 	for want, host := range map[string]*plugins.Host{
-		"a Host must have both Folder and List, or none of them":     {Folder: "x"},
-		`a plugin must be valid: the category "" must have letters`:  {InProcess: []plugins.Plugin{{Types: valid.Types}}},
+		"a Host must have both Folder and List, or none of them": {Folder: "x"},
+		"the field Advertise of a Host must have":                {Advertise: &plugins.Advertisement{}},
+		"the field Install of a Host must have":                  {Install: &plugins.Installation{}},
+		`a plugin must be valid: the category "" must have letters`: {
+			InProcess: []plugins.Plugin{{Types: valid.Types}},
+		},
 		`a plugin must be valid: the type "Postgres" is given twice`: {InProcess: []plugins.Plugin{twice}},
 		`the type "" of a plugin must have a function Dependents`: {
 			InProcess: []plugins.Plugin{{Category: "x", Types: []plugins.Type{{}}}},

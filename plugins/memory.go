@@ -21,6 +21,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -136,7 +137,8 @@ func (n *Node[Type]) answer(ctx context.Context, resource Type, m *memory) (give
 	plugin, err := n.host.registry.find(n.category, typ, version)
 	if errors.Is(err, errStarting) {
 		// The resource is woken when it is known which plugins there are. Until then, what is shown stays as it is.
-		if meta.FindStatusCondition(statusfield.Of(resource).GetConditions(), n.condition) != nil {
+		shown := meta.FindStatusCondition(statusfield.Of(resource).GetConditions(), n.condition)
+		if shown != nil && shown.Status != metav1.ConditionUnknown {
 			return given{}, errors.Join(err, reconcilers.ErrQuiet)
 		}
 		return given{problem: &problem{ReasonAsking, err.Error()}}, nil

@@ -130,10 +130,34 @@ func (r *running) end() {
 
 func (r *running) serveLocal(ctx context.Context) {
 	local := server{plugin: *r.local}
-	described, _ := local.Describe(ctx, &protocol.DescribeRequest{}) // it returns no error
+	described, err := local.Describe(ctx, &protocol.DescribeRequest{})
+	if err != nil {
+		r.note(provider{}, err)
+		<-ctx.Done()
+		return
+	}
+	for delay := firstDelay; ; delay = min(2*delay, lastDelay) {
+		provided, err := r.install(ctx, described)
+		r.note(provider{provided: provided, caller: local}, err)
+		if err == nil {
+			<-ctx.Done()
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(delay):
+		}
+	}
+}
+
+// install returns what a plugin says that it provides, and installs the definitions that it brings.
+func (r *running) install(ctx context.Context, described *protocol.DescribeResponse) (answer.Provided, error) {
 	provided, err := answer.ProvidedIn(described)
-	r.note(provider{provided: provided, caller: local}, err)
-	<-ctx.Done()
+	if err == nil && len(provided.Definitions) > 0 {
+		err = r.host.Install.install(ctx, provided.Definitions)
+	}
+	return provided, err
 }
 
 // note notes in the registry how the plugin is.
@@ -207,7 +231,7 @@ func (r *running) describe(ctx context.Context, plugin *process.Plugin) (answer.
 	if err != nil {
 		return answer.Provided{}, explain(err, r.host.Limits)
 	}
-	return answer.ProvidedIn(described)
+	return r.install(ctx, described)
 }
 
 // awaitFault returns what is wrong with a plugin once something is.

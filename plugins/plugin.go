@@ -9,6 +9,7 @@ import (
 
 	"github.com/espalier-dev/espalier/plugins/internal/answer"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 )
@@ -19,6 +20,9 @@ type Plugin struct {
 	Category string
 	// Types are the capabilities, each with another name. At least one is required.
 	Types []Type
+	// Definitions are those of kinds that objects are of, and that the cluster may not have: without a conversion, and
+	// for objects with a namespace. The host installs them if its operator allows their groups. Optional.
+	Definitions []*apiextensionsv1.CustomResourceDefinition
 	// Scheme knows the kinds of the objects that say none themselves. Default: that of client-go.
 	Scheme *runtime.Scheme
 }
@@ -97,7 +101,7 @@ func (p Plugin) scheme() *runtime.Scheme {
 
 // Validate returns an error if the plugin cannot be served.
 func (p Plugin) Validate() error {
-	provided := answer.Provided{Category: p.Category}
+	provided := answer.Provided{Category: p.Category, Definitions: p.Definitions}
 	for _, t := range p.Types {
 		provided.Types = append(provided.Types, answer.Type{Name: t.Name, Versions: t.Versions})
 		if t.Dependents == nil {

@@ -198,7 +198,9 @@ var deeds = map[string]func(r request) ([]*plugins.Dependent, error){
 		return one(object)
 	},
 	"secret of others": func(request) ([]*plugins.Dependent, error) {
-		return one(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "token"}, StringData: map[string]string{"x": "y"}})
+		object := &corev1.Secret{StringData: map[string]string{"x": "y"}}
+		object.Name = "token"
+		return one(object)
 	},
 	"read secret of others": func(request) ([]*plugins.Dependent, error) {
 		return []*plugins.Dependent{
@@ -219,7 +221,9 @@ var deeds = map[string]func(r request) ([]*plugins.Dependent, error){
 	"changes": func(r request) ([]*plugins.Dependent, error) {
 		object := r.configMap()
 		object.Data["count"] = fmt.Sprint(calledOften.Add(1))
-		return []*plugins.Dependent{plugins.Owns("config", object).Yields("version", "metadata", "resourceVersion")}, nil
+		return []*plugins.Dependent{
+			plugins.Owns("config", object).Yields("version", "metadata", "resourceVersion"),
+		}, nil
 	},
 	"environment": func(r request) ([]*plugins.Dependent, error) {
 		object := r.configMap()
@@ -272,7 +276,8 @@ var deeds = map[string]func(r request) ([]*plugins.Dependent, error){
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: r.Owner.Name + "-pod"}}
 		pod.Spec.Containers = []corev1.Container{{Name: "main", Image: "x"}}
 		return []*plugins.Dependent{
-			plugins.Owns("pod", pod).CreateOnly().ReadyWhenField("Running", "status", "phase").NotReadyReason("PodStarts"),
+			plugins.Owns("pod", pod).CreateOnly().
+				ReadyWhenField("Running", "status", "phase").NotReadyReason("PodStarts"),
 			plugins.Owns("config", r.configMap()).After("pod"),
 		}, nil
 	},

@@ -2,6 +2,7 @@ package plugins
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -25,6 +26,13 @@ func (s server) Describe(context.Context, *protocol.DescribeRequest) (*protocol.
 	response := &protocol.DescribeResponse{Category: s.plugin.Category}
 	for _, t := range s.plugin.Types {
 		response.Types = append(response.Types, &protocol.Type{Name: t.Name, Versions: t.Versions})
+	}
+	for _, definition := range s.plugin.Definitions {
+		text, err := json.Marshal(definition)
+		if err != nil {
+			return nil, status.Errorf(codes.Internal, "unable to encode the definition of a kind: %s", err)
+		}
+		response.Definitions = append(response.Definitions, text)
 	}
 	return response, nil
 }

@@ -83,7 +83,7 @@ var failing = map[string]struct {
 	"another problem": {plugintest.Row{Owner: owner("fails"), WantProblem: "x"}, `the plugin says "boom", want "x"`},
 	"by chance":       {plugintest.Row{Owner: owner("differs")}, "another answer when it is asked again"},
 	"by the process":  {plugintest.Row{Owner: owner("differs as a program")}, "another answer as a program"},
-	"elsewhere":       {plugintest.Row{Owner: owner("elsewhere")}, `a host refuses the answer: the dependent "copy" has`},
+	"elsewhere":       {plugintest.Row{Owner: owner("elsewhere")}, `a host refuses the answer: the dependent "copy"`},
 	"no owner":        {plugintest.Row{}, "a row must have an Owner"},
 }
 

@@ -63,12 +63,14 @@ func TestAnswersThatAreRefused(t *testing.T) {
 		"there are 4 dependents, and at most 3": {
 			dependent("a"), dependent("b"), dependent("c"), dependent("d"),
 		},
-		`the dependent 0 has the name ""`:                  {dependent("")},
-		`the dependent 0 has the name "A"`:                 {dependent("A")},
-		`the dependent 0 has the name "a/b"`:               {dependent("a/b")},
-		`the dependent 0 has the name "aaaa`:               {dependent(strings.Repeat("a", 64))},
-		`the dependent "a" is given twice`:                 {dependent("a"), dependent("a")},
-		`is "Secret" of "v1", which the operator does not`: {dependent("a", func(d *protocol.Dependent) { d.Kind = "Secret" })},
+		`the dependent 0 has the name ""`:    {dependent("")},
+		`the dependent 0 has the name "A"`:   {dependent("A")},
+		`the dependent 0 has the name "a/b"`: {dependent("a/b")},
+		`the dependent 0 has the name "aaaa`: {dependent(strings.Repeat("a", 64))},
+		`the dependent "a" is given twice`:   {dependent("a"), dependent("a")},
+		`is "Secret" of "v1", which the operator does not`: {
+			dependent("a", func(d *protocol.Dependent) { d.Kind = "Secret" }),
+		},
 		`not allow plugins to read`: {dependent("a", func(d *protocol.Dependent) {
 			d.ReadOnly, d.ApiVersion, d.Kind = true, "rbac.authorization.k8s.io/v1", "Role"
 		})},
@@ -90,9 +92,9 @@ func TestAnswersThatAreRefused(t *testing.T) {
 			d.After = []string{"b"}
 		}), dependent("b")},
 		`is after "a", which is`: {dependent("a", func(d *protocol.Dependent) { d.After = []string{"a"} })},
-		`needs "v", which no dependent before it yields`: {dependent("a", yields("v", "x"), func(d *protocol.Dependent) {
-			d.Needs = []string{"v"}
-		})},
+		`needs "v", which no dependent before it yields`: {
+			dependent("a", yields("v", "x"), func(d *protocol.Dependent) { d.Needs = []string{"v"} }),
+		},
 		`yields a value with the name "V"`:     {dependent("a", yields("V", "x"))},
 		`yields "v", which is yielded already`: {dependent("a", yields("v", "x")), dependent("b", yields("v", "x"))},
 		`yields "v", whose path must have`:     {dependent("a", yields("v"))},
@@ -115,19 +117,35 @@ func TestAnswersThatAreRefused(t *testing.T) {
 		`has an object without metadata`:      {dependent("a", object(`{"apiVersion":"v1","kind":"ConfigMap"}`))},
 		`has an object with a status`: {dependent("a", object(
 			`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"status":{}}`))},
-		`object whose metadata.name is no text`:                {dependent("a", metadata(`{"name":1}`))},
-		`with the name "": a lowercase`:                        {dependent("a", metadata(`{}`))},
-		`with the name "../x"`:                                 {dependent("a", metadata(`{"name":"../x"}`))},
-		`in the namespace "other", and the owner`:              {dependent("a", metadata(`{"name":"a","namespace":"other"}`))},
-		`with "ownerReferences" in metadata`:                   {dependent("a", metadata(`{"name":"a","ownerReferences":[]}`))},
-		`with "finalizers" in metadata`:                        {dependent("a", metadata(`{"name":"a","finalizers":["x/y"]}`))},
-		`with "generateName" in metadata`:                      {dependent("a", metadata(`{"name":"a","generateName":"x"}`))},
-		`with "uid" in metadata`:                               {dependent("a", metadata(`{"name":"a","uid":"x"}`))},
-		`metadata.labels are not texts`:                        {dependent("a", metadata(`{"name":"a","labels":[]}`))},
-		`metadata.annotations are not texts`:                   {dependent("a", metadata(`{"name":"a","annotations":{"x":1}}`))},
-		`with "espalier.dev/node" in metadata.labels`:          {dependent("a", metadata(`{"name":"a","labels":{"espalier.dev/node":"x"}}`))},
-		`with "x.espalier.dev/y" in metadata.annotat`:          {dependent("a", metadata(`{"name":"a","annotations":{"x.espalier.dev/y":""}}`))},
-		`has the same object as "a": ConfigMap x`:              {dependent("a", metadata(`{"name":"x"}`)), dependent("b", metadata(`{"name":"x"}`))},
+		`object whose metadata.name is no text`: {dependent("a", metadata(`{"name":1}`))},
+		`with the name "": a lowercase`:         {dependent("a", metadata(`{}`))},
+		`with the name "../x"`:                  {dependent("a", metadata(`{"name":"../x"}`))},
+		`in the namespace "other", and the owner`: {
+			dependent("a", metadata(`{"name":"a","namespace":"other"}`)),
+		},
+		`with "ownerReferences" in metadata`: {
+			dependent("a", metadata(`{"name":"a","ownerReferences":[]}`)),
+		},
+		`with "finalizers" in metadata`: {
+			dependent("a", metadata(`{"name":"a","finalizers":["x/y"]}`)),
+		},
+		`with "generateName" in metadata`: {
+			dependent("a", metadata(`{"name":"a","generateName":"x"}`)),
+		},
+		`with "uid" in metadata`:        {dependent("a", metadata(`{"name":"a","uid":"x"}`))},
+		`metadata.labels are not texts`: {dependent("a", metadata(`{"name":"a","labels":[]}`))},
+		`metadata.annotations are not texts`: {
+			dependent("a", metadata(`{"name":"a","annotations":{"x":1}}`)),
+		},
+		`with "espalier.dev/node" in metadata.labels`: {
+			dependent("a", metadata(`{"name":"a","labels":{"espalier.dev/node":"x"}}`)),
+		},
+		`with "x.espalier.dev/y" in metadata.annotat`: {
+			dependent("a", metadata(`{"name":"a","annotations":{"x.espalier.dev/y":""}}`)),
+		},
+		`has the same object as "a": ConfigMap x`: {
+			dependent("a", metadata(`{"name":"x"}`)), dependent("b", metadata(`{"name":"x"}`)),
+		},
 		`reads in another namespace: in the namespace "other"`: nil,
 	} {
 		if items == nil {
@@ -163,7 +181,9 @@ func TestAnswers(t *testing.T) {
 			d.Yields = []*protocol.Yield{{Name: "v", Path: []string{"data", "v"}}}
 		}),
 		dependent("b", object(""), func(d *protocol.Dependent) { d.Needs = []string{"v"} }),
-		dependent("c", metadata(`{"name":"c","finalizers":["ignored"]}`), func(d *protocol.Dependent) { d.ReadOnly = true }),
+		dependent("c", metadata(`{"name":"c","finalizers":["ignored"]}`), func(d *protocol.Dependent) {
+			d.ReadOnly = true
+		}),
 	}, rules())
 	if err != nil {
 		t.Fatalf("the answer is refused: %v, want it allowed", err)

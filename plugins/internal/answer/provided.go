@@ -2,10 +2,14 @@
 package answer
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 
+	"github.com/espalier-dev/espalier/internal/document"
 	"github.com/espalier-dev/espalier/plugins/internal/protocol"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
 const (
@@ -13,12 +17,16 @@ const (
 	maxNames = 100
 	// maxName is how long a name may be, in bytes.
 	maxName = 63
+	// maxDefinitions is how many definitions of kinds a plugin may bring.
+	maxDefinitions = 20
 )
 
 // Provided is what a plugin provides.
 type Provided struct {
 	Category string
 	Types    []Type
+	// Definitions are those of kinds.
+	Definitions []*apiextensionsv1.CustomResourceDefinition
 }
 
 // Type is one capability of the category.
@@ -32,6 +40,16 @@ func ProvidedIn(response *protocol.DescribeResponse) (Provided, error) {
 	provided := Provided{Category: response.GetCategory()}
 	for _, t := range response.GetTypes() {
 		provided.Types = append(provided.Types, Type{Name: t.GetName(), Versions: t.GetVersions()})
+	}
+	for i, text := range response.GetDefinitions() {
+		definition := &apiextensionsv1.CustomResourceDefinition{}
+		if err := document.CheckJSON(text); err != nil {
+			return Provided{}, fmt.Errorf("the definition %d %w", i, err)
+		}
+		if err := json.Unmarshal(text, definition); err != nil {
+			return Provided{}, fmt.Errorf("the definition %d is no CustomResourceDefinition: %w", i, err)
+		}
+		provided.Definitions = append(provided.Definitions, definition)
 	}
 	return provided, provided.Check()
 }
@@ -61,6 +79,25 @@ func (p Provided) Check() error {
 				return fmt.Errorf("the type %q has the version %s: give a text of up to %d characters",
 					t.Name, quote(version), maxName)
 			}
+		}
+	}
+	return p.checkDefinitions()
+}
+
+// checkDefinitions returns an error if a plugin must not bring a definition, whatever the operator allows.
+func (p Provided) checkDefinitions() error {
+	if len(p.Definitions) > maxDefinitions {
+		return fmt.Errorf("there are %d definitions of kinds: give up to %d", len(p.Definitions), maxDefinitions)
+	}
+	for _, definition := range p.Definitions {
+		name, spec := definition.Name, definition.Spec
+		switch {
+		case name == "" || name != spec.Names.Plural+"."+spec.Group:
+			return fmt.Errorf("the definition %s must have the name of its plural and its group", quote(name))
+		case spec.Scope != apiextensionsv1.NamespaceScoped:
+			return fmt.Errorf("the definition %s must be for objects with a namespace", quote(name))
+		case spec.Conversion != nil && spec.Conversion.Strategy != apiextensionsv1.NoneConverter:
+			return fmt.Errorf("the definition %s must have no conversion", quote(name))
 		}
 	}
 	return nil

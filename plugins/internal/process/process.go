@@ -123,7 +123,8 @@ func (p *Plugin) connect(socket string, limits Limits, output *lines) error {
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(limits.Answer), grpc.MaxCallSendMsgSize(limits.Answer)),
 		// A plugin may say how the client behaves, unless that is refused.
-		grpc.WithDisableServiceConfig(), grpc.WithNoProxy(), grpc.WithMaxHeaderListSize(maxHeaders), grpc.WithIdleTimeout(0),
+		grpc.WithDisableServiceConfig(), grpc.WithNoProxy(), grpc.WithIdleTimeout(0),
+		grpc.WithMaxHeaderListSize(maxHeaders),
 	)
 	if err != nil {
 		return fmt.Errorf("unable to connect to the socket %s: %w", socket, err)

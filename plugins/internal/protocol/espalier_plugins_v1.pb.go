@@ -85,7 +85,12 @@ type DescribeResponse struct {
 	// type. Both are words of letters, digits, hyphens and dots, of at most 63 characters.
 	Category string `protobuf:"bytes,1,opt,name=category,proto3" json:"category,omitempty"`
 	// At least one, at most 100, each with another name.
-	Types         []*Type `protobuf:"bytes,2,rep,name=types,proto3" json:"types,omitempty"`
+	Types []*Type `protobuf:"bytes,2,rep,name=types,proto3" json:"types,omitempty"`
+	// Definitions of kinds that objects of the plugin are of, as JSON: CustomResourceDefinitions of apiextensions.k8s.io/v1
+	// for objects with a namespace, without a conversion; at most 20. The host installs them if the operator allows their
+	// groups. It updates what it has installed, leaves alone what others have, and deletes none. With a definition that is
+	// not allowed, the plugin is not asked.
+	Definitions   [][]byte `protobuf:"bytes,3,rep,name=definitions,proto3" json:"definitions,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -130,6 +135,13 @@ func (x *DescribeResponse) GetCategory() string {
 func (x *DescribeResponse) GetTypes() []*Type {
 	if x != nil {
 		return x.Types
+	}
+	return nil
+}
+
+func (x *DescribeResponse) GetDefinitions() [][]byte {
+	if x != nil {
+		return x.Definitions
 	}
 	return nil
 }
@@ -1045,10 +1057,11 @@ var File_espalier_plugins_v1_proto protoreflect.FileDescriptor
 const file_espalier_plugins_v1_proto_rawDesc = "" +
 	"\n" +
 	"\x19espalier_plugins_v1.proto\x12\x13espalier.plugins.v1\"\x11\n" +
-	"\x0fDescribeRequest\"_\n" +
+	"\x0fDescribeRequest\"\x81\x01\n" +
 	"\x10DescribeResponse\x12\x1a\n" +
 	"\bcategory\x18\x01 \x01(\tR\bcategory\x12/\n" +
-	"\x05types\x18\x02 \x03(\v2\x19.espalier.plugins.v1.TypeR\x05types\"6\n" +
+	"\x05types\x18\x02 \x03(\v2\x19.espalier.plugins.v1.TypeR\x05types\x12 \n" +
+	"\vdefinitions\x18\x03 \x03(\fR\vdefinitions\"6\n" +
 	"\x04Type\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\bversions\x18\x02 \x03(\tR\bversions\"\xfa\x01\n" +
