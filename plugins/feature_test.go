@@ -71,6 +71,7 @@ func TestInAFeature(t *testing.T) {
 	}, inFeature(host))
 
 	w.ask("gadget", "do=deployment")
+	w.until("gadget", plugins.ReasonNoPlugin)
 	if found := w.untilFeature("Blocked"); !strings.Contains(found.Message, "no plugin provides database/postgres") {
 		t.Errorf("the condition of the feature says %q, want why there is nothing", found.Message)
 	}

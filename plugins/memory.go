@@ -238,8 +238,11 @@ func (n *Node[Type]) note(ctx context.Context, resource Type, m *memory, plugin 
 		if !isReason(reason) {
 			reason = reasonNotReady
 		}
-		fail(reason, message.StableWithin(given.GetMessage(), maxText),
-			time.Duration(given.GetRetryAfterSeconds())*time.Second)
+		var again time.Duration
+		if given.GetRetryAfterSeconds() > 0 {
+			again = max(time.Duration(given.GetRetryAfterSeconds())*time.Second, firstRetry)
+		}
+		fail(reason, message.StableWithin(given.GetMessage(), maxText), again)
 	case *protocol.DependentsResponse_Invalid:
 		text := message.List(outcome.Invalid.GetMessages(), maxMessages)
 		fail(ReasonInvalid, message.StableWithin(text, maxText), 0)

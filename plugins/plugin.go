@@ -37,8 +37,9 @@ type Type struct {
 	// return now, is deleted. The same request has to give the same answer: it must depend neither on the time, nor on
 	// chance, nor on the order of a map. It may be called concurrently. Required.
 	//
-	// With the error [Invalid], or that of [espalier.NotReady], all stays as it is, and the condition of the owner says
-	// why. Any other error, and a panic, counts as a fault of the plugin: it is called again after a while.
+	// With the error [Invalid], or that of [espalier.NotReady], whose delay counts from five seconds on, all stays as
+	// it is, and the condition of the owner says why. Any other error, and a panic, counts as a fault of the plugin: it
+	// is called again after a while.
 	Dependents func(ctx context.Context, request Request) ([]*Dependent, error)
 }
 

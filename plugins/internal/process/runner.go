@@ -73,10 +73,8 @@ func (p *runningProcess) run(started chan<- error) {
 	}
 	limit(p.command.Process.Pid, p.limits)
 	started <- nil
-	awaitEnd(p.command.Process.Pid)
 	// What it has started, and is still in its group, ends with it.
-	killGroup(p.command.Process.Pid)
-	p.ended = p.command.Wait()
+	p.ended = waitWithGroup(p.command)
 	// A process that has left the group may keep the other ends of the pipes open.
 	time.AfterFunc(leftOver, func() {
 		_ = p.stdout.Close() // nobody needs what is read no more

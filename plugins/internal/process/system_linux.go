@@ -1,6 +1,7 @@
 package process
 
 import (
+	"os/exec"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -11,15 +12,17 @@ func ownGroup() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// awaitEnd waits until a process has ended, and leaves it to be waited for, so that nobody else gets its ID before
+// waitWithGroup waits until a process has ended, and kills the others of its group. Nobody else gets the ID before
 // that.
-func awaitEnd(pid int) {
+func waitWithGroup(command *exec.Cmd) error {
 	for {
-		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		err := unix.Waitid(unix.P_PID, command.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
 		if err != unix.EINTR {
-			return
+			break
 		}
 	}
+	killGroup(command.Process.Pid)
+	return command.Wait()
 }
 
 // killGroup kills the processes of a group. There may be none.

@@ -2,11 +2,14 @@
 
 package process
 
-import "syscall"
+import (
+	"os/exec"
+	"syscall"
+)
 
 func ownGroup() *syscall.SysProcAttr { return nil }
 
-func awaitEnd(int) {}
+func waitWithGroup(command *exec.Cmd) error { return command.Wait() }
 
 func killGroup(int) {}
 

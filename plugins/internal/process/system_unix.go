@@ -2,13 +2,20 @@
 
 package process
 
-import "syscall"
+import (
+	"os/exec"
+	"syscall"
+)
 
 // ownGroup has a process start in a group of its own.
 func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// awaitEnd does nothing: the system cannot tell without letting somebody else have the ID.
-func awaitEnd(int) {}
+// waitWithGroup waits until a process has ended, and kills the others of its group.
+func waitWithGroup(command *exec.Cmd) error {
+	err := command.Wait()
+	killGroup(command.Process.Pid)
+	return err
+}
 
 // killGroup kills the processes of a group. There may be none.
 func killGroup(pid int) { _ = syscall.Kill(-pid, syscall.SIGKILL) }

@@ -504,7 +504,7 @@ type NotReady struct {
 	// The reason of the condition, in CamelCase.
 	Reason  string `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// After how many seconds the host asks again. 0: when the owner, or a value, has changed.
+	// After how many seconds the host asks again, at least 5. 0: when the owner, or a value, has changed.
 	RetryAfterSeconds uint32 `protobuf:"varint,3,opt,name=retry_after_seconds,json=retryAfterSeconds,proto3" json:"retry_after_seconds,omitempty"`
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
