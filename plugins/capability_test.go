@@ -238,7 +238,7 @@ func TestHostThatIsNotStarted(t *testing.T) {
 	w := worldOf(t, &plugins.Host{})
 	w.root = w.newRoot(capability(host))
 	found := w.until("gadget", plugins.ReasonAsking)
-	if want := "the Host is to be added to the manager"; !strings.Contains(found.Message, want) {
+	if want := "the Host has to be added to the manager"; !strings.Contains(found.Message, want) {
 		t.Errorf("the condition says %q, want %q", found.Message, want)
 	}
 }

@@ -103,6 +103,7 @@ func (h *Host) Start(ctx context.Context) error {
 	if err := h.check(); err != nil {
 		return err
 	}
+	h.registry.run()
 	h.log = log.FromContext(ctx).WithName("plugins")
 	s := &sources{
 		host: h, programs: map[string]*running{}, refused: map[string]string{}, tried: map[string]attempt{},

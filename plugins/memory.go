@@ -13,15 +13,12 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/message"
-	"github.com/espalier-dev/espalier/internal/statusfield"
 	"github.com/espalier-dev/espalier/plugins/internal/answer"
 	"github.com/espalier-dev/espalier/plugins/internal/protocol"
 	"github.com/espalier-dev/espalier/reconcilers"
 	rtime "github.com/espalier-dev/espalier/time"
 
 	"google.golang.org/protobuf/proto"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -137,11 +134,7 @@ func (n *Node[Type]) answer(ctx context.Context, resource Type, m *memory) (give
 	plugin, err := n.host.registry.find(n.category, typ, version)
 	if errors.Is(err, errStarting) {
 		// The resource is woken when it is known which plugins there are. Until then, what is shown stays as it is.
-		shown := meta.FindStatusCondition(statusfield.Of(resource).GetConditions(), n.condition)
-		if shown != nil && shown.Status != metav1.ConditionUnknown {
-			return given{}, errors.Join(err, reconcilers.ErrQuiet)
-		}
-		return given{problem: &problem{ReasonAsking, err.Error()}}, nil
+		return given{}, errors.Join(err, reconcilers.ErrQuiet)
 	}
 	if err != nil && !errors.As(err, &last.problem) {
 		return given{}, err

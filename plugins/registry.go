@@ -49,6 +49,8 @@ type registry struct {
 	starting map[string]bool
 	begun    bool
 	settled  bool
+	// runs is true once the host was started.
+	runs bool
 	// started counts how many times a provider began to run.
 	started  int
 	watchers map[*watcher]bool
@@ -92,6 +94,13 @@ func (r *registry) tell(categories ...string) {
 			w.changed(category)
 		}
 	}
+}
+
+// run notes that the host was started.
+func (r *registry) run() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.runs = true
 }
 
 // expect notes that a provider is about to be started.
@@ -173,7 +182,7 @@ type found struct {
 }
 
 // errStarting says that plugins were not tried yet.
-var errStarting = errors.New("the plugins are being started: the Host is to be added to the manager")
+var errStarting = errors.New("the plugins are being started")
 
 // problem says why there is no answer.
 type problem struct {
@@ -200,6 +209,10 @@ func (r *registry) find(category, name, version string) (found, error) {
 		if t, asked, ok := p.provided.Provides(category, name, version); ok {
 			candidates = append(candidates, candidate{found{*p, t.Name, asked}, t})
 		}
+	}
+	if len(candidates) == 0 && !r.runs {
+		text := "the plugins are not started yet: the Host has to be added to the manager"
+		return found{}, &problem{ReasonAsking, text}
 	}
 	if len(candidates) == 0 && !r.settled {
 		return found{}, errStarting
