@@ -189,6 +189,15 @@ func TestHostEnds(t *testing.T) {
 	}
 }
 
+// A host does not wait for a plugin that is being started.
+func TestHostEndsWhileAPluginStarts(t *testing.T) {
+	_, host := withPlugin(t, "never starts")
+	host.Limits.Start = time.Hour
+	w := worldOf(t, host)
+	w.untilLogged("it never starts")
+	// The end of the test waits for the host.
+}
+
 // A list that cannot be read leaves the plugins as they are.
 func TestListThatCannotBeRead(t *testing.T) {
 	f, host := withPlugin(t, "program")

@@ -28,7 +28,7 @@ type origin struct {
 	// identity says which plugin it is; empty if that is not known, and so each connection may be to another one.
 	identity string
 	// connect starts the plugin, or connects to it.
-	connect func() (*process.Plugin, error)
+	connect func(ctx context.Context) (*process.Plugin, error)
 	// lastDelay is how long to wait at most until it is tried again.
 	lastDelay time.Duration
 	// local is a plugin in the process. It takes the place of connect.
@@ -42,8 +42,8 @@ func (h *Host) program(p *program.Program) origin {
 	return origin{
 		key: "program:" + p.Name + "@" + p.Digest.String(), name: p.Name, identity: p.Digest.String(),
 		file: p.Name, lastDelay: lastDelay,
-		connect: func() (*process.Plugin, error) {
-			return process.Start(process.Config{
+		connect: func(ctx context.Context) (*process.Plugin, error) {
+			return process.Start(ctx, process.Config{
 				Program: p, Environment: h.Environment[p.Name], Limits: h.processLimits(),
 				Log: h.log.WithValues("plugin", p.Name),
 			})
@@ -56,7 +56,9 @@ func (h *Host) program(p *program.Program) origin {
 func (h *Host) sidecar(socket string) origin {
 	return origin{
 		key: "sidecar:" + socket, name: socket, lastDelay: lastDelayOfSidecar,
-		connect: func() (*process.Plugin, error) { return process.Attach(socket, h.processLimits()) },
+		connect: func(context.Context) (*process.Plugin, error) {
+			return process.Attach(socket, h.processLimits())
+		},
 	}
 }
 
@@ -201,7 +203,7 @@ func (r *running) keepRunning(ctx context.Context) {
 
 // runOnce starts the plugin, and returns why it does not run any more.
 func (r *running) runOnce(ctx context.Context) error {
-	plugin, err := r.connect()
+	plugin, err := r.connect(ctx)
 	if err != nil {
 		return err
 	}

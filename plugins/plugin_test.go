@@ -51,6 +51,7 @@ func servePlugin(mode string) {
 		serveRaw()
 		return
 	case "never starts":
+		fmt.Fprintln(os.Stderr, "it never starts")
 		time.Sleep(time.Hour)
 	case "another protocol":
 		fmt.Println("1|2|unix|/tmp/x|grpc")

@@ -266,7 +266,7 @@ func startProgram(t *testing.T) protocol.PluginClient {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = loaded.Close() })
-	started, err := process.Start(process.Config{
+	started, err := process.Start(t.Context(), process.Config{
 		Program: loaded, Environment: []string{programEnvironment + "=true"}, Log: testr.New(t),
 		Limits: process.Limits{Start: callTime, Answer: maxAnswer},
 	})

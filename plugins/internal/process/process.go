@@ -55,14 +55,14 @@ type Plugin struct {
 	background sync.WaitGroup
 }
 
-// Start runs a program, and connects to it.
-func Start(c Config) (*Plugin, error) {
+// Start runs a program, and connects to it. If the context ends before it has, the process is killed.
+func Start(ctx context.Context, c Config) (*Plugin, error) {
 	folder, err := os.MkdirTemp("", "espalier-")
 	if err != nil {
 		return nil, fmt.Errorf("unable to make a folder for its socket: %w", err)
 	}
 	p := &Plugin{folder: folder}
-	address, err := p.run(c)
+	address, err := p.run(ctx, c)
 	if err != nil {
 		return nil, errors.Join(err, p.end())
 	}
@@ -73,12 +73,12 @@ func Start(c Config) (*Plugin, error) {
 }
 
 // run starts the process, and returns the path of its socket.
-func (p *Plugin) run(c Config) (string, error) {
+func (p *Plugin) run(ctx context.Context, c Config) (string, error) {
 	client := goplugin.NewClient(&goplugin.ClientConfig{
 		HandshakeConfig: handshake,
 		Plugins:         goplugin.PluginSet{pluginName: connection{}},
 		RunnerFunc: func(_ hclog.Logger, wanted *exec.Cmd, folder string) (runner.Runner, error) {
-			p.process = newProcess(c, append(wanted.Env, c.Environment...), folder)
+			p.process = newProcess(ctx, c, append(wanted.Env, c.Environment...), folder)
 			return p.process, nil
 		},
 		StartTimeout:     c.Limits.Start,
@@ -89,8 +89,11 @@ func (p *Plugin) run(c Config) (string, error) {
 		UnixSocketConfig: &goplugin.UnixSocketConfig{TempDir: p.folder},
 	})
 	address, err := client.Start()
-	if err == nil {
+	if err == nil && p.process.listens() {
 		return address.String(), nil
+	}
+	if ctx.Err() != nil {
+		return "", ctx.Err()
 	}
 	if p.process != nil && p.process.hasEnded() {
 		return "", endOf(p.process.ended)

@@ -23,6 +23,9 @@ type runningProcess struct {
 	folder string
 
 	stdout, stderr *os.File
+	// starting is the context of the start, and listens ends that the process is killed with it.
+	starting context.Context
+	listens  func() bool
 	// done is closed when the process has ended, and ended says how, from then on.
 	done  chan struct{}
 	ended error
@@ -31,14 +34,16 @@ type runningProcess struct {
 var _ runner.Runner = (*runningProcess)(nil)
 
 // newProcess prepares a process. Its input is empty, and it has no environment but its own.
-func newProcess(c Config, environment []string, folder string) *runningProcess {
+func newProcess(ctx context.Context, c Config, environment []string, folder string) *runningProcess {
 	path, file := c.Program.Command()
 	command := &exec.Cmd{Path: path, Args: []string{c.Program.Name}, Env: environment, Dir: folder}
 	if file != nil {
 		command.ExtraFiles = []*os.File{file}
 	}
 	command.SysProcAttr = ownGroup()
-	return &runningProcess{command: command, limits: c.Limits, folder: folder, done: make(chan struct{})}
+	return &runningProcess{
+		command: command, limits: c.Limits, folder: folder, starting: ctx, done: make(chan struct{}),
+	}
 }
 
 // Start starts the process.
@@ -56,8 +61,10 @@ func (p *runningProcess) Start(context.Context) error {
 	started := make(chan error)
 	go p.run(started)
 	err = <-started
-	err = errors.Join(err, toStdout.Close(), toStderr.Close())
-	return err
+	if err == nil {
+		p.listens = context.AfterFunc(p.starting, func() { _ = p.Kill(p.starting) })
+	}
+	return errors.Join(err, toStdout.Close(), toStderr.Close())
 }
 
 // run starts the process, and waits for its end. It stays on one thread of the system: the process is killed when the
