@@ -121,7 +121,7 @@ func TestAttacksOnTheProcess(t *testing.T) {
 	}
 }
 
-// saysThatItEnded reports whether a condition says that the plugin has ended: by what the call has found out, or by what
+// saysThatItEnded reports whether a condition says that the plugin has ended: by what the call has found, or by what
 // the host has.
 func saysThatItEnded(condition metav1.Condition, how string) bool {
 	return condition.Message == "databases: it cannot be reached" ||
@@ -253,16 +253,17 @@ func TestAnswerThatChanges(t *testing.T) {
 	_, host := withPlugin(t, "changes")
 	w := worldOf(t, host)
 	w.ask("gadget", "do=changes")
-	for range 100 {
-		if _, err := w.once("gadget"); err != nil && !strings.Contains(err.Error(), "starting") {
-			time.Sleep(time.Millisecond)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
 	object := &corev1.ConfigMap{}
-	if !w.has(object, "gadget-config") {
-		t.Fatal("there is no object, want one")
+	for deadline := time.Now().Add(30 * time.Second); !w.has(object, "gadget-config"); {
+		time.Sleep(5 * time.Millisecond)
+		if _, err := w.once("gadget"); time.Now().After(deadline) {
+			t.Fatalf("there is no object, and the last error is %v, want one", err)
+		}
 	}
+	for range 100 {
+		_, _ = w.once("gadget") // an error says that writes are delayed
+	}
+	w.has(object, "gadget-config")
 	if count, err := strconv.Atoi(object.Data["count"]); err != nil || count > 20 {
 		t.Errorf("a hundred requests have written %d times (%v), want few", count, err)
 	}

@@ -178,7 +178,7 @@ var deeds = map[string]func(r request) ([]*plugins.Dependent, error){
 	},
 	"very many": func(r request) ([]*plugins.Dependent, error) {
 		object := r.configMap()
-		many := make([]*plugins.Dependent, 0, 100_000)
+		many := make([]*plugins.Dependent, 0, 30_000)
 		for i := range cap(many) {
 			many = append(many, plugins.Owns(fmt.Sprint("config-", i), object))
 		}
