@@ -20,7 +20,9 @@ func New(out, errOut io.Writer) *cobra.Command {
 	}
 	root.SetOut(out)
 	root.SetErr(errOut)
-	root.AddCommand(newCluster(), newPage(), newVet())
+	migrate := &cobra.Command{Use: "migrate", Short: "Move an operator over from another library"}
+	migrate.AddCommand(newMigrateComponents())
+	root.AddCommand(newCluster(), migrate, newPage(), newVet())
 	return root
 }
 
