@@ -37,10 +37,10 @@ type controller struct {
 type clients struct{ writer client.Writer }
 
 func (c *controller) touch(ctx context.Context, shop *v1.Shop) error {
-	if err := c.Patch(ctx, secretOf(shop), client.MergeFrom(secretOf(shop))); err != nil { // want "."
+	if err := c.Patch(ctx, secretOf(shop), client.MergeFrom(secretOf(shop))); err != nil { // want `.`
 		return err
 	}
-	return c.Status().Update(ctx, shop) // want "."
+	return c.Status().Update(ctx, shop) // want `.`
 }
 
 func (c *controller) Touch() node { return espalier.Runs("Touch", c.touch) }
@@ -51,7 +51,7 @@ func (c *controller) Remove() node {
 		Sync: func(context.Context, *v1.Shop) error { return nil },
 		FinalizeWithResult: func(ctx context.Context, shop *v1.Shop) (reconcilers.Result, error) {
 			writer := c.remote.writer
-			return reconcilers.Result{}, client.IgnoreNotFound(writer.Delete(ctx, secretOf(shop))) // want "."
+			return reconcilers.Result{}, client.IgnoreNotFound(writer.Delete(ctx, secretOf(shop))) // want `.`
 		},
 	}
 }
@@ -60,10 +60,10 @@ func (c *controller) Remove() node {
 func Create(c client.Client, config reconcilers.Config) node {
 	return espalier.Steps[*v1.Shop](
 		espalier.Runs("Create", func(ctx context.Context, shop *v1.Shop) error {
-			return c.Create(ctx, secretOf(shop)) // want "."
+			return c.Create(ctx, secretOf(shop)) // want `.`
 		}),
 		espalier.Runs("Update", func(ctx context.Context, shop *v1.Shop) error {
-			return config.Update(ctx, secretOf(shop)) // want "."
+			return config.Update(ctx, secretOf(shop)) // want `.`
 		}),
 	)
 }
@@ -75,7 +75,7 @@ func ensure(ctx context.Context, c client.Client, object client.Object) error {
 
 func Ensure(mgr manager.Manager) node {
 	return espalier.Runs("Ensure", func(ctx context.Context, shop *v1.Shop) error {
-		return ensure(ctx, mgr.GetClient(), secretOf(shop)) // want "."
+		return ensure(ctx, mgr.GetClient(), secretOf(shop)) // want `.`
 	})
 }
 
@@ -84,14 +84,14 @@ var shared client.Client
 
 var mutated = espalier.Runs("Mutated", func(ctx context.Context, shop *v1.Shop) error {
 	secret := secretOf(shop)
-	_, err := controllerutil.CreateOrUpdate(ctx, shared, secret, func() error { return nil }) // want "."
+	_, err := controllerutil.CreateOrUpdate(ctx, shared, secret, func() error { return nil }) // want `.`
 	return err
 })
 
 // A clientset.
 func (c *controller) evict(ctx context.Context, shop *v1.Shop) error {
 	pods := c.clientset.CoreV1().Pods(shop.Namespace)
-	return pods.Delete(ctx, shop.Name, metav1.DeleteOptions{}) // want "."
+	return pods.Delete(ctx, shop.Name, metav1.DeleteOptions{}) // want `.`
 }
 
 func (c *controller) Evict() node { return espalier.Runs("Evict", c.evict) }
@@ -101,7 +101,7 @@ func (c *controller) Component() *component.ComponentReconciler[*v1.Shop] {
 	return &component.ComponentReconciler[*v1.Shop]{
 		Hooks: generator.Hooks[*v1.Shop]{PreDelete: []generator.Hook[*v1.Shop]{
 			func(ctx context.Context, _ client.Client, shop *v1.Shop) error {
-				return c.Delete(ctx, secretOf(shop)) // want "."
+				return c.Delete(ctx, secretOf(shop)) // want `.`
 			},
 		}},
 	}
@@ -115,7 +115,7 @@ func (l *labeler) SetupWithManager(context.Context, reconcilers.Manager, *reconc
 }
 
 func (l *labeler) Reconcile(ctx context.Context, shop *v1.Shop) (reconcilers.Result, error) {
-	return reconcilers.Result{}, l.writer.Update(ctx, secretOf(shop)) // want "."
+	return reconcilers.Result{}, l.writer.Update(ctx, secretOf(shop)) // want `.`
 }
 
 var labels = espalier.Steps[*v1.Shop](&labeler{})

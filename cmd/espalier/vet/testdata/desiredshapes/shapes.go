@@ -44,7 +44,7 @@ type builder struct{ image string }
 func (b *builder) restarted(_ context.Context, shop *v1.Shop) (*corev1.ConfigMap, error) {
 	object := configMap(shop, nil)
 	object.Annotations = map[string]string{
-		"restarted-at": time.Now().Format(time.RFC3339), // want "."
+		"restarted-at": time.Now().Format(time.RFC3339), // want `.`
 	}
 	return object, nil
 }
@@ -65,7 +65,7 @@ func annotate(object client.Object) {
 }
 
 func revision() string {
-	at := time.Now().UTC() // want "."
+	at := time.Now().UTC() // want `.`
 	return strconv.FormatInt(at.Unix(), 10)
 }
 
@@ -73,7 +73,7 @@ func revision() string {
 func suffixed(prefix string) func(context.Context, *v1.Shop) (*corev1.ConfigMap, error) {
 	return func(_ context.Context, shop *v1.Shop) (*corev1.ConfigMap, error) {
 		object := configMap(shop, nil)
-		object.Name = fmt.Sprintf("%s-%s", prefix, utilrand.String(5)) // want "."
+		object.Name = fmt.Sprintf("%s-%s", prefix, utilrand.String(5)) // want `.`
 		return object, nil
 	}
 }
@@ -85,7 +85,7 @@ func token() node {
 	return &reconcilers.ChildReconciler[*v1.Shop, *corev1.Secret, *corev1.SecretList]{
 		DesiredChild: func(_ context.Context, shop *v1.Shop) (*corev1.Secret, error) {
 			buf := make([]byte, 16)
-			if _, err := crand.Read(buf); err != nil { // want "."
+			if _, err := crand.Read(buf); err != nil { // want `.`
 				return nil, err
 			}
 			return &corev1.Secret{
@@ -102,7 +102,7 @@ func arguments(_ context.Context, shop *v1.Shop) (*corev1.Pod, error) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: shop.Namespace, Name: shop.Name}}
 	pod.Spec.Containers = []corev1.Container{{
 		Name: "shop",
-		Args: slices.Collect(maps.Keys(shop.Labels)), // want "."
+		Args: slices.Collect(maps.Keys(shop.Labels)), // want `.`
 	}}
 	return pod, nil
 }
@@ -112,8 +112,8 @@ var argumentsNode = espalier.Owns("Arguments", arguments)
 // A file that is written in the order of a map.
 func file(_ context.Context, shop *v1.Shop) (*corev1.ConfigMap, error) {
 	var text strings.Builder
-	for key, value := range shop.Annotations { // want "."
-		fmt.Fprintf(&text, "%s=%s\n", key, value)
+	for key, value := range shop.Annotations {
+		fmt.Fprintf(&text, "%s=%s\n", key, value) // want `.`
 	}
 	return configMap(shop, map[string]string{"shop.properties": text.String()}), nil
 }
@@ -123,8 +123,8 @@ var fileNode = espalier.Owns("File", file)
 // A generic helper.
 func values[K comparable, V any](m map[K]V) []V {
 	var all []V
-	for _, value := range m { // want "."
-		all = append(all, value)
+	for _, value := range m {
+		all = append(all, value) // want `.`
 	}
 	return all
 }
@@ -139,9 +139,9 @@ var joinedNode = espalier.Owns("Joined", joined)
 func numbered(_ context.Context, shop *v1.Shop) ([]*corev1.ConfigMap, error) {
 	var children []*corev1.ConfigMap
 	i := 0
-	for key := range shop.Labels { // want "."
+	for key := range shop.Labels {
 		child := configMap(shop, map[string]string{"key": key})
-		child.Name = fmt.Sprintf("%s-%d", shop.Name, i)
+		child.Name = fmt.Sprintf("%s-%d", shop.Name, i) // want `.`
 		children = append(children, child)
 		i++
 	}
@@ -153,8 +153,8 @@ var numberedNode = espalier.OwnsEach("Numbered", numbered)
 // The first key that comes.
 func chosen(_ context.Context, shop *v1.Shop) (*corev1.ConfigMap, error) {
 	primary := ""
-	for key := range shop.Labels { // want "."
-		primary = key
+	for key := range shop.Labels {
+		primary = key // want `.`
 		break
 	}
 	return configMap(shop, map[string]string{"primary": primary}), nil
@@ -166,7 +166,7 @@ var chosenNode = espalier.Owns("Chosen", chosen)
 var now = time.Now
 
 func clocked(_ context.Context, shop *v1.Shop) (*corev1.ConfigMap, error) {
-	return configMap(shop, map[string]string{"at": now().String()}), nil // want "."
+	return configMap(shop, map[string]string{"at": now().String()}), nil // want `.`
 }
 
 var clockedNode = espalier.Owns("Clocked", clocked)
@@ -176,7 +176,7 @@ func summary(config reconcilers.Config) *reconcilers.AggregateReconciler[*corev1
 	return &reconcilers.AggregateReconciler[*corev1.ConfigMap]{
 		Config: config,
 		DesiredResource: func(_ context.Context, summary *corev1.ConfigMap) (*corev1.ConfigMap, error) {
-			summary.Data = map[string]string{"id": uuid.NewString()} // want "."
+			summary.Data = map[string]string{"id": uuid.NewString()} // want `.`
 			return summary, nil
 		},
 	}
@@ -187,7 +187,7 @@ func scheduled(_ context.Context, shop *v1.Shop) (*corev1.ConfigMap, error) {
 	var window struct{ from metav1.Time }
 	switch {
 	case shop.Spec.Replicas > 1:
-		window.from = metav1.Now() // want "."
+		window.from = metav1.Now() // want `.`
 	default:
 		window.from = shop.CreationTimestamp
 	}
@@ -203,7 +203,7 @@ func componentNode() *component.ComponentReconciler[*v1.Shop] {
 			_ context.Context, namespace, name string, _ generator.Unstructurable,
 		) ([]client.Object, error) {
 			object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-			object.Data = map[string]string{"lot": strconv.Itoa(rand.Int())} // want "."
+			object.Data = map[string]string{"lot": strconv.Itoa(rand.Int())} // want `.`
 			return []client.Object{object}, nil
 		}),
 	}
@@ -219,7 +219,7 @@ var perItem = &reconcilers.ForEach[*v1.Shop, string]{
 	Reconciler: &reconcilers.WithConfig[*v1.Shop]{
 		Reconciler: espalier.Owns("Item", func(ctx context.Context, shop *v1.Shop) (*corev1.ConfigMap, error) {
 			item := reconcilers.CursorStasher[string]().RetrieveOrDie(ctx).Item
-			return configMap(shop, map[string]string{"id": item + "-" + uuid.New().String()}), nil // want "."
+			return configMap(shop, map[string]string{"id": item + "-" + uuid.New().String()}), nil // want `.`
 		}),
 	},
 }

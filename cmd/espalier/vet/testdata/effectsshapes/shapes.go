@@ -46,7 +46,7 @@ func (s *service) account(ctx context.Context, shop *v1.Shop) error {
 
 func ByMethod(config reconcilers.Config, s *service) *reconcilers.ResourceReconciler[*v1.Shop] {
 	return espalier.For(config,
-		espalier.Runs("Account", s.account), // want "."
+		espalier.Runs("Account", s.account), // want `.`
 		last(),
 	)
 }
@@ -54,7 +54,7 @@ func ByMethod(config reconcilers.Config, s *service) *reconcilers.ResourceReconc
 // Literals.
 func InSequence(s *service) node {
 	return reconcilers.Sequence[*v1.Shop]{
-		&reconcilers.SyncReconciler[*v1.Shop]{ // want "."
+		&reconcilers.SyncReconciler[*v1.Shop]{ // want `.`
 			Sync: func(ctx context.Context, shop *v1.Shop) error {
 				_, err := s.db.ExecContext(ctx, "INSERT INTO shops VALUES ($1)", shop.Name)
 				return err
@@ -84,8 +84,8 @@ func ByVariable(config reconcilers.Config) *reconcilers.ResourceReconciler[*v1.S
 	user := Program()
 	end := last()
 	return espalier.For(config,
-		File(), // want "."
-		user,   // want "."
+		File(), // want `.`
+		user,   // want `.`
 		end,
 	)
 }
@@ -95,7 +95,7 @@ func Nested(config reconcilers.Config, s *service) *reconcilers.ResourceReconcil
 	return espalier.For(config,
 		espalier.Steps[*v1.Shop](
 			espalier.When("Hosted", func(_ context.Context, shop *v1.Shop) bool { return shop.Spec.Host != "" },
-				espalier.Runs("Nested", s.account), // want "."
+				espalier.Runs("Nested", s.account), // want `.`
 			),
 		),
 		espalier.Steps[*v1.Shop](last()),
@@ -105,7 +105,7 @@ func Nested(config reconcilers.Config, s *service) *reconcilers.ResourceReconcil
 // Before the node that it wraps.
 func Advised(s *service) node {
 	return &reconcilers.Advice[*v1.Shop]{
-		Before: func(ctx context.Context, shop *v1.Shop) (context.Context, reconcilers.Result, error) { // want "."
+		Before: func(ctx context.Context, shop *v1.Shop) (context.Context, reconcilers.Result, error) { // want `.`
 			return ctx, reconcilers.Result{}, s.account(ctx, shop)
 		},
 		Reconciler: last(),
@@ -114,12 +114,29 @@ func Advised(s *service) node {
 
 // A list that is made step by step.
 func Appended(config reconcilers.Config, s *service) *reconcilers.ResourceReconciler[*v1.Shop] {
-	nodes := []node{espalier.Runs("Appended", func(ctx context.Context, _ *v1.Shop) error { // want "."
+	nodes := []node{espalier.Runs("Appended", func(ctx context.Context, _ *v1.Shop) error { // want `.`
 		_, err := http.Post("https://example.com", "text/plain", strings.NewReader("a"))
 		return err
 	})}
 	nodes = append(nodes, last())
 	return espalier.For(config, nodes...)
+}
+
+// A request whose method only asks counts as well: what is in a request is not known.
+func (s *service) head(ctx context.Context, shop *v1.Shop) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "/"+shop.Name, nil)
+	if err != nil {
+		return err
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	return res.Body.Close()
+}
+
+func Headed(config reconcilers.Config, s *service) *reconcilers.ResourceReconciler[*v1.Shop] {
+	return espalier.For(config, espalier.Runs("Headed", s.head), last()) // want `.`
 }
 
 // Near misses.
@@ -159,23 +176,6 @@ func (s *service) ask(ctx context.Context, shop *v1.Shop) error {
 
 func Asked(config reconcilers.Config, s *service) *reconcilers.ResourceReconciler[*v1.Shop] {
 	return espalier.For(config, espalier.Runs("Asked", s.ask), last())
-}
-
-// A request by a method that is only asked, too.
-func (s *service) head(ctx context.Context, shop *v1.Shop) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "/"+shop.Name, nil)
-	if err != nil {
-		return err
-	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	return res.Body.Close()
-}
-
-func Headed(config reconcilers.Config, s *service) *reconcilers.ResourceReconciler[*v1.Shop] {
-	return espalier.For(config, espalier.Runs("Headed", s.head), last())
 }
 
 // What is done at the end only.

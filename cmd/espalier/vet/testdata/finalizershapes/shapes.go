@@ -29,14 +29,14 @@ const (
 	plain  = "registration"
 )
 
-var constant = espalier.Runs("Constant", noop).Every(1).Finalizes(joined, noop) // want "."
+var constant = espalier.Runs("Constant", noop).Every(1).Finalizes(joined, noop) // want `.`
 
 // A literal, with an element of a table.
 func literals() []node {
 	return []node{
-		&reconcilers.WithFinalizer[*v1.Shop]{Finalizer: plain, Reconciler: constant}, // want "."
+		&reconcilers.WithFinalizer[*v1.Shop]{Finalizer: plain, Reconciler: constant}, // want `.`
 		&reconcilers.WithFinalizer[*v1.Shop]{
-			Finalizer:  "finalizers.example.com", // want "."
+			Finalizer:  "finalizers.example.com", // want `.`
 			Reconciler: constant,
 		},
 	}
@@ -44,55 +44,55 @@ func literals() []node {
 
 // Literals of children and of their managers.
 var child = &reconcilers.ChildReconciler[*v1.Shop, *corev1.Secret, *corev1.SecretList]{
-	Finalizer:    "secret-cleanup", // want "."
+	Finalizer:    "secret-cleanup", // want `.`
 	DesiredChild: secret,
 	ChildObjectManager: &reconcilers.UpdatingObjectManager[*corev1.Secret]{
 		MergeBeforeUpdate: func(current, desired *corev1.Secret) { current.Data = desired.Data },
-		Finalizer:         "manager", // want "."
+		Finalizer:         "manager", // want `.`
 	},
 }
 
 // A field that is set afterwards.
 func assigned() node {
 	n := &reconcilers.WithFinalizer[*v1.Shop]{Reconciler: constant}
-	n.Finalizer = "directory" // want "."
+	n.Finalizer = "directory" // want `.`
 	return n
 }
 
 // A field that Tune sets.
 var tuned = espalier.Owns("Secret", secret).Tune(
 	func(child *reconcilers.ChildReconciler[*v1.Shop, *corev1.Secret, client.ObjectList]) {
-		child.Finalizer = "tuned" // want "."
+		child.Finalizer = "tuned" // want `.`
 	})
 
 // A component, and the options of a root.
 var installed = &component.ComponentReconciler[*v1.Shop]{
 	Prefix:    "platform.example.com",
-	Finalizer: "component", // want "."
+	Finalizer: "component", // want `.`
 }
 
-var options = component.Options[*v1.Shop]{Finalizer: "root"} // want "."
+var options = component.Options[*v1.Shop]{Finalizer: "root"} // want `.`
 
 // The function that adds it.
 func added(ctx context.Context, shop *v1.Shop) error {
-	return reconcilers.AddFinalizer(ctx, shop, "account") // want "."
+	return reconcilers.AddFinalizer(ctx, shop, "account") // want `.`
 }
 
 var addedNode = espalier.Runs("Added", added)
 
 // A helper that gets it, and a variable.
 func guarded(finalizer string, inner node) node {
-	return &reconcilers.WithFinalizer[*v1.Shop]{Finalizer: finalizer, Reconciler: inner}
+	return &reconcilers.WithFinalizer[*v1.Shop]{Finalizer: finalizer, Reconciler: inner} // want `.`
 }
 
 var name = "billing"
 
-var helped = guarded("bucket", constant) // want "."
+var helped = guarded("bucket", constant)
 
-var byVariable = guarded("shop.example.com/x", espalier.Runs("Billing", noop).Finalizes(name, noop)) // want "."
+var byVariable = guarded("shop.example.com/x", espalier.Runs("Billing", noop).Finalizes(name, noop)) // want `.`
 
 // A path without a domain.
-var empty = espalier.Runs("Empty", noop).Finalizes("/cleanup", noop) // want "."
+var empty = espalier.Runs("Empty", noop).Finalizes("/cleanup", noop) // want `.`
 
 // Near misses.
 

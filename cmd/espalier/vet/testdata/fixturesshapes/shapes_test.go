@@ -24,12 +24,12 @@ var (
 
 // Helpers that change what they get, with a type parameter or without.
 func scaled(s *v1.Shop, replicas int32) *v1.Shop {
-	s.Spec.Replicas = replicas // want "."
+	s.Spec.Replicas = replicas
 	return s
 }
 
 func labeled[T client.Object](object T, labels map[string]string) T {
-	object.SetLabels(labels) // want "."
+	object.SetLabels(labels)
 	return object
 }
 
@@ -37,8 +37,8 @@ func base() *v1.Shop { return shop }
 
 func TestHelpers(t *testing.T) {
 	rtesting.NodeTests[*v1.Shop]{
-		"scaled":  {Resource: scaled(shop, 3)},
-		"labeled": {Resource: shop.DeepCopy(), GivenObjects: []client.Object{labeled(secret, nil)}},
+		"scaled":  {Resource: scaled(shop, 3)},                                                      // want `.`
+		"labeled": {Resource: shop.DeepCopy(), GivenObjects: []client.Object{labeled(secret, nil)}}, // want `.`
 		"plain":   {Resource: shop},
 	}.RunNode(t, scheme, Node)
 }
@@ -48,11 +48,12 @@ func TestFunctions(t *testing.T) {
 	given := &corev1.ConfigMap{Data: map[string]string{}}
 	rows := rtesting.SubReconcilerTests[*v1.Shop]{
 		"prepared": {
-			Resource: shop,
+			Resource:     shop,
+			GivenObjects: []client.Object{given},
 			Prepare: func(
 				_ *testing.T, ctx context.Context, _ *rtesting.SubReconcilerTestCase[*v1.Shop],
 			) (context.Context, error) {
-				shop.Labels["prepared"] = "true" // want "."
+				shop.Labels["prepared"] = "true" // want `.`
 				return ctx, nil
 			},
 		},
@@ -60,18 +61,18 @@ func TestFunctions(t *testing.T) {
 			Resource:     shop,
 			GivenObjects: []client.Object{given},
 			CleanUp: func(*testing.T, context.Context, *rtesting.SubReconcilerTestCase[*v1.Shop]) error {
-				given.Data["a"] = "b" // want "."
+				given.Data["a"] = "b" // want `.`
 				return nil
 			},
 			Verify: func(*testing.T, reconcilers.Result, error) {
-				delete(given.Data, "a") // want "."
+				delete(given.Data, "a") // want `.`
 			},
 		},
 	}
 	rows["added"] = rtesting.SubReconcilerTestCase[*v1.Shop]{
 		Resource: func() *v1.Shop {
 			s := base()
-			s.Spec.Image = "nginx" // want "."
+			s.Spec.Image = "nginx" // want `.`
 			return s
 		}(),
 	}
@@ -87,7 +88,7 @@ func TestRoots(t *testing.T) {
 	rtesting.RootTests{
 		"a change": {
 			GivenObjects: []client.Object{func() client.Object {
-				secret.Data = map[string][]byte{"a": nil} // want "."
+				secret.Data = map[string][]byte{"a": nil} // want `.`
 				return secret
 			}()},
 			ExpectUpdates: []client.Object{secret},
@@ -98,7 +99,7 @@ func TestRoots(t *testing.T) {
 		Name:         "a list",
 		GivenObjects: []client.Object{scaled(shop.DeepCopy(), 2), shop},
 		ExpectUpdates: []client.Object{func() *v1.Shop {
-			shop.Spec.Replicas++ // want "."
+			shop.Spec.Replicas++ // want `.`
 			return shop
 		}()},
 	}}.Run(t, scheme, func(*testing.T, *rtesting.ReconcilerTestCase, reconcilers.Config) reconcile.Reconciler {

@@ -46,7 +46,7 @@ type entry struct {
 func (r *registry) register(_ context.Context, shop *v1.Shop) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.shops[shop.Name] = shop // want "."
+	r.shops[shop.Name] = shop // want `.`
 	return nil
 }
 
@@ -56,7 +56,7 @@ func (r *registry) Register() node { return espalier.Runs("Register", r.register
 var all []*v1.Shop
 
 func remember(shop *v1.Shop) {
-	all = append(all, shop) // want "."
+	all = append(all, shop) // want `.`
 }
 
 var rememberNode = &reconcilers.SyncReconciler[*v1.Shop]{
@@ -68,10 +68,10 @@ var rememberNode = &reconcilers.SyncReconciler[*v1.Shop]{
 
 // Goroutines that nobody waits for: a closure, and a call.
 func (r *registry) notify(ctx context.Context, shop *v1.Shop) error {
-	go func() {
-		send(context.Background(), shop) // want "."
+	go func() { // want `.`
+		send(context.Background(), shop)
 	}()
-	go send(context.WithoutCancel(ctx), shop) // want "."
+	go send(context.WithoutCancel(ctx), shop) // want `.`
 	return nil
 }
 
@@ -82,7 +82,7 @@ func (r *registry) Notify() node {
 // A channel in a field.
 func (r *registry) enqueue(_ context.Context, shop *v1.Shop) error {
 	select {
-	case r.queue <- shop: // want "."
+	case r.queue <- shop: // want `.`
 	default:
 	}
 	return nil
@@ -92,7 +92,7 @@ func (r *registry) Enqueue() node { return espalier.Runs("Enqueue", r.enqueue) }
 
 // An embedded field holds the context.
 func (r *registry) begin(ctx context.Context, _ *v1.Shop) (context.Context, reconcilers.Result, error) {
-	r.ctx = ctx // want "."
+	r.ctx = ctx // want `.`
 	return ctx, reconcilers.Result{}, nil
 }
 
@@ -102,8 +102,8 @@ func (r *registry) Begin(inner node) node {
 
 // A sync.Map and an atomic pointer.
 func (r *registry) publish(_ context.Context, shop *v1.Shop) error {
-	r.cache.Store(shop.UID, shop) // want "."
-	r.last.Store(shop)            // want "."
+	r.cache.Store(shop.UID, shop) // want `.`
+	r.last.Store(shop)            // want `.`
 	return nil
 }
 
@@ -115,17 +115,17 @@ func Counted() node {
 	var entries []entry
 	return espalier.Runs("Counted", func(_ context.Context, shop *v1.Shop) error {
 		if last == nil || last.Generation != shop.Generation {
-			last = shop // want "."
+			last = shop // want `.`
 		}
-		entries = append(entries, entry{shop: shop, at: time.Now()}) // want "."
+		entries = append(entries, entry{shop: shop, at: time.Now()}) // want `.`
 		return nil
 	})
 }
 
 // A timer.
 func delayed(_ context.Context, shop *v1.Shop) error {
-	time.AfterFunc(time.Minute, func() {
-		send(context.Background(), shop) // want "."
+	time.AfterFunc(time.Minute, func() { // want `.`
+		send(context.Background(), shop)
 	})
 	return nil
 }
@@ -138,7 +138,7 @@ var template = &corev1.ConfigMap{Data: map[string]string{"a": "b"}}
 func shared(_ context.Context, shop *v1.Shop) (*corev1.ConfigMap, error) {
 	object := template
 	object.Namespace, object.Name = shop.Namespace, shop.Name
-	return object, nil // want "."
+	return object, nil // want `.`
 }
 
 var sharedNode = espalier.Owns("Shared", shared)
@@ -150,9 +150,9 @@ type templates struct {
 
 func (t *templates) desired(_ context.Context, shop *v1.Shop) (*corev1.Secret, error) {
 	if cached, ok := t.byName[shop.Name]; ok {
-		return cached, nil // want "."
+		return cached, nil // want `.`
 	}
-	return t.secret, nil // want "."
+	return t.secret, nil // want `.`
 }
 
 func (t *templates) Secret() node { return espalier.Owns("Secret", t.desired) }
@@ -163,12 +163,12 @@ var observing = espalier.Owns("Deployment", deployment).
 		if live == nil {
 			return nil
 		}
-		live.Annotations["seen"] = "true" // want "."
+		live.Annotations["seen"] = "true" // want `.`
 		shop.Status.ObservedGeneration = live.Generation
 		return nil
 	}).
 	Health(func(live *appsv1.Deployment) apis.Health {
-		live.Spec.Replicas = nil // want "."
+		live.Spec.Replicas = nil // want `.`
 		return apis.Health{}
 	})
 
@@ -178,7 +178,7 @@ func deployment(_ context.Context, shop *v1.Shop) (*appsv1.Deployment, error) {
 
 // The same in a literal, through a helper and a setter.
 func strip(object *corev1.Secret) {
-	object.ManagedFields = nil // want "."
+	object.ManagedFields = nil // want `.`
 }
 
 var reflecting = &reconcilers.ChildReconciler[*v1.Shop, *corev1.Secret, *corev1.SecretList]{
@@ -189,7 +189,7 @@ var reflecting = &reconcilers.ChildReconciler[*v1.Shop, *corev1.Secret, *corev1.
 	ReflectChildStatusOnParent: func(_ context.Context, _ *v1.Shop, child *corev1.Secret, err error) {
 		if err == nil {
 			strip(child)
-			child.SetLabels(nil) // want "."
+			child.SetLabels(nil) // want `.`
 		}
 	},
 }
@@ -201,7 +201,7 @@ var reflectingSet = &reconcilers.ChildSetReconciler[*v1.Shop, *corev1.ConfigMap,
 		_ context.Context, _ *v1.Shop, result reconcilers.ChildSetResult[*corev1.ConfigMap],
 	) {
 		for _, child := range result.Existing() {
-			child.Data = nil // want "."
+			child.Data = nil // want `.`
 		}
 	},
 }
@@ -214,7 +214,7 @@ func (t *tracer) SetupWithManager(context.Context, reconcilers.Manager, *reconci
 }
 
 func (t *tracer) Reconcile(_ context.Context, shop *v1.Shop) (reconcilers.Result, error) {
-	t.seen = append(t.seen, shop) // want "."
+	t.seen = append(t.seen, shop) // want `.`
 	return reconcilers.Result{}, nil
 }
 

@@ -21,7 +21,7 @@ type node = reconcilers.SubReconciler[*v1.Shop]
 var host = stash.New[string]("shop.example.com/host")
 
 func hostOf(ctx context.Context) string {
-	return host.RetrieveOrEmpty(ctx) // want "."
+	return host.RetrieveOrEmpty(ctx) // want `.`
 }
 
 var runs = espalier.Runs("Host", func(ctx context.Context, _ *v1.Shop) error {
@@ -31,7 +31,7 @@ var runs = espalier.Runs("Host", func(ctx context.Context, _ *v1.Shop) error {
 
 // A stasher that is made where it is needed.
 func made(ctx context.Context, _ *v1.Shop) error {
-	value, err := stash.New[int]("shop.example.com/made").RetrieveOrError(ctx) // want "."
+	value, err := stash.New[int]("shop.example.com/made").RetrieveOrError(ctx) // want `.`
 	println(value)
 	return err
 }
@@ -42,7 +42,7 @@ var madeNode = espalier.Runs("Made", made)
 const key stash.Key = "shop.example.com/untyped"
 
 func untyped(ctx context.Context, _ *v1.Shop) error {
-	n, _ := stash.RetrieveValue(ctx, key).(int) // want "."
+	n, _ := stash.RetrieveValue(ctx, key).(int) // want `.`
 	println(n)
 	return nil
 }
@@ -61,7 +61,7 @@ func image(ctx context.Context, shop *v1.Shop) (*corev1.ConfigMap, error) {
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: shop.Namespace, Name: shop.Name},
 		Data: map[string]string{
-			"image": values.image.RetrieveOrDie(ctx), // want "."
+			"image": values.image.RetrieveOrDie(ctx), // want `.`
 			"tag":   values.tag.RetrieveOrEmpty(ctx),
 		},
 	}, nil
@@ -81,7 +81,7 @@ var quota = reconcilers.NewStasher[*corev1.ResourceQuota]("shop.example.com/quot
 type limits struct{}
 
 func (limits) limited(ctx context.Context, _ *v1.Shop) bool {
-	return quota.RetrieveOrEmpty(ctx) != nil // want "."
+	return quota.RetrieveOrEmpty(ctx) != nil // want `.`
 }
 
 func (l limits) node(inner node) node {
@@ -94,7 +94,7 @@ var sum = stash.New[string]("shop.example.com/sum")
 func read(ctx context.Context, get func(context.Context) string) string { return get(ctx) }
 
 var summing = espalier.Runs("Sum", func(ctx context.Context, _ *v1.Shop) error {
-	println(read(ctx, sum.RetrieveOrDie)) // want "."
+	println(read(ctx, sum.RetrieveOrDie)) // want `.`
 	return nil
 })
 
@@ -110,7 +110,7 @@ var misspelt = espalier.Steps[*v1.Shop](
 		return nil
 	}),
 	espalier.Runs("Read", func(ctx context.Context, _ *v1.Shop) error {
-		println(wanted.RetrieveOrDie(ctx)) // want "."
+		println(wanted.RetrieveOrDie(ctx)) // want `.`
 		return nil
 	}),
 )
@@ -119,7 +119,7 @@ var misspelt = espalier.Steps[*v1.Shop](
 var tested = stash.New[string]("shop.example.com/tested")
 
 var testedNode = espalier.Runs("Tested", func(ctx context.Context, _ *v1.Shop) error {
-	println(tested.RetrieveOrDie(ctx)) // want "."
+	println(tested.RetrieveOrDie(ctx)) // want `.`
 	return nil
 })
 
@@ -128,7 +128,7 @@ var plan = stash.New[string]("shop.example.com/plan")
 
 var planNode = espalier.Runs("Plan", func(ctx context.Context, _ *v1.Shop) error {
 	p := plan
-	println(p.RetrieveOrEmpty(ctx)) // want "."
+	println(p.RetrieveOrEmpty(ctx)) // want `.`
 	return nil
 })
 

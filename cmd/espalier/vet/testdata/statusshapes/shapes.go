@@ -44,7 +44,7 @@ func (c *Cache) DeepCopyObject() runtime.Object {
 }
 
 func (c *Cache) reset() {
-	c.Status = CacheStatus{Phase: "Pending"} // want "."
+	c.Status = CacheStatus{Phase: "Pending"} // want `.`
 }
 
 // A method of the resource.
@@ -57,7 +57,7 @@ var resets = espalier.Runs("Reset", func(_ context.Context, cache *Cache) error 
 type controller struct{ generation int64 }
 
 func (c *controller) observe(_ context.Context, shop *v1.Shop) error {
-	shop.Status = v1.ShopStatus{Status: apis.Status{ObservedGeneration: c.generation}} // want "."
+	shop.Status = v1.ShopStatus{Status: apis.Status{ObservedGeneration: c.generation}} // want `.`
 	return nil
 }
 
@@ -70,7 +70,7 @@ func statusOf(shop *v1.Shop) *v1.ShopStatus {
 
 var computed = &reconcilers.SyncReconciler[*v1.Shop]{
 	SyncWithResult: func(_ context.Context, shop *v1.Shop) (reconcilers.Result, error) {
-		shop.Status = *statusOf(shop) // want "."
+		shop.Status = *statusOf(shop) // want `.`
 		return reconcilers.Result{}, nil
 	},
 }
@@ -78,7 +78,7 @@ var computed = &reconcilers.SyncReconciler[*v1.Shop]{
 // By a pointer.
 func pointed(_ context.Context, cache *Cache) error {
 	status := &cache.Status
-	*status = CacheStatus{} // want "."
+	*status = CacheStatus{} // want `.`
 	status.Ready = 1
 	return nil
 }
@@ -87,7 +87,7 @@ var pointedNode = espalier.Runs("Pointed", pointed)
 
 // In a helper of the package that is generic.
 func set[S any](into *S, value S) {
-	*into = value // want "."
+	*into = value // want `.`
 }
 
 var generic = espalier.Runs("Generic", func(_ context.Context, cache *Cache) error {
@@ -104,7 +104,7 @@ var reflecting = &reconcilers.ChildReconciler[*v1.Shop, *appsv1.Deployment, *app
 	) error {
 		if child != nil {
 			parent := parent
-			parent.Status = v1.ShopStatus{} // want "."
+			parent.Status = v1.ShopStatus{} // want `.`
 		}
 		return err
 	},
@@ -118,7 +118,7 @@ func desired(_ context.Context, shop *v1.Shop) (*appsv1.Deployment, error) {
 var observing = espalier.OwnsEach("Pods", func(context.Context, *Cache) ([]*corev1.Pod, error) {
 	return nil, nil
 }).Observes(func(_ context.Context, cache *Cache, live []*corev1.Pod) error {
-	cache.Status = CacheStatus{Ready: len(live)} // want "."
+	cache.Status = CacheStatus{Ready: len(live)} // want `.`
 	return nil
 })
 
@@ -129,14 +129,14 @@ var guarded = &reconcilers.TryCatch[*v1.Shop]{
 		_ context.Context, shop *v1.Shop, result reconcilers.Result, err error,
 	) (reconcilers.Result, error) {
 		if err != nil {
-			shop.Status = v1.ShopStatus{} // want "."
+			shop.Status = v1.ShopStatus{} // want `.`
 		}
 		return result, err
 	},
 	Finally: &reconcilers.SyncReconciler[*v1.Shop]{
 		Sync: func(context.Context, *v1.Shop) error { return nil },
 		Finalize: func(_ context.Context, shop *v1.Shop) error {
-			defer func() { shop.Status = v1.ShopStatus{} }() // want "."
+			defer func() { shop.Status = v1.ShopStatus{} }() // want `.`
 			return nil
 		},
 	},
@@ -150,7 +150,7 @@ func (sizer) SetupWithManager(context.Context, reconcilers.Manager, *reconcilers
 }
 
 func (s sizer) Reconcile(_ context.Context, cache *Cache) (reconcilers.Result, error) {
-	cache.Status = CacheStatus{Ready: 3} // want "."
+	cache.Status = CacheStatus{Ready: 3} // want `.`
 	return reconcilers.Result{}, nil
 }
 
@@ -160,7 +160,7 @@ var sized = &feature.Feature[*Cache]{Name: "Size", Reconciler: sizer{}}
 var installed = &component.ComponentReconciler[*v1.Shop]{
 	Hooks: generator.Hooks[*v1.Shop]{PostReconcile: []generator.Hook[*v1.Shop]{
 		func(_ context.Context, _ client.Client, shop *v1.Shop) error {
-			shop.Status = v1.ShopStatus{} // want "."
+			shop.Status = v1.ShopStatus{} // want `.`
 			return nil
 		},
 	}},
@@ -171,7 +171,7 @@ var cast = &reconcilers.CastResource[*v1.Shop, *Cache]{
 	Reconciler: &reconcilers.SyncReconciler[*Cache]{
 		Sync: func(_ context.Context, cache *Cache) error {
 			if cache.Status.Phase == "" {
-				cache.Status = CacheStatus{Phase: "New"} // want "."
+				cache.Status = CacheStatus{Phase: "New"} // want `.`
 			}
 			return nil
 		},

@@ -28,7 +28,7 @@ func merge(current, desired *corev1.Secret) { current.Data = desired.Data }
 
 // A function of the package.
 func label(child *literal) {
-	child.LabelChildren = true // want "."
+	child.LabelChildren = true // want `.`
 }
 
 var named = espalier.Owns("Named", secret).Tune(label)
@@ -38,9 +38,9 @@ type tuner struct{ recreate bool }
 
 func (t tuner) tune(child *literal) {
 	if t.recreate {
-		child.RecreateImmutable = t.recreate // want "."
+		child.RecreateImmutable = t.recreate // want `.`
 	}
-	child.Renaming = reconcilers.DeleteFirst // want "."
+	child.Renaming = reconcilers.DeleteFirst // want `.`
 }
 
 func (t tuner) Node() node { return espalier.Owns("Method", secret).Reports("Ready").Tune(t.tune) }
@@ -48,7 +48,7 @@ func (t tuner) Node() node { return espalier.Owns("Method", secret).Reports("Rea
 // A function that a function returns.
 func unowned(skip bool) func(*literal) {
 	return func(child *literal) {
-		child.SkipOwnerReference = skip // want "."
+		child.SkipOwnerReference = skip // want `.`
 	}
 }
 
@@ -58,7 +58,7 @@ var returned = espalier.Owns("Returned", secret).Tune(unowned(true))
 func variable() node {
 	tune := func(c *literal) {
 		ready(c)
-		c.OptionalKind = true // want "."
+		c.OptionalKind = true // want `.`
 	}
 	n := espalier.Owns("Variable", secret)
 	n.Tune(tune)
@@ -66,30 +66,30 @@ func variable() node {
 }
 
 func ready(c *literal) {
-	c.ChildIsReady = func(context.Context, *corev1.Secret) bool { return true } // want "."
+	c.ChildIsReady = func(context.Context, *corev1.Secret) bool { return true } // want `.`
 }
 
 // What the node itself sets, of one and of a set.
 var itself = espalier.Owns("Itself", secret).Tune(func(child *literal) {
-	child.Name = "Other" // want "."
+	child.Name = "Other" // want `.`
 	desired := child.DesiredChild
-	child.DesiredChild = func(ctx context.Context, shop *v1.Shop) (*corev1.Secret, error) { // want "."
+	child.DesiredChild = func(ctx context.Context, shop *v1.Shop) (*corev1.Secret, error) { // want `.`
 		return desired(ctx, shop)
 	}
 })
 
 var each = espalier.OwnsEach("Each", secrets).Labeled().Tune(func(children *set) {
-	children.IdentifyChild = func(s *corev1.Secret) string { return s.Labels["id"] } // want "."
+	children.IdentifyChild = func(s *corev1.Secret) string { return s.Labels["id"] } // want `.`
 })
 
 // A whole literal.
 var whole = espalier.Owns("Whole", secret).Tune(func(child *literal) {
-	*child = literal{RecreateImmutable: true} // want "."
+	*child = literal{RecreateImmutable: true} // want `.`
 })
 
 // A field that a switch of this node takes.
 var taken = espalier.Owns("Taken", secret).Unowned().Tune(func(child *literal) {
-	child.OurChild = func(*v1.Shop, *corev1.Secret) bool { return true } // want "."
+	child.OurChild = func(*v1.Shop, *corev1.Secret) bool { return true } // want `.`
 })
 
 // Literals with an object manager and the fields of the short form.
@@ -97,13 +97,13 @@ func both() node {
 	return &typed{
 		DesiredChild:       secret,
 		ChildObjectManager: &reconcilers.ApplyingObjectManager[*corev1.Secret]{FieldManager: "shop"},
-		MergeBeforeUpdate:  merge, // want "."
+		MergeBeforeUpdate:  merge, // want `.`
 	}
 }
 
 var aggregate = reconcilers.AggregateReconciler[*corev1.Secret]{
 	AggregateObjectManager: &reconcilers.UpdatingObjectManager[*corev1.Secret]{MergeBeforeUpdate: merge},
-	Sanitize:               func(*corev1.Secret) interface{} { return nil }, // want "."
+	Sanitize:               func(*corev1.Secret) interface{} { return nil }, // want `.`
 }
 
 // A field that is set after the literal was made.
@@ -113,7 +113,7 @@ func assigned(sanitize bool) node {
 		ChildObjectManager: &reconcilers.ApplyingObjectManager[*corev1.Secret]{FieldManager: "shop"},
 	}
 	if sanitize {
-		n.Sanitize = func(*corev1.Secret) interface{} { return nil } // want "."
+		n.Sanitize = func(*corev1.Secret) interface{} { return nil } // want `.`
 	}
 	return n
 }
