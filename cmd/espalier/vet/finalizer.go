@@ -2,10 +2,12 @@ package vet
 
 import (
 	"go/constant"
+	"slices"
 	"strings"
 
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/ssa"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Finalizer finds finalizers that Kubernetes does not take.
@@ -20,7 +22,10 @@ var Finalizer = &analysis.Analyzer{
 }
 
 // finalizerArguments are the places of finalizers among the arguments of functions, a receiver included.
-var finalizerArguments = map[string]int{"Finalizes": 1, "AddFinalizer": 2, "ClearFinalizer": 2}
+var finalizerArguments = map[string]int{"Finalizes": 1, "AddFinalizer": 2}
+
+// ofKubernetes are the finalizers without a domain that Kubernetes knows.
+var ofKubernetes = []string{metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents, "kubernetes"}
 
 func runFinalizer(pass *analysis.Pass) (any, error) {
 	p, r := programOf(pass), newReporter(pass)
@@ -30,7 +35,8 @@ func runFinalizer(pass *analysis.Pass) (any, error) {
 			if !ok || c.Value == nil || c.Value.Kind() != constant.String {
 				return
 			}
-			if name := constant.StringVal(c.Value); name != "" && strings.Index(name, "/") < 1 {
+			name := constant.StringVal(c.Value)
+			if name != "" && strings.Index(name, "/") < 1 && !slices.Contains(ofKubernetes, name) {
 				r.add(positionOf(at), "the finalizer %q is not a domain and a path, such as example.com/cleanup", name)
 			}
 		})

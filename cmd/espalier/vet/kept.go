@@ -2,6 +2,7 @@ package vet
 
 import (
 	"go/token"
+	"go/types"
 	"slices"
 	"strings"
 
@@ -34,7 +35,7 @@ func runKept(pass *analysis.Pass) (any, error) {
 			}
 		}
 		got := parameters(handed.function)
-		if i, ok := lookedAt[handed.role]; ok && i < len(got) && isObject(got[i].Type()) {
+		if i, ok := lookedAt[handed.role]; ok && i < len(got) {
 			k.checkChanged(got[i])
 		}
 		if slices.Contains(desiredRoles, handed.role) && p.switchesOf(handed.by)["ReadOnly"] == nil {
@@ -48,7 +49,8 @@ func runKept(pass *analysis.Pass) (any, error) {
 // lookedAt are the places of a child among the parameters of functions that must not change it, by their roles.
 var lookedAt = map[string]int{
 	"ReflectChildStatusOnParent": 2, "ReflectChildStatusOnParentWithError": 2,
-	"ReflectChildStatusOnParentWithResult": 2, "Observes": 2,
+	"ReflectChildStatusOnParentWithResult": 2, "ReflectChildrenStatusOnParent": 2,
+	"ReflectChildrenStatusOnParentWithError": 2, "ReflectChildrenStatusOnParentWithResult": 2, "Observes": 2,
 	"ChildIsReady": 1, "OurChild": 1, "IdentifyChild": 0, "Health": 0, "Yield": 0,
 }
 
@@ -166,6 +168,10 @@ func (k *keeping) keeps(value ssa.Value, user ssa.Instruction) bool {
 		return (user.Value == value || user.Key == value) && k.outlives(user.Map)
 	case *ssa.Send:
 		return user.X == value && k.outlives(user.Chan)
+	case *ssa.Select:
+		return slices.ContainsFunc(user.States, func(s *ssa.SelectState) bool {
+			return s.Send == value && k.outlives(s.Chan)
+		})
 	case *ssa.Call:
 		f := user.Call.StaticCallee()
 		if f == nil || f.Object() == nil || f.Object().Pkg() == nil || f.Signature.Recv() == nil {
@@ -197,9 +203,8 @@ func (k *keeping) outlives(v ssa.Value) bool {
 			if !k.own[v.Parent()] {
 				return true
 			}
-			isReceiver := v.Parent().Signature.Recv() != nil && v == v.Parent().Params[0]
 			given := k.given(v)
-			if isReceiver && (len(given) == 0 || v.Parent() == k.handed.function) {
+			if isReceiver(v) && (len(given) == 0 || v.Parent() == k.handed.function) {
 				return true
 			}
 			return slices.ContainsFunc(given, does)
@@ -222,10 +227,17 @@ func (k *keeping) outlives(v ssa.Value) bool {
 			return does(v.X)
 		case *ssa.Lookup:
 			return does(v.X)
+		case *ssa.Call:
+			return v.Call.IsInvoke() && does(v.Call.Value)
 		}
 		return false
 	}
 	return does(v)
+}
+
+// isReceiver reports whether the parameter is the receiver of a method.
+func isReceiver(parameter *ssa.Parameter) bool {
+	return parameter.Parent().Signature.Recv() != nil && parameter == parameter.Parent().Params[0]
 }
 
 // waits reports whether the function waits for goroutines, or for what they send.
@@ -311,6 +323,14 @@ func (k *keeping) checkChanged(child *ssa.Parameter) {
 					if isReference(user) {
 						check(user)
 					}
+				case *ssa.Store:
+					if _, result := part.Type().Underlying().(*types.Struct); result && user.Val == part {
+						check(user.Addr)
+					}
+				case *ssa.Call:
+					if f := user.Call.StaticCallee(); f != nil && isOurs(f.Object()) && f.Name() == "Existing" {
+						check(user)
+					}
 				}
 			}
 		}
@@ -387,6 +407,9 @@ func (k *keeping) isShared(v ssa.Value, seen map[ssa.Value]bool) bool {
 	case *ssa.Call:
 		return any(k.returned(v, 0))
 	case *ssa.Extract:
+		if lookup, ok := v.Tuple.(*ssa.Lookup); ok {
+			return k.outlives(lookup.X)
+		}
 		call, ok := v.Tuple.(*ssa.Call)
 		return ok && any(k.returned(call, v.Index))
 	}

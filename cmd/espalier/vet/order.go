@@ -59,14 +59,15 @@ func isUnordered(pass *analysis.Pass, e ast.Expr) bool {
 	return ok && slices.Contains([]string{"maps.Keys", "maps.Values", "maps.All"}, calledName(pass, call))
 }
 
-// ordered returns the places in the loop that append to what was there before the loop.
+// ordered returns the places in the loop that append to what was there before the loop, count its elements, or keep the
+// last one.
 func ordered(pass *analysis.Pass, loop *ast.RangeStmt) (found []putInOrder) {
 	ast.Inspect(loop.Body, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.AssignStmt:
 			variable := rootObject(pass, n.Lhs[0])
-			if len(n.Lhs) == 1 && declaredBefore(variable, loop) && (appends(pass, n) || counts(pass, n, loop)) &&
-				!perKey(pass, n.Lhs[0], loop) {
+			appended := appends(pass, n) && declaredBefore(variable, loop) && !perKey(pass, n.Lhs[0], loop)
+			if len(n.Lhs) == 1 && (appended || counts(pass, n, loop) || keepsLast(pass, n, loop)) {
 				found = append(found, putInOrder{n.Pos(), variable})
 			}
 		case *ast.CallExpr:
@@ -87,12 +88,20 @@ func declaredBefore(variable types.Object, loop *ast.RangeStmt) bool {
 func perKey(pass *analysis.Pass, e ast.Expr, loop *ast.RangeStmt) (found bool) {
 	ast.Inspect(e, func(n ast.Node) bool {
 		if index, ok := n.(*ast.IndexExpr); ok {
-			ast.Inspect(index.Index, func(n ast.Node) bool {
-				if name, ok := n.(*ast.Ident); ok {
-					object := pass.TypesInfo.ObjectOf(name)
-					found = found || object != nil && !declaredBefore(object, loop)
-				}
-				return true
+			found = found || mentions(pass, index.Index, func(o types.Object) bool { return !declaredBefore(o, loop) })
+		}
+		return true
+	})
+	return found
+}
+
+// counts reports whether the statement uses a variable that the loop counts, as an index or as a value.
+func counts(pass *analysis.Pass, assign *ast.AssignStmt, loop *ast.RangeStmt) (found bool) {
+	ast.Inspect(loop.Body, func(n ast.Node) bool {
+		if count, ok := n.(*ast.IncDecStmt); ok {
+			name, ok := count.X.(*ast.Ident)
+			found = found || ok && mentions(pass, assign, func(object types.Object) bool {
+				return object == pass.TypesInfo.ObjectOf(name) && declaredBefore(object, loop)
 			})
 		}
 		return true
@@ -100,19 +109,31 @@ func perKey(pass *analysis.Pass, e ast.Expr, loop *ast.RangeStmt) (found bool) {
 	return found
 }
 
-// counts reports whether the statement sets an element of a slice, at an index that the loop counts.
-func counts(pass *analysis.Pass, assign *ast.AssignStmt, loop *ast.RangeStmt) (found bool) {
-	element, ok := assign.Lhs[0].(*ast.IndexExpr)
-	if !ok {
+// keepsLast reports whether each iteration sets a variable from before the loop to something of its element, which the
+// loop does not use: the element that comes last is kept, or the first one if the loop then ends.
+func keepsLast(pass *analysis.Pass, assign *ast.AssignStmt, loop *ast.RangeStmt) bool {
+	name, ok := assign.Lhs[0].(*ast.Ident)
+	if !ok || assign.Tok != token.ASSIGN || !slices.Contains(loop.Body.List, ast.Stmt(assign)) {
 		return false
 	}
-	if _, ok := pass.TypesInfo.TypeOf(element.X).Underlying().(*types.Slice); !ok {
+	variable, uses := pass.TypesInfo.ObjectOf(name), 0
+	mentions(pass, loop.Body, func(object types.Object) bool {
+		if object == variable {
+			uses++
+		}
 		return false
-	}
-	index := rootObject(pass, element.Index)
-	ast.Inspect(loop.Body, func(n ast.Node) bool {
-		if count, ok := n.(*ast.IncDecStmt); ok && index != nil {
-			found = found || rootObject(pass, count.X) == index
+	})
+	return uses == 1 && declaredBefore(variable, loop) && mentions(pass, assign.Rhs[0], func(o types.Object) bool {
+		return o.Pos() >= loop.Pos() && o.Pos() < loop.End()
+	})
+}
+
+// mentions reports whether the code has a name of an object that is meant.
+func mentions(pass *analysis.Pass, code ast.Node, meant func(object types.Object) bool) (found bool) {
+	ast.Inspect(code, func(n ast.Node) bool {
+		if name, ok := n.(*ast.Ident); ok {
+			object := pass.TypesInfo.ObjectOf(name)
+			found = object != nil && meant(object) || found
 		}
 		return true
 	})
@@ -193,13 +214,7 @@ func sortsOneOf(pass *analysis.Pass, code ast.Node, variables []types.Object) (f
 		if !ok || !sorts(pass, call) {
 			return true
 		}
-		ast.Inspect(call, func(n ast.Node) bool {
-			if name, ok := n.(*ast.Ident); ok {
-				object := pass.TypesInfo.ObjectOf(name)
-				found = found || object != nil && slices.Contains(variables, object)
-			}
-			return true
-		})
+		found = found || mentions(pass, call, func(o types.Object) bool { return slices.Contains(variables, o) })
 		return true
 	})
 	return found

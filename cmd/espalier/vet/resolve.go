@@ -36,13 +36,7 @@ func (p *program) body(f *ssa.Function) *ssa.Function {
 // returns one stands for it, together with the functions that it gets.
 func (p *program) resolve(value ssa.Value) []*ssa.Function {
 	var found []*ssa.Function
-	seen := map[ssa.Value]bool{}
-	var visit func(source ssa.Value)
-	visit = func(source ssa.Value) {
-		if seen[source] {
-			return
-		}
-		seen[source] = true
+	p.walk(value, func(source ssa.Value) (more []ssa.Value) {
 		switch v := source.(type) {
 		case *ssa.Function:
 			found = append(found, p.body(v))
@@ -51,77 +45,74 @@ func (p *program) resolve(value ssa.Value) []*ssa.Function {
 		case *ssa.Call:
 			callee := v.Call.StaticCallee()
 			if callee == nil {
-				return
+				return nil
 			}
 			found = append(found, p.body(callee))
 			for _, argument := range v.Call.Args {
 				if _, ok := argument.Type().Underlying().(*types.Signature); ok {
-					p.sources(argument, visit)
+					more = append(more, argument)
 				}
 			}
 		}
-	}
-	p.sources(value, visit)
+		return more
+	})
 	return found
 }
 
-// sources calls found with what the value may come from: it looks through variables, fields, parameters, conversions,
-// and calls of functions of the package.
+// sources calls found with what the value may come from.
 func (p *program) sources(value ssa.Value, found func(source ssa.Value)) {
+	p.walk(value, func(source ssa.Value) []ssa.Value {
+		found(source)
+		return nil
+	})
+}
+
+// walk calls found with what the value may come from: it looks through variables, fields, parameters, conversions, and
+// calls of functions of the package. Then it goes on to the values that found returns. It comes to each value once.
+func (p *program) walk(value ssa.Value, found func(source ssa.Value) (more []ssa.Value)) {
 	seen := map[ssa.Value]bool{}
 	var visit func(v ssa.Value)
-	all := func(values []ssa.Value) {
-		for _, v := range values {
-			visit(v)
-		}
-	}
 	visit = func(v ssa.Value) {
 		if v == nil || seen[v] {
 			return
 		}
 		seen[v] = true
-		switch v := v.(type) {
-		case *ssa.ChangeType:
-			visit(v.X)
-		case *ssa.ChangeInterface:
-			visit(v.X)
-		case *ssa.MakeInterface:
-			visit(v.X)
-		case *ssa.Phi:
-			all(v.Edges)
-		case *ssa.UnOp:
-			if stored := p.storedAt(v.X); len(stored) > 0 {
-				all(stored)
-			} else {
-				found(v)
-			}
-		case *ssa.Parameter:
-			if given := p.given(v); len(given) > 0 {
-				all(given)
-			} else {
-				found(v)
-			}
-		case *ssa.FreeVar:
-			all(p.bound(v))
-		case *ssa.Extract:
-			if call, ok := v.Tuple.(*ssa.Call); ok {
-				if returned := p.returned(call, v.Index); len(returned) > 0 {
-					all(returned)
-					return
-				}
-			}
-			found(v)
-		case *ssa.Call:
-			if returned := p.returned(v, 0); len(returned) > 0 {
-				all(returned)
-			} else {
-				found(v)
-			}
-		default:
-			found(v)
+		from := p.origins(v)
+		if _, bound := v.(*ssa.FreeVar); len(from) == 0 && !bound {
+			from = found(v)
+		}
+		for _, next := range from {
+			visit(next)
 		}
 	}
 	visit(value)
+}
+
+// origins are the values of the package that the value is one of, or none if it comes from elsewhere.
+func (p *program) origins(v ssa.Value) []ssa.Value {
+	switch v := v.(type) {
+	case *ssa.ChangeType:
+		return []ssa.Value{v.X}
+	case *ssa.ChangeInterface:
+		return []ssa.Value{v.X}
+	case *ssa.MakeInterface:
+		return []ssa.Value{v.X}
+	case *ssa.Phi:
+		return v.Edges
+	case *ssa.UnOp:
+		return p.storedAt(v.X)
+	case *ssa.Parameter:
+		return p.given(v)
+	case *ssa.FreeVar:
+		return p.bound(v)
+	case *ssa.Extract:
+		if call, ok := v.Tuple.(*ssa.Call); ok {
+			return p.returned(call, v.Index)
+		}
+	case *ssa.Call:
+		return p.returned(v, 0)
+	}
+	return nil
 }
 
 // storedAt are the values that the package stores at the address: in a global variable, in a field of a function or a

@@ -33,12 +33,12 @@ func runStash(pass *analysis.Pass) (any, error) {
 			s.look(call)
 		}
 	})
-	if s.storesUnknown {
+	if s.uses[unknown] != nil && s.uses[unknown].stored {
 		return nil, nil
 	}
 	r := newReporter(pass)
 	for key, use := range s.uses {
-		if use.stored || strings.HasPrefix(key, "reconciler.io/runtime:") || s.isKnownElsewhere(key) {
+		if use.stored || key == unknown || strings.HasPrefix(key, "reconciler.io/runtime:") || s.isKnownElsewhere(key) {
 			continue
 		}
 		for _, at := range use.reads {
@@ -53,8 +53,6 @@ type stashes struct {
 	*program
 	pass *analysis.Pass
 	uses map[string]*stashUse
-	// storesUnknown is true if the package stores under a key that is no constant.
-	storesUnknown bool
 }
 
 // look notes the call if it makes a Stasher, or stores or reads a value by its key.
@@ -66,12 +64,7 @@ func (s *stashes) look(call *ssa.Call) {
 	if !ok {
 		return
 	}
-	keys, constants := s.keysOf(call.Call.Args[place])
-	if !constants {
-		s.storesUnknown = true
-		return
-	}
-	for _, key := range keys {
+	for _, key := range s.keysOf(call.Call.Args[place]) {
 		use := s.uses[key]
 		if use == nil {
 			use = &stashUse{}
@@ -105,16 +98,21 @@ func calledInStash(call *ssa.Call) string {
 	return ""
 }
 
-func (s *stashes) keysOf(value ssa.Value) (keys []string, constants bool) {
-	constants = true
+// unknown stands for a key that is no constant.
+const unknown = ""
+
+func (s *stashes) keysOf(value ssa.Value) (keys []string) {
 	s.sources(value, func(source ssa.Value) {
-		if c, ok := source.(*ssa.Const); ok && c.Value != nil && c.Value.Kind() == constant.String {
-			keys = append(keys, constant.StringVal(c.Value))
-			return
+		if call, ok := source.(*ssa.Call); ok && call.Call.IsInvoke() && call.Call.Method.Name() == "Key" {
+			return // To have the key of a Stasher counts as storing its value.
 		}
-		constants = false
+		key := unknown
+		if c, ok := source.(*ssa.Const); ok && c.Value != nil && c.Value.Kind() == constant.String {
+			key = constant.StringVal(c.Value)
+		}
+		keys = append(keys, key)
 	})
-	return keys, constants
+	return keys
 }
 
 // follow notes what the package does with the Stasher v.

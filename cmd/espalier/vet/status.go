@@ -65,8 +65,10 @@ func (p *program) isFresh(value ssa.Value) bool {
 		switch v := source.(type) {
 		case *ssa.Const:
 		case *ssa.UnOp:
-			variable, ok := v.X.(*ssa.Alloc)
-			fresh = fresh && ok && p.hasFreshFields(variable)
+			p.sources(v.X, func(pointer ssa.Value) {
+				literal, ok := pointer.(*ssa.Alloc)
+				fresh = fresh && ok && p.hasFreshFields(literal)
+			})
 		default:
 			fresh = false
 		}

@@ -1,6 +1,7 @@
 package vet
 
 import (
+	"maps"
 	"slices"
 
 	"golang.org/x/tools/go/analysis"
@@ -73,20 +74,28 @@ func (p *program) checkShortForm(r *reporter, literal *ssa.Alloc) {
 	set := p.fieldsSet(literal)
 	for _, manager := range []string{"ChildObjectManager", "AggregateObjectManager"} {
 		for _, field := range short {
-			if set[manager] != nil && set[field] != nil && set[manager].Block() == set[field].Block() {
+			if set[manager] != nil && set[field] != nil && runTogether(set[manager], set[field]) {
 				r.add(positionOf(set[field]), "%s and %s must not both be set", manager, field)
 			}
 		}
 	}
 }
 
-// fieldsSet are the fields of the struct that are set to anything but their zero value.
+// runTogether reports whether one of the instructions runs only after the other. Those of another function may.
+func runTogether(a, b ssa.Instruction) bool {
+	return a.Parent() != b.Parent() || a.Block().Dominates(b.Block()) || b.Block().Dominates(a.Block())
+}
+
+// fieldsSet are the fields of the struct that are set to anything but their zero value, alone or by another literal.
 func (p *program) fieldsSet(struc ssa.Value) map[string]*ssa.Store {
 	found := map[string]*ssa.Store{}
 	for alias := range p.aliases(struc) {
 		for _, user := range refersTo(alias) {
 			address, ok := user.(*ssa.FieldAddr)
 			if !ok {
+				if literal := literalAt(user, alias); literal != nil {
+					maps.Copy(found, p.fieldsSet(literal))
+				}
 				continue
 			}
 			for _, setter := range refersTo(address) {
@@ -97,6 +106,17 @@ func (p *program) fieldsSet(struc ssa.Value) map[string]*ssa.Store {
 		}
 	}
 	return found
+}
+
+// literalAt is the literal that the instruction stores at the address, or nil.
+func literalAt(instruction ssa.Instruction, address ssa.Value) *ssa.Alloc {
+	if store, ok := instruction.(*ssa.Store); ok && store.Addr == address {
+		if load, ok := store.Val.(*ssa.UnOp); ok && load.X != address {
+			literal, _ := load.X.(*ssa.Alloc)
+			return literal
+		}
+	}
+	return nil
 }
 
 func isZero(v ssa.Value) bool {

@@ -69,12 +69,12 @@ func InSequence(s *service) node {
 
 // Variables, and functions that return nodes.
 func File() node {
-	return espalier.Runs("File", func(_ context.Context, shop *v1.Shop) error {
+	return espalier.Runs("File", func(_ context.Context, shop *v1.Shop) error { // want `.`
 		return os.WriteFile("/srv/"+shop.Name, nil, 0o600)
 	})
 }
 
-func Program() *espalier.Run[*v1.Shop] { return espalier.Runs("Program", program).Reports("Done") }
+func Program() *espalier.Run[*v1.Shop] { return espalier.Runs("Program", program).Reports("Done") } // want `.`
 
 func program(ctx context.Context, shop *v1.Shop) error {
 	return exec.CommandContext(ctx, "useradd", shop.Name).Run()
@@ -84,8 +84,8 @@ func ByVariable(config reconcilers.Config) *reconcilers.ResourceReconciler[*v1.S
 	user := Program()
 	end := last()
 	return espalier.For(config,
-		File(), // want `.`
-		user,   // want `.`
+		File(),
+		user,
 		end,
 	)
 }
@@ -104,8 +104,8 @@ func Nested(config reconcilers.Config, s *service) *reconcilers.ResourceReconcil
 
 // Before the node that it wraps.
 func Advised(s *service) node {
-	return &reconcilers.Advice[*v1.Shop]{
-		Before: func(ctx context.Context, shop *v1.Shop) (context.Context, reconcilers.Result, error) { // want `.`
+	return &reconcilers.Advice[*v1.Shop]{ // want `.`
+		Before: func(ctx context.Context, shop *v1.Shop) (context.Context, reconcilers.Result, error) {
 			return ctx, reconcilers.Result{}, s.account(ctx, shop)
 		},
 		Reconciler: last(),

@@ -81,8 +81,8 @@ func (r *registry) Notify() node {
 
 // A channel in a field.
 func (r *registry) enqueue(_ context.Context, shop *v1.Shop) error {
-	select {
-	case r.queue <- shop: // want `.`
+	select { // want `.`
+	case r.queue <- shop:
 	default:
 	}
 	return nil
