@@ -41,6 +41,7 @@ func runClients(pass *analysis.Pass) (any, error) {
 // checkWriter reports the call if the writer outlives it. If the writer is what a helper is given, the calls of the
 // helper are looked at instead: others may give it the client of the request.
 func (k *keeping) checkWriter(writer ssa.Value, call ssa.CallInstruction, seen map[ssa.Value]bool) {
+	writer = receiverOf(writer)
 	parameter, ok := writer.(*ssa.Parameter)
 	if !ok || parameter.Parent() == k.handed.function || isReceiver(parameter) {
 		if writer != nil && k.outlives(writer) {
@@ -79,7 +80,7 @@ func writerOf(call *ssa.CallCommon) ssa.Value {
 	if path != clientPackage && !strings.HasPrefix(path, "k8s.io/client-go/") {
 		return nil
 	}
-	return receiverOf(call.Value)
+	return call.Value
 }
 
 // receiverOf is what the value comes from by calls of methods of interfaces: the client of its writer of the status.

@@ -185,7 +185,8 @@ func (k *keeping) keeps(value ssa.Value, user ssa.Instruction) bool {
 	return false
 }
 
-// outlives reports whether the address, map or channel belongs to what outlives a call of the function.
+// outlives reports whether the value refers to what outlives a call of the function, or is a part of that: an address, a
+// map, a channel, or an object.
 func (k *keeping) outlives(v ssa.Value) bool {
 	seen := map[ssa.Value]bool{}
 	var does func(v ssa.Value) bool
@@ -200,37 +201,30 @@ func (k *keeping) outlives(v ssa.Value) bool {
 		case *ssa.Alloc:
 			return !k.own[v.Parent()]
 		case *ssa.Parameter:
-			if !k.own[v.Parent()] {
+			if !k.own[v.Parent()] || isReceiver(v) && v.Parent() == k.handed.function {
 				return true
 			}
 			given := k.given(v)
-			if isReceiver(v) && (len(given) == 0 || v.Parent() == k.handed.function) {
-				return true
-			}
-			return slices.ContainsFunc(given, does)
-		case *ssa.FreeVar:
-			return slices.ContainsFunc(k.bound(v), does)
-		case *ssa.Phi:
-			return slices.ContainsFunc(v.Edges, does)
+			return isReceiver(v) && len(given) == 0 || slices.ContainsFunc(given, does)
 		case *ssa.FieldAddr:
 			return does(v.X)
 		case *ssa.Field:
 			return does(v.X)
 		case *ssa.IndexAddr:
 			return does(v.X)
+		case *ssa.Lookup:
+			return does(v.X)
 		case *ssa.UnOp:
 			if variable, ok := v.X.(*ssa.Alloc); ok && k.own[variable.Parent()] {
 				return slices.ContainsFunc(k.storedAt(variable), does)
 			}
 			return does(v.X)
-		case *ssa.ChangeType:
-			return does(v.X)
-		case *ssa.Lookup:
-			return does(v.X)
-		case *ssa.Call:
-			return v.Call.IsInvoke() && does(v.Call.Value)
+		case *ssa.Extract:
+			if lookup, ok := v.Tuple.(*ssa.Lookup); ok {
+				return does(lookup)
+			}
 		}
-		return false
+		return slices.ContainsFunc(k.origins(v), does)
 	}
 	return does(v)
 }
@@ -370,48 +364,9 @@ func (k *keeping) checkReturned() {
 		if !ok || len(end.Results) == 0 || !isReference(end.Results[0]) {
 			return
 		}
-		if k.isShared(end.Results[0], map[ssa.Value]bool{}) {
+		if k.outlives(end.Results[0]) {
 			k.add(positionOf(end), "the function given to %s returns an object that outlives the request, and that "+
 				"the node may change: return a copy", k.handed.role)
 		}
 	})
-}
-
-// isShared reports whether the pointer or slice is kept in what outlives the call.
-func (k *keeping) isShared(v ssa.Value, seen map[ssa.Value]bool) bool {
-	if seen[v] {
-		return false
-	}
-	seen[v] = true
-	any := func(values []ssa.Value) bool {
-		return slices.ContainsFunc(values, func(v ssa.Value) bool { return k.isShared(v, seen) })
-	}
-	switch v := v.(type) {
-	case *ssa.Global:
-		return true
-	case *ssa.UnOp:
-		if made, ok := v.X.(*ssa.Alloc); ok && k.own[made.Parent()] {
-			return any(k.storedAt(made))
-		}
-		return k.outlives(v.X)
-	case *ssa.Lookup:
-		return k.outlives(v.X)
-	case *ssa.FieldAddr:
-		return k.outlives(v.X)
-	case *ssa.Phi:
-		return any(v.Edges)
-	case *ssa.ChangeType:
-		return k.isShared(v.X, seen)
-	case *ssa.MakeInterface:
-		return k.isShared(v.X, seen)
-	case *ssa.Call:
-		return any(k.returned(v, 0))
-	case *ssa.Extract:
-		if lookup, ok := v.Tuple.(*ssa.Lookup); ok {
-			return k.outlives(lookup.X)
-		}
-		call, ok := v.Tuple.(*ssa.Call)
-		return ok && any(k.returned(call, v.Index))
-	}
-	return false
 }
