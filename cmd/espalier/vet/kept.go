@@ -204,7 +204,7 @@ func (k *keeping) outlives(v ssa.Value) bool {
 			if !k.own[v.Parent()] || isReceiver(v) && v.Parent() == k.handed.function {
 				return true
 			}
-			given := k.given(v)
+			given := k.given(v, k.own)
 			return isReceiver(v) && len(given) == 0 || slices.ContainsFunc(given, does)
 		case *ssa.FieldAddr:
 			return does(v.X)
@@ -222,6 +222,13 @@ func (k *keeping) outlives(v ssa.Value) bool {
 		case *ssa.Extract:
 			if lookup, ok := v.Tuple.(*ssa.Lookup); ok {
 				return does(lookup)
+			}
+			if call, ok := v.Tuple.(*ssa.Call); ok && isOurs(calleeOf(call)) {
+				return false
+			}
+		case *ssa.Call:
+			if isOurs(calleeOf(v)) {
+				return false // What Espalier returns is of the request.
 			}
 		}
 		return slices.ContainsFunc(k.origins(v), does)

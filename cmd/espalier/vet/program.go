@@ -269,6 +269,14 @@ func namedOf(t types.Type) *types.Named {
 	return named
 }
 
+// calleeOf is the function that the call calls, or nil.
+func calleeOf(call ssa.CallInstruction) types.Object {
+	if f := call.Common().StaticCallee(); f != nil {
+		return f.Object()
+	}
+	return nil
+}
+
 // fieldOf is the field that the instruction takes the address of.
 func fieldOf(address *ssa.FieldAddr) *types.Var {
 	struc := address.X.Type().Underlying().(*types.Pointer).Elem().Underlying().(*types.Struct)

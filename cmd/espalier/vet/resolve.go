@@ -102,7 +102,7 @@ func (p *program) origins(v ssa.Value) []ssa.Value {
 	case *ssa.UnOp:
 		return p.storedAt(v.X)
 	case *ssa.Parameter:
-		return p.given(v)
+		return p.given(v, nil)
 	case *ssa.FreeVar:
 		return p.bound(v)
 	case *ssa.Extract:
@@ -139,9 +139,12 @@ func (p *program) storedAt(address ssa.Value) (values []ssa.Value) {
 	return values
 }
 
-// given are the arguments that calls in the package pass for the parameter.
-func (p *program) given(parameter *ssa.Parameter) (values []ssa.Value) {
+// given are the arguments that calls pass for the parameter: those in the callers, or in the package if they are nil.
+func (p *program) given(parameter *ssa.Parameter, callers map[*ssa.Function]bool) (values []ssa.Value) {
 	for _, call := range p.calls[parameter.Parent()] {
+		if callers != nil && !callers[call.Parent()] {
+			continue
+		}
 		for i, candidate := range parameter.Parent().Params {
 			if candidate == parameter && i < len(call.Common().Args) {
 				values = append(values, call.Common().Args[i])
