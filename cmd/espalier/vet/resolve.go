@@ -179,3 +179,78 @@ func (p *program) returned(call *ssa.Call, index int) (values []ssa.Value) {
 	})
 	return values
 }
+
+// flow calls used with each instruction that uses the value: also where it is by then in a variable, a field, another
+// type, a function literal, a parameter or a result. It goes on to the values that used returns. It comes to each value
+// once.
+func (p *program) flow(value ssa.Value, used func(v ssa.Value, by ssa.Instruction) (more []ssa.Value)) {
+	seen := map[ssa.Value]bool{nil: true}
+	var visit func(v ssa.Value)
+	visit = func(v ssa.Value) {
+		if seen[v] {
+			return
+		}
+		seen[v] = true
+		for _, user := range refersTo(v) {
+			for _, next := range append(used(v, user), p.next(v, user)...) {
+				visit(next)
+			}
+		}
+	}
+	visit(value)
+}
+
+// next are the values that are v, or have it, because of the instruction.
+func (p *program) next(v ssa.Value, user ssa.Instruction) (values []ssa.Value) {
+	switch user := user.(type) {
+	case *ssa.Phi, *ssa.ChangeType, *ssa.ChangeInterface, *ssa.MakeInterface, *ssa.TypeAssert, *ssa.Slice, *ssa.UnOp,
+		*ssa.FieldAddr:
+		return []ssa.Value{user.(ssa.Value)}
+	case *ssa.Store:
+		if user.Val == v {
+			return p.loads(user.Addr)
+		}
+	case *ssa.MakeClosure:
+		for i, binding := range user.Bindings {
+			if binding == v {
+				values = append(values, user.Fn.(*ssa.Function).FreeVars[i])
+			}
+		}
+	case *ssa.Return:
+		for _, call := range p.calls[user.Parent()] {
+			if call.Value() != nil {
+				values = append(values, call.Value())
+			}
+		}
+	case ssa.CallInstruction:
+		f := p.body(user.Common().StaticCallee())
+		for i, argument := range user.Common().Args {
+			if argument == v && f != nil && i < len(f.Params) {
+				values = append(values, f.Params[i])
+			}
+		}
+	}
+	return values
+}
+
+// loads are the values that the package loads from the address of a variable or field, or the variable or array itself.
+func (p *program) loads(address ssa.Value) (values []ssa.Value) {
+	switch a := address.(type) {
+	case *ssa.Alloc:
+		return []ssa.Value{a}
+	case *ssa.IndexAddr:
+		return []ssa.Value{a.X}
+	}
+	p.each(func(instruction ssa.Instruction) {
+		load, ok := instruction.(*ssa.UnOp)
+		if !ok {
+			return
+		}
+		to, ok := address.(*ssa.FieldAddr)
+		from, same := load.X.(*ssa.FieldAddr)
+		if load.X == address || ok && same && fieldOf(to) == fieldOf(from) {
+			values = append(values, load)
+		}
+	})
+	return values
+}
