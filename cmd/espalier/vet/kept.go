@@ -124,18 +124,8 @@ func (k *keeping) within(value ssa.Value) map[ssa.Value]bool {
 func containerOf(v ssa.Value, user ssa.Instruction) ssa.Value {
 	switch user := user.(type) {
 	case *ssa.Store:
-		if user.Val != v {
-			return nil
-		}
-		switch address := user.Addr.(type) {
-		case *ssa.IndexAddr:
-			if made, ok := address.X.(*ssa.Alloc); ok {
-				return made
-			}
-		case *ssa.FieldAddr:
-			if made, ok := address.X.(*ssa.Alloc); ok {
-				return made
-			}
+		if made := madeAt(user.Addr); made != nil && user.Val == v && user.Addr != ssa.Value(made) {
+			return made
 		}
 	case *ssa.Slice:
 		return user
@@ -273,34 +263,15 @@ func startedBy(instruction ssa.Instruction) []ssa.Value {
 
 // uses reports whether the goroutine gets one of the values.
 func (k *keeping) uses(started []ssa.Value, values map[ssa.Value]bool) bool {
-	if slices.ContainsFunc(started, func(v ssa.Value) bool { return values[v] }) {
-		return true
-	}
-	closure, ok := started[0].(*ssa.MakeClosure)
-	if !ok {
-		return false
-	}
-	code := k.body(closure.Fn.(*ssa.Function))
-	for v := range values {
-		for f := v.Parent(); f != nil; f = f.Parent() {
-			if f == code && !isLocal(v) {
-				return true
+	if closure, ok := started[0].(*ssa.MakeClosure); ok {
+		for _, binding := range closure.Bindings {
+			started = append(started, binding)
+			if stored := k.storedAt(binding); len(stored) == 1 {
+				started = append(started, stored[0])
 			}
 		}
 	}
-	return false
-}
-
-// isLocal reports whether a value of a function is no parameter, nor loaded from a variable around it.
-func isLocal(v ssa.Value) bool {
-	switch v := v.(type) {
-	case *ssa.Parameter, *ssa.FreeVar:
-		return false
-	case *ssa.UnOp:
-		_, ok := v.X.(*ssa.FreeVar)
-		return !ok
-	}
-	return true
+	return slices.ContainsFunc(started, func(v ssa.Value) bool { return values[v] })
 }
 
 // checkChanged reports where the function changes the child.

@@ -269,8 +269,11 @@ func namedOf(t types.Type) *types.Named {
 	return named
 }
 
-// calleeOf is the function that the call calls, or nil.
+// calleeOf is the function that the call calls, or the method of an interface, or nil.
 func calleeOf(call ssa.CallInstruction) types.Object {
+	if call.Common().IsInvoke() {
+		return call.Common().Method
+	}
 	if f := call.Common().StaticCallee(); f != nil {
 		return f.Object()
 	}

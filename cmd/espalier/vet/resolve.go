@@ -15,14 +15,7 @@ func (p *program) body(f *ssa.Function) *ssa.Function {
 	if f.Origin() != nil {
 		f = f.Origin()
 	}
-	if f.Synthetic != "" && len(f.Blocks) > 0 {
-		if method, ok := f.Object().(*types.Func); ok {
-			if declared := p.FuncValue(method.Origin()); declared != nil {
-				return declared
-			}
-		}
-	}
-	if f.Blocks == nil && f.Object() != nil {
+	if f.Synthetic != "" || f.Blocks == nil {
 		if method, ok := f.Object().(*types.Func); ok {
 			if declared := p.FuncValue(method.Origin()); declared != nil {
 				return declared
@@ -137,6 +130,18 @@ func (p *program) storedAt(address ssa.Value) (values []ssa.Value) {
 		}
 	}
 	return values
+}
+
+// madeAt is what the function makes that has the address: a variable, a struct, or an array. It is nil for others.
+func madeAt(address ssa.Value) *ssa.Alloc {
+	switch a := address.(type) {
+	case *ssa.IndexAddr:
+		address = a.X
+	case *ssa.FieldAddr:
+		address = a.X
+	}
+	made, _ := address.(*ssa.Alloc)
+	return made
 }
 
 // given are the arguments that calls pass for the parameter: those in the callers, or in the package if they are nil.
