@@ -96,16 +96,11 @@ func (t *tables) isRow(literal *ast.CompositeLit) bool {
 }
 
 func (t *tables) noteUses(row *ast.CompositeLit) {
-	ast.Inspect(row, func(n ast.Node) bool {
-		name, ok := n.(*ast.Ident)
-		if !ok {
-			return true
-		}
+	eachNode(row, func(name *ast.Ident) {
 		variable, ok := t.TypesInfo.Uses[name].(*types.Var)
 		if ok && t.isShared(variable, row) && !slices.Contains(t.users[variable], row) {
 			t.users[variable] = append(t.users[variable], row)
 		}
-		return true
 	})
 }
 
@@ -140,11 +135,10 @@ func (t *tables) origin(variable types.Object) types.Object {
 	value := t.values[variable]
 	if call, ok := value.(*ast.CallExpr); ok {
 		if f := calledFunction(t.Pass, call); f != nil && t.code[f.Origin()] != nil {
-			ast.Inspect(t.code[f.Origin()], func(n ast.Node) bool {
-				if end, ok := n.(*ast.ReturnStmt); ok && len(end.Results) == 1 {
+			eachNode(t.code[f.Origin()], func(end *ast.ReturnStmt) {
+				if len(end.Results) == 1 {
 					value = end.Results[0]
 				}
-				return true
 			})
 		}
 	}
@@ -165,17 +159,14 @@ func isSame(row *ast.CompositeLit) func(other *ast.CompositeLit) bool {
 func (t *tables) reached(row ast.Node) []ast.Node {
 	found := []ast.Node{row}
 	for i := 0; i < len(found); i++ {
-		ast.Inspect(found[i], func(n ast.Node) bool {
-			if name, ok := n.(*ast.Ident); ok {
-				object := t.TypesInfo.Uses[name]
-				if f, ok := object.(*types.Func); ok {
-					object = f.Origin()
-				}
-				if code := t.code[object]; code != nil && !slices.Contains(found, code) {
-					found = append(found, code)
-				}
+		eachNode(found[i], func(name *ast.Ident) {
+			object := t.TypesInfo.Uses[name]
+			if f, ok := object.(*types.Func); ok {
+				object = f.Origin()
 			}
-			return true
+			if code := t.code[object]; code != nil && !slices.Contains(found, code) {
+				found = append(found, code)
+			}
 		})
 	}
 	return found
@@ -184,14 +175,11 @@ func (t *tables) reached(row ast.Node) []ast.Node {
 // isSet reports whether the code sets the variable to another object.
 func (t *tables) isSet(variable types.Object, code ...ast.Node) (found bool) {
 	for _, code := range code {
-		ast.Inspect(code, func(n ast.Node) bool {
-			if assign, ok := n.(*ast.AssignStmt); ok {
-				for _, left := range assign.Lhs {
-					name, ok := left.(*ast.Ident)
-					found = found || ok && t.TypesInfo.Uses[name] == variable
-				}
+		eachNode(code, func(assign *ast.AssignStmt) {
+			for _, left := range assign.Lhs {
+				name, ok := left.(*ast.Ident)
+				found = found || ok && t.TypesInfo.Uses[name] == variable
 			}
-			return true
 		})
 	}
 	return found

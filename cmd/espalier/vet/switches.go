@@ -89,13 +89,18 @@ func runTogether(a, b ssa.Instruction) bool {
 // fieldsSet are the fields of the struct that are set to anything but their zero value, alone or by another literal.
 func (p *program) fieldsSet(struc ssa.Value) map[string]*ssa.Store {
 	found := map[string]*ssa.Store{}
-	for alias := range p.aliases(struc) {
+	all := p.aliases(struc)
+	for _, alias := range slices.Collect(maps.Keys(all)) {
+		for _, value := range p.storedAt(alias) {
+			if load, ok := value.(*ssa.UnOp); ok {
+				maps.Copy(all, p.aliases(load.X))
+			}
+		}
+	}
+	for alias := range all {
 		for _, user := range refersTo(alias) {
 			address, ok := user.(*ssa.FieldAddr)
 			if !ok {
-				if literal := literalAt(user, alias); literal != nil {
-					maps.Copy(found, p.fieldsSet(literal))
-				}
 				continue
 			}
 			for _, setter := range refersTo(address) {
@@ -106,17 +111,6 @@ func (p *program) fieldsSet(struc ssa.Value) map[string]*ssa.Store {
 		}
 	}
 	return found
-}
-
-// literalAt is the literal that the instruction stores at the address, or nil.
-func literalAt(instruction ssa.Instruction, address ssa.Value) *ssa.Alloc {
-	if store, ok := instruction.(*ssa.Store); ok && store.Addr == address {
-		if load, ok := store.Val.(*ssa.UnOp); ok && load.X != address {
-			literal, _ := load.X.(*ssa.Alloc)
-			return literal
-		}
-	}
-	return nil
 }
 
 func isZero(v ssa.Value) bool {

@@ -189,3 +189,13 @@ func (queue) Update(context.Context, string) error { return nil }
 func (q queue) Node() node {
 	return espalier.Runs("Queue", func(ctx context.Context, shop *v1.Shop) error { return q.Update(ctx, shop.Name) })
 }
+
+// Limits: what an interface of the package writes by is not known.
+type store interface {
+	Save(ctx context.Context, secret *corev1.Secret) error
+}
+
+// Saved returns a node.
+func Saved(s store) node {
+	return espalier.Runs("Saved", func(ctx context.Context, shop *v1.Shop) error { return s.Save(ctx, secretOf(shop)) })
+}

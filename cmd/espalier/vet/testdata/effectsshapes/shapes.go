@@ -193,3 +193,12 @@ func Others(config reconcilers.Config, s *service) []*reconcilers.ResourceReconc
 		espalier.For(config, last()),
 	}
 }
+
+// Limits: a list that is made in a loop has no order that is known, and an SDK has functions of its own.
+func Looped(config reconcilers.Config, s *service) *reconcilers.ResourceReconciler[*v1.Shop] {
+	var nodes []node
+	for _, make := range []func() node{File, func() node { return last() }} {
+		nodes = append(nodes, make())
+	}
+	return espalier.For(config, nodes...)
+}

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	v1 "github.com/espalier-dev/espalier/examples/shop/api/v1"
@@ -155,6 +156,18 @@ func TestCopies(t *testing.T) {
 				return ctx, nil
 			},
 		},
+	}.RunNode(t, scheme, Node)
+}
+
+// Limits: what a function of another package changes is not known.
+func TestForeign(t *testing.T) {
+	rtesting.NodeTests[*v1.Shop]{
+		"owned": {Resource: shop, GivenObjects: []client.Object{func() client.Object {
+			if err := controllerutil.SetControllerReference(shop, secret, scheme); err != nil {
+				t.Fatal(err)
+			}
+			return secret
+		}()}},
 	}.RunNode(t, scheme, Node)
 }
 

@@ -232,3 +232,9 @@ func (p *plain) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 	shop.Status = v1.ShopStatus{Status: apis.Status{ObservedGeneration: shop.Generation}}
 	return reconcile.Result{}, p.Status().Update(ctx, shop)
 }
+
+// Limits: the resource may be replaced as a whole by what was read again.
+var replaced = espalier.Runs("Replaced", func(_ context.Context, shop *v1.Shop) error {
+	(&v1.Shop{}).DeepCopyInto(shop)
+	return nil
+})
