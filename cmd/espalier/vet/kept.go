@@ -175,8 +175,8 @@ func (k *keeping) keeps(value ssa.Value, user ssa.Instruction) bool {
 	return false
 }
 
-// outlives reports whether the value refers to what outlives a call of the function, or is a part of that: an address, a
-// map, a channel, or an object.
+// outlives reports whether the value refers to what outlives a call of the function, or is a part of that: an address,
+// a map, a channel, or an object.
 func (k *keeping) outlives(v ssa.Value) bool {
 	seen := map[ssa.Value]bool{}
 	var does func(v ssa.Value) bool
