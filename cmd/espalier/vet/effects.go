@@ -141,7 +141,7 @@ func (p *program) literal(node *ssa.Alloc) (s step, nested []ssa.Value) {
 
 // shortForm returns what a call of the short form does, and the nodes that it gets.
 func (p *program) shortForm(call *ssa.Call) (s step, nested []ssa.Value) {
-	if builtin, ok := call.Call.Value.(*ssa.Builtin); ok && builtin.Name() == "append" {
+	if isAppend(call) {
 		return step{}, call.Call.Args
 	}
 	f := call.Call.StaticCallee()

@@ -91,7 +91,8 @@ func (k *keeping) checkKept(parameter *ssa.Parameter) {
 	for f := range k.own {
 		eachOf(f, func(instruction ssa.Instruction) {
 			started := startedBy(instruction)
-			if started != nil && !waits(f) && k.uses(started, within) {
+			isWithin := func(v ssa.Value) bool { return within[v] }
+			if slices.ContainsFunc(started, isWithin) && !waits(f) {
 				k.add(instruction.Pos(),
 					"the goroutine may outlive the request, and uses its %s: wait for it, or copy", what)
 			}
@@ -110,7 +111,7 @@ func (k *keeping) within(value ssa.Value) map[ssa.Value]bool {
 			}
 			found[alias] = true
 			for _, user := range refersTo(alias) {
-				if container := containerOf(alias, user); container != nil {
+				for _, container := range k.containersOf(alias, user) {
 					add(container)
 				}
 			}
@@ -120,33 +121,66 @@ func (k *keeping) within(value ssa.Value) map[ssa.Value]bool {
 	return found
 }
 
-// containerOf is the value that contains v because of the instruction, or nil.
-func containerOf(v ssa.Value, user ssa.Instruction) ssa.Value {
+// containersOf are the values that contain v because of the instruction. A function literal contains what it captures,
+// if the variable has one value.
+func (k *keeping) containersOf(v ssa.Value, user ssa.Instruction) (containers []ssa.Value) {
 	switch user := user.(type) {
 	case *ssa.Store:
-		if made := madeAt(user.Addr); made != nil && user.Val == v && user.Addr != ssa.Value(made) {
-			return made
+		made := madeAt(user.Addr)
+		switch {
+		case made == nil || user.Val != v:
+		case user.Addr != ssa.Value(made):
+			return []ssa.Value{made}
+		case len(k.storedAt(made)) == 1:
+			for _, literal := range refersTo(made) {
+				if closure, ok := literal.(*ssa.MakeClosure); ok {
+					containers = append(containers, closure)
+				}
+			}
 		}
-	case *ssa.Slice:
-		return user
+	case *ssa.Slice, *ssa.MakeClosure:
+		return []ssa.Value{user.(ssa.Value)}
 	case *ssa.UnOp:
 		if _, ok := v.(*ssa.Alloc); ok {
-			return user
+			return []ssa.Value{user}
 		}
 	case *ssa.MapUpdate:
 		if made, ok := user.Map.(*ssa.MakeMap); ok {
-			return made
+			return []ssa.Value{made}
 		}
 	case *ssa.Call:
-		if builtin, ok := user.Call.Value.(*ssa.Builtin); ok && builtin.Name() == "append" {
-			return user
+		if isAppend(user) {
+			return []ssa.Value{user}
 		}
-		if f := user.Call.StaticCallee(); f != nil && f.Object() != nil && f.Object().Pkg() != nil &&
-			f.Object().Pkg().Path() == "context" {
-			return user
+		if f := calleeOf(user); f != nil && f.Pkg() != nil && f.Pkg().Path() == "context" {
+			return []ssa.Value{user}
 		}
 	}
-	return nil
+	return containers
+}
+
+func isAppend(call *ssa.Call) bool {
+	builtin, ok := call.Call.Value.(*ssa.Builtin)
+	return ok && builtin.Name() == "append"
+}
+
+// elements are the values that the slice or array is made of.
+func (p *program) elements(list ssa.Value) (values []ssa.Value) {
+	switch v := list.(type) {
+	case *ssa.Slice:
+		return []ssa.Value{v.X}
+	case *ssa.Call:
+		if isAppend(v) {
+			return v.Call.Args
+		}
+	case *ssa.Alloc:
+		for _, user := range refersTo(v) {
+			if address, ok := user.(*ssa.IndexAddr); ok {
+				values = append(values, p.storedAt(address)...)
+			}
+		}
+	}
+	return values
 }
 
 // keeps reports whether the instruction puts the value into what outlives the call.
@@ -205,16 +239,21 @@ func (k *keeping) outlives(v ssa.Value) bool {
 		case *ssa.Lookup:
 			return does(v.X)
 		case *ssa.UnOp:
-			if variable, ok := v.X.(*ssa.Alloc); ok && k.own[variable.Parent()] {
-				return slices.ContainsFunc(k.storedAt(variable), does)
+			if made := madeAt(v.X); made != nil && k.own[made.Parent()] {
+				return slices.ContainsFunc(append(k.storedAt(v.X), k.storedAt(made)...), does)
 			}
 			return does(v.X)
 		case *ssa.Extract:
-			if lookup, ok := v.Tuple.(*ssa.Lookup); ok {
-				return does(lookup)
-			}
-			if call, ok := v.Tuple.(*ssa.Call); ok && isOurs(calleeOf(call)) {
-				return false
+			switch tuple := v.Tuple.(type) {
+			case *ssa.Lookup:
+				return does(tuple)
+			case *ssa.Next:
+				loop, ok := tuple.Iter.(*ssa.Range)
+				return ok && does(loop.X)
+			case *ssa.Call:
+				if isOurs(calleeOf(tuple)) {
+					return false
+				}
 			}
 		case *ssa.Call:
 			if isOurs(calleeOf(v)) {
@@ -259,19 +298,6 @@ func startedBy(instruction ssa.Instruction) []ssa.Value {
 		}
 	}
 	return nil
-}
-
-// uses reports whether the goroutine gets one of the values.
-func (k *keeping) uses(started []ssa.Value, values map[ssa.Value]bool) bool {
-	if closure, ok := started[0].(*ssa.MakeClosure); ok {
-		for _, binding := range closure.Bindings {
-			started = append(started, binding)
-			if stored := k.storedAt(binding); len(stored) == 1 {
-				started = append(started, stored[0])
-			}
-		}
-	}
-	return slices.ContainsFunc(started, func(v ssa.Value) bool { return values[v] })
 }
 
 // checkChanged reports where the function changes the child.
@@ -342,7 +368,12 @@ func (k *keeping) checkReturned() {
 		if !ok || len(end.Results) == 0 || !isReference(end.Results[0]) {
 			return
 		}
-		if k.outlives(end.Results[0]) {
+		shared := k.outlives(end.Results[0])
+		k.walk(end.Results[0], func(source ssa.Value) []ssa.Value {
+			shared = shared || k.outlives(source)
+			return k.elements(source)
+		})
+		if shared {
 			k.add(positionOf(end), "the function given to %s returns an object that outlives the request, and that "+
 				"the node may change: return a copy", k.handed.role)
 		}

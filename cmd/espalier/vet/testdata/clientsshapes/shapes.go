@@ -120,6 +120,21 @@ func (l *labeler) Reconcile(ctx context.Context, shop *v1.Shop) (reconcilers.Res
 
 var labels = espalier.Steps[*v1.Shop](&labeler{})
 
+// A struct in a struct, whose method writes.
+type repository struct{ client client.Client }
+
+func (r repository) save(ctx context.Context, object client.Object) error {
+	return r.client.Update(ctx, object) // want `.`
+}
+
+type keeper struct{ repository repository }
+
+func (k *keeper) keep(ctx context.Context, shop *v1.Shop) error {
+	return k.repository.save(ctx, secretOf(shop))
+}
+
+func (k *keeper) Keep() node { return espalier.Runs("Keep", k.keep) }
+
 // Near misses.
 
 // Reads.

@@ -221,7 +221,50 @@ func (t *tracer) Reconcile(_ context.Context, shop *v1.Shop) (reconcilers.Result
 
 var tree = espalier.Steps[*v1.Shop](&tracer{})
 
+// A function that is kept has what it captures.
+type undo struct{ steps []func() }
+
+func (u *undo) note(_ context.Context, shop *v1.Shop) error {
+	u.steps = append(u.steps, func() { send(context.Background(), shop) }) // want `.`
+	return nil
+}
+
+func (u *undo) Note() node { return espalier.Runs("Note", u.note) }
+
+// A set of objects that the program keeps.
+var fixed = map[string]*corev1.ConfigMap{}
+
+var fixedNode = espalier.OwnsEach("Fixed", func(context.Context, *v1.Shop) ([]*corev1.ConfigMap, error) {
+	var objects []*corev1.ConfigMap
+	for _, object := range fixed {
+		objects = append(objects, object)
+	}
+	return objects, nil // want `.`
+})
+
 // Near misses.
+
+// A function that is called before the end, and copies of a set.
+func (u *undo) call(ctx context.Context, shop *v1.Shop) error {
+	var steps []func()
+	steps = append(steps, func() { send(ctx, shop) })
+	for _, step := range steps {
+		step()
+	}
+	name := shop.Name
+	u.steps = append(u.steps, func() { println(name) })
+	return nil
+}
+
+func (u *undo) Call() node { return espalier.Runs("Call", u.call) }
+
+var copiedNode = espalier.OwnsEach("Fixed", func(context.Context, *v1.Shop) ([]*corev1.ConfigMap, error) {
+	objects := make([]*corev1.ConfigMap, 0, len(fixed))
+	for _, object := range fixed {
+		objects = append(objects, object.DeepCopy())
+	}
+	return objects, nil
+})
 
 // What is kept is a name, a copy, or a number.
 func (r *registry) named(_ context.Context, shop *v1.Shop) error {
