@@ -77,10 +77,11 @@ func writerOf(call *ssa.CallCommon) ssa.Value {
 		return nil
 	}
 	path := call.Method.Pkg().Path()
-	if path != clientPackage && !strings.HasPrefix(path, "k8s.io/client-go/") {
-		return nil
+	if path == clientPackage || path == "k8s.io/client-go/dynamic" ||
+		strings.HasPrefix(path, "k8s.io/client-go/kubernetes/typed/") {
+		return call.Value
 	}
-	return call.Value
+	return nil
 }
 
 // receiverOf is what the value comes from by calls of methods of interfaces: the client of its writer of the status.

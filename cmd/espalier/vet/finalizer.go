@@ -7,7 +7,6 @@ import (
 
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/ssa"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Finalizer finds finalizers that Kubernetes does not take.
@@ -25,7 +24,7 @@ var Finalizer = &analysis.Analyzer{
 var finalizerArguments = map[string]int{"Finalizes": 1, "AddFinalizer": 2}
 
 // ofKubernetes are the finalizers without a domain that Kubernetes knows.
-var ofKubernetes = []string{metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents, "kubernetes"}
+var ofKubernetes = []string{"orphan", "foregroundDeletion", "kubernetes"}
 
 func runFinalizer(pass *analysis.Pass) (any, error) {
 	p, r := programOf(pass), newReporter(pass)

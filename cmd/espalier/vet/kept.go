@@ -261,8 +261,7 @@ func (k *keeping) checkChanged(child *ssa.Parameter) {
 func changes(v ssa.Value, user ssa.Instruction) bool {
 	switch user := user.(type) {
 	case *ssa.Store:
-		_, variable := v.(*ssa.Alloc)
-		return user.Addr == v && !variable
+		return user.Addr == v && madeAt(v) == nil
 	case *ssa.MapUpdate:
 		return user.Map == v
 	case ssa.CallInstruction:

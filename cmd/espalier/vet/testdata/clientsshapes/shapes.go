@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -194,6 +195,11 @@ func (c *controller) Reconcile(ctx context.Context, req ctrl.Request) (reconcile
 	return reconcile.Result{}, c.Delete(ctx, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: req.Namespace, Name: req.Name},
 	})
+}
+
+// A store in memory is no client.
+func Indexed(store cache.Store) node {
+	return espalier.Runs("Indexed", func(_ context.Context, shop *v1.Shop) error { return store.Update(shop.DeepCopy()) })
 }
 
 // What is called so, and is no client.

@@ -4,6 +4,7 @@ package keptshapes
 import (
 	"container/list"
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -375,6 +376,18 @@ var copying = espalier.Owns("Deployment", deployment).
 		_ = labels
 		return nil
 	})
+
+// The result of a set is a copy, and only its children are not.
+var filtering = &reconcilers.ChildSetReconciler[*v1.Shop, *corev1.ConfigMap, *corev1.ConfigMapList]{
+	DesiredChildren: func(context.Context, *v1.Shop) ([]*corev1.ConfigMap, error) { return nil, nil },
+	ReflectChildrenStatusOnParent: func(
+		_ context.Context, shop *v1.Shop, result reconcilers.ChildSetResult[*corev1.ConfigMap],
+	) {
+		result.Children = slices.Clone(result.Children)
+		existing := result.Existing()
+		shop.Status.ObservedGeneration = int64(len(existing))
+	},
+}
 
 // A resource may be changed by its own node, and MergeBeforeUpdate changes what is current.
 var defaulting = espalier.Runs("Defaults", func(_ context.Context, shop *v1.Shop) error {
