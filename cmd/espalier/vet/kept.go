@@ -285,17 +285,33 @@ func changes(v ssa.Value, user ssa.Instruction) bool {
 func (k *keeping) checkReturned() {
 	eachOf(k.handed.function, func(instruction ssa.Instruction) {
 		end, ok := instruction.(*ssa.Return)
-		if !ok || len(end.Results) == 0 || !isReference(end.Results[0]) {
+		if !ok || len(end.Results) == 0 || !hasObjects(end.Results[0].Type()) {
 			return
 		}
-		shared := k.outlives(end.Results[0])
-		k.walk(end.Results[0], func(source ssa.Value) []ssa.Value {
-			shared = shared || k.outlives(source)
-			return k.elements(source)
-		})
-		if shared {
+		if k.isShared(end.Results[0], map[ssa.Value]bool{}) {
 			k.add(positionOf(end), "the function given to %s returns an object that outlives the request, and that "+
 				"the node may change: return a copy", k.handed.role)
 		}
 	})
+}
+
+// isShared reports whether the object, or an object of the list, outlives the call.
+func (k *keeping) isShared(v ssa.Value, seen map[ssa.Value]bool) bool {
+	if v == nil || seen[v] {
+		return false
+	}
+	seen[v] = true
+	from := k.elements(v)
+	if _, ok := v.(*ssa.Parameter); !ok {
+		from = slices.Concat(from, k.origins(v))
+	}
+	return k.outlives(v) || slices.ContainsFunc(from, func(v ssa.Value) bool { return k.isShared(v, seen) })
+}
+
+// hasObjects reports whether the type is one of API objects, or of lists of them.
+func hasObjects(t types.Type) bool {
+	if list, ok := t.Underlying().(*types.Slice); ok {
+		t = list.Elem()
+	}
+	return isObject(t)
 }

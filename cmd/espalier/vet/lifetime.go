@@ -54,7 +54,7 @@ func (k *keeping) outlives(v ssa.Value) bool {
 			return does(v.X)
 		case *ssa.UnOp:
 			if made := madeAt(v.X); made != nil && k.own[made.Parent()] {
-				return slices.ContainsFunc(append(k.storedAt(v.X), k.storedAt(made)...), does)
+				return slices.ContainsFunc(slices.Concat(k.storedAt(v.X), k.storedAt(made)), does)
 			}
 			return does(v.X)
 		case *ssa.Extract:

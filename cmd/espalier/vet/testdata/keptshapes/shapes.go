@@ -19,6 +19,7 @@ import (
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/apis"
 	v1 "github.com/espalier-dev/espalier/examples/shop/api/v1"
+	"github.com/espalier-dev/espalier/objects"
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/stash"
 )
@@ -376,6 +377,34 @@ var copying = espalier.Owns("Deployment", deployment).
 		_ = labels
 		return nil
 	})
+
+// A function that makes a part of an object, for a function of another package.
+var held = espalier.Owns("Held", objects.Secret(nameOf, dataOf))
+
+func nameOf(shop *v1.Shop) string { return shop.Name }
+
+var texts = map[string][]byte{"a": []byte("b")}
+
+func dataOf(context.Context, *v1.Shop) (map[string][]byte, error) { return texts, nil }
+
+// A helper that others of the package give other objects.
+func marked(object *corev1.ConfigMap) *corev1.ConfigMap {
+	object.Labels = map[string]string{"marked": "true"}
+	return object
+}
+
+func firstMarked(_ context.Context, shop *v1.Shop) (*corev1.ConfigMap, error) {
+	return marked(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop.Namespace, Name: "first"}}), nil
+}
+
+func secondMarked(_ context.Context, shop *v1.Shop) ([]*corev1.ConfigMap, error) {
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop.Namespace, Name: "second"}}
+	return []*corev1.ConfigMap{marked(object)}, nil
+}
+
+var markedNodes = espalier.Steps[*v1.Shop](
+	espalier.Owns("First", firstMarked), espalier.OwnsEach("Second", secondMarked),
+)
 
 // The result of a set is a copy, and only its children are not.
 var filtering = &reconcilers.ChildSetReconciler[*v1.Shop, *corev1.ConfigMap, *corev1.ConfigMapList]{
