@@ -199,7 +199,9 @@ func (c *controller) Reconcile(ctx context.Context, req ctrl.Request) (reconcile
 
 // A store in memory is no client.
 func Indexed(store cache.Store) node {
-	return espalier.Runs("Indexed", func(_ context.Context, shop *v1.Shop) error { return store.Update(shop.DeepCopy()) })
+	return espalier.Runs("Indexed", func(_ context.Context, shop *v1.Shop) error {
+		return store.Update(shop.DeepCopy())
+	})
 }
 
 // What is called so, and is no client.
@@ -218,5 +220,7 @@ type store interface {
 
 // Saved returns a node.
 func Saved(s store) node {
-	return espalier.Runs("Saved", func(ctx context.Context, shop *v1.Shop) error { return s.Save(ctx, secretOf(shop)) })
+	return espalier.Runs("Saved", func(ctx context.Context, shop *v1.Shop) error {
+		return s.Save(ctx, secretOf(shop))
+	})
 }
