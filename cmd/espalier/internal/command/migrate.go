@@ -11,6 +11,7 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/espalier-dev/espalier/cmd/espalier/internal/migrate"
 )
@@ -68,24 +69,33 @@ failed, 2 if something has to be changed by hand, and 3 if --dry-run has changes
 			if err := writePlan(c.OutOrStdout(), plan, dry, output); err != nil {
 				return err
 			}
-			switch {
-			case dry && len(plan.Files) > 0:
-				return exitChanges
-			case len(plan.Remaining)+len(plan.Broken) > 0:
-				return exitByHand
-			}
-			return nil
+			return exitOf(plan, dry)
 		},
 	}
+	addMigrateFlags(c.Flags(), &o)
 	flags := c.Flags()
 	flags.BoolVar(&dry, "dry-run", false, "print the changes as a unified diff, and the report, and write nothing")
 	flags.StringVarP(&output, "output", "o", "", "json prints the report as JSON")
+	return c
+}
+
+func addMigrateFlags(flags *pflag.FlagSet, o *migrate.Options) {
 	flags.StringSliceVar(&o.Tags, "tags", nil, "build tags, in addition to those that files ask for")
 	flags.StringVar(&o.Version, "version", released(), "the version of Espalier that go.mod is to require")
 	flags.StringVar(&o.Replace, "replace", "", "the folder of a checkout of Espalier that go.mod is to use")
 	flags.BoolVar(&o.Force, "force", false, "go on although the code does not compile")
 	flags.BoolVar(&o.SkipTidy, "skip-tidy", false, "do not run go mod tidy, nor see whether the outcome compiles")
-	return c
+}
+
+// exitOf returns the exit code as an error, or nil.
+func exitOf(plan *migrate.Plan, dry bool) error {
+	switch {
+	case dry && len(plan.Files) > 0:
+		return exitChanges
+	case len(plan.Remaining)+len(plan.Broken) > 0:
+		return exitByHand
+	}
+	return nil
 }
 
 // released is the version of Espalier that this program was built with, or empty if that was no release.

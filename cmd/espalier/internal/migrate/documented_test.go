@@ -17,6 +17,7 @@ const documentation = "../../../../docs/migration.md"
 // tables are the headings whose table has the rows of an origin.
 var tables = map[string]*origin{
 	"## What behaves differently, on purpose": runtime,
+	"## Differences": componentEngine,
 }
 
 // tableBelow returns the rows of the first table after a heading.

@@ -257,7 +257,9 @@ func (f *facts) negative(e ast.Expr) bool {
 
 // mentions reports whether a node has one of the places in it.
 func mentions(node ast.Node, places []token.Pos) bool {
-	return node != nil && slices.ContainsFunc(places, func(at token.Pos) bool { return node.Pos() <= at && at < node.End() })
+	return node != nil && slices.ContainsFunc(places, func(at token.Pos) bool {
+		return node.Pos() <= at && at < node.End()
+	})
 }
 
 // body is the function that an expression is: a literal, or a function of the package.
@@ -283,7 +285,8 @@ func says(parts ...string) finder {
 		var found []token.Pos
 		for _, literal := range f.texts {
 			text, err := strconv.Unquote(literal.Value)
-			if err == nil && slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) }) {
+			said := func(part string) bool { return strings.Contains(text, part) }
+			if err == nil && slices.ContainsFunc(parts, said) {
 				found = append(found, literal.Pos())
 			}
 		}

@@ -128,7 +128,8 @@ func (p *Plan) findIn(files []*source, of *origin) []Finding {
 			if s := fileAt(files, at); s != nil {
 				r := rows[d.what]
 				found = append(found, Finding{
-					Position: p.position(s, at), What: r.What, There: r.There, Here: r.Here, Check: d.check, Link: r.link(),
+					Position: p.position(s, at), What: r.What, There: r.There, Here: r.Here,
+					Check: d.check, Link: r.link(),
 				})
 			}
 		}

@@ -79,6 +79,7 @@ func (p *Plan) Write(ctx context.Context, o Options) error {
 	if err := Finish(ctx, p.Root); err != nil {
 		return err
 	}
+	p.follow()
 	if o.SkipTidy {
 		return nil
 	}
@@ -105,8 +106,7 @@ func Finish(ctx context.Context, folder string) error {
 	}
 	if !j.SkipTidy {
 		if err := runGo(ctx, root, "mod", "tidy"); err != nil {
-			return fmt.Errorf("the files are changed, and go.mod is not complete yet; mend this and run the command again: %w",
-				err)
+			return fmt.Errorf("the files are changed, but go.mod is not complete; mend this, and run this again: %w", err)
 		}
 	}
 	return j.remove()
@@ -131,7 +131,8 @@ func runGo(ctx context.Context, folder string, arguments ...string) error {
 	command := exec.CommandContext(ctx, "go", arguments...)
 	command.Dir = folder
 	if out, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("go %s in %s: %w\n%s", strings.Join(arguments, " "), folder, err, strings.TrimSpace(string(out)))
+		return fmt.Errorf("go %s in %s: %w\n%s",
+			strings.Join(arguments, " "), folder, err, strings.TrimSpace(string(out)))
 	}
 	return nil
 }

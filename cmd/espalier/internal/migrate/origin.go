@@ -11,8 +11,8 @@ type origin struct {
 	// target returns the import path of a package's counterpart, by its path relative to the module. It is empty if the
 	// package has none.
 	target func(relative string) string
-	// names have the symbols with another name or another package, as in symbolsOf. A symbol that is not there keeps its
-	// name, in the package that target gives, or stays as it is if the origin is partial.
+	// names have the symbols with another name or another package, by the names that symbols gives them. A symbol that
+	// is not there keeps its name, in the package that target gives, or stays as it is if the origin is partial.
 	names map[string]symbol
 	// partial is true if only what names has moves.
 	partial bool
@@ -41,7 +41,7 @@ var runtime = &origin{
 }
 
 // origins are all modules that code may come from.
-var origins = []*origin{runtime}
+var origins = []*origin{runtime, componentEngine}
 
 // originOf returns the origin of a package.
 func originOf(importPath string) (*origin, bool) {

@@ -164,6 +164,37 @@ func (p *Plan) relative(path string) string {
 	return path
 }
 
+// follow has positions follow the lines of files that were changed: imports come and go, and long lines are broken.
+func (p *Plan) follow() {
+	for _, file := range p.Files {
+		lines := linesAfter(string(file.before), string(file.after))
+		at := func(position *Position) {
+			if position.File == file.Path && position.Line < len(lines) {
+				position.Line = lines[position.Line]
+			}
+		}
+		for i := range p.Findings {
+			at(&p.Findings[i].Position)
+		}
+		for i := range p.Remaining {
+			at(&p.Remaining[i].Position)
+		}
+	}
+}
+
+// linesAfter returns the numbers that lines have after a change, by the numbers that they had. Both begin with 1.
+func linesAfter(before, after string) []int {
+	a, b := strings.Split(before, "\n"), strings.Split(after, "\n")
+	lines := make([]int, len(a)+1)
+	for _, part := range difflib.NewMatcher(a, b).GetOpCodes() {
+		for i := part.I1; i < part.I2; i++ {
+			// A line that is gone becomes the one that follows it.
+			lines[i+1] = min(part.J1+i-part.I1, max(part.J1, part.J2-1)) + 1
+		}
+	}
+	return lines
+}
+
 // Diff returns the changes as a unified diff.
 func (p *Plan) Diff() (string, error) {
 	out := &strings.Builder{}

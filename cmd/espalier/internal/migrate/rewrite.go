@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"go/ast"
 	"go/format"
+	"go/parser"
 	"go/token"
 	"go/types"
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // edit replaces the bytes from start to end.
@@ -26,9 +28,7 @@ type rewriting struct {
 	edits   []edit
 	// qualifiers are the names of packages of Espalier in the file afterwards, by their import path.
 	qualifiers map[string]string
-	// added are the import paths of packages that the file does not import yet.
-	added []string
-	stays []remaining
+	stays      []remaining
 }
 
 // remaining is a symbol that stays as it is.
@@ -53,10 +53,13 @@ func (s *source) rewrite(all map[*origin]*symbols) ([]byte, []remaining, error) 
 		return s.bytes, r.stays, nil
 	}
 	out := r.apply()
+	if _, err := parser.ParseFile(token.NewFileSet(), s.path, out, parser.SkipObjectResolution); err != nil {
+		return nil, nil, fmt.Errorf("the changed file has no valid syntax, please report this: %w", err)
+	}
 	// The order of imports changes with their paths. A file that is not formatted stays so.
 	if formatted, err := format.Source(s.bytes); err == nil && bytes.Equal(formatted, s.bytes) {
 		if out, err = format.Source(out); err != nil {
-			return nil, nil, fmt.Errorf("%s: the changed file has no valid syntax, please report this: %w", s.path, err)
+			return nil, nil, fmt.Errorf("%s: %w", s.path, err)
 		}
 	}
 	return out, r.stays, nil
@@ -100,7 +103,6 @@ func (r *rewriting) move() {
 			r.moveImport(spec, of, uses[packageOf(r.info, spec)])
 		}
 	}
-	r.addImports()
 	r.members()
 }
 
@@ -169,9 +171,13 @@ func (r *rewriting) moveImport(spec *ast.ImportSpec, of *origin, uses []use) {
 			name = r.localName(pkg, spec, uses[0].pkg, stays)
 			r.qualifiers[pkg] = name
 			if replaced {
-				r.added = append(r.added, pkg)
+				r.addImport(spec, importOf(name, pkg))
 			} else {
-				r.replaceImport(spec, name, pkg)
+				text := importOf(name, pkg)
+				if spec.Name != nil {
+					text = name + " " + strconv.Quote(pkg)
+				}
+				r.replace(spec, text)
 				replaced = true
 			}
 		}
@@ -182,26 +188,27 @@ func (r *rewriting) moveImport(spec *ast.ImportSpec, of *origin, uses []use) {
 		}
 	}
 	if !replaced {
-		r.replace(spec, "") // another import has all that it had
+		r.dropImport(spec) // another import has all that it had
 	}
 }
 
-func (r *rewriting) replaceImport(spec *ast.ImportSpec, name, pkg string) {
-	text := strconv.Quote(pkg)
-	if spec.Name != nil || name != packageName(pkg) {
-		text = name + " " + text
+// importOf is the text of an import.
+func importOf(name, pkg string) string {
+	if name == packageName(pkg) {
+		return strconv.Quote(pkg)
 	}
-	r.replace(spec, text)
+	return name + " " + strconv.Quote(pkg)
 }
 
 // localName chooses the name of a package in the file: the one that the import has given it, the name of the package,
 // or the first that nothing else in the file has.
 func (r *rewriting) localName(pkg string, spec *ast.ImportSpec, before *types.PkgName, stays bool) string {
-	if spec.Name != nil && !stays {
+	of, _ := originOf(importPath(spec))
+	if spec.Name != nil && !stays && !of.partial {
 		return spec.Name.Name
 	}
 	candidates := []string{packageName(pkg)}
-	if !stays {
+	if !stays && !of.partial {
 		candidates = append(candidates, before.Name())
 	}
 	candidates = append(candidates, "espalier"+packageName(pkg))
@@ -274,31 +281,54 @@ func (r *rewriting) declared() []*ast.Ident {
 	return found
 }
 
-// addImports puts imports of packages that are new in the file behind the last one.
-func (r *rewriting) addImports() {
-	if len(r.added) == 0 {
+// addImport puts an import before another one, in its group.
+func (r *rewriting) addImport(spec *ast.ImportSpec, text string) {
+	declaration := r.declarationOf(spec)
+	at, text := r.offset(spec.Pos()), text+"; "
+	if start, _, ok := r.ownLine(spec); ok {
+		at, text = start, "\t"+strings.TrimSuffix(text, "; ")+"\n"
+	} else if !declaration.Lparen.IsValid() {
+		at, text = r.offset(declaration.Pos()), "import "+text
+		if _, _, ok := r.ownLine(declaration); ok {
+			text = strings.TrimSuffix(text, "; ") + "\n"
+		}
+	}
+	r.edits = append(r.edits, edit{at, at, text})
+}
+
+// dropImport removes an import, and its line.
+func (r *rewriting) dropImport(spec *ast.ImportSpec) {
+	var node ast.Node = spec
+	if declaration := r.declarationOf(spec); !declaration.Lparen.IsValid() {
+		node = declaration
+	}
+	if start, end, ok := r.ownLine(node); ok {
+		r.edits = append(r.edits, edit{start, end, ""})
 		return
 	}
-	last := r.syntax.Imports[len(r.syntax.Imports)-1]
-	end, text := r.offset(last.End()), ""
+	r.replace(node, "")
+}
+
+func (r *rewriting) declarationOf(spec *ast.ImportSpec) *ast.GenDecl {
 	for _, declaration := range r.syntax.Decls {
-		if d, ok := declaration.(*ast.GenDecl); ok && d.Tok == token.IMPORT && !d.Lparen.IsValid() && d.End() == last.End() {
-			text = "\nimport "
+		if d, ok := declaration.(*ast.GenDecl); ok && d.Pos() <= spec.Pos() && spec.End() <= d.End() {
+			return d
 		}
 	}
-	if text == "" {
-		text = "\n\t"
+	return nil // a spec is in a declaration
+}
+
+// ownLine returns the line of a node that has it for itself.
+func (r *rewriting) ownLine(node ast.Node) (start, end int, ok bool) {
+	from, to := r.offset(node.Pos()), r.offset(node.End())
+	start = bytes.LastIndexByte(r.bytes[:from], '\n') + 1
+	length := bytes.IndexByte(r.bytes[to:], '\n') + 1
+	if length == 0 {
+		return 0, 0, false
 	}
-	addition := ""
-	slices.Sort(r.added)
-	for _, pkg := range r.added {
-		addition += text
-		if r.qualifiers[pkg] != packageName(pkg) {
-			addition += r.qualifiers[pkg] + " "
-		}
-		addition += strconv.Quote(pkg)
-	}
-	r.edits = append(r.edits, edit{end, end, addition})
+	end = to + length
+	blank := len(bytes.TrimSpace(r.bytes[start:from]))+len(bytes.TrimSpace(r.bytes[to:end])) == 0
+	return start, end, blank
 }
 
 // members changes the names of fields and methods, which stand without a package.
@@ -362,7 +392,10 @@ func (r *rewriting) replace(node ast.Node, text string) {
 
 // apply returns the file with all edits.
 func (r *rewriting) apply() []byte {
-	slices.SortStableFunc(r.edits, func(a, b edit) int { return cmp.Compare(a.start, b.start) })
+	// What is put before something that changes stands before it.
+	slices.SortStableFunc(r.edits, func(a, b edit) int {
+		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.end, b.end))
+	})
 	r.edits = slices.Compact(r.edits)
 	var out []byte
 	at := 0

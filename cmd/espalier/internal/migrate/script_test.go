@@ -6,11 +6,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/espalier-dev/espalier/cmd/espalier/internal/command"
+	"github.com/espalier-dev/espalier/cmd/espalier/internal/migrate"
 )
 
 func TestMain(m *testing.M) {
@@ -28,7 +30,7 @@ func TestScripts(t *testing.T) {
 		t.Fatal(err)
 	}
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script",
+		Dir: "testdata/script", UpdateScripts: migrate.Updates(),
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("ESPALIER", root)
 			env.Setenv("PEER", theirs)
@@ -42,7 +44,7 @@ func TestScripts(t *testing.T) {
 
 // passGo has the go command of a script use the caches of this one.
 func passGo(env *testscript.Env) error {
-	for _, name := range []string{"GOCACHE", "GOMODCACHE", "GOPROXY", "GONOSUMDB", "GOSUMDB", "GOFLAGS", "GOTOOLCHAIN"} {
+	for name := range strings.FieldsSeq("GOCACHE GOMODCACHE GOPROXY GONOSUMDB GOSUMDB GOFLAGS GOTOOLCHAIN") {
 		out, err := exec.Command("go", "env", name).Output()
 		if err != nil {
 			return err

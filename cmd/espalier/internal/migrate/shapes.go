@@ -2,7 +2,6 @@ package migrate
 
 import (
 	"go/ast"
-	"go/constant"
 	"go/token"
 	"go/types"
 	"slices"
@@ -261,8 +260,8 @@ func reflecting(reason string) finder {
 			found := false
 			ast.Inspect(reasons, func(node ast.Node) bool {
 				if e, ok := node.(ast.Expr); ok {
-					value := f.info.Types[e].Value
-					found = found || value != nil && value.Kind() == constant.String && constant.StringVal(value) == reason
+					text, ok := f.text(e)
+					found = found || ok && text == reason
 				}
 				return !found
 			})
