@@ -1,13 +1,12 @@
 package migrate
 
-// Findable are the rows that have a finder.
-func Findable() []string {
+// Findable are the rows of a module that have a finder.
+func Findable(module string) []string {
 	var found []string
-	for _, of := range origins {
-		for _, d := range of.differences {
-			if d.find != nil {
-				found = append(found, d.what)
-			}
+	of, _ := originOf(module)
+	for _, d := range of.differences {
+		if d.find != nil {
+			found = append(found, d.what)
 		}
 	}
 	return found

@@ -41,7 +41,7 @@ func TestFindings(t *testing.T) {
 			t.Errorf("%s: %s is found in right code", f.Position, f.What)
 		}
 	}
-	for _, what := range migrate.Findable() {
+	for _, what := range migrate.Findable(peer) {
 		if !found[what] {
 			t.Errorf("testdata/findings has no code with %q, or it is not found", what)
 		}

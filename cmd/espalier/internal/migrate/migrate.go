@@ -53,7 +53,12 @@ func NewPlan(ctx context.Context, o Options) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	plan := &Plan{Root: root, skipTidy: o.SkipTidy}
+	plan := &Plan{
+		Root: root, skipTidy: o.SkipTidy,
+		// Programs that read the report get lists.
+		Files: []Change{}, Remaining: []Remaining{}, Findings: []Finding{}, Unseen: []Unseen{}, Left: []string{},
+		Broken: []string{},
+	}
 	if err := plan.addSources(loaded, o.Force); err != nil {
 		return nil, err
 	}
@@ -106,7 +111,7 @@ func Finish(ctx context.Context, folder string) error {
 	}
 	if !j.SkipTidy {
 		if err := runGo(ctx, root, "mod", "tidy"); err != nil {
-			return fmt.Errorf("the files are changed, but go.mod is not complete; mend this, and run this again: %w", err)
+			return fmt.Errorf("the files are changed, but go.mod is not complete; mend it, and run this again: %w", err)
 		}
 	}
 	return j.remove()

@@ -31,6 +31,9 @@ func (p *Plan) addModuleFile(c *code, o Options) error {
 	if err != nil {
 		return err
 	}
+	if err := p.noteOthers(c); err != nil {
+		return err
+	}
 	for _, module := range p.needed() {
 		if err := require(file, module, p.Root, o); err != nil {
 			return err

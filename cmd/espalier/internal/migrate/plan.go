@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"go/parser"
 	"go/token"
+	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -133,6 +135,35 @@ func (p *Plan) noteImports(content []byte) error {
 		}
 	}
 	return nil
+}
+
+// noteOthers notes what the files of the module import that were not asked for.
+func (p *Plan) noteOthers(c *code) error {
+	asked := map[string]bool{}
+	for _, s := range c.files {
+		asked[s.path] = true
+	}
+	return filepath.WalkDir(p.Root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			name := entry.Name()
+			if path != p.Root && (name == "vendor" || name == "testdata" || strings.HasPrefix(name, ".") ||
+				strings.HasPrefix(name, "_") || exists(filepath.Join(path, "go.mod"))) {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if filepath.Ext(path) != ".go" || asked[path] || !importsMoved(path) {
+			return nil
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return p.noteImports(content)
+	})
 }
 
 // needed are the modules of Espalier that the files import afterwards.
