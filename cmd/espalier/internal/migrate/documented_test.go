@@ -117,3 +117,54 @@ func TestRowsAreThoseOfThePage(t *testing.T) {
 		t.Error("rows.json has not the rows of docs/migration.md: run the test with -update")
 	}
 }
+
+// The transcript of component-operator-runtime has each of its rows that has a finder.
+func TestEachRowOfTheComponentEngineIsInItsTranscript(t *testing.T) {
+	content, err := os.ReadFile("testdata/script/component_engine.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, report, _ := strings.Cut(string(content), "\n-- report.txt --\n")
+	report, unseen, _ := strings.Cut(report, "\nDifferences that code does not show:\n")
+	for _, d := range componentDifferences {
+		where := report
+		if d.find == nil {
+			where = unseen
+		}
+		if !strings.Contains(where, "\n  "+d.what+"\n") && !strings.HasPrefix(where, "  "+d.what+"\n") {
+			t.Errorf("the transcript has not the row %q where it is to be", d.what)
+		}
+	}
+}
+
+// A line of component_names.txt says what a name is here, or what to use, once.
+func TestNamesOfTheComponentEngine(t *testing.T) {
+	seen := map[string]bool{}
+	for line := range strings.Lines(componentNames) {
+		line = strings.TrimSpace(line)
+		name, _, _ := strings.Cut(line, " ")
+		_, moves := componentEngine.names[name]
+		if _, byHand := componentEngine.byHand[name]; moves == byHand || seen[name] {
+			t.Errorf("%q is not read, or stands there twice", line)
+		}
+		seen[name] = true
+	}
+}
+
+// What the names become exists: the files in api have all that the packages export.
+func TestNamesOfTheComponentEngineMoveToWhatExists(t *testing.T) {
+	for old, now := range componentEngine.names {
+		relative := strings.TrimPrefix(now.pkg, Module+"/")
+		content, err := os.ReadFile("../../../../api/" + strings.ReplaceAll(relative, "/", ".") + ".txt")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(strings.Split(string(content), "\n"), func(line string) bool {
+			_, declared, _ := strings.Cut(line, " ")
+			rest, ok := strings.CutPrefix(declared, now.name)
+			return ok && (rest == "" || strings.ContainsRune(" ([", rune(rest[0])))
+		}) {
+			t.Errorf("%s moves to %s.%s, which does not exist", old, relative, now.name)
+		}
+	}
+}
