@@ -56,11 +56,19 @@ func newJournal(p *Plan) error {
 		}
 		j.Files = append(j.Files, journalFile{file.Path, staged, digest(file.before), digest(file.after)})
 	}
+	return j.save()
+}
+
+// save writes the index of the journal as a whole.
+func (j *journal) save() error {
 	content, err := json.MarshalIndent(j, "", "  ")
 	if err != nil {
 		return err
 	}
 	unnamed := filepath.Join(j.folder, "unfinished")
+	if err := os.Remove(unnamed); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	if err := writeSynced(unnamed, content, 0o644); err != nil {
 		return err
 	}
@@ -108,7 +116,9 @@ func (j *journal) finish(rename func(from, to string) error) error {
 			return fmt.Errorf("%s is not written, run the command again to go on: %w", path, err)
 		}
 	}
-	return nil
+	// From here on the files are the user's, who may have to mend them for what follows.
+	j.Files = nil
+	return j.save()
 }
 
 // remove removes the journal; its index goes first, so that what is left says nothing.

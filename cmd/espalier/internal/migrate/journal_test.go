@@ -121,3 +121,30 @@ func TestAJournalReachesNoFileOutside(t *testing.T) {
 		t.Errorf("got the error %v, want that the file is outside", err)
 	}
 }
+
+// A user who mends go.mod after a failure of "go mod tidy" may go on.
+func TestFilesMayChangeOnceTheyAreInPlace(t *testing.T) {
+	plan := planOf(t, 1)
+	plan.skipTidy = false
+	if err := newJournal(plan); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(plan.Root, "go.mod")
+	if err := os.WriteFile(path, []byte("module example.com/a\n\ngo 1.26\n\nrequire (\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := Finish(t.Context(), plan.Root); err == nil || !strings.Contains(err.Error(), "go.mod is not complete") {
+		t.Fatalf("got the error %v, want one about go.mod", err)
+	}
+	for name, content := range map[string]string{"go.mod": "module example.com/a\n\ngo 1.26\n", "file0.go": "package a\n"} {
+		if err := os.WriteFile(filepath.Join(plan.Root, name), []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := Finish(t.Context(), plan.Root); err != nil {
+		t.Errorf("after go.mod is mended, the next run fails: %v", err)
+	}
+	if hasJournal(plan.Root) {
+		t.Error("the journal is there in the end")
+	}
+}

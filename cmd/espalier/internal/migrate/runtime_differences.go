@@ -16,7 +16,6 @@ var (
 	root      = literals("reconcilers.ResourceReconciler")
 	aggregate = literals("reconcilers.AggregateReconciler")
 	webhook   = literals("reconcilers.AdmissionWebhookAdapter")
-	child     = literals("reconcilers.ChildReconciler")
 	childSet  = literals("reconcilers.ChildSetReconciler")
 	cast      = literals("reconcilers.CastResource")
 	suppress  = literals("reconcilers.SuppressTransientErrors")
