@@ -20,7 +20,7 @@ func New(out, errOut io.Writer) *cobra.Command {
 	}
 	root.SetOut(out)
 	root.SetErr(errOut)
-	migrate := &cobra.Command{Use: "migrate", Short: "Move an operator over from another library"}
+	migrate := newMigrate()
 	migrate.AddCommand(newMigrateComponents())
 	root.AddCommand(newCluster(), migrate, newPage(), newVet())
 	return root
