@@ -18,8 +18,8 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := command.New(os.Stdout, os.Stderr).ExecuteContext(ctx)
 	stop()
-	if err != nil {
+	if err != nil && err.Error() != "" {
 		fmt.Fprintln(os.Stderr, "espalier:", err)
-		os.Exit(1)
 	}
+	os.Exit(command.ExitCode(err))
 }

@@ -1,19 +1,26 @@
 package command_test
 
 import (
+	"os"
 	"testing"
 
 	"github.com/go-logr/logr"
-	"go.uber.org/goleak"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/espalier-dev/espalier/cmd/espalier/vet"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 )
+
+// plane is the cluster of the tests of components.
+var plane = controlplanetest.Shared{
+	Options: controlplane.Options{GarbageCollection: true, NamespaceDeletion: true},
+}
 
 func TestMain(m *testing.M) {
 	vet.Main()
 	klog.SetLogger(logr.Discard())
 	log.SetLogger(logr.Discard())
-	goleak.VerifyTestMain(m)
+	os.Exit(plane.Main(m))
 }

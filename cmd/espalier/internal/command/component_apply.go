@@ -1,0 +1,204 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/cmd/espalier/internal/release"
+	"github.com/espalier-dev/espalier/cmd/espalier/internal/source"
+)
+
+// runOptions are the flags of commands that run the engine.
+type runOptions struct {
+	*componentOptions
+	wait    bool
+	timeout time.Duration
+	output  output
+}
+
+func (o *runOptions) addFlags(c *cobra.Command, what string) {
+	flags := c.Flags()
+	flags.BoolVar(&o.wait, "wait", true, "wait until the component is "+what)
+	flags.DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long to work and to wait; 0 is without end")
+	flags.DurationVar(&o.lease, "lease-duration", 15*time.Second,
+		"after which time without a sign of life another command may take over")
+	o.output.addFlag(c)
+}
+
+type applyOptions struct {
+	runOptions
+	sourceOptions
+}
+
+// sourceOptions say what a component is to be.
+type sourceOptions struct {
+	values       []string
+	fieldManager string
+}
+
+func (o *sourceOptions) addFlags(c *cobra.Command) {
+	flags := c.Flags()
+	flags.StringArrayVarP(&o.values, "values", "f", nil,
+		"a file with values for charts and kustomizations; of several the later ones win")
+	flags.StringVar(&o.fieldManager, "field-manager", "",
+		fmt.Sprintf("the name that objects are written under, from the first apply on (default %q)", release.FieldManager))
+}
+
+func newComponentApply(shared *componentOptions) *cobra.Command {
+	o := &applyOptions{runOptions: runOptions{componentOptions: shared}}
+	c := &cobra.Command{
+		Use:   "apply NAME SOURCE...",
+		Short: "Deploy a component from manifests, charts and kustomizations",
+		Long: `Deploy a component from manifests, charts and kustomizations, and wait for it.
+
+A SOURCE is a folder with a Chart.yaml or a packed chart, a folder with a
+kustomization, another folder with manifests, a file with manifests, or - for the
+standard input.
+
+Objects are recorded in an inventory, then written in waves. What was applied
+before and is not there any more is removed. Objects of somebody else are left
+alone. The inventory is in the Secret espalier-release-NAME.`,
+		Example: `  espalier component apply shop ./manifests -n shops
+
+  # a chart and one more object
+  espalier component apply shop ./chart extra.yaml -f values.yaml`,
+		Args: atLeast(2, "NAME and SOURCE are"),
+		RunE: func(c *cobra.Command, args []string) error { return o.run(c, args[0], args[1:]) },
+	}
+	o.sourceOptions.addFlags(c)
+	o.runOptions.addFlags(c, "ready")
+	return c
+}
+
+func (o *applyOptions) run(c *cobra.Command, name string, sources []string) error {
+	ctx, cancel := withTimeout(c.Context(), o.timeout)
+	defer cancel()
+	if err := o.output.check(); err != nil {
+		return err
+	}
+	set, err := source.Load(sources, o.values, c.InOrStdin())
+	if err != nil {
+		return err
+	}
+	cluster, namespace, err := o.connect()
+	if err != nil {
+		return err
+	}
+	if err := refuseOperated(ctx, cluster, namespace, name, "change"); err != nil {
+		return err
+	}
+	lock, err := o.hold(ctx, cluster, namespace, name, c.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	defer lock.Release()
+	stored, objects, err := cluster.Prepare(lock.Context, o.desired(namespace, name, set))
+	if err != nil {
+		return err
+	}
+	if err := cluster.Store(lock.Context, stored); err != nil {
+		return fmt.Errorf("unable to store the component %q: %w", name, err)
+	}
+	run := &release.Run{Cluster: cluster, Generate: release.Fixed(objects), Wait: o.wait}
+	return o.until(lock.Context, c, run, stored, "ready")
+}
+
+func (o *sourceOptions) desired(namespace, name string, set *source.Set) release.Desired {
+	spec := release.Spec{Digest: set.Digest, Sources: set.Names, FieldManager: o.fieldManager}
+	return release.Desired{Namespace: namespace, Name: name, Spec: spec, Objects: set.Objects}
+}
+
+// until runs the engine, shows how far it is, and prints what became of it.
+func (o *runOptions) until(
+	ctx context.Context, c *cobra.Command, run *release.Run, stored *release.Release, reached string,
+) error {
+	display := newDisplay(c.ErrOrStderr(), os.Getenv)
+	run.Show = display.show
+	outcome, err := run.Until(ctx, stored)
+	display.end()
+	if outcome == release.NotReady && !o.wait && ctx.Err() == nil {
+		fmt.Fprintf(c.ErrOrStderr(), "not waiting: %v\n", err)
+		outcome, err, reached = release.Reached, nil, "under way"
+	}
+	if err != nil {
+		code := map[release.Outcome]int{
+			release.Failed: exitFailed, release.NotReady: exitNotReady, release.Blocked: exitBlocked,
+			release.Interrupted: exitInterrupted,
+		}[outcome]
+		return &exitError{code, fmt.Errorf("component %q: %w", stored.Name, err)}
+	}
+	return o.print(ctx, c.OutOrStdout(), run.Cluster, stored, reached)
+}
+
+// print prints a component that a command has changed.
+func (o *runOptions) print(
+	ctx context.Context, out io.Writer, cluster *release.Cluster, stored *release.Release, done string,
+) error {
+	if o.output == "" || o.output == outputTable || o.output == outputWide {
+		_, err := fmt.Fprintf(out, "component %s/%s %s\n", stored.Namespace, stored.Name, done)
+		return err
+	}
+	if done != "deleted" {
+		if err := cluster.Get(ctx, client.ObjectKeyFromObject(stored), stored); err != nil {
+			return err
+		}
+	}
+	return o.output.print(out, stored)
+}
+
+func newComponentDelete(shared *componentOptions) *cobra.Command {
+	o := &runOptions{componentOptions: shared}
+	c := &cobra.Command{
+		Use:   "delete NAME",
+		Short: "Delete a component that apply has deployed",
+		Long: `Delete the objects of a component in the order of their delete waves, and wait until
+they are gone.
+
+While others use a type or a namespace that would go, nothing is deleted, and the
+exit code is 3.`,
+		Example: "  espalier component delete shop -n shops",
+		Args:    exactly(1, "one NAME is"),
+		RunE:    func(c *cobra.Command, args []string) error { return o.delete(c, args[0]) },
+	}
+	o.addFlags(c, "gone")
+	return c
+}
+
+func (o *runOptions) delete(c *cobra.Command, name string) error {
+	ctx, cancel := withTimeout(c.Context(), o.timeout)
+	defer cancel()
+	if err := o.output.check(); err != nil {
+		return err
+	}
+	cluster, namespace, err := o.connect()
+	if err != nil {
+		return err
+	}
+	if err := refuseOperated(ctx, cluster, namespace, name, "delete"); err != nil {
+		return err
+	}
+	stored := &release.Release{}
+	key := client.ObjectKey{Namespace: namespace, Name: name}
+	if err := cluster.Get(ctx, key, stored); err != nil {
+		return err
+	}
+	lock, err := o.hold(ctx, cluster, namespace, name, c.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	defer lock.Release()
+	if err := cluster.Get(lock.Context, key, stored); err != nil {
+		return err
+	}
+	if err := cluster.BeginDeletion(lock.Context, stored); err != nil {
+		return fmt.Errorf("unable to delete the component %q: %w", name, err)
+	}
+	run := &release.Run{Cluster: cluster, Generate: release.NoObjects, Wait: o.wait}
+	return o.until(lock.Context, c, run, stored, "deleted")
+}

@@ -1,0 +1,186 @@
+package command_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/espalier-dev/espalier/cmd/espalier/internal/command"
+	"github.com/espalier-dev/espalier/cmd/espalier/internal/release"
+	"github.com/espalier-dev/espalier/cmd/espalier/internal/source"
+)
+
+// The scripts run on a cluster that they share, each in a namespace of its own, which is $NS. They have two commands
+// more:
+//
+//	espalier CODE ARGS...	runs the command, which has to end with the exit code
+//	api VERB ...		does something as another client: apply FILE, patch KIND/NAME PATCH, delete KIND/NAME,
+//				get KIND/NAME, none KIND/NAME
+func TestScripts(t *testing.T) {
+	config := plane.Config(t)
+	testscript.Run(t, testscript.Params{
+		Dir: filepath.Join("testdata", "script"),
+		Setup: func(env *testscript.Env) error {
+			// The scripts run in parallel, each with a *testing.T that has no methods to make a namespace.
+			namespace := plane.Namespace(t)
+			env.Setenv("NS", namespace)
+			env.Setenv("CORPUS", corpus(t))
+			env.Setenv("KUBECONFIG", filepath.Join(env.WorkDir, ".kubeconfig"))
+			return writeKubeConfig(config, namespace, env.Getenv("KUBECONFIG"))
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"espalier": runScripted, "api": runAPI},
+	})
+}
+
+// corpus is the folder of the generators, with charts and kustomizations.
+func corpus(t *testing.T) string {
+	path, err := filepath.Abs(filepath.Join("..", "..", "..", "..", "generator"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// writeKubeConfig writes a kubeconfig of a user.
+func writeKubeConfig(config *rest.Config, namespace, file string) error {
+	content := clientcmdapi.NewConfig()
+	content.Clusters["test"] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
+	content.AuthInfos["test"] = &clientcmdapi.AuthInfo{
+		ClientCertificateData: config.CertData, ClientKeyData: config.KeyData, Token: config.BearerToken,
+	}
+	content.Contexts["test"] = &clientcmdapi.Context{Cluster: "test", AuthInfo: "test", Namespace: namespace}
+	content.CurrentContext = "test"
+	return clientcmd.WriteToFile(*content, file)
+}
+
+// runScripted runs the command in this process.
+func runScripted(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) == 0 {
+		ts.Fatalf("espalier needs an exit code")
+	}
+	code, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	args = append(args[1:], "--kubeconfig", ts.Getenv("KUBECONFIG"))
+	for i := range args {
+		if strings.HasPrefix(args[i], "./") {
+			args[i] = ts.MkAbs(args[i])
+		}
+	}
+	c := command.New(ts.Stdout(), ts.Stderr())
+	c.SetArgs(args)
+	err = c.ExecuteContext(context.Background())
+	if err != nil && err.Error() != "" {
+		fmt.Fprintf(ts.Stderr(), "espalier: %s\n", strings.ReplaceAll(err.Error(), ts.Getenv("WORK")+"/", ""))
+	}
+	if got := command.ExitCode(err); got != code {
+		ts.Fatalf("espalier %s: the exit code is %d, want %d: %v", strings.Join(args, " "), got, code, err)
+	}
+}
+
+// runAPI does something in the cluster as somebody else.
+func runAPI(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) < 2 {
+		ts.Fatalf("api needs a verb and an object")
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", ts.Getenv("KUBECONFIG"))
+	ts.Check(err)
+	c, err := release.NewCluster(config)
+	ts.Check(err)
+	ctx := context.Background()
+	if args[0] == "apply" {
+		objects, err := source.Read(args[1], strings.NewReader(ts.ReadFile(args[1])))
+		ts.Check(err)
+		for _, object := range objects {
+			namespaced, err := c.IsObjectNamespaced(object)
+			ts.Check(err)
+			if namespaced && object.GetNamespace() == "" {
+				object.SetNamespace(ts.Getenv("NS"))
+			}
+			ts.Check(c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("somebody")))
+		}
+		return
+	}
+	kind, name, _ := strings.Cut(args[1], "/")
+	object := &unstructured.Unstructured{}
+	gvk, err := c.KindFor(kind)
+	ts.Check(err)
+	object.SetGroupVersionKind(gvk)
+	object.SetName(name)
+	namespaced, err := c.IsObjectNamespaced(object)
+	ts.Check(err)
+	if namespaced {
+		object.SetNamespace(ts.Getenv("NS"))
+	}
+	switch args[0] {
+	case "patch":
+		patch, err := yaml.YAMLToJSON([]byte(args[2]))
+		ts.Check(err)
+		ts.Check(c.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch), client.FieldOwner("somebody")))
+	case "delete":
+		ts.Check(c.Delete(ctx, object))
+	case "get":
+		ts.Check(c.Get(ctx, client.ObjectKeyFromObject(object), object))
+		content, err := yaml.Marshal(object.Object)
+		ts.Check(err)
+		_, err = ts.Stdout().Write(content)
+		ts.Check(err)
+	case "none":
+		if err := c.Get(ctx, client.ObjectKeyFromObject(object), object); !apierrs.IsNotFound(err) {
+			ts.Fatalf("%s is there, or cannot be read, and want none: %v", args[1], err)
+		}
+	default:
+		ts.Fatalf("api has no verb %q", args[0])
+	}
+}
+
+// Each command that waits has a line of help, and each page of the help says what the exit codes are.
+func TestComponentHelp(t *testing.T) {
+	var out bytes.Buffer
+	c := command.New(&out, &out)
+	c.SetArgs([]string{"component", "--help"})
+	if err := c.ExecuteContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"apply", "delete", "list", "status", "Exit codes are 0 for ready"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the help has no %q:\n%s", want, out.String())
+		}
+	}
+}
+
+// A broken connection is one line, and no file is looked for that is not named.
+func TestComponentWithoutCluster(t *testing.T) {
+	manifests := filepath.Join(t.TempDir(), "a.yaml")
+	if err := os.WriteFile(manifests, []byte("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"apply", "shop", manifests}, {"delete", "shop"}, {"list"}, {"status", "shop"},
+	} {
+		var out bytes.Buffer
+		c := command.New(&out, &out)
+		c.SetArgs(slices.Concat([]string{"component"}, args, []string{"--server", "https://127.0.0.1:1", "--kubeconfig", os.DevNull}))
+		err := c.ExecuteContext(t.Context())
+		if command.ExitCode(err) != 1 || strings.Count(err.Error(), "\n") > 0 ||
+			!strings.Contains(err.Error(), "127.0.0.1:1") {
+			t.Errorf("%q: the error is %v, want one line with the address", args, errors.Unwrap(err))
+		}
+	}
+}
