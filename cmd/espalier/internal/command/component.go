@@ -40,7 +40,8 @@ somebody else has to act, and 130 for interrupted. Those of diff are 0 and 1
 without and with differences, and 2 after an error.`,
 	}
 	o.cluster.AddFlags(c.PersistentFlags())
-	c.AddCommand(newComponentApply(o), newComponentDelete(o), newComponentList(o), newComponentStatus(o))
+	c.AddCommand(newComponentApply(o), newComponentDelete(o), newComponentList(o), newComponentStatus(o),
+		newComponentPlan(o), newComponentDiff(o))
 	return c
 }
 

@@ -2,12 +2,14 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/cmd/espalier/internal/release"
@@ -34,12 +36,14 @@ func (o *runOptions) addFlags(c *cobra.Command, what string) {
 type applyOptions struct {
 	runOptions
 	sourceOptions
+	dryRun dryRun
 }
 
 // sourceOptions say what a component is to be.
 type sourceOptions struct {
-	values       []string
-	fieldManager string
+	values                 []string
+	fieldManager, selector string
+	prune                  bool
 }
 
 func (o *sourceOptions) addFlags(c *cobra.Command) {
@@ -48,6 +52,58 @@ func (o *sourceOptions) addFlags(c *cobra.Command) {
 		"a file with values for charts and kustomizations; of several the later ones win")
 	flags.StringVar(&o.fieldManager, "field-manager", "",
 		fmt.Sprintf("the name that objects are written under, from the first apply on (default %q)", release.FieldManager))
+	flags.StringVarP(&o.selector, "selector", "l", "",
+		"deal only with the objects that have these labels; others stay as they are")
+	flags.BoolVar(&o.prune, "prune", true, "remove what was applied before, and is not there any more")
+}
+
+// prepared is what a component is to be.
+type prepared struct {
+	run     *release.Run
+	stored  *release.Release
+	objects []*unstructured.Unstructured
+}
+
+// prepare reads the sources, and renders the objects.
+func (o *sourceOptions) prepare(c *cobra.Command, shared *componentOptions, args []string) (*prepared, error) {
+	set, err := source.Load(args[1:], o.values, c.InOrStdin())
+	if err != nil {
+		return nil, err
+	}
+	cluster, namespace, err := shared.connect()
+	if err != nil {
+		return nil, err
+	}
+	if err := refuseOperated(c.Context(), cluster, namespace, args[0], "change"); err != nil {
+		return nil, err
+	}
+	return o.render(c.Context(), cluster, namespace, args[0], set)
+}
+
+// render renders the objects of sources, and adds those that are to stay as they are.
+func (o *sourceOptions) render(
+	ctx context.Context, cluster *release.Cluster, namespace, name string, set *source.Set,
+) (*prepared, error) {
+	matches, err := matcherOf(o.selector)
+	if err != nil {
+		return nil, err
+	}
+	spec := release.Spec{Digest: set.Digest, Sources: set.Names, FieldManager: o.fieldManager}
+	stored, objects, err := cluster.Prepare(ctx,
+		release.Desired{Namespace: namespace, Name: name, Spec: spec, Objects: set.Objects})
+	if err != nil {
+		return nil, err
+	}
+	objects = release.Selected(objects, matches)
+	kept, err := cluster.Kept(ctx, stored, objects, func(live *unstructured.Unstructured) bool {
+		return !o.prune || !matches(live)
+	})
+	if err != nil {
+		return nil, err
+	}
+	objects = append(objects, kept...)
+	run := &release.Run{Cluster: cluster, Generate: release.Fixed(objects)}
+	return &prepared{run: run, stored: stored, objects: objects}, nil
 }
 
 func newComponentApply(shared *componentOptions) *cobra.Command {
@@ -69,28 +125,52 @@ alone. The inventory is in the Secret espalier-release-NAME.`,
   # a chart and one more object
   espalier component apply shop ./chart extra.yaml -f values.yaml`,
 		Args: atLeast(2, "NAME and SOURCE are"),
-		RunE: func(c *cobra.Command, args []string) error { return o.run(c, args[0], args[1:]) },
+		RunE: func(c *cobra.Command, args []string) error { return o.run(c, args) },
 	}
 	o.sourceOptions.addFlags(c)
+	o.dryRun.addFlag(c)
 	o.runOptions.addFlags(c, "ready")
 	return c
 }
 
-func (o *applyOptions) run(c *cobra.Command, name string, sources []string) error {
-	ctx, cancel := withTimeout(c.Context(), o.timeout)
-	defer cancel()
-	if err := o.output.check(); err != nil {
+func (o *applyOptions) run(c *cobra.Command, args []string) error {
+	if err := errors.Join(o.output.check(), o.dryRun.check()); err != nil {
 		return err
 	}
-	set, err := source.Load(sources, o.values, c.InOrStdin())
+	if o.dryRun != dryRunNone {
+		ready, err := o.prepare(c, o.componentOptions, args)
+		if err != nil {
+			return err
+		}
+		return o.dryRun.print(c.Context(), c, o.output, ready.run, ready.stored, ready.objects)
+	}
+	set, err := source.Load(args[1:], o.values, c.InOrStdin())
 	if err != nil {
 		return err
 	}
+	return o.locked(c, args[0], "change", func(ctx context.Context, cluster *release.Cluster, namespace string) error {
+		ready, err := o.render(ctx, cluster, namespace, args[0], set)
+		if err != nil {
+			return err
+		}
+		if err := cluster.Store(ctx, ready.stored); err != nil {
+			return fmt.Errorf("unable to store the component %q: %w", args[0], err)
+		}
+		return o.until(ctx, c, ready.run, ready.stored, "ready")
+	})
+}
+
+// locked calls a function while it holds the Lease of a component. The context ends when the time is over.
+func (o *runOptions) locked(
+	c *cobra.Command, name, verb string, do func(ctx context.Context, cluster *release.Cluster, namespace string) error,
+) error {
+	ctx, cancel := withTimeout(c.Context(), o.timeout)
+	defer cancel()
 	cluster, namespace, err := o.connect()
 	if err != nil {
 		return err
 	}
-	if err := refuseOperated(ctx, cluster, namespace, name, "change"); err != nil {
+	if err := refuseOperated(ctx, cluster, namespace, name, verb); err != nil {
 		return err
 	}
 	lock, err := o.hold(ctx, cluster, namespace, name, c.ErrOrStderr())
@@ -98,20 +178,7 @@ func (o *applyOptions) run(c *cobra.Command, name string, sources []string) erro
 		return err
 	}
 	defer lock.Release()
-	stored, objects, err := cluster.Prepare(lock.Context, o.desired(namespace, name, set))
-	if err != nil {
-		return err
-	}
-	if err := cluster.Store(lock.Context, stored); err != nil {
-		return fmt.Errorf("unable to store the component %q: %w", name, err)
-	}
-	run := &release.Run{Cluster: cluster, Generate: release.Fixed(objects), Wait: o.wait}
-	return o.until(lock.Context, c, run, stored, "ready")
-}
-
-func (o *sourceOptions) desired(namespace, name string, set *source.Set) release.Desired {
-	spec := release.Spec{Digest: set.Digest, Sources: set.Names, FieldManager: o.fieldManager}
-	return release.Desired{Namespace: namespace, Name: name, Spec: spec, Objects: set.Objects}
+	return do(lock.Context, cluster, namespace)
 }
 
 // until runs the engine, shows how far it is, and prints what became of it.
@@ -119,7 +186,7 @@ func (o *runOptions) until(
 	ctx context.Context, c *cobra.Command, run *release.Run, stored *release.Release, reached string,
 ) error {
 	display := newDisplay(c.ErrOrStderr(), os.Getenv)
-	run.Show = display.show
+	run.Show, run.Wait = display.show, o.wait
 	outcome, err := run.Until(ctx, stored)
 	display.end()
 	if outcome == release.NotReady && !o.wait && ctx.Err() == nil {
@@ -153,7 +220,7 @@ func (o *runOptions) print(
 }
 
 func newComponentDelete(shared *componentOptions) *cobra.Command {
-	o := &runOptions{componentOptions: shared}
+	o, dry := &runOptions{componentOptions: shared}, dryRun("")
 	c := &cobra.Command{
 		Use:   "delete NAME",
 		Short: "Delete a component that apply has deployed",
@@ -164,41 +231,42 @@ While others use a type or a namespace that would go, nothing is deleted, and th
 exit code is 3.`,
 		Example: "  espalier component delete shop -n shops",
 		Args:    exactly(1, "one NAME is"),
-		RunE:    func(c *cobra.Command, args []string) error { return o.delete(c, args[0]) },
+		RunE:    func(c *cobra.Command, args []string) error { return o.delete(c, args[0], dry) },
 	}
 	o.addFlags(c, "gone")
+	dry.addFlag(c)
 	return c
 }
 
-func (o *runOptions) delete(c *cobra.Command, name string) error {
-	ctx, cancel := withTimeout(c.Context(), o.timeout)
-	defer cancel()
-	if err := o.output.check(); err != nil {
+func (o *runOptions) delete(c *cobra.Command, name string, dry dryRun) error {
+	if err := errors.Join(o.output.check(), dry.check()); err != nil {
 		return err
 	}
+	// Who deletes what is not there need not wait for a Lease, nor leave one.
 	cluster, namespace, err := o.connect()
 	if err != nil {
 		return err
 	}
-	if err := refuseOperated(ctx, cluster, namespace, name, "delete"); err != nil {
-		return err
-	}
 	stored := &release.Release{}
 	key := client.ObjectKey{Namespace: namespace, Name: name}
-	if err := cluster.Get(ctx, key, stored); err != nil {
+	if err := refuseOperated(c.Context(), cluster, namespace, name, "delete"); err != nil {
 		return err
 	}
-	lock, err := o.hold(ctx, cluster, namespace, name, c.ErrOrStderr())
-	if err != nil {
+	if err := cluster.Get(c.Context(), key, stored); err != nil {
 		return err
 	}
-	defer lock.Release()
-	if err := cluster.Get(lock.Context, key, stored); err != nil {
-		return err
+	if dry != dryRunNone {
+		run := &release.Run{Cluster: cluster, Generate: release.NoObjects}
+		return dry.print(c.Context(), c, o.output, run, stored.Deleted(), nil)
 	}
-	if err := cluster.BeginDeletion(lock.Context, stored); err != nil {
-		return fmt.Errorf("unable to delete the component %q: %w", name, err)
-	}
-	run := &release.Run{Cluster: cluster, Generate: release.NoObjects, Wait: o.wait}
-	return o.until(lock.Context, c, run, stored, "deleted")
+	return o.locked(c, name, "delete", func(ctx context.Context, cluster *release.Cluster, _ string) error {
+		if err := cluster.Get(ctx, key, stored); err != nil {
+			return err
+		}
+		if err := cluster.BeginDeletion(ctx, stored); err != nil {
+			return fmt.Errorf("unable to delete the component %q: %w", name, err)
+		}
+		run := &release.Run{Cluster: cluster, Generate: release.NoObjects}
+		return o.until(ctx, c, run, stored, "deleted")
+	})
 }

@@ -9,6 +9,9 @@ const (
 	exitNotReady    = 2
 	exitBlocked     = 3
 	exitInterrupted = 130
+
+	exitDiffers    = 1
+	exitDiffFailed = 2
 )
 
 // exitError is an error with an exit code of its own. Without a cause, nothing is printed.

@@ -18,6 +18,6 @@ func New(out, errOut io.Writer) *cobra.Command {
 	}
 	root.SetOut(out)
 	root.SetErr(errOut)
-	root.AddCommand(newCluster(), newComponent(), newPage(), newVet())
+	root.AddCommand(newCluster(), newComponent(), newPage(), newTree(), newVet())
 	return root
 }

@@ -74,6 +74,8 @@ func (c *Cluster) Acquire(
 		switch {
 		case apierrs.IsConflict(err), apierrs.IsAlreadyExists(err):
 			seen = nil // somebody else was faster
+		case apierrs.IsNotFound(err) && !exists:
+			return nil, fmt.Errorf("the namespace %s does not exist: create it first", namespace)
 		case err != nil:
 			return nil, fmt.Errorf("unable to take the Lease %s: %w", key, err)
 		default:
