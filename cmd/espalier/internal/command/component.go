@@ -40,8 +40,22 @@ somebody else has to act, and 130 for interrupted. Those of diff are 0 and 1
 without and with differences, and 2 after an error.`,
 	}
 	o.cluster.AddFlags(c.PersistentFlags())
+	_ = c.RegisterFlagCompletionFunc("namespace", o.completeNamespaces)
 	c.AddCommand(newComponentApply(o), newComponentDelete(o), newComponentList(o), newComponentStatus(o),
-		newComponentPlan(o), newComponentDiff(o))
+		newComponentPlan(o), newComponentDiff(o), newComponentExplain(o), newComponentAdopt(o), newComponentOrphan(o),
+		newComponentRecover(o))
+	for _, below := range c.Commands() {
+		switch below.Name() {
+		case "apply", "plan", "diff":
+			below.ValidArgsFunction = o.completeNames(false, true)
+		case "status":
+			below.ValidArgsFunction = o.completeNames(true, false)
+		case "delete", "adopt", "orphan", "recover":
+			below.ValidArgsFunction = o.completeNames(false, false)
+		default:
+			below.ValidArgsFunction = cobra.NoFileCompletions
+		}
+	}
 	return c
 }
 

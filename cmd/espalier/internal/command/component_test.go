@@ -27,12 +27,13 @@ import (
 	"github.com/espalier-dev/espalier/cmd/espalier/internal/source"
 )
 
-// The scripts run on a cluster that they share, each in a namespace of its own, which is $NS. They have two commands
-// more:
+// The scripts run on a cluster that they share, each in a namespace of its own, which is $NS. They have three
+// commands more:
 //
 //	espalier CODE ARGS...	runs the command, which has to end with the exit code
-//	api VERB ...		does something as another client: apply FILE, patch KIND/NAME PATCH, delete KIND/NAME,
-//				get KIND/NAME, none KIND/NAME
+//	complete ARGS...	asks for completions of the last argument
+//	api VERB ...		does something as another client: apply FILE, patch KIND/NAME PATCH,
+//				status KIND/NAME FILE, delete KIND/NAME, get KIND/NAME, none KIND/NAME
 func TestScripts(t *testing.T) {
 	config := plane.Config(t)
 	testscript.Run(t, testscript.Params{
@@ -45,7 +46,9 @@ func TestScripts(t *testing.T) {
 			env.Setenv("KUBECONFIG", filepath.Join(env.WorkDir, ".kubeconfig"))
 			return writeKubeConfig(config, namespace, env.Getenv("KUBECONFIG"))
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"espalier": runScripted, "api": runAPI},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"espalier": runScripted, "complete": complete, "api": runAPI,
+		},
 	})
 }
 
@@ -94,6 +97,13 @@ func runScripted(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
+// complete asks for completions, as a shell does.
+func complete(ts *testscript.TestScript, _ bool, args []string) {
+	c := command.New(ts.Stdout(), ts.Stderr())
+	c.SetArgs(slices.Concat([]string{"__complete", args[0], "--kubeconfig", ts.Getenv("KUBECONFIG")}, args[1:]))
+	ts.Check(c.ExecuteContext(context.Background()))
+}
+
 // runAPI does something in the cluster as somebody else.
 func runAPI(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) < 2 {
@@ -133,6 +143,10 @@ func runAPI(ts *testscript.TestScript, _ bool, args []string) {
 		patch, err := yaml.YAMLToJSON([]byte(args[2]))
 		ts.Check(err)
 		ts.Check(c.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch), client.FieldOwner("somebody")))
+	case "status":
+		patch, err := yaml.YAMLToJSON([]byte(ts.ReadFile(args[2])))
+		ts.Check(err)
+		ts.Check(c.Client.Status().Patch(ctx, object, client.RawPatch(types.MergePatchType, patch), client.FieldOwner("somebody")))
 	case "delete":
 		ts.Check(c.Delete(ctx, object))
 	case "get":

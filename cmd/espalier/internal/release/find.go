@@ -25,7 +25,8 @@ type Component struct {
 	Object client.Object
 	Kind   schema.GroupVersionKind
 	Status apis.ComponentStatus
-	// Operator wrote the status last. It is empty for a release.
+	// Operator wrote the status last, as a field manager; unknown if the API server has not kept who. It is empty for a
+	// release.
 	Operator string
 	// Err says why it could not be read. The status is then empty.
 	Err error
@@ -118,7 +119,7 @@ func (c *Cluster) Resource(ctx context.Context, kind schema.GroupVersionKind, ke
 }
 
 func ofOperator(object *unstructured.Unstructured) Component {
-	c := Component{Object: object, Kind: object.GroupVersionKind()}
+	c := Component{Object: object, Kind: object.GroupVersionKind(), Operator: "unknown"}
 	for _, entry := range object.GetManagedFields() {
 		if entry.Subresource == "status" {
 			c.Operator = entry.Manager
