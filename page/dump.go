@@ -110,8 +110,8 @@ type dumpedComponent struct {
 	Obstacles []obstacleView `json:"obstacles,omitempty"`
 }
 
-// serveDump sends the dump resource by resource, so that one of them is in memory at a time. The parameters kind, in any
-// case, and namespace and name narrow it.
+// serveDump sends the dump resource by resource, so that one of them is in memory at a time. The parameters kind, in
+// any case, and namespace and name narrow it.
 func (p *Page) serveDump(a *answer) {
 	roots := slices.DeleteFunc(p.recorder.allRoots(), func(root *rootRecord) bool {
 		kind := a.value("kind")

@@ -3,6 +3,7 @@ module github.com/espalier-dev/espalier/cmd/espalier
 go 1.26.0
 
 require (
+	github.com/creack/pty v1.1.24
 	github.com/espalier-dev/espalier v0.0.0
 	github.com/espalier-dev/espalier/generator/helm v0.0.0
 	github.com/espalier-dev/espalier/generator/kustomize v0.0.0
@@ -49,7 +50,6 @@ require (
 	github.com/chai2010/gettext-go v1.0.2 // indirect
 	github.com/coreos/go-semver v0.3.1 // indirect
 	github.com/coreos/go-systemd/v22 v22.7.0 // indirect
-	github.com/creack/pty v1.1.24 // indirect
 	github.com/cyphar/filepath-securejoin v0.7.0 // indirect
 	github.com/davecgh/go-spew v1.1.2-0.20180830191138-d8f796af33cc // indirect
 	github.com/emicklei/go-restful/v3 v3.13.0 // indirect

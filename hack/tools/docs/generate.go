@@ -67,7 +67,7 @@ var chapters = []chapter{
 	}},
 	{"By topic", []string{
 		"short-form.md", "vet.md", "conditions.md", "components.md", "annotations.md", "helm.md", "kustomize.md",
-		"features.md",
+		"component-command.md", "features.md",
 		"states.md", "simulation.md", "existing-operators.md", "embedding.md",
 	}},
 	{"The project", []string{"migration.md", "compatibility.md", "releasing.md"}},

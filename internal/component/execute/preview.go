@@ -19,15 +19,16 @@ type Preview struct {
 	// Fields says which fields would be changed, and why, as [managedfields.Changes] does. It does not have the marks
 	// of the component. Of a Secret it has only the fields that contain those.
 	Fields []string
-	// Before is the object as it was, nil if it is to be created. After is what the write would make of it, nil after an
-	// error. Both have the values of a Secret.
+	// Before is the object as it was, nil if it is to be created. After is what the write would make of it, nil after
+	// an error. Both have the values of a Secret.
 	Before, After *unstructured.Unstructured
 	// Err is why the object could not be written.
 	Err error
 }
 
-// Preview carries out the writes of a stage, and returns what each has changed. Of a created object it has no fields. The
-// client of the executor makes dry runs only, and there is no Seen. It makes one request more for each than the write.
+// Preview carries out the writes of a stage, and returns what each has changed. Of a created object it has no fields.
+// The client of the executor makes dry runs only, and there is no Seen. It makes one request more for each than the
+// write, but for a create.
 func (e *Executor) Preview(ctx context.Context, stage plan.Stage) []Preview {
 	previews := make([]Preview, len(stage.Operations))
 	e.parallelize(ctx, len(previews), func(i int) { previews[i] = e.preview(ctx, stage.Operations[i]) })

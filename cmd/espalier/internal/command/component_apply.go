@@ -51,7 +51,7 @@ func (o *sourceOptions) addFlags(c *cobra.Command) {
 	flags.StringArrayVarP(&o.values, "values", "f", nil,
 		"a file with values for charts and kustomizations; of several the later ones win")
 	flags.StringVar(&o.fieldManager, "field-manager", "",
-		fmt.Sprintf("the name that objects are written under, from the first apply on (default %q)", release.FieldManager))
+		"the name that objects are written under, from the first apply on (default \""+release.FieldManager+"\")")
 	flags.StringVarP(&o.selector, "selector", "l", "",
 		"deal only with the objects that have these labels; others stay as they are")
 	flags.BoolVar(&o.prune, "prune", true, "remove what was applied before, and is not there any more")

@@ -174,7 +174,7 @@ by it, and are deleted with it.`,
 					return nil, err
 				}
 				if len(unseen) > 0 {
-					return nil, fmt.Errorf("not all could be looked at, so nothing was done: %w", errors.Join(unseen...))
+					return nil, fmt.Errorf("not all can be looked at, so nothing is done: %w", errors.Join(unseen...))
 				}
 				for _, object := range lost {
 					name := strings.TrimPrefix(object.GetNamespace()+"/"+object.GetName(), "/")

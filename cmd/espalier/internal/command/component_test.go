@@ -80,7 +80,9 @@ func runScripted(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	code, err := strconv.Atoi(args[0])
 	ts.Check(err)
-	args = append(args[1:], "--kubeconfig", ts.Getenv("KUBECONFIG"))
+	if args = args[1:]; args[0] == "component" {
+		args = append(args, "--kubeconfig", ts.Getenv("KUBECONFIG"))
+	}
 	for i := range args {
 		if strings.HasPrefix(args[i], "./") {
 			args[i] = ts.MkAbs(args[i])

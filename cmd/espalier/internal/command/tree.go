@@ -33,13 +33,16 @@ components are: what the live page of the operator shows.
 
 TARGET is the operator, as for the command page: deployment/NAME, statefulset/NAME,
 pod/NAME, or the URL of its page. -n is the namespace of the resource.`,
-		Example: "  espalier tree shop/corner -n shops --operator deployment/shop-operator --operator-namespace shop-system",
-		Args:    exactly(1, "one KIND/NAME is"),
-		RunE:    func(c *cobra.Command, args []string) error { return o.run(c.Context(), args[0], c.OutOrStdout()) },
+		Example: `  espalier tree shop/corner -n shops \
+    --operator deployment/shop-operator --operator-namespace shop-system`,
+		Args: exactly(1, "one KIND/NAME is"),
+		RunE: func(c *cobra.Command, args []string) error { return o.run(c.Context(), args[0], c.OutOrStdout()) },
 	}
 	o.addFlags(c)
-	c.Flags().StringVar(&o.operator, "operator", "", "the operator: deployment/NAME, statefulset/NAME, pod/NAME or a URL")
-	c.Flags().StringVar(&o.namespace, "operator-namespace", "", "the namespace of the operator (default that of the resource)")
+	c.Flags().StringVar(&o.operator, "operator", "",
+		"the operator: deployment/NAME, statefulset/NAME, pod/NAME or a URL")
+	c.Flags().StringVar(&o.namespace, "operator-namespace", "",
+		"the namespace of the operator (default that of the resource)")
 	o.output.addFlag(c)
 	return c
 }

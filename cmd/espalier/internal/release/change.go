@@ -52,7 +52,8 @@ func (c *Cluster) Adopting(
 			return nil, err
 		}
 		if text, _ := r.Owner(); ref.GetAnnotations()[ownerKey] == text {
-			return nil, fmt.Errorf("the %s %s belongs to the component %q already", ref.GetKind(), ref.GetName(), r.Name)
+			const why = "the %s %s belongs to the component %q already"
+			return nil, fmt.Errorf(why, ref.GetKind(), ref.GetName(), r.Name)
 		}
 		if marks := ownership.MarksOf(ref, ""); !fromAnybody && marks != (ownership.Marks{}) {
 			const why = "the %s %s %s: --force takes it over"
@@ -75,11 +76,11 @@ func (c *Cluster) Orphaning(
 		owns := false
 		for j := range r.Status.Inventory {
 			record := &r.Status.Inventory[j]
-			owns = owns || record.Group == key.Group && record.Kind == key.Kind && record.Namespace == key.Namespace &&
-				record.Name == key.Name
+			owns = owns || recordKey(record) == key
 		}
 		if !owns {
-			return nil, fmt.Errorf("the %s %s is not in the inventory of the component %q", ref.GetKind(), ref.GetName(), r.Name)
+			const why = "the %s %s is not in the inventory of the component %q"
+			return nil, fmt.Errorf(why, ref.GetKind(), ref.GetName(), r.Name)
 		}
 		refs[i] = bare(ref, presence, "orphaned")
 	}

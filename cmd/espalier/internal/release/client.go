@@ -105,7 +105,9 @@ func (c *Cluster) Create(ctx context.Context, object client.Object, opts ...clie
 }
 
 // Patch patches the metadata of a release, such as its finalizers.
-func (c *Cluster) Patch(ctx context.Context, object client.Object, patch client.Patch, opts ...client.PatchOption) error {
+func (c *Cluster) Patch(
+	ctx context.Context, object client.Object, patch client.Patch, opts ...client.PatchOption,
+) error {
 	r, ok := object.(*Release)
 	if !ok {
 		return c.Client.Patch(ctx, object, patch, opts...)

@@ -42,7 +42,8 @@ func (c *Cluster) Everything(
 			switch {
 			case ctx.Err() != nil:
 				return nil, nil, context.Cause(ctx)
-			case err != nil && !apierrs.IsNotFound(err) && !apierrs.IsMethodNotSupported(err) && !meta.IsNoMatchError(err):
+			case err == nil, apierrs.IsNotFound(err), apierrs.IsMethodNotSupported(err), meta.IsNoMatchError(err):
+			default:
 				unseen = append(unseen, fmt.Errorf("each %s: %w", resource.Kind, err))
 			}
 			found = append(found, of...)

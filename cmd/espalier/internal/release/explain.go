@@ -97,7 +97,7 @@ func (c *Cluster) recordIn(ctx context.Context, owner string, object *unstructur
 	key := keyOf(object)
 	for i := range found.Status.Inventory {
 		r := &found.Status.Inventory[i]
-		if r.Group == key.Group && r.Kind == key.Kind && r.Namespace == key.Namespace && r.Name == key.Name {
+		if recordKey(r) == key {
 			line := fmt.Sprintf("the inventory of %s has it: wave %d, %s %s", of, r.ApplyOrder, r.Phase, r.Message)
 			return strings.TrimSpace(line), nil
 		}

@@ -104,7 +104,9 @@ func (c *Cluster) Release(ctx context.Context, namespace, name string) (*Compone
 }
 
 // Resource returns a resource of an operator as a component. It is an error if its kind has no inventory.
-func (c *Cluster) Resource(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey) (*Component, error) {
+func (c *Cluster) Resource(
+	ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey,
+) (*Component, error) {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(kind)
 	if err := c.Client.Get(ctx, key, object); err != nil {

@@ -28,6 +28,11 @@ func keyOf(object *unstructured.Unstructured) objectKey {
 	return objectKey{object.GroupVersionKind().GroupKind(), client.ObjectKeyFromObject(object)}
 }
 
+func recordKey(r *apis.InventoryRecord) objectKey {
+	kind, name := schema.GroupKind{Group: r.Group, Kind: r.Kind}, client.ObjectKey{Namespace: r.Namespace, Name: r.Name}
+	return objectKey{kind, name}
+}
+
 // Kept returns objects of the inventory of a release as they were applied last, so that they stay as they are when they
 // are desired again: those for which keep returns true, and that are not among others.
 func (c *Cluster) Kept(
@@ -47,7 +52,7 @@ func (c *Cluster) Kept(
 	for i := range r.Status.Inventory {
 		record := &r.Status.Inventory[i]
 		live := &unstructured.Unstructured{}
-		live.SetGroupVersionKind(schema.GroupVersionKind{Group: record.Group, Version: record.Version, Kind: record.Kind})
+		live.SetGroupVersionKind(recordKey(record).WithVersion(record.Version))
 		live.SetNamespace(record.Namespace)
 		live.SetName(record.Name)
 		if known[keyOf(live)] || record.Digest == "" || record.Phase == apis.PhaseCompleted {
@@ -79,7 +84,8 @@ func appliedBy(live *unstructured.Unstructured, manager string) (*unstructured.U
 		}
 		fields := &fieldpath.Set{}
 		if err := fields.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
-			return nil, fmt.Errorf("the managed fields of the %s %s are damaged: %w", live.GetKind(), live.GetName(), err)
+			const why = "the managed fields of the %s %s are damaged: %w"
+			return nil, fmt.Errorf(why, live.GetKind(), live.GetName(), err)
 		}
 		owned = owned.Union(fields)
 	}

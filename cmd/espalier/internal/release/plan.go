@@ -57,7 +57,8 @@ func (r *Run) Plan(ctx context.Context, of *Release, trials bool) (*component.Pl
 func (r *Run) read(ctx context.Context, ref reconcilers.ObjectRef) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(ref.GroupVersionKind)
-	if err := r.Cluster.Client.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, object); err != nil {
+	key := client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}
+	if err := r.Cluster.Client.Get(ctx, key, object); err != nil {
 		return nil
 	}
 	return object

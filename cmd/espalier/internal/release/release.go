@@ -138,7 +138,8 @@ func (r *Release) fromSecret(secret *corev1.Secret) error {
 	r.Name = name
 	for key, into := range map[string]any{keySpec: &r.Spec, keyStatus: &r.Status} {
 		if err := json.Unmarshal(secret.Data[key], into); err != nil {
-			return fmt.Errorf("the Secret %s/%s is damaged: its %s cannot be read: %w", secret.Namespace, secret.Name, key, err)
+			const why = "the Secret %s/%s is damaged: its %s cannot be read: %w"
+			return fmt.Errorf(why, secret.Namespace, secret.Name, key, err)
 		}
 	}
 	r.complete()

@@ -136,11 +136,6 @@ func (p *pass) message() string {
 	return "nothing is known yet"
 }
 
-// isLeaving reports whether the component is being deleted.
-func (p *pass) isLeaving() bool {
-	return p.progress.State == apis.ComponentDeleting || p.progress.State == apis.ComponentDeletionPending
-}
-
 // decide reports whether a run ends after this pass, and how. It ends when somebody else has to act, and nothing else
 // is left to wait for.
 func (p *pass) decide(last pass, wait bool) (outcome Outcome, ends bool, err error) {

@@ -139,7 +139,8 @@ func objectsOf(value any) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-var yamlLine = regexp.MustCompile(`^(?:error converting YAML to JSON: )?yaml: (?:unmarshal errors:\n\s*)?(?:line (\d+): )?`)
+var yamlLine = regexp.MustCompile(
+	`^(?:error converting YAML to JSON: )?yaml: (?:unmarshal errors:\n\s*)?(?:line (\d+): )?`)
 
 // lineOf returns the line of a document that an error of the parser names, else the first line with content.
 func lineOf(err error, text []byte) int {
