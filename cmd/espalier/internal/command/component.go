@@ -134,6 +134,9 @@ func withTimeout(ctx context.Context, timeout time.Duration) (context.Context, c
 func (o *componentOptions) hold(
 	ctx context.Context, c *release.Cluster, namespace, name string, errOut io.Writer,
 ) (*release.Lock, error) {
+	if o.lease < time.Second {
+		return nil, fmt.Errorf("--lease-duration is %s, and must be a second at least", o.lease)
+	}
 	lock, err := c.Acquire(ctx, namespace, name, o.lease, func(holder string) {
 		fmt.Fprintf(errOut, "waiting to see whether the command of %s still runs\n", holder)
 	})

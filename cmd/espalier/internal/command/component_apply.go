@@ -153,11 +153,30 @@ func (o *applyOptions) run(c *cobra.Command, args []string) error {
 		if err != nil {
 			return err
 		}
+		// What is wrong with the objects is found before anything is stored.
+		if _, _, err := ready.run.Plan(ctx, ready.stored, false); err != nil {
+			return err
+		}
 		if err := cluster.Store(ctx, ready.stored); err != nil {
 			return fmt.Errorf("unable to store the component %q: %w", args[0], err)
 		}
 		return o.until(ctx, c, ready.run, ready.stored, "ready")
 	})
+}
+
+// ended returns an error with the exit code that the end of the context stands for, if that is why there is one.
+func ended(ctx context.Context, err error) error {
+	var exit *exitError
+	cause := context.Cause(ctx)
+	switch {
+	case err == nil, cause == nil, errors.As(err, &exit):
+		return err
+	case errors.Is(cause, release.ErrTimeout):
+		return &exitError{exitNotReady, fmt.Errorf("%w: %w", cause, err)}
+	case errors.Is(ctx.Err(), context.Canceled) && errors.Is(err, context.Canceled):
+		return &exitError{exitInterrupted, fmt.Errorf("%w: %w", cause, err)}
+	}
+	return err
 }
 
 // locked calls a function while it holds the Lease of a component. The context ends when the time is over.
@@ -175,10 +194,10 @@ func (o *runOptions) locked(
 	}
 	lock, err := o.hold(ctx, cluster, namespace, name, c.ErrOrStderr())
 	if err != nil {
-		return err
+		return ended(ctx, err)
 	}
 	defer lock.Release()
-	return do(lock.Context, cluster, namespace)
+	return ended(lock.Context, do(lock.Context, cluster, namespace))
 }
 
 // until runs the engine, shows how far it is, and prints what became of it.
@@ -266,7 +285,7 @@ func (o *runOptions) delete(c *cobra.Command, name string, dry dryRun) error {
 		if err := cluster.BeginDeletion(ctx, stored); err != nil {
 			return fmt.Errorf("unable to delete the component %q: %w", name, err)
 		}
-		run := &release.Run{Cluster: cluster, Generate: release.NoObjects}
+		run := &release.Run{Cluster: cluster, Generate: release.NoObjects, Deletes: true}
 		return o.until(ctx, c, run, stored, "deleted")
 	})
 }

@@ -159,7 +159,7 @@ func newComponentRecover(shared *componentOptions) *cobra.Command {
 		Use:   "recover NAME",
 		Short: "Make a lost inventory again from the marks on objects",
 		Long: `Make the inventory of a component again from the marks on objects, after its Secret was
-lost or emptied. It looks at all kinds that the cluster serves, and changes no content.
+lost. It looks at all kinds that the cluster serves, and changes no content.
 
 Which objects the component had adopted is not known any more: all count as created
 by it, and are deleted with it.`,

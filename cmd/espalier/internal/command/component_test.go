@@ -13,7 +13,9 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -198,5 +200,65 @@ func TestComponentWithoutCluster(t *testing.T) {
 			!strings.Contains(err.Error(), "127.0.0.1:1") {
 			t.Errorf("%q: the error is %v, want one line with the address", args, errors.Unwrap(err))
 		}
+	}
+}
+
+// Without rights each command is one line that names what is missing. What was done until then is finished by somebody
+// who has them.
+func TestComponentWithoutRights(t *testing.T) {
+	r := newTrial(t)
+	nobody, err := plane.Environment(t).User("nobody-of-" + r.namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := writeKubeConfig(nobody, r.namespace, theirs); err != nil {
+		t.Fatal(err)
+	}
+	run := func(args ...string) (string, error) {
+		var out bytes.Buffer
+		c := command.New(&out, &out)
+		c.SetArgs(append([]string{"component", "--kubeconfig", theirs}, args...))
+		err := c.ExecuteContext(t.Context())
+		return out.String(), err
+	}
+	check := func(want string, args ...string) {
+		t.Helper()
+		out, err := run(args...)
+		if command.ExitCode(err) != 1 || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: the error is %v, want the exit code 1 and one line with %q:\n%s", args, err, want, out)
+		}
+	}
+	check("leases", "apply", "shop", r.manifests)
+	check("secrets", "list")
+	check("secrets", "delete", "shop")
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "half"}}
+	role.Rules = []rbacv1.PolicyRule{
+		{APIGroups: []string{"", "coordination.k8s.io"}, Resources: []string{"secrets", "leases"}, Verbs: []string{"*"}},
+		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list"}},
+	}
+	binding := &rbacv1.RoleBinding{ObjectMeta: role.ObjectMeta}
+	binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name}
+	binding.Subjects = []rbacv1.Subject{{Kind: "User", Name: "nobody-of-" + r.namespace}}
+	for _, object := range []client.Object{role, binding} {
+		if err := r.client.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, func() string {
+		if _, err := run("list"); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	check("configmaps", "apply", "shop", r.manifests)
+	if r.get(t, 0) != nil {
+		t.Errorf("the first object exists, want that it was refused")
+	}
+	for wave := range 3 {
+		go r.makeReady(context.WithoutCancel(t.Context()), wave)
+	}
+	if out, err := r.process(t, "apply", "shop", r.manifests).CombinedOutput(); err != nil {
+		t.Errorf("an administrator ends with %v, want that the component becomes ready:\n%s", err, out)
 	}
 }

@@ -2,6 +2,9 @@ package release
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,7 +41,7 @@ func (r *Run) Plan(ctx context.Context, of *Release, trials bool) (*component.Pl
 	}
 	made, err := node.Plan(ctx, of)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, fmt.Errorf("component %q: %w", of.Name, inOneLine(err))
 	}
 	planned := make([]Planned, 0, len(made.Changes))
 	for _, change := range made.Changes {
@@ -52,6 +55,9 @@ func (r *Run) Plan(ctx context.Context, of *Release, trials bool) (*component.Pl
 	}
 	return made, planned, nil
 }
+
+// inOneLine returns an error without its line breaks.
+func inOneLine(err error) error { return errors.New(strings.Join(strings.Fields(err.Error()), " ")) }
 
 // read returns an object as it is, nil if it cannot be read.
 func (r *Run) read(ctx context.Context, ref reconcilers.ObjectRef) *unstructured.Unstructured {

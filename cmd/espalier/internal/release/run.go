@@ -41,6 +41,8 @@ type Run struct {
 	Generate generator.GeneratorFunc
 	// Policies are those of objects that say nothing else.
 	Policies generator.PolicySpec
+	// Deletes says that the release is being deleted. Otherwise it is an error if it is.
+	Deletes bool
 	// Wait waits until the component is ready or gone. Otherwise the run ends where it would have to wait.
 	Wait bool
 	// Show is called after each pass. Optional.
@@ -104,15 +106,24 @@ func (r *Run) isGone(ctx context.Context, request reconcilers.Request, now pass)
 		return false, nil
 	}
 	err := r.Cluster.Get(ctx, request.NamespacedName, &Release{})
+	if apierrs.IsNotFound(err) && !r.Deletes {
+		return true, errDeleted
+	}
 	return apierrs.IsNotFound(err), client.IgnoreNotFound(err)
 }
+
+var errDeleted = errors.New("somebody else has deleted it meanwhile")
 
 // ErrTimeout is the cause of a context whose time is over.
 var ErrTimeout = errors.New("the time is over")
 
 func (r *Run) interrupted(ctx context.Context, last pass) (Outcome, error) {
 	message := last.message()
-	if cause := context.Cause(ctx); !errors.Is(cause, ErrTimeout) {
+	cause := context.Cause(ctx)
+	switch {
+	case errors.Is(cause, errLeaseLost):
+		return Failed, cause
+	case !errors.Is(cause, ErrTimeout):
 		return Interrupted, fmt.Errorf("%w: the same command goes on from there; %s", cause, message)
 	}
 	return NotReady, fmt.Errorf("%w: %s", ErrTimeout, message)
@@ -158,9 +169,10 @@ func (p *pass) decide(last pass, wait bool) (outcome Outcome, ends bool, err err
 	}
 	settled := p.again >= 100*time.Millisecond && p.message() == last.message()
 	switch {
+	case kinds["waiting"] || kinds["contested"] || !settled:
+		// An object that has failed may be one that the component does without.
 	case kinds["failed"]:
 		return Failed, true, errors.New(p.message())
-	case kinds["waiting"] || kinds["contested"] || !settled:
 	case kinds["not ours"], kinds["blocked"]:
 		return Blocked, true, errors.New(p.message())
 	}
