@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -123,6 +124,11 @@ func runAPI(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Check(err)
 		for _, object := range objects {
 			namespaced, err := c.IsObjectNamespaced(object)
+			for try := 0; err != nil && try < 100; try++ {
+				// A type that was just defined is served soon.
+				time.Sleep(100 * time.Millisecond)
+				namespaced, err = c.IsObjectNamespaced(object)
+			}
 			ts.Check(err)
 			if namespaced && object.GetNamespace() == "" {
 				object.SetNamespace(ts.Getenv("NS"))

@@ -1,6 +1,7 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -73,7 +74,10 @@ func (r *Run) Until(ctx context.Context, release *Release) (Outcome, error) {
 		if ctx.Err() != nil {
 			return r.interrupted(ctx, last)
 		}
-		now := pass{err: err, progress: seen.progress(), again: result.RequeueAfter}
+		now := pass{err: err, progress: seen.progress(), again: result.RequeueAfter, known: last.known}
+		if now.progress.Message != "" {
+			now.known = now.progress.Message
+		}
 		gone, getErr := r.isGone(ctx, request, now)
 		if gone || getErr != nil {
 			return outcomeOf(getErr)
@@ -118,7 +122,7 @@ var errDeleted = errors.New("somebody else has deleted it meanwhile")
 var ErrTimeout = errors.New("the time is over")
 
 func (r *Run) interrupted(ctx context.Context, last pass) (Outcome, error) {
-	message := last.message()
+	message := cmp.Or(last.known, last.message())
 	cause := context.Cause(ctx)
 	switch {
 	case errors.Is(cause, errLeaseLost):
@@ -134,6 +138,8 @@ type pass struct {
 	err      error
 	progress component.Progress
 	again    time.Duration
+	// known is what the last pass said that found something out.
+	known string
 }
 
 // message says what is in the way.
