@@ -1,5 +1,5 @@
-// Command espalier helps those who write and run operators: it runs a cluster on one's desk, opens the live page of
-// an operator in a cluster, and finds mistakes in code. It is also a -vettool of go vet.
+// Command espalier helps those who write and run operators: it runs a cluster on one's desk, opens the live page of an
+// operator in a cluster, looks after components, and finds mistakes in code. It is also a -vettool of go vet.
 package main
 
 import (
