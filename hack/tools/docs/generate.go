@@ -67,7 +67,8 @@ var chapters = []chapter{
 	}},
 	{"By topic", []string{
 		"short-form.md", "command.md", "vet.md", "conditions.md", "components.md", "annotations.md", "helm.md",
-		"kustomize.md", "features.md", "states.md", "simulation.md", "existing-operators.md", "embedding.md",
+		"kustomize.md", "component-command.md", "features.md", "states.md", "simulation.md", "existing-operators.md",
+		"embedding.md",
 	}},
 	{"The project", []string{"migration.md", "compatibility.md", "releasing.md"}},
 	{"More", nil}, // all others

@@ -69,7 +69,7 @@ failed, 2 if something has to be changed by hand, and 3 if --dry-run has changes
 			if err := writePlan(c.OutOrStdout(), plan, dry, output); err != nil {
 				return err
 			}
-			return exitOf(plan, dry)
+			return leftBy(plan, dry)
 		},
 	}
 	addMigrateFlags(c.Flags(), &o)
@@ -87,8 +87,8 @@ func addMigrateFlags(flags *pflag.FlagSet, o *migrate.Options) {
 	flags.BoolVar(&o.SkipTidy, "skip-tidy", false, "do not run go mod tidy, nor see whether the outcome compiles")
 }
 
-// exitOf returns the exit code as an error, or nil.
-func exitOf(plan *migrate.Plan, dry bool) error {
+// leftBy returns an error with an exit code that says what a plan leaves to do, or nil.
+func leftBy(plan *migrate.Plan, dry bool) error {
 	switch {
 	case dry && len(plan.Files) > 0:
 		return &exitError{code: exitChanges}

@@ -2,18 +2,14 @@ package command
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-dev/espalier/cmd/espalier/internal/release"
 	"github.com/espalier-dev/espalier/cmd/espalier/internal/takeover"
 )
 
@@ -127,10 +123,12 @@ func (o *migrateComponentsOptions) newRun(kind string, only []string, out io.Wri
 	}
 	config.QPS = -1 // one request at a time is made, and the API server has a limit of its own
 	run := &takeover.Run{Names: names, Only: only, ClusterID: o.clusterID, DryRun: o.dryRun, Out: out}
-	if run.Client, err = client.New(config, client.Options{Scheme: clientgoscheme.Scheme}); err != nil {
+	cluster, err := release.NewCluster(config)
+	if err != nil {
 		return nil, err
 	}
-	if run.Kind, err = kindOf(run.Client.RESTMapper(), kind); err != nil {
+	run.Client = cluster
+	if run.Kind, err = kindOf(cluster, kind); err != nil {
 		return nil, err
 	}
 	if !o.allNamespaces {
@@ -146,20 +144,4 @@ func (o *migrateComponentsOptions) newRun(kind string, only []string, out io.Wri
 		run.Lease = types.NamespacedName{Namespace: namespace, Name: name}
 	}
 	return run, nil
-}
-
-// kindOf returns the kind that an argument names: Shop.example.com, or as kubectl has it, shops.example.com.
-func kindOf(mapper meta.RESTMapper, text string) (schema.GroupVersionKind, error) {
-	mapping, err := mapper.RESTMapping(schema.ParseGroupKind(text))
-	if err == nil {
-		return mapping.GroupVersionKind, nil
-	}
-	if !meta.IsNoMatchError(err) {
-		return schema.GroupVersionKind{}, err
-	}
-	kind, err := mapper.KindFor(schema.ParseGroupResource(text).WithVersion(""))
-	if err != nil {
-		return kind, fmt.Errorf("the cluster has no kind %s: name it as KIND.GROUP, such as Shop.example.com", text)
-	}
-	return kind, nil
 }

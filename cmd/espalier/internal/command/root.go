@@ -22,7 +22,7 @@ func New(out, errOut io.Writer) *cobra.Command {
 	root.SetErr(errOut)
 	migrate := newMigrate()
 	migrate.AddCommand(newMigrateComponents())
-	root.AddCommand(newCluster(), migrate, newPage(), newVet())
+	root.AddCommand(newCluster(), newComponent(), migrate, newPage(), newTree(), newVet())
 	return root
 }
 

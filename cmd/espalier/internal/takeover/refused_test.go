@@ -204,7 +204,7 @@ func TestKinds(t *testing.T) {
 		t.Errorf("with the plural, the error is %v, want none; it prints %s", err, out)
 	}
 	d.kind = "Nothing"
-	const want = "the cluster has no kind Nothing.test.espalier.dev: name it as KIND.GROUP, such as Shop.example.com"
+	const want = "the cluster has no kind \"Nothing.test.espalier.dev\": it serves no such resource"
 	if out, err := d.run(t, o.Namespace); err == nil || err.Error() != want {
 		t.Errorf("the error is %v, want %s\n%s", err, want, out)
 	}

@@ -1,0 +1,168 @@
+package source
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
+
+	"github.com/espalier-dev/espalier/internal/document"
+)
+
+const (
+	// maxBytes is how large a file may be. The bounds of a document in it are those of package document.
+	maxBytes = 64 << 20
+	// maxObjects is how many objects the sources of a component may have.
+	maxObjects = 20_000
+)
+
+// FileError is what is wrong with a file, at a line, or at none if that is 0.
+type FileError struct {
+	File string
+	Line int
+	Err  error
+}
+
+func (e *FileError) Error() string {
+	if e.Line == 0 {
+		return fmt.Sprintf("%s: %v", e.File, e.Err)
+	}
+	return fmt.Sprintf("%s:%d: %v", e.File, e.Line, e.Err)
+}
+
+func (e *FileError) Unwrap() error { return e.Err }
+
+// Read reads the objects in the documents of a file in YAML or JSON. The items of a List count as objects. An error is
+// a [FileError] with the first line that is wrong, and has no values.
+func Read(file string, r io.Reader) ([]*unstructured.Unstructured, error) {
+	content, err := io.ReadAll(io.LimitReader(r, maxBytes+1))
+	if err != nil {
+		return nil, &FileError{file, 0, err}
+	}
+	if len(content) > maxBytes {
+		return nil, &FileError{file, 0, fmt.Errorf("it has more than %d MiB", maxBytes>>20)}
+	}
+	if bytes.IndexByte(content, 0) >= 0 {
+		return nil, &FileError{file, 0, errors.New("it is not a text in UTF-8")}
+	}
+	var objects []*unstructured.Unstructured
+	line := 1
+	for rest := content; len(rest) > 0; {
+		text := firstDocument(rest)
+		found, err := parse(text)
+		if err != nil {
+			return nil, &FileError{file, line + lineOf(err, text) - 1, withoutLine(err)}
+		}
+		if objects = append(objects, found...); len(objects) > maxObjects {
+			return nil, &FileError{file, line, errTooMany}
+		}
+		line += bytes.Count(text, []byte("\n"))
+		rest = rest[len(text):]
+	}
+	return objects, nil
+}
+
+var errTooMany = fmt.Errorf("there are more than %d objects", maxObjects)
+
+// firstDocument returns the text up to the second line that begins a document. The first may be one.
+func firstDocument(text []byte) []byte {
+	for at := 0; ; {
+		next := bytes.IndexByte(text[at:], '\n')
+		if next < 0 {
+			return text
+		}
+		at += next + 1
+		if after, found := bytes.CutPrefix(text[at:], []byte("---")); found &&
+			(len(after) == 0 || bytes.IndexByte([]byte(" \t\r\n"), after[0]) >= 0) {
+			return text[:at]
+		}
+	}
+}
+
+// parse returns the objects of one document, none if it is empty.
+func parse(text []byte) ([]*unstructured.Unstructured, error) {
+	if _, err := document.ToJSON(text); err != nil {
+		return nil, err
+	}
+	// A key that is there twice is an error.
+	encoded, err := yaml.YAMLToJSONStrict(text)
+	if err != nil {
+		return nil, err
+	}
+	var value any
+	if err := utiljson.Unmarshal(encoded, &value); err != nil {
+		return nil, errors.New("it is not valid YAML")
+	}
+	if value == nil {
+		return nil, nil
+	}
+	return objectsOf(value)
+}
+
+// objectsOf returns an object, or those in a List.
+func objectsOf(value any) ([]*unstructured.Unstructured, error) {
+	fields, ok := value.(map[string]any)
+	if !ok {
+		return nil, errors.New("it is not an object: a map with apiVersion and kind is expected")
+	}
+	object := &unstructured.Unstructured{Object: fields}
+	for _, field := range []string{"apiVersion", "kind"} {
+		if text, ok := fields[field].(string); !ok || text == "" {
+			return nil, fmt.Errorf("it is not an object: it has no %s", field)
+		}
+	}
+	items, isList := fields["items"].([]any)
+	if !isList || !strings.HasSuffix(object.GetKind(), "List") {
+		if object.GetName() == "" {
+			return nil, fmt.Errorf("the %s has no metadata.name", object.GetKind())
+		}
+		return []*unstructured.Unstructured{object}, nil
+	}
+	var objects []*unstructured.Unstructured
+	for i := range items {
+		if fields, ok := items[i].(map[string]any); ok && strings.HasSuffix(fmt.Sprint(fields["kind"]), "List") {
+			return nil, fmt.Errorf("item %d is a list in a list", i+1)
+		}
+		found, err := objectsOf(items[i])
+		if err != nil {
+			return nil, fmt.Errorf("item %d: %w", i+1, err)
+		}
+		objects = append(objects, found...)
+	}
+	return objects, nil
+}
+
+var yamlLine = regexp.MustCompile(
+	`^(?:error converting YAML to JSON: )?yaml: (?:unmarshal errors:\n\s*)?(?:line (\d+): )?`)
+
+// lineOf returns the line of a document that an error of the parser names, else the first line with content.
+func lineOf(err error, text []byte) int {
+	if found := yamlLine.FindStringSubmatch(err.Error()); len(found) > 1 && found[1] != "" {
+		line, _ := strconv.Atoi(found[1])
+		return min(max(line, 1), bytes.Count(text, []byte("\n"))+1)
+	}
+	for i, line := range bytes.Split(text, []byte("\n")) {
+		trimmed := bytes.TrimSpace(line)
+		if len(trimmed) > 0 && trimmed[0] != '#' && !bytes.HasPrefix(trimmed, []byte("---")) {
+			return i + 1
+		}
+	}
+	return 1
+}
+
+// withoutLine returns an error of the parser in one line, and without the number of a line of the document.
+func withoutLine(err error) error {
+	text := yamlLine.ReplaceAllString(err.Error(), "")
+	if text == err.Error() {
+		return err
+	}
+	first, _, _ := strings.Cut(text, "\n")
+	return errors.New("it is not valid YAML: " + first)
+}
