@@ -18,6 +18,6 @@ func New(out, errOut io.Writer) *cobra.Command {
 	}
 	root.SetOut(out)
 	root.SetErr(errOut)
-	root.AddCommand(newCluster(), newPage(), newVet())
+	root.AddCommand(newCluster(), newNew(), newPage(), newVet())
 	return root
 }
