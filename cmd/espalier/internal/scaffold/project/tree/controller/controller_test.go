@@ -76,11 +76,16 @@ func TestDeployment(t *testing.T) {
 			},
 			ExpectEvents: []rtesting.Event{
 				{
-					TypeMeta:       metav1.TypeMeta{Kind: "Placeholder", APIVersion: "group.example.test/v9alpha9"},
+					TypeMeta: metav1.TypeMeta{Kind: "Placeholder", APIVersion: "group.example.test/v9alpha9"},
+					//scaffold:if namespaced
 					NamespacedName: types.NamespacedName{Namespace: "default", Name: "sample"},
-					Type:           "Normal",
-					Reason:         "Created",
-					Message:        `Created Deployment "sample"`,
+					//scaffold:end
+					//scaffold:if cluster
+					//+NamespacedName: types.NamespacedName{Name: "sample"},
+					//scaffold:end
+					Type:    "Normal",
+					Reason:  "Created",
+					Message: `Created Deployment "sample"`,
 				},
 			},
 			ExpectResource: resource.With(func(r *v9alpha9.Placeholder) {
