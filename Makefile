@@ -125,6 +125,11 @@ differential: controlplane ## Compare the API server in memory with a real one, 
 e2e: controlplane cluster ## Run operators on a cluster with real controllers and a scheduler, and simulated nodes.
 	ESPALIER_E2E=1 $(GO) test $(TESTFLAGS) ./test/e2e
 
+.PHONY: projects
+projects: $(server) ## Make twelve projects by "espalier new", and build, check, test and run each.
+	cd cmd/espalier && $(test-env) ESPALIER_PROJECTS=all $(GO) test -v $(TESTFLAGS) -parallel 2 -run TestProjects \
+		./internal/scaffold/projecttest $(summary)
+
 .PHONY: browser
 browser: ## Test the page of an operator in Chromium, with axe-core from npm (PICTURES=1: renew the pictures in docs).
 	@command -v chromium chromium-browser google-chrome >/dev/null || { \
@@ -191,6 +196,7 @@ generate: $(TOOLS)/built ## Generate deep copies, the pages in docs, what packag
 	PATH="$(TOOLS):$$PATH" $(GO) generate ./...
 	PATH="$(TOOLS):$$PATH" $(GO) -C examples/platform/delivery generate ./...
 	$(GO) -C cmd/espalier run ./internal/reference $(CURDIR)/docs/commands
+	PATH="$(TOOLS):$$PATH" $(GO) -C cmd/espalier generate ./internal/scaffold
 	hack/real >test/real.txt
 	$(GO) -C hack/tools run ./docs $(CURDIR)
 	$(GO) -C hack/tools run ./exported $(CURDIR) $(filter-out hack/%,$(MODULES))

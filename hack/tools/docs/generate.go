@@ -62,7 +62,8 @@ type guide struct {
 // chapters are the guides in the order in which a newcomer needs them.
 var chapters = []chapter{
 	{"From the first operator to its operation", []string{
-		"getting-started.md", "which-one.md", "testing.md", "events-and-logs.md", "metrics.md", "operating.md",
+		"getting-started.md", "new.md", "add.md", "which-one.md",
+		"testing.md", "events-and-logs.md", "metrics.md", "operating.md",
 		"alerts.md", "stuck.md", "troubleshooting.md", "security.md", "leader-election.md",
 	}},
 	{"By topic", []string{

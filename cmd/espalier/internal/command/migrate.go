@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -81,7 +80,7 @@ failed, 2 if something has to be changed by hand, and 3 if --dry-run has changes
 
 func addMigrateFlags(flags *pflag.FlagSet, o *migrate.Options) {
 	flags.StringSliceVar(&o.Tags, "tags", nil, "build tags, in addition to those that files ask for")
-	flags.StringVar(&o.Version, "version", released(), "the version of Espalier that go.mod is to require")
+	flags.StringVar(&o.Version, "version", libraryVersion(), "the version of Espalier that go.mod is to require")
 	flags.StringVar(&o.Replace, "replace", "", "the folder of a checkout of Espalier that go.mod is to use")
 	flags.BoolVar(&o.Force, "force", false, "go on although the code does not compile")
 	flags.BoolVar(&o.SkipTidy, "skip-tidy", false, "do not run go mod tidy, nor see whether the outcome compiles")
@@ -96,20 +95,6 @@ func leftBy(plan *migrate.Plan, dry bool) error {
 		return &exitError{code: exitByHand}
 	}
 	return nil
-}
-
-// released is the version of Espalier that this program was built with, or empty if that was no release.
-func released() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return ""
-	}
-	for _, module := range info.Deps {
-		if module.Path == migrate.Module && module.Replace == nil {
-			return module.Version
-		}
-	}
-	return ""
 }
 
 // complete takes the folder and the patterns from the arguments. One that is the folder of a module is that module.
@@ -130,7 +115,7 @@ func complete(o *migrate.Options, args []string) (err error) {
 	if o.Folder, err = filepath.EvalSymlinks(o.Folder); err != nil {
 		return err
 	}
-	if o.Replace != "" && o.Version != released() {
+	if o.Replace != "" && o.Version != libraryVersion() {
 		return errors.New("--version and --replace exclude each other")
 	}
 	return nil
