@@ -26,8 +26,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/espalier-dev/espalier/cmd/espalier/internal/command"
+	"github.com/espalier-dev/espalier/cmd/espalier/internal/manifest"
 	"github.com/espalier-dev/espalier/cmd/espalier/internal/release"
-	"github.com/espalier-dev/espalier/cmd/espalier/internal/source"
 )
 
 // The scripts run on a cluster that they share, each in a namespace of its own, which is $NS. They have three
@@ -120,7 +120,7 @@ func runAPI(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 	ctx := context.Background()
 	if args[0] == "apply" {
-		objects, err := source.Read(args[1], strings.NewReader(ts.ReadFile(args[1])))
+		objects, err := manifest.Read(args[1], strings.NewReader(ts.ReadFile(args[1])))
 		ts.Check(err)
 		for _, object := range objects {
 			namespaced, err := c.IsObjectNamespaced(object)

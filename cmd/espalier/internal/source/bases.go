@@ -9,6 +9,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/espalier-dev/espalier/cmd/espalier/internal/manifest"
 	"github.com/espalier-dev/espalier/internal/document"
 )
 
@@ -56,11 +57,11 @@ func foldersIn(folder string) ([]string, error) {
 		return nil, err
 	}
 	if err := document.Check(content); err != nil {
-		return nil, &FileError{file, lineOf(err, content), withoutLine(err)}
+		return nil, manifest.SyntaxError(file, content, err)
 	}
 	var named struct{ Resources, Components, Bases []string }
 	if err := yaml.Unmarshal(content, &named); err != nil {
-		return nil, &FileError{file, lineOf(err, content), withoutLine(err)}
+		return nil, manifest.SyntaxError(file, content, err)
 	}
 	folders := slices.Concat(named.Resources, named.Components, named.Bases)
 	return slices.DeleteFunc(folders, func(name string) bool {

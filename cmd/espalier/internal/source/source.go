@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/espalier-dev/espalier/cmd/espalier/internal/manifest"
 	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/generator/helm"
 	"github.com/espalier-dev/espalier/generator/kustomize"
@@ -91,22 +92,22 @@ func readValues(file string) (map[string]any, error) {
 		return nil, err
 	}
 	if _, err := document.ToJSON(content); err != nil {
-		return nil, &FileError{file, lineOf(err, content), withoutLine(err)}
+		return nil, manifest.SyntaxError(file, content, err)
 	}
 	text, err := yaml.YAMLToJSONStrict(content)
 	if err != nil {
-		return nil, &FileError{file, lineOf(err, content), withoutLine(err)}
+		return nil, manifest.SyntaxError(file, content, err)
 	}
 	values := map[string]any{}
 	if err := utiljson.Unmarshal(text, &values); err != nil {
-		return nil, &FileError{file, 1, errors.New("it is not a map of values")}
+		return nil, &manifest.FileError{File: file, Line: 1, Err: errors.New("it is not a map of values")}
 	}
 	return values, nil
 }
 
 func open(name string, stdin io.Reader) (generator.Generator, error) {
 	if name == "-" {
-		objects, err := Read("standard input", stdin)
+		objects, err := manifest.Read("standard input", stdin)
 		return newManifests(objects), err
 	}
 	info, err := os.Stat(name)
@@ -150,8 +151,8 @@ func openFolder(folder string) (generator.Generator, error) {
 		}
 		files++
 		found, err := readFile(path)
-		if objects = append(objects, found...); len(objects) > maxObjects {
-			err = cmp.Or[error](err, &FileError{path, 0, errTooMany})
+		if objects = append(objects, found...); len(objects) > manifest.MaxObjects {
+			err = cmp.Or[error](err, &manifest.FileError{File: path, Err: manifest.ErrTooMany})
 		}
 		return err
 	})
@@ -167,7 +168,7 @@ func readFile(name string) ([]*unstructured.Unstructured, error) {
 		return nil, err
 	}
 	defer file.Close()
-	return Read(name, file)
+	return manifest.Read(name, file)
 }
 
 // manifests are objects that are the same for all parameters.
@@ -216,8 +217,8 @@ func (s *Set) Objects(ctx context.Context, namespace, name string) ([]*unstructu
 			objects = append(objects, content.DeepCopy())
 		}
 	}
-	if len(objects) > maxObjects {
-		return nil, errTooMany
+	if len(objects) > manifest.MaxObjects {
+		return nil, manifest.ErrTooMany
 	}
 	return objects, nil
 }

@@ -1,4 +1,5 @@
-package source
+// Package manifest reads objects from files of people, within bounds, with errors that name the file and the line.
+package manifest
 
 import (
 	"bytes"
@@ -19,8 +20,8 @@ import (
 const (
 	// maxBytes is how large a file may be. The bounds of a document in it are those of package document.
 	maxBytes = 64 << 20
-	// maxObjects is how many objects the sources of a component may have.
-	maxObjects = 20_000
+	// MaxObjects is how many objects a file may have, and the sources of a component together.
+	MaxObjects = 20_000
 )
 
 // FileError is what is wrong with a file, at a line, or at none if that is 0.
@@ -58,10 +59,12 @@ func Read(file string, r io.Reader) ([]*unstructured.Unstructured, error) {
 		text := firstDocument(rest)
 		found, err := parse(text)
 		if err != nil {
-			return nil, &FileError{file, line + lineOf(err, text) - 1, withoutLine(err)}
+			wrong := SyntaxError(file, text, err)
+			wrong.Line += line - 1
+			return nil, wrong
 		}
-		if objects = append(objects, found...); len(objects) > maxObjects {
-			return nil, &FileError{file, line, errTooMany}
+		if objects = append(objects, found...); len(objects) > MaxObjects {
+			return nil, &FileError{file, line, ErrTooMany}
 		}
 		line += bytes.Count(text, []byte("\n"))
 		rest = rest[len(text):]
@@ -69,7 +72,8 @@ func Read(file string, r io.Reader) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-var errTooMany = fmt.Errorf("there are more than %d objects", maxObjects)
+// ErrTooMany says that there are more than [MaxObjects].
+var ErrTooMany = fmt.Errorf("there are more than %d objects", MaxObjects)
 
 // firstDocument returns the text up to the second line that begins a document. The first may be one.
 func firstDocument(text []byte) []byte {
@@ -141,6 +145,11 @@ func objectsOf(value any) ([]*unstructured.Unstructured, error) {
 
 var yamlLine = regexp.MustCompile(
 	`^(?:error converting YAML to JSON: )?yaml: (?:unmarshal errors:\n\s*)?(?:line (\d+): )?`)
+
+// SyntaxError returns what a parser of YAML found wrong in a text as an error about the file that has it.
+func SyntaxError(file string, text []byte, err error) *FileError {
+	return &FileError{file, lineOf(err, text), withoutLine(err)}
+}
 
 // lineOf returns the line of a document that an error of the parser names, else the first line with content.
 func lineOf(err error, text []byte) int {
