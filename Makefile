@@ -70,10 +70,11 @@ main-module   = '*_test.go' $(patsubst %,':!%',$(filter-out .,$(MODULES)))
 packages-with = $(addprefix ./,$(sort $(dir $(shell git grep -l $(1) -- $(main-module)))))
 
 # With the race detector, the packages of simulations whose code runs beside itself. "make simulate" runs all of them,
-# which would take it too long. So would the stories of test/monitoring, and the thousand processes of "espalier vet".
+# which would take it too long. So would the stories of test/monitoring, and the thousand processes of "espalier vet" and
+# of new projects, which "make projects" makes.
 race-packages = $$(if [ $$module = testing/simulation ]; then echo -short . ./internal/plan ./internal/storage ./internal/transport \
 	./internal/journal ./internal/state ./internal/informers ./internal/random; elif [ $$module = test/monitoring ]; then \
-	echo -short .; elif [ $$module = cmd/espalier ]; then echo -race=false ./...; else echo ./...; fi)
+	echo -short .; elif [ $$module = cmd/espalier ]; then echo -race=false -skip TestProjects ./...; else echo ./...; fi)
 
 # The tests in hack/tools that read files of this repository. "make check" runs them, each time: they may fail although
 # nothing has changed that Go knows of. So "make test" does not, unless RUN asks for them.
@@ -96,7 +97,7 @@ test: $(if $(RACE),compiler) $(server) ## Run all tests of all modules but those
 .PHONY: test-on-server
 test-on-server: $(server) ## Run the packages alone that have tests on a control plane.
 	$(call each,$(GO) list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | \
-		sed -n 's/ .*controlplanetest[] ].*//p' | $(test-env) xargs -r $(GO) test -v $(TESTFLAGS) $(summary))
+		sed -n 's/ .*controlplanetest[] ].*//p' | $(test-env) xargs -r $(GO) test -v $(TESTFLAGS) -skip TestProjects $(summary))
 
 .PHONY: race
 race: ## The same with the race detector.
@@ -220,7 +221,7 @@ kubectl: ## Build kubectl of the minor version of the API server in the process,
 		-ldflags="-s -w -X k8s.io/component-base/version.gitVersion=$$version" .
 
 .PHONY: published
-published: ## Compile the modules as they are published, from a module proxy of its own, and run the command from there.
+published: ## Compile the modules as they are published, from a module proxy of its own, and start a project by the two lines of the README.
 	@hack/published
 
 .PHONY: release

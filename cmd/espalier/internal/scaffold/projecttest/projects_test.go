@@ -167,7 +167,7 @@ func newProject(t *testing.T, dir string, flags ...string) {
 func run(t *testing.T, dir, program string, arguments ...string) string {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), program, arguments...)
-	c.Dir, c.Env = dir, append(os.Environ(), "GOWORK=off")
+	c.Dir, c.Env = dir, environment()
 	errs := &bytes.Buffer{}
 	c.Stderr = errs
 	output, err := c.Output()
@@ -175,6 +175,11 @@ func run(t *testing.T, dir, program string, arguments ...string) string {
 		t.Fatalf("%s: %v\n%s%s", c, err, output, errs)
 	}
 	return string(output)
+}
+
+// environment is that of a user, who has not called make of this repository.
+func environment() []string {
+	return append(os.Environ(), "GOWORK=off", "MAKEFLAGS=", "MAKELEVEL=")
 }
 
 var exported = regexp.MustCompile(`export KUBECONFIG='(.*)'`)
@@ -185,7 +190,7 @@ func startDev(t *testing.T, dir string) client.Client {
 	t.Helper()
 	script := run(t, dir, "make", "-n", "run")
 	c := exec.CommandContext(t.Context(), "sh", "-ec", script)
-	c.Dir, c.Env = dir, append(os.Environ(), "GOWORK=off")
+	c.Dir, c.Env = dir, environment()
 	kubeconfig, _ := demotest.StartProgram(t, c, exported)
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
