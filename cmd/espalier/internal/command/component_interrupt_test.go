@@ -2,7 +2,6 @@ package command_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -10,10 +9,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/creack/pty"
 	corev1 "k8s.io/api/core/v1"
@@ -120,10 +121,11 @@ func exitCode(err error) int {
 // finish: no object is created twice, none is left, and the Lease is free again.
 func TestKilledInEachWave(t *testing.T) {
 	r := newTrial(t)
-	apply := []string{"apply", "shop", r.manifests, "--lease-duration", "1s"}
+	// Who waits for the Lease of a process that was killed waits as long as that has said. The last ones are not killed.
+	apply, brief := []string{"apply", "shop", r.manifests}, "--lease-duration=3s"
 	uids := map[int]types.UID{}
 	for wave := range 3 {
-		c, out := r.start(t, apply...)
+		c, out := r.start(t, append(slices.Clone(apply), brief)...)
 		eventually(t, func() string {
 			if r.get(t, wave) == nil {
 				return fmt.Sprintf("wave %d has not begun, the command says:\n%s", wave, out)
@@ -147,9 +149,9 @@ func TestKilledInEachWave(t *testing.T) {
 		}
 		r.patch(t, wave, `{"metadata": {"finalizers": ["example.com/kept"]}}`)
 	}
-	remove := []string{"delete", "shop", "--lease-duration", "1s"}
+	remove := []string{"delete", "shop"}
 	for wave := 2; wave >= 0; wave-- {
-		c, out := r.start(t, remove...)
+		c, out := r.start(t, append(slices.Clone(remove), brief)...)
 		eventually(t, func() string {
 			if object := r.get(t, wave); object == nil || object.DeletionTimestamp == nil {
 				return fmt.Sprintf("the object of wave %d is not being deleted, the command says:\n%s", wave, out)
@@ -178,14 +180,14 @@ func TestKilledInEachWave(t *testing.T) {
 // A command that is interrupted says so, and how to go on. One that runs keeps others from running.
 func TestInterrupted(t *testing.T) {
 	r := newTrial(t)
-	c, out := r.start(t, "apply", "shop", r.manifests, "--lease-duration", "2s")
+	c, out := r.start(t, "apply", "shop", r.manifests)
 	eventually(t, func() string {
 		if r.get(t, 0) == nil {
 			return fmt.Sprintf("wave 0 has not begun, the command says:\n%s", out)
 		}
 		return ""
 	})
-	second, err := r.process(t, "apply", "shop", r.manifests, "--lease-duration", "2s").CombinedOutput()
+	second, err := r.process(t, "apply", "shop", r.manifests).CombinedOutput()
 	want := fmt.Sprintf(`another command runs for the component "shop": that of .*, process %d `, c.Process.Pid)
 	if exitCode(err) != 3 || !regexp.MustCompile(want).Match(second) {
 		t.Errorf("a second command ends with %v, want the exit code 3 and %q:\n%s", err, want, second)
@@ -198,22 +200,55 @@ func TestInterrupted(t *testing.T) {
 		t.Errorf("the command ends with %v, want the exit code 130 and how to go on:\n%s", err, out)
 	}
 	// Nobody has to wait for its Lease.
-	for wave := range 3 {
-		go r.makeReady(context.WithoutCancel(t.Context()), wave)
-	}
+	r.makeReady(t)
 	if third, err := r.process(t, "apply", "shop", r.manifests).CombinedOutput(); err != nil ||
 		strings.Contains(string(third), "waiting to see") {
 		t.Errorf("the next command ends with %v, want that it begins at once:\n%s", err, third)
 	}
 }
 
-// makeReady makes the object of a wave ready once it exists.
-func (r *trial) makeReady(ctx context.Context, wave int) {
-	object := &corev1.ConfigMap{}
-	object.Namespace, object.Name = r.namespace, fmt.Sprintf("wave-%d", wave)
-	patch := client.RawPatch(types.MergePatchType, []byte(`{"data": {"ready": "yes"}}`))
-	for apierrs.IsNotFound(r.client.Patch(ctx, object, patch)) {
+// makeReady makes the object of each wave ready once it exists, until the test ends.
+func (r *trial) makeReady(t *testing.T) {
+	var all sync.WaitGroup
+	t.Cleanup(all.Wait)
+	for wave := range 3 {
+		all.Go(func() {
+			object := &corev1.ConfigMap{}
+			object.Namespace, object.Name = r.namespace, fmt.Sprintf("wave-%d", wave)
+			patch := client.RawPatch(types.MergePatchType, []byte(`{"data": {"ready": "yes"}}`))
+			for r.client.Patch(t.Context(), object, patch) != nil {
+				select {
+				case <-t.Context().Done():
+					return
+				case <-time.After(100 * time.Millisecond):
+				}
+			}
+		})
 	}
+}
+
+// A component in a namespace that is being deleted is deleted, though no Lease can be made there. Then the namespace goes.
+func TestDeleteInNamespaceThatEnds(t *testing.T) {
+	r := newTrial(t)
+	r.makeReady(t)
+	if out, err := r.process(t, "apply", "shop", r.manifests).CombinedOutput(); err != nil {
+		t.Fatalf("apply ends with %v:\n%s", err, out)
+	}
+	namespace := &corev1.Namespace{}
+	namespace.Name = r.namespace
+	if err := r.client.Delete(t.Context(), namespace); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := r.process(t, "delete", "shop").CombinedOutput(); err != nil {
+		t.Errorf("delete ends with %v, want that it deletes the component:\n%s", err, out)
+	}
+	eventually(t, func() string {
+		err := r.client.Get(t.Context(), client.ObjectKeyFromObject(namespace), namespace)
+		if !apierrs.IsNotFound(err) {
+			return fmt.Sprintf("the namespace is still there, with %v: %v", err, namespace.Status.Conditions)
+		}
+		return ""
+	})
 }
 
 // terminal collects what a process writes, and can be read meanwhile.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pmezard/go-difflib/difflib"
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -58,7 +59,12 @@ effect. Sources are those of apply. Values of Secrets are not shown.
 The exit code is 0 if nothing would be changed, 1 if something would be, and 2 after
 an error.`,
 		Example: "  espalier component diff shop ./manifests -n shops",
-		Args:    atLeast(2, "NAME and SOURCE are"),
+		Args: func(c *cobra.Command, args []string) error {
+			if err := atLeast(2, "NAME and SOURCE are")(c, args); err != nil {
+				return &exitError{exitDiffFailed, err}
+			}
+			return nil
+		},
 		RunE: func(c *cobra.Command, args []string) error {
 			made, planned, err := o.plan(c, args, true)
 			if err != nil {
@@ -71,6 +77,7 @@ an error.`,
 		},
 	}
 	o.addFlags(c)
+	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &exitError{exitDiffFailed, err} })
 	return c
 }
 
@@ -144,8 +151,23 @@ func shownObjects(before, after *unstructured.Unstructured) (string, string) {
 		for _, field := range []string{"data", "stringData"} {
 			mask(before, after, field)
 		}
+		for _, object := range []*unstructured.Unstructured{before, after} {
+			hideApplied(object)
+		}
 	}
 	return yamlOf(before), yamlOf(after)
+}
+
+// hideApplied replaces what kubectl has kept of a Secret in an annotation: all of it.
+func hideApplied(object *unstructured.Unstructured) {
+	if object == nil {
+		return
+	}
+	annotations := object.GetAnnotations()
+	if _, found := annotations[corev1.LastAppliedConfigAnnotation]; found {
+		annotations[corev1.LastAppliedConfigAnnotation] = "***"
+		object.SetAnnotations(annotations)
+	}
 }
 
 func isSecret(object *unstructured.Unstructured) bool {

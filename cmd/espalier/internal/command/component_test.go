@@ -124,7 +124,7 @@ func runAPI(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Check(err)
 		for _, object := range objects {
 			namespaced, err := c.IsObjectNamespaced(object)
-			for try := 0; err != nil && try < 100; try++ {
+			for try := 0; err != nil && try < 600; try++ {
 				// A type that was just defined is served soon.
 				time.Sleep(100 * time.Millisecond)
 				namespaced, err = c.IsObjectNamespaced(object)
@@ -261,9 +261,7 @@ func TestComponentWithoutRights(t *testing.T) {
 	if r.get(t, 0) != nil {
 		t.Errorf("the first object exists, want that it was refused")
 	}
-	for wave := range 3 {
-		go r.makeReady(context.WithoutCancel(t.Context()), wave)
-	}
+	r.makeReady(t)
 	if out, err := r.process(t, "apply", "shop", r.manifests).CombinedOutput(); err != nil {
 		t.Errorf("an administrator ends with %v, want that the component becomes ready:\n%s", err, out)
 	}

@@ -1,13 +1,18 @@
 package command
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io"
+	"net/http"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/rest"
 
 	"github.com/espalier-dev/espalier/cmd/espalier/internal/release"
 	"github.com/espalier-dev/espalier/cmd/espalier/internal/takeover"
@@ -94,7 +99,7 @@ func (o *migrateComponentsOptions) addFlags(c *cobra.Command) {
 }
 
 func (o *migrateComponentsOptions) run(c *cobra.Command, kind string, names []string) error {
-	run, err := o.newRun(kind, names, c.OutOrStdout())
+	run, err := o.newRun(c.Context(), kind, names, c.OutOrStdout())
 	switch {
 	case err != nil:
 		return err
@@ -106,7 +111,9 @@ func (o *migrateComponentsOptions) run(c *cobra.Command, kind string, names []st
 	return run.HandOver(c.Context())
 }
 
-func (o *migrateComponentsOptions) newRun(kind string, only []string, out io.Writer) (*takeover.Run, error) {
+func (o *migrateComponentsOptions) newRun(
+	ctx context.Context, kind string, only []string, out io.Writer,
+) (*takeover.Run, error) {
 	names := o.names.WithDefaults()
 	if err := names.Validate(); err != nil {
 		return nil, err
@@ -128,6 +135,9 @@ func (o *migrateComponentsOptions) newRun(kind string, only []string, out io.Wri
 		return nil, err
 	}
 	run.Client = cluster
+	if run.Now, err = clockOf(ctx, config); err != nil {
+		return nil, err
+	}
 	if run.Kind, err = kindOf(cluster, kind); err != nil {
 		return nil, err
 	}
@@ -144,4 +154,33 @@ func (o *migrateComponentsOptions) newRun(kind string, only []string, out io.Wri
 		run.Lease = types.NamespacedName{Namespace: namespace, Name: name}
 	}
 	return run, nil
+}
+
+// clockOf returns the clock of an API server. That of this machine may be wrong, and then what was written a moment ago
+// would look old.
+func clockOf(ctx context.Context, config *rest.Config) (func() time.Time, error) {
+	c, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, err
+	}
+	defer c.CloseIdleConnections()
+	base, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return nil, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, base.JoinPath("version").String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := c.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	_ = response.Body.Close()
+	there, err := http.ParseTime(response.Header.Get("Date"))
+	if err != nil {
+		return nil, fmt.Errorf("the API server does not say what time it is: %w", err)
+	}
+	ahead := time.Until(there)
+	return func() time.Time { return time.Now().Add(ahead) }, nil
 }

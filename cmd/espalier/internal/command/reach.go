@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -177,8 +178,13 @@ func (o *reachOptions) authorities() (*x509.CertPool, error) {
 	return pool, nil
 }
 
+// maxAnswerTime is how long an operator may take to answer.
+const maxAnswerTime = 30 * time.Second
+
 // try looks whether the page is there and may be seen.
 func try(ctx context.Context, page *url.URL, transport http.RoundTripper) error {
+	ctx, cancel := context.WithTimeout(ctx, maxAnswerTime)
+	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, page.String(), nil)
 	if err != nil {
 		return err

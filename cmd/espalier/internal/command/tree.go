@@ -132,6 +132,8 @@ type dumpedResource struct {
 
 // readDump reads the dump of a page about one resource.
 func readDump(ctx context.Context, page *url.URL, transport http.RoundTripper, of url.Values) (*dump, error) {
+	ctx, cancel := context.WithTimeout(ctx, maxAnswerTime)
+	defer cancel()
 	at := page.JoinPath("dump")
 	at.RawQuery = of.Encode()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"regexp"
 	"strconv"
 	"strings"
 
+	yaml3 "go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
@@ -43,12 +45,9 @@ func (e *FileError) Unwrap() error { return e.Err }
 // Read reads the objects in the documents of a file in YAML or JSON. The items of a List count as objects. An error is
 // a [FileError] with the first line that is wrong, and has no values.
 func Read(file string, r io.Reader) ([]*unstructured.Unstructured, error) {
-	content, err := io.ReadAll(io.LimitReader(r, maxBytes+1))
+	content, err := readAll(file, r)
 	if err != nil {
-		return nil, &FileError{file, 0, err}
-	}
-	if len(content) > maxBytes {
-		return nil, &FileError{file, 0, fmt.Errorf("it has more than %d MiB", maxBytes>>20)}
+		return nil, err
 	}
 	if bytes.IndexByte(content, 0) >= 0 {
 		return nil, &FileError{file, 0, errors.New("it is not a text in UTF-8")}
@@ -70,6 +69,27 @@ func Read(file string, r io.Reader) ([]*unstructured.Unstructured, error) {
 		rest = rest[len(text):]
 	}
 	return objects, nil
+}
+
+func readAll(file string, r io.Reader) ([]byte, error) {
+	content, err := io.ReadAll(io.LimitReader(r, maxBytes+1))
+	if err != nil {
+		return nil, &FileError{file, 0, err}
+	}
+	if len(content) > maxBytes {
+		return nil, &FileError{file, 0, fmt.Errorf("it has more than %d MiB", maxBytes>>20)}
+	}
+	return content, nil
+}
+
+// ReadFile returns the content of a file, which may be as large as one with objects.
+func ReadFile(file string) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	return readAll(file, f)
 }
 
 // ErrTooMany says that there are more than [MaxObjects].
@@ -95,6 +115,9 @@ func parse(text []byte) ([]*unstructured.Unstructured, error) {
 	if _, err := document.ToJSON(text); err != nil {
 		return nil, err
 	}
+	if err := isAlone(text); err != nil {
+		return nil, err
+	}
 	// A key that is there twice is an error.
 	encoded, err := yaml.YAMLToJSONStrict(text)
 	if err != nil {
@@ -108,6 +131,28 @@ func parse(text []byte) ([]*unstructured.Unstructured, error) {
 		return nil, nil
 	}
 	return objectsOf(value)
+}
+
+// isAlone returns an error if a text has another document, which the parser would leave out: one that follows a line
+// with "..." or, in JSON, the end of the one before.
+func isAlone(text []byte) error {
+	decoder := yaml3.NewDecoder(bytes.NewReader(text))
+	first, second := &yaml3.Node{}, &yaml3.Node{}
+	if err := decoder.Decode(first); err != nil {
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		return err
+	}
+	err := decoder.Decode(second)
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	line := second.Line
+	if err != nil {
+		line = lineOf(err, text) + 1 // the parser counts from 0 here
+	}
+	return fmt.Errorf("yaml: line %d: a line with --- has to be before each document but the first", line)
 }
 
 // objectsOf returns an object, or those in a List.

@@ -39,6 +39,14 @@ func TestRead(t *testing.T) {
 			"c: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\n" +
 			"e: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: [*e,*e,*e,*e,*e,*e,*e,*e,*e,*e]\n", nil, "is too large"},
 		{"depth is bounded", strings.Repeat("[", 5000) + strings.Repeat("]", 5000), nil, "f.yaml:1: "},
+		{"JSON objects need a line between them", `{"apiVersion": "v1", "kind": "A", "metadata": {"name": "a"}}` + "\n" +
+			`{"apiVersion": "v1", "kind": "B", "metadata": {"name": "b"}}`, nil,
+			"f.yaml:2: it is not valid YAML: a line with --- has to be before each document but the first"},
+		{"a document does not begin after the end of another", "apiVersion: v1\nkind: A\nmetadata: {name: a}\n...\n" +
+			"apiVersion: v1\nkind: B\nmetadata: {name: b}\n", nil,
+			"f.yaml:5: it is not valid YAML: a line with --- has to be before each document but the first"},
+		{"a document may have an end", "apiVersion: v1\nkind: A\nmetadata: {name: a}\n...\n---\n" +
+			"apiVersion: v1\nkind: B\nmetadata: {name: b}\n...\n", []string{"A a", "B b"}, ""},
 		{"a text in UTF-16 is refused", "a\x00:\x00", nil, "f.yaml: it is not a text in UTF-8"},
 	} {
 		objects, err := manifest.Read("f.yaml", strings.NewReader(tc.content))

@@ -64,6 +64,8 @@ const unowned = "belongs to nobody that is known"
 
 // recordIn says what the inventory of an owner has of an object.
 func (c *Cluster) recordIn(ctx context.Context, owner string, object *unstructured.Unstructured) (string, error) {
+	// What follows is the key of the item that the component is of.
+	owner, _, _ = strings.Cut(owner, "[")
 	parts := strings.Split(owner, "/")
 	if len(parts) == 5 {
 		return "the owner is in another cluster", nil

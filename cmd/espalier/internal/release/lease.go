@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -36,7 +37,9 @@ type Lock struct {
 
 // Acquire takes the Lease of a release. If somebody holds it, it looks for as long as that holder has said whether the
 // holder renews it: then the error is a [HeldError]. A holder that was killed does not, and loses it. It compares
-// answers of the API server with each other, and not with a clock. wait is called before it waits.
+// answers of the API server with each other, and not with a clock. wait is called before it waits. In a namespace that
+// is being deleted no Lease can be made: there the lock keeps nobody away, and what is written is guarded by versions
+// alone.
 func (c *Cluster) Acquire(
 	ctx context.Context, namespace, name string, duration time.Duration, wait func(holder string),
 ) (*Lock, error) {
@@ -63,7 +66,7 @@ func (c *Cluster) Acquire(
 			return nil, &HeldError{Name: name, Holder: *lease.Spec.HolderIdentity}
 		}
 		lease.Spec.HolderIdentity = &me
-		lease.Spec.LeaseDurationSeconds = ptr.To(max(int32(duration/time.Second), 1))
+		lease.Spec.LeaseDurationSeconds = ptr.To(int32((duration + time.Second - 1) / time.Second))
 		lease.Spec.AcquireTime = ptr.To(metav1.NowMicro())
 		lease.Spec.RenewTime = lease.Spec.AcquireTime
 		if exists {
@@ -74,6 +77,8 @@ func (c *Cluster) Acquire(
 		switch {
 		case apierrs.IsConflict(err), apierrs.IsAlreadyExists(err):
 			seen = nil // somebody else was faster
+		case apierrs.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+			return newLock(ctx, c.Client, nil, name, duration), nil
 		case apierrs.IsNotFound(err) && !exists:
 			return nil, fmt.Errorf("the namespace %s does not exist: create it first", namespace)
 		case err != nil:
@@ -124,6 +129,10 @@ func newLock(
 ) *Lock {
 	l := &Lock{client: c, lease: lease, ended: make(chan struct{})}
 	l.Context, l.cancel = context.WithCancelCause(ctx)
+	if lease == nil {
+		close(l.ended)
+		return l
+	}
 	go l.renew(name, duration)
 	return l
 }
@@ -143,11 +152,17 @@ func (l *Lock) renew(name string, duration time.Duration) {
 		ctx, cancel := context.WithTimeout(l.Context, duration/3)
 		next := l.lease.DeepCopy()
 		next.Spec.RenewTime = ptr.To(metav1.NowMicro())
+		// Others count from the write, which may be long before the answer.
+		started := time.Now()
 		err := l.client.Update(ctx, next)
+		if apierrs.IsConflict(err) {
+			// The write of an earlier renewal may have come in without its answer.
+			next, err = l.reread(ctx, err)
+		}
 		cancel()
 		switch {
 		case err == nil:
-			l.lease, renewed = next, time.Now()
+			l.lease, renewed = next, started
 		case l.Context.Err() != nil:
 		case apierrs.IsConflict(err), apierrs.IsNotFound(err), time.Since(renewed) > duration/2:
 			l.cancel(fmt.Errorf("%w: component %q: %w", errLeaseLost, name, err))
@@ -155,16 +170,35 @@ func (l *Lock) renew(name string, duration time.Duration) {
 	}
 }
 
+// reread returns the lease as it is now, or an error if somebody else holds it: the conflict.
+func (l *Lock) reread(ctx context.Context, conflict error) (*coordinationv1.Lease, error) {
+	now := &coordinationv1.Lease{}
+	if err := l.client.Get(ctx, client.ObjectKeyFromObject(l.lease), now); err != nil {
+		return nil, err
+	}
+	if ptr.Deref(now.Spec.HolderIdentity, "") != ptr.Deref(l.lease.Spec.HolderIdentity, "") {
+		return nil, conflict
+	}
+	return now, nil
+}
+
 // Release lets others run for the release.
 func (l *Lock) Release() {
 	lost := errors.Is(context.Cause(l.Context), errLeaseLost)
 	l.cancel(nil)
 	<-l.ended
-	if lost {
+	if lost || l.lease == nil {
 		return
 	}
 	// The context of the command may be over. Without an answer, the lease runs out by itself.
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	_ = l.client.Delete(ctx, l.lease, client.Preconditions{ResourceVersion: &l.lease.ResourceVersion})
+	err := l.client.Delete(ctx, l.lease, client.Preconditions{ResourceVersion: &l.lease.ResourceVersion})
+	if !apierrs.IsConflict(err) {
+		return
+	}
+	// The renewal that was interrupted has come in.
+	if now, err := l.reread(ctx, err); err == nil {
+		_ = l.client.Delete(ctx, now, client.Preconditions{ResourceVersion: &now.ResourceVersion})
+	}
 }

@@ -79,8 +79,13 @@ func (r *Run) Until(ctx context.Context, release *Release) (Outcome, error) {
 			now.known = now.progress.Message
 		}
 		gone, getErr := r.isGone(ctx, request, now)
-		if gone || getErr != nil {
+		switch {
+		case ctx.Err() != nil:
+			return r.interrupted(ctx, last)
+		case gone:
 			return outcomeOf(getErr)
+		case getErr != nil:
+			now.err = getErr
 		}
 		if r.Show != nil && now.progress.State != "" {
 			r.Show(now.progress)

@@ -52,7 +52,7 @@ func foldersIn(folder string) ([]string, error) {
 		return nil, nil
 	}
 	file := filepath.Join(folder, kustomizations[at])
-	content, err := os.ReadFile(file)
+	content, err := manifest.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}

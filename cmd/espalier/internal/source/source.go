@@ -87,7 +87,7 @@ func Load(names, valueFiles []string, stdin io.Reader) (*Set, error) {
 }
 
 func readValues(file string) (map[string]any, error) {
-	content, err := os.ReadFile(file)
+	content, err := manifest.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
@@ -137,9 +137,14 @@ func hasFile(folder, name string) bool {
 }
 
 func openFolder(folder string) (generator.Generator, error) {
+	// A walk does not follow a link.
+	folder, err := filepath.EvalSymlinks(folder)
+	if err != nil {
+		return nil, err
+	}
 	var objects []*unstructured.Unstructured
 	files := 0
-	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+	err = filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 		hidden := strings.HasPrefix(entry.Name(), ".") && path != folder
 		switch {
 		case err != nil:

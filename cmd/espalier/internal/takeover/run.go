@@ -36,7 +36,7 @@ type Run struct {
 	DryRun bool
 	// Out gets a line for each component, and for each object that is left alone.
 	Out io.Writer
-	// Now returns the time. Default: time.Now.
+	// Now returns the time by the clock of the cluster. Default: time.Now.
 	Now func() time.Time
 
 	// cluster is the UID of the namespace kube-system.
