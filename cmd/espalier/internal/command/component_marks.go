@@ -71,7 +71,7 @@ func refsOf(cluster *release.Cluster, namespace string, names []string) ([]*unst
 	return refs, nil
 }
 
-// change runs the engine for a component with other objects than before.
+// change runs the engine for some objects of a component. All others stay as they are.
 func (o *runOptions) change(
 	c *cobra.Command, name, reached string, mayBeNew bool,
 	objects func(context.Context, *release.Cluster, *release.Release) ([]*unstructured.Unstructured, error),
@@ -94,7 +94,8 @@ func (o *runOptions) change(
 		if err := cluster.Store(ctx, stored); err != nil {
 			return fmt.Errorf("unable to store the component %q: %w", name, err)
 		}
-		return o.until(ctx, c, &release.Run{Cluster: cluster, Generate: release.Fixed(desired)}, stored, reached)
+		run := &release.Run{Cluster: cluster, Generate: release.Fixed(desired), Kept: stored.Others(desired)}
+		return o.until(ctx, c, run, stored, reached)
 	})
 }
 
@@ -119,7 +120,12 @@ policy.`,
 				if err != nil {
 					return nil, err
 				}
-				return cluster.Adopting(ctx, stored, refs, force)
+				desired, done, err := cluster.Adopting(ctx, stored, refs, force)
+				for _, ref := range done {
+					const message = "the %s %s belongs to the component %q already\n"
+					fmt.Fprintf(c.ErrOrStderr(), message, ref.GetKind(), ref.GetName(), stored.Name)
+				}
+				return desired, err
 			})
 		},
 	}
@@ -145,7 +151,12 @@ Take them out of the sources too: the next apply would find them not its own.`,
 				if err != nil {
 					return nil, err
 				}
-				return cluster.Orphaning(ctx, stored, refs)
+				desired, done, err := cluster.Orphaning(ctx, stored, refs)
+				for _, ref := range done {
+					const message = "the %s %s is not in the inventory of the component %q\n"
+					fmt.Fprintf(c.ErrOrStderr(), message, ref.GetKind(), ref.GetName(), stored.Name)
+				}
+				return desired, err
 			})
 		},
 	}
@@ -169,7 +180,7 @@ by it, and are deleted with it.`,
 			return o.change(c, args[0], "ready", true, func(
 				ctx context.Context, cluster *release.Cluster, stored *release.Release,
 			) ([]*unstructured.Unstructured, error) {
-				objects, lost, unseen, err := cluster.Recovering(ctx, stored)
+				lost, unseen, err := cluster.Recovering(ctx, stored)
 				if err != nil {
 					return nil, err
 				}
@@ -182,9 +193,8 @@ by it, and are deleted with it.`,
 				}
 				if len(lost) == 0 {
 					fmt.Fprintln(c.ErrOrStderr(), "nothing was lost")
-					return nil, nil
 				}
-				return objects, nil
+				return lost, nil
 			})
 		},
 	}
