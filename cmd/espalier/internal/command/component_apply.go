@@ -53,8 +53,8 @@ func (o *sourceOptions) addFlags(c *cobra.Command) {
 	flags.StringVar(&o.fieldManager, "field-manager", "",
 		"the name that objects are written under, from the first apply on (default \""+release.FieldManager+"\")")
 	flags.StringVarP(&o.selector, "selector", "l", "",
-		"deal only with the objects that have these labels; others stay as they are")
-	flags.BoolVar(&o.prune, "prune", true, "remove what was applied before, and is not there any more")
+		"write and remove only objects that have these labels; others stay as they are")
+	flags.BoolVar(&o.prune, "prune", true, "remove what was applied before and is in no source any more")
 }
 
 // prepared is what a component is to be.

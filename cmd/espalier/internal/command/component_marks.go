@@ -107,7 +107,8 @@ func newComponentAdopt(shared *componentOptions) *cobra.Command {
 		Long: `Make objects that exist part of a component, which is made if there is none. Their
 content stays, until apply has manifests for them: so adopt first, then apply.
 
-An object of somebody else is refused, unless --force takes it over. When the
+An object of somebody else is refused, unless --force takes it over. One that belongs
+to the component already is skipped. All others stay as they are. When the
 component is deleted, an object that it has adopted stays, unless it has a delete
 policy.`,
 		Example: "  espalier component adopt shop deployment/web service/web -n shops",
@@ -140,6 +141,7 @@ func newComponentOrphan(shared *componentOptions) *cobra.Command {
 		Use:   "orphan NAME KIND/NAME...",
 		Short: "Let objects of a component go, and leave them in the cluster",
 		Long: `Let objects of a component go: they stay in the cluster, and the marks are removed.
+Those that it does not have are skipped. All others stay as they are.
 Take them out of the sources too: the next apply would find them not its own.`,
 		Example: "  espalier component orphan shop configmap/settings -n shops",
 		Args:    atLeast(2, "NAME and KIND/NAME are"),
@@ -170,10 +172,12 @@ func newComponentRecover(shared *componentOptions) *cobra.Command {
 		Use:   "recover NAME",
 		Short: "Make a lost inventory again from the marks on objects",
 		Long: `Make the inventory of a component again from the marks on objects, after its Secret was
-lost. It looks at all kinds that the cluster serves, and changes no content.
+lost. It looks at all kinds that the cluster serves. It creates no object anew.
 
 Which objects the component had adopted is not known any more: all count as created
-by it, and are deleted with it.`,
+by it, and are deleted with it. The next apply deletes and creates objects whose
+update policy is recreate, and creates those that were purged: such Jobs and hooks
+run again. plan names them.`,
 		Example: "  espalier component recover shop -n shops",
 		Args:    exactly(1, "one NAME is"),
 		RunE: func(c *cobra.Command, args []string) error {
