@@ -99,7 +99,8 @@ func (r *Release) record(object *unstructured.Unstructured) *apis.InventoryRecor
 	return nil
 }
 
-// isBeingAdopted reports whether an object that belongs to a release has nothing but marks of it, and was not ready yet.
+// isBeingAdopted reports whether an object that belongs to a release has nothing but marks of it, and was not ready
+// yet.
 func (r *Release) isBeingAdopted(live *unstructured.Unstructured) (bool, error) {
 	if r.record(live).Phase == apis.PhaseReady {
 		return false, nil

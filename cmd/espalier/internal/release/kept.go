@@ -89,7 +89,34 @@ func (c *Cluster) Unselected(
 			delete(kept, key)
 		}
 	}
-	return kept, nil
+	return kept, r.checkKept(kept, keysOf(desired, r.Namespace))
+}
+
+// checkKept returns an error if the removal of an object would delete one that is kept.
+func (r *Release) checkKept(kept Kept, desired map[objectKey]bool) error {
+	for i := range r.Status.Inventory {
+		removed := &r.Status.Inventory[i]
+		if key := recordKey(removed); kept[key] || desired[key] {
+			continue
+		}
+		for key := range kept {
+			if contains(removed, key) {
+				const why = "the %s %s is to be removed, and would take the %s %s along, which is to stay: select both or none"
+				return fmt.Errorf(why, removed.Kind, removed.Name, key.Kind, key.Name)
+			}
+		}
+	}
+	return nil
+}
+
+// contains reports whether an object is gone with another one: with its namespace, or with what defines its type.
+func contains(container *apis.InventoryRecord, key objectKey) bool {
+	if container.Group == "" && container.Kind == "Namespace" && key.Namespace == container.Name {
+		return true
+	}
+	return slices.ContainsFunc(container.ManagedTypes, func(t apis.ManagedType) bool {
+		return t.Group == key.Group && (t.Kind == "*" || t.Kind == key.Kind)
+	})
 }
 
 // split returns the records that a run deals with, and those that it does not. What is being deleted is deleted wholly.
