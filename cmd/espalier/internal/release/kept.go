@@ -101,7 +101,8 @@ func (r *Release) checkKept(kept Kept, desired map[objectKey]bool) error {
 		}
 		for key := range kept {
 			if contains(removed, key) {
-				const why = "the %s %s is to be removed, and would take the %s %s along, which is to stay: select both or none"
+				const why = "the %s %s is to be removed, and would take the %s %s along, which is to stay: " +
+					"select both or none"
 				return fmt.Errorf(why, removed.Kind, removed.Name, key.Kind, key.Name)
 			}
 		}
