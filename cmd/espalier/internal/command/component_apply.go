@@ -53,8 +53,8 @@ func (o *sourceOptions) addFlags(c *cobra.Command) {
 	flags.StringVar(&o.fieldManager, "field-manager", "",
 		"the name that objects are written under, from the first apply on (default \""+release.FieldManager+"\")")
 	flags.StringVarP(&o.selector, "selector", "l", "",
-		"deal only with the objects that have these labels; others stay as they are")
-	flags.BoolVar(&o.prune, "prune", true, "remove what was applied before, and is not there any more")
+		"write and remove only objects that have these labels; others stay as they are")
+	flags.BoolVar(&o.prune, "prune", true, "remove what was applied before and is in no source any more")
 }
 
 // prepared is what a component is to be.
@@ -80,7 +80,7 @@ func (o *sourceOptions) prepare(c *cobra.Command, shared *componentOptions, args
 	return o.render(c.Context(), cluster, namespace, args[0], set)
 }
 
-// render renders the objects of sources, and adds those that are to stay as they are.
+// render renders the objects of sources, and finds those that are to stay as they are.
 func (o *sourceOptions) render(
 	ctx context.Context, cluster *release.Cluster, namespace, name string, set *source.Set,
 ) (*prepared, error) {
@@ -94,16 +94,19 @@ func (o *sourceOptions) render(
 	if err != nil {
 		return nil, err
 	}
-	objects = release.Selected(objects, matches)
-	kept, err := cluster.Kept(ctx, stored, objects, func(live *unstructured.Unstructured) bool {
-		return !o.prune || !matches(live)
-	})
+	selected := release.Selected(objects, matches)
+	var kept release.Kept
+	switch {
+	case !o.prune:
+		kept = stored.Others(selected)
+	case o.selector != "":
+		kept, err = cluster.Unselected(ctx, stored, selected, objects, matches)
+	}
 	if err != nil {
 		return nil, err
 	}
-	objects = append(objects, kept...)
-	run := &release.Run{Cluster: cluster, Generate: release.Fixed(objects)}
-	return &prepared{run: run, stored: stored, objects: objects}, nil
+	run := &release.Run{Cluster: cluster, Generate: release.Fixed(selected), Kept: kept}
+	return &prepared{run: run, stored: stored, objects: selected}, nil
 }
 
 func newComponentApply(shared *componentOptions) *cobra.Command {

@@ -327,3 +327,43 @@ func TestProgressOnTerminal(t *testing.T) {
 		}
 	}
 }
+
+// A command that deals with some objects and is killed meanwhile forgets none of the others: all are deleted with the
+// component.
+func TestKilledKeepsOthers(t *testing.T) {
+	r := newTrial(t)
+	for wave := range 3 {
+		go r.makeReady(context.WithoutCancel(t.Context()), wave)
+	}
+	if out, err := r.process(t, "apply", "shop", r.manifests).CombinedOutput(); err != nil {
+		t.Fatalf("the first run ends with %v:\n%s", err, out)
+	}
+	uid := r.get(t, 0).UID
+	one := filepath.Join(t.TempDir(), "one.yaml")
+	content := strings.ReplaceAll(waves(r.namespace), "wave-1", "wave-3")
+	if err := os.WriteFile(one, []byte(strings.Split(content, "---\n")[2]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, out := r.start(t, "apply", "shop", one, "--prune=false", "--lease-duration", "1s")
+	eventually(t, func() string {
+		if r.get(t, 3) == nil {
+			return fmt.Sprintf("the other object is not there, the command says:\n%s", out)
+		}
+		return ""
+	})
+	_ = c.Process.Kill()
+	_ = c.Wait()
+	for wave := range 4 {
+		if got := r.get(t, wave); got == nil || got.DeletionTimestamp != nil || wave == 0 && got.UID != uid {
+			t.Errorf("the object %d is %v, want that it stays as it was", wave, got)
+		}
+	}
+	if out, err := r.process(t, "delete", "shop", "--lease-duration", "1s").CombinedOutput(); err != nil {
+		t.Fatalf("the delete ends with %v:\n%s", err, out)
+	}
+	for wave := range 4 {
+		if object := r.get(t, wave); object != nil {
+			t.Errorf("the object %d is left: %v", wave, object)
+		}
+	}
+}

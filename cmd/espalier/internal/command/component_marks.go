@@ -71,7 +71,7 @@ func refsOf(cluster *release.Cluster, namespace string, names []string) ([]*unst
 	return refs, nil
 }
 
-// change runs the engine for a component with other objects than before.
+// change runs the engine for some objects of a component. All others stay as they are.
 func (o *runOptions) change(
 	c *cobra.Command, name, reached string, mayBeNew bool,
 	objects func(context.Context, *release.Cluster, *release.Release) ([]*unstructured.Unstructured, error),
@@ -94,7 +94,8 @@ func (o *runOptions) change(
 		if err := cluster.Store(ctx, stored); err != nil {
 			return fmt.Errorf("unable to store the component %q: %w", name, err)
 		}
-		return o.until(ctx, c, &release.Run{Cluster: cluster, Generate: release.Fixed(desired)}, stored, reached)
+		run := &release.Run{Cluster: cluster, Generate: release.Fixed(desired), Kept: stored.Others(desired)}
+		return o.until(ctx, c, run, stored, reached)
 	})
 }
 
@@ -106,7 +107,8 @@ func newComponentAdopt(shared *componentOptions) *cobra.Command {
 		Long: `Make objects that exist part of a component, which is made if there is none. Their
 content stays, until apply has manifests for them: so adopt first, then apply.
 
-An object of somebody else is refused, unless --force takes it over. When the
+An object of somebody else is refused, unless --force takes it over. One that belongs
+to the component already is skipped. All others stay as they are. When the
 component is deleted, an object that it has adopted stays, unless it has a delete
 policy.`,
 		Example: "  espalier component adopt shop deployment/web service/web -n shops",
@@ -119,7 +121,12 @@ policy.`,
 				if err != nil {
 					return nil, err
 				}
-				return cluster.Adopting(ctx, stored, refs, force)
+				desired, done, err := cluster.Adopting(ctx, stored, refs, force)
+				for _, ref := range done {
+					const message = "the %s %s belongs to the component %q already\n"
+					fmt.Fprintf(c.ErrOrStderr(), message, ref.GetKind(), ref.GetName(), stored.Name)
+				}
+				return desired, err
 			})
 		},
 	}
@@ -134,6 +141,7 @@ func newComponentOrphan(shared *componentOptions) *cobra.Command {
 		Use:   "orphan NAME KIND/NAME...",
 		Short: "Let objects of a component go, and leave them in the cluster",
 		Long: `Let objects of a component go: they stay in the cluster, and the marks are removed.
+Those that it does not have are skipped. All others stay as they are.
 Take them out of the sources too: the next apply would find them not its own.`,
 		Example: "  espalier component orphan shop configmap/settings -n shops",
 		Args:    atLeast(2, "NAME and KIND/NAME are"),
@@ -145,7 +153,12 @@ Take them out of the sources too: the next apply would find them not its own.`,
 				if err != nil {
 					return nil, err
 				}
-				return cluster.Orphaning(ctx, stored, refs)
+				desired, done, err := cluster.Orphaning(ctx, stored, refs)
+				for _, ref := range done {
+					const message = "the %s %s is not in the inventory of the component %q\n"
+					fmt.Fprintf(c.ErrOrStderr(), message, ref.GetKind(), ref.GetName(), stored.Name)
+				}
+				return desired, err
 			})
 		},
 	}
@@ -159,17 +172,19 @@ func newComponentRecover(shared *componentOptions) *cobra.Command {
 		Use:   "recover NAME",
 		Short: "Make a lost inventory again from the marks on objects",
 		Long: `Make the inventory of a component again from the marks on objects, after its Secret was
-lost. It looks at all kinds that the cluster serves, and changes no content.
+lost. It looks at all kinds that the cluster serves. It creates no object anew.
 
 Which objects the component had adopted is not known any more: all count as created
-by it, and are deleted with it.`,
+by it, and are deleted with it. The next apply deletes and creates objects whose
+update policy is recreate, and creates those that were purged: such Jobs and hooks
+run again. plan names them.`,
 		Example: "  espalier component recover shop -n shops",
 		Args:    exactly(1, "one NAME is"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return o.change(c, args[0], "ready", true, func(
 				ctx context.Context, cluster *release.Cluster, stored *release.Release,
 			) ([]*unstructured.Unstructured, error) {
-				objects, lost, unseen, err := cluster.Recovering(ctx, stored)
+				lost, unseen, err := cluster.Recovering(ctx, stored)
 				if err != nil {
 					return nil, err
 				}
@@ -182,9 +197,8 @@ by it, and are deleted with it.`,
 				}
 				if len(lost) == 0 {
 					fmt.Fprintln(c.ErrOrStderr(), "nothing was lost")
-					return nil, nil
 				}
-				return objects, nil
+				return lost, nil
 			})
 		},
 	}

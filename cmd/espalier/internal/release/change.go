@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/ownership"
 )
@@ -38,69 +39,121 @@ func (c *Cluster) Open(ctx context.Context, namespace, name string, mayBeNew boo
 	return r, nil
 }
 
-// Adopting returns the objects of a release, as they are, and others that it is to take over: from anybody, or only if
-// nobody owns them.
+// Adopting returns the objects without content that a release is to take over: from anybody, or only if nobody owns
+// them. done are those that belong to it already.
 func (c *Cluster) Adopting(
 	ctx context.Context, r *Release, refs []*unstructured.Unstructured, fromAnybody bool,
-) ([]*unstructured.Unstructured, error) {
+) (desired, done []*unstructured.Unstructured, err error) {
 	policy := "if-unowned"
 	if fromAnybody {
 		policy = "always"
 	}
-	for i, ref := range refs {
+	for _, ref := range refs {
 		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(ref), ref); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		if text, _ := r.Owner(); ref.GetAnnotations()[ownerKey] == text {
-			const why = "the %s %s belongs to the component %q already"
-			return nil, fmt.Errorf(why, ref.GetKind(), ref.GetName(), r.Name)
+		belongs, err := r.belongs(ref)
+		if err != nil {
+			return nil, nil, err
 		}
-		if marks := ownership.MarksOf(ref, ""); !fromAnybody && marks != (ownership.Marks{}) {
+		if belongs {
+			begun, err := r.isBeingAdopted(ref)
+			if err != nil {
+				return nil, nil, err
+			}
+			if !begun {
+				done = append(done, ref)
+				continue
+			}
+		}
+		if marks := ownership.MarksOf(ref, ""); !belongs && !fromAnybody && marks != (ownership.Marks{}) {
 			const why = "the %s %s %s: --force takes it over"
-			return nil, &OwnedError{fmt.Errorf(why, ref.GetKind(), ref.GetName(), ownership.ClaimOf(ref))}
+			return nil, nil, &OwnedError{fmt.Errorf(why, ref.GetKind(), ref.GetName(), ownership.ClaimOf(ref))}
 		}
-		refs[i] = bare(ref, adoptionPolicy, policy)
+		desired = append(desired, bare(ref, adoptionPolicy, policy))
 	}
-	return c.withKept(ctx, r, refs)
+	return desired, done, nil
+}
+
+// belongs reports whether an object has the marks of a release. It is an error if the inventory does not have it too:
+// whatever was desired of it is not known.
+func (r *Release) belongs(live *unstructured.Unstructured) (bool, error) {
+	if text, _ := r.Owner(); live.GetAnnotations()[ownerKey] != text {
+		return false, nil
+	}
+	if r.record(live) == nil {
+		const why = "the %s %s has the marks of the component %q, and is not in its inventory: recover makes that again"
+		return false, fmt.Errorf(why, live.GetKind(), live.GetName(), r.Name)
+	}
+	return true, nil
+}
+
+// record returns the record of an object, nil if there is none.
+func (r *Release) record(object *unstructured.Unstructured) *apis.InventoryRecord {
+	key := keyOf(object)
+	for i := range r.Status.Inventory {
+		if recordKey(&r.Status.Inventory[i]) == key {
+			return &r.Status.Inventory[i]
+		}
+	}
+	return nil
+}
+
+// isBeingAdopted reports whether an object that belongs to a release has nothing but marks of it, and was not ready
+// yet.
+func (r *Release) isBeingAdopted(live *unstructured.Unstructured) (bool, error) {
+	if r.record(live).Phase == apis.PhaseReady {
+		return false, nil
+	}
+	applied, err := appliedBy(live, r.Spec.FieldManager)
+	if errors.Is(err, errNotWritten) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	for field := range applied.Object {
+		if !slices.Contains([]string{"apiVersion", "kind", "metadata"}, field) {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 // OwnedError says that an object belongs to somebody else.
 type OwnedError struct{ error }
 
-// Orphaning returns the objects of a release, as they are, but for some that it lets go.
+// Orphaning returns the objects without content that a release is to let go. done are those that it does not have.
 func (c *Cluster) Orphaning(
 	ctx context.Context, r *Release, refs []*unstructured.Unstructured,
-) ([]*unstructured.Unstructured, error) {
-	for i, ref := range refs {
-		key := keyOf(ref)
-		owns := false
-		for j := range r.Status.Inventory {
-			record := &r.Status.Inventory[j]
-			owns = owns || recordKey(record) == key
+) (desired, done []*unstructured.Unstructured, err error) {
+	for _, ref := range refs {
+		if r.record(ref) != nil {
+			desired = append(desired, bare(ref, presence, "orphaned"))
+			continue
 		}
-		if !owns {
-			const why = "the %s %s is not in the inventory of the component %q"
-			return nil, fmt.Errorf(why, ref.GetKind(), ref.GetName(), r.Name)
+		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(ref), ref); err != nil {
+			return nil, nil, err
 		}
-		refs[i] = bare(ref, presence, "orphaned")
+		if _, err := r.belongs(ref); err != nil {
+			return nil, nil, err
+		}
+		done = append(done, ref)
 	}
-	return c.withKept(ctx, r, refs)
+	return desired, done, nil
 }
 
-// Recovering returns the objects of a release, as they are, and those that have its marks and are not in its inventory.
-// lost are these. unseen says where it could not look.
+// Recovering returns the objects that have the marks of a release and are not in its inventory, as they were applied. A
+// new release gets the field manager that has written them. unseen says where it could not look.
 func (c *Cluster) Recovering(
 	ctx context.Context, r *Release,
-) (objects, lost []*unstructured.Unstructured, unseen []error, err error) {
+) (lost []*unstructured.Unstructured, unseen []error, err error) {
 	text, id := r.Owner()
 	marked, unseen, err := c.Everything(ctx, client.MatchingLabels{Prefix + "/" + generator.LabelOwnerID: id})
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
-	known, err := c.withKept(ctx, r, nil)
-	if err != nil {
-		return nil, nil, nil, err
-	}
+	var found []*unstructured.Unstructured
 	for i := range marked {
 		live := &unstructured.Unstructured{}
 		live.SetGroupVersionKind(marked[i].GroupVersionKind())
@@ -108,7 +161,7 @@ func (c *Cluster) Recovering(
 		live.SetName(marked[i].Name)
 		// Controllers copy the label to what they make of objects.
 		isCopy := marked[i].Annotations[ownerKey] != text
-		isKnown := slices.ContainsFunc(slices.Concat(known, lost), func(o *unstructured.Unstructured) bool {
+		isKnown := r.record(live) != nil || slices.ContainsFunc(found, func(o *unstructured.Unstructured) bool {
 			// A kind may be served in several groups.
 			return keyOf(o) == keyOf(live)
 		})
@@ -116,18 +169,63 @@ func (c *Cluster) Recovering(
 			continue
 		}
 		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(live), live); err != nil {
-			return nil, nil, nil, err
+			return nil, nil, err
 		}
-		applied, err := appliedBy(live, r.Spec.FieldManager)
-		if errors.Is(err, errNotWritten) {
-			applied, err = appliedBy(live, writerOf(live))
+		found = append(found, live)
+	}
+	if r.ResourceVersion == "" && len(found) > 0 {
+		if r.Spec.FieldManager, err = onlyWriter(found); err != nil {
+			return nil, nil, err
 		}
+	}
+	for _, live := range found {
+		applied, err := recovered(live, r.Spec.FieldManager)
 		if err != nil {
-			return nil, nil, nil, err
+			return nil, nil, err
 		}
 		lost = append(lost, applied)
 	}
-	return slices.Concat(known, lost), lost, unseen, nil
+	return lost, unseen, nil
+}
+
+// recovered returns an object as it was applied, by the field manager or else by the one that has written the marks.
+func recovered(live *unstructured.Unstructured, manager string) (*unstructured.Unstructured, error) {
+	applied, err := appliedBy(live, manager)
+	if errors.Is(err, errNotWritten) {
+		applied, err = appliedBy(live, writerOf(live))
+	}
+	if err != nil {
+		return nil, err
+	}
+	settings, err := generator.ReadSettings(Prefix, applied.GetAnnotations())
+	if err != nil {
+		return nil, fmt.Errorf("the %s %s: %w", live.GetKind(), live.GetName(), inOneLine(err))
+	}
+	if settings.UpdatePolicy == apis.UpdateRecreate {
+		// What was applied is not known wholly, so the object would be deleted.
+		annotations := applied.GetAnnotations()
+		annotations[Prefix+"/"+generator.AnnotationUpdatePolicy] = "apply"
+		applied.SetAnnotations(annotations)
+	}
+	return applied, nil
+}
+
+// onlyWriter returns the manager of fields that has written the marks on all objects.
+func onlyWriter(objects []*unstructured.Unstructured) (string, error) {
+	first := writerOf(objects[0])
+	for _, object := range objects {
+		writer := writerOf(object)
+		if writer == "" {
+			const why = "the %s %s: the field manager that has written its marks is not known"
+			return "", fmt.Errorf(why, object.GetKind(), object.GetName())
+		}
+		if writer != first {
+			const why = "the objects were written as several field managers: the %s %s as %q, the %s %s as %q"
+			return "", fmt.Errorf(why, objects[0].GetKind(), objects[0].GetName(), first,
+				object.GetKind(), object.GetName(), writer)
+		}
+	}
+	return first, nil
 }
 
 const ownerKey = Prefix + "/" + generator.AnnotationOwnerID
@@ -141,14 +239,6 @@ func writerOf(live *unstructured.Unstructured) string {
 		}
 	}
 	return ""
-}
-
-// withKept adds all objects of the inventory as they were applied.
-func (c *Cluster) withKept(
-	ctx context.Context, r *Release, others []*unstructured.Unstructured,
-) ([]*unstructured.Unstructured, error) {
-	kept, err := c.Kept(ctx, r, others, func(*unstructured.Unstructured) bool { return true })
-	return slices.Concat(others, kept), err
 }
 
 // bare returns an object without content, but for an annotation.

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/reconcilers"
 )
 
@@ -23,6 +24,15 @@ import (
 type Cluster struct {
 	client.Client
 	discovery discovery.DiscoveryInterface
+	// kept are left out of the inventory of a release that is read, and stay in the one that is stored.
+	kept Kept
+}
+
+// keeping returns a client that does not show the records of objects.
+func (c *Cluster) keeping(kept Kept) *Cluster {
+	copied := *c
+	copied.kept = kept
+	return &copied
 }
 
 // NewCluster returns a client of the cluster of a config.
@@ -65,7 +75,14 @@ func (c *Cluster) Get(ctx context.Context, key client.ObjectKey, object client.O
 	if err != nil {
 		return c.explain(err, key)
 	}
-	return r.fromSecret(secret)
+	return c.read(r, secret)
+}
+
+// read reads a release as it is stored, without the records that are kept.
+func (c *Cluster) read(r *Release, secret *corev1.Secret) error {
+	err := r.fromSecret(secret)
+	r.Status.Inventory, _ = c.kept.split(r)
+	return err
 }
 
 // explain names the release in an error about its Secret.
@@ -101,7 +118,7 @@ func (c *Cluster) Create(ctx context.Context, object client.Object, opts ...clie
 	if err := c.Client.Create(ctx, secret, opts...); err != nil {
 		return err
 	}
-	return r.fromSecret(secret)
+	return c.read(r, secret)
 }
 
 // Patch patches the metadata of a release, such as its finalizers.
@@ -152,7 +169,27 @@ func (w *statusWriter) Update(ctx context.Context, object client.Object, opts ..
 	if !ok {
 		return w.SubResourceWriter.Update(ctx, object, opts...)
 	}
-	return w.cluster.store(ctx, r, keyStatus, r.Status)
+	status, err := w.cluster.withKept(ctx, r)
+	if err != nil {
+		return err
+	}
+	return w.cluster.store(ctx, r, keyStatus, status)
+}
+
+// withKept returns the status of a release with the records that are kept, as they are stored. If the release has
+// changed since it was read, store refuses the status.
+func (c *Cluster) withKept(ctx context.Context, r *Release) (apis.ComponentStatus, error) {
+	status := r.Status
+	if len(c.kept) == 0 {
+		return status, nil
+	}
+	stored := &Release{}
+	if err := c.keeping(nil).Get(ctx, client.ObjectKeyFromObject(r), stored); err != nil {
+		return status, err
+	}
+	_, kept := c.kept.split(stored)
+	status.Inventory = merged(status.Inventory, kept)
+	return status, nil
 }
 
 // store writes one part of a release, unless the release has changed since it was read.
@@ -177,5 +214,5 @@ func (c *Cluster) patchSecret(ctx context.Context, r *Release, patch client.Patc
 	if err := c.Client.Patch(ctx, secret, patch); err != nil {
 		return c.explain(err, client.ObjectKeyFromObject(r))
 	}
-	return r.fromSecret(secret)
+	return c.read(r, secret)
 }

@@ -2,18 +2,15 @@ package release
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
-	"sigs.k8s.io/structured-merge-diff/v6/value"
 
 	"github.com/espalier-dev/espalier/apis"
 )
@@ -33,153 +30,120 @@ func recordKey(r *apis.InventoryRecord) objectKey {
 	return objectKey{kind, name}
 }
 
-// Kept returns objects of the inventory of a release as they were applied last, so that they stay as they are when they
-// are desired again: those for which keep returns true, and that are not among others.
-func (c *Cluster) Kept(
-	ctx context.Context, r *Release, others []*unstructured.Unstructured, keep func(*unstructured.Unstructured) bool,
-) ([]*unstructured.Unstructured, error) {
-	known := map[objectKey]bool{}
-	for _, object := range others {
+// keysOf returns the keys that the records of objects of a release may have.
+func keysOf(objects []*unstructured.Unstructured, namespace string) map[objectKey]bool {
+	keys := map[objectKey]bool{}
+	for _, object := range objects {
 		key := keyOf(object)
-		known[key] = true
 		if key.Namespace == "" {
 			// Either it is in no namespace, or in that of the release.
-			key.Namespace = r.Namespace
-			known[key] = true
+			key.Namespace = namespace
+		}
+		keys[key] = true
+		// The engine ignores the namespace of an object that can be in none.
+		key.Namespace = ""
+		keys[key] = true
+	}
+	return keys
+}
+
+// Kept are objects of the inventory of a release that a run does not deal with. The engine does not see their records,
+// so it neither writes nor deletes these objects, nor waits for them. The records stay stored as they are.
+type Kept map[objectKey]bool
+
+// Others returns all objects of the inventory but for those that are desired.
+func (r *Release) Others(desired []*unstructured.Unstructured) Kept {
+	keys, kept := keysOf(desired, r.Namespace), Kept{}
+	for i := range r.Status.Inventory {
+		if key := recordKey(&r.Status.Inventory[i]); !keys[key] {
+			kept[key] = true
 		}
 	}
-	var kept []*unstructured.Unstructured
+	return kept
+}
+
+// Unselected returns the objects of the inventory that a selector keeps from being removed. They are not desired, and
+// are in the sources, or do not match, or are not there, so that nobody knows their labels.
+func (c *Cluster) Unselected(
+	ctx context.Context, r *Release, desired, sources []*unstructured.Unstructured, matches func(metav1.Object) bool,
+) (Kept, error) {
+	kept, named := r.Others(desired), keysOf(sources, r.Namespace)
 	for i := range r.Status.Inventory {
 		record := &r.Status.Inventory[i]
-		live := &unstructured.Unstructured{}
-		live.SetGroupVersionKind(recordKey(record).WithVersion(record.Version))
-		live.SetNamespace(record.Namespace)
-		live.SetName(record.Name)
-		if known[keyOf(live)] || record.Digest == "" || record.Phase == apis.PhaseCompleted {
+		key := recordKey(record)
+		if !kept[key] || named[key] {
 			continue
 		}
-		err := c.Client.Get(ctx, client.ObjectKeyFromObject(live), live)
+		live := &metav1.PartialObjectMetadata{}
+		live.SetGroupVersionKind(key.WithVersion(record.Version))
+		err := c.Client.Get(ctx, key.ObjectKey, live)
 		switch {
 		case apierrs.IsNotFound(err), meta.IsNoMatchError(err):
-			// What is gone cannot be kept.
-		case err != nil:
-			return nil, fmt.Errorf("unable to read the %s %s, which is to stay: %w", record.Kind, record.Name, err)
-		case keep(live):
-			applied, err := appliedBy(live, r.Spec.FieldManager)
-			if err != nil {
-				return nil, err
+			// Without a digest, an earlier run has removed it.
+			if record.Digest == "" {
+				delete(kept, key)
 			}
-			kept = append(kept, applied)
+		case err != nil:
+			return nil, fmt.Errorf("unable to read the labels of the %s %s: %w", record.Kind, record.Name, err)
+		case matches(live):
+			delete(kept, key)
 		}
 	}
-	return kept, nil
+	return kept, r.checkKept(kept, keysOf(desired, r.Namespace))
 }
 
-// appliedBy returns what a manager has written of an object: the manifest, as far as it is known.
-func appliedBy(live *unstructured.Unstructured, manager string) (*unstructured.Unstructured, error) {
-	owned := &fieldpath.Set{}
-	for _, entry := range live.GetManagedFields() {
-		if entry.Manager != manager || entry.Subresource != "" || entry.FieldsV1 == nil {
+// checkKept returns an error if the removal of an object would delete one that is kept.
+func (r *Release) checkKept(kept Kept, desired map[objectKey]bool) error {
+	for i := range r.Status.Inventory {
+		removed := &r.Status.Inventory[i]
+		if key := recordKey(removed); kept[key] || desired[key] {
 			continue
 		}
-		fields := &fieldpath.Set{}
-		if err := fields.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
-			const why = "the managed fields of the %s %s are damaged: %w"
-			return nil, fmt.Errorf(why, live.GetKind(), live.GetName(), err)
-		}
-		owned = owned.Union(fields)
-	}
-	if owned.Empty() {
-		return nil, fmt.Errorf("the %s %s: %w %q", live.GetKind(), live.GetName(), errNotWritten, manager)
-	}
-	content, _ := extract(live.Object, owned).(map[string]any)
-	applied := &unstructured.Unstructured{Object: content}
-	applied.SetGroupVersionKind(live.GroupVersionKind())
-	applied.SetNamespace(live.GetNamespace())
-	applied.SetName(live.GetName())
-	return applied, nil
-}
-
-var errNotWritten = errors.New("nothing of it was written as")
-
-// extract returns the part of a value that is in a set of fields.
-func extract(from any, fields *fieldpath.Set) any {
-	elements := elementsOf(fields)
-	switch typed := from.(type) {
-	case map[string]any:
-		part := map[string]any{}
-		for _, element := range elements {
-			if element.FieldName == nil {
-				continue
-			}
-			if below, ok := typed[*element.FieldName]; ok {
-				part[*element.FieldName] = extractBelow(below, fields, element)
+		for key := range kept {
+			if contains(removed, key) {
+				const why = "the %s %s is to be removed, and would take the %s %s along, which is to stay: " +
+					"select both or none"
+				return fmt.Errorf(why, removed.Kind, removed.Name, key.Kind, key.Name)
 			}
 		}
-		return part
-	case []any:
-		part := []any{}
-		for i := range typed {
-			for _, element := range elements {
-				if selects(element, i, typed[i]) {
-					part = append(part, extractBelow(typed[i], fields, element))
-					break
-				}
-			}
-		}
-		return part
 	}
-	return from
+	return nil
 }
 
-// extractBelow returns the part of what an element of a path leads to. Without fields below, it is all of it.
-func extractBelow(from any, fields *fieldpath.Set, element fieldpath.PathElement) any {
-	below := fields.WithPrefix(element)
-	if below.Empty() {
-		return runtime.DeepCopyJSONValue(from)
+// contains reports whether an object is gone with another one: with its namespace, or with what defines its type.
+func contains(container *apis.InventoryRecord, key objectKey) bool {
+	if container.Group == "" && container.Kind == "Namespace" && key.Namespace == container.Name {
+		return true
 	}
-	part := extract(from, below)
-	if item, ok := part.(map[string]any); ok && element.Key != nil {
-		for _, field := range *element.Key {
-			item[field.Name] = field.Value.Unstructured()
-		}
-	}
-	return part
-}
-
-// elementsOf returns the first elements of the paths of a set, each once.
-func elementsOf(fields *fieldpath.Set) []fieldpath.PathElement {
-	var elements []fieldpath.PathElement
-	known := &fieldpath.PathElementSet{}
-	fields.Iterate(func(path fieldpath.Path) {
-		if first := path.Copy()[0]; !known.Has(first) {
-			known.Insert(first)
-			elements = append(elements, first)
-		}
+	return slices.ContainsFunc(container.ManagedTypes, func(t apis.ManagedType) bool {
+		return t.Group == key.Group && (t.Kind == "*" || t.Kind == key.Kind)
 	})
-	return elements
 }
 
-// selects reports whether an element of a path stands for an item of a list.
-func selects(element fieldpath.PathElement, index int, item any) bool {
-	switch {
-	case element.Index != nil:
-		return *element.Index == index
-	case element.Value != nil:
-		return value.Equals(*element.Value, value.NewValueInterface(item))
-	case element.Key == nil:
-		return false
+// split returns the records that a run deals with, and those that it does not. What is being deleted is deleted wholly.
+func (k Kept) split(r *Release) (seen, kept []apis.InventoryRecord) {
+	if len(k) == 0 || r.DeletionTimestamp != nil {
+		return r.Status.Inventory, nil
 	}
-	fields, ok := item.(map[string]any)
-	if !ok {
-		return false
-	}
-	for _, field := range *element.Key {
-		if !value.Equals(field.Value, value.NewValueInterface(fields[field.Name])) {
-			return false
+	for i := range r.Status.Inventory {
+		record := &r.Status.Inventory[i]
+		if k[recordKey(record)] {
+			kept = append(kept, *record)
+		} else {
+			seen = append(seen, *record)
 		}
 	}
-	return true
+	return seen, kept
+}
+
+// merged returns the records of a run, followed by those that it did not see.
+func merged(seen, kept []apis.InventoryRecord) []apis.InventoryRecord {
+	known := map[objectKey]bool{}
+	for i := range seen {
+		known[recordKey(&seen[i])] = true
+	}
+	kept = slices.DeleteFunc(kept, func(r apis.InventoryRecord) bool { return known[recordKey(&r)] })
+	return slices.Concat(seen, kept)
 }
 
 // Selected returns the objects that a selector of labels selects.

@@ -32,7 +32,9 @@ type Planned struct {
 // does not depend on another one, without an effect.
 func (r *Run) Plan(ctx context.Context, of *Release, trials bool) (*component.Plan, []Planned, error) {
 	node := r.node(of, nil).Reconciler.(*component.ComponentReconciler[*Release])
-	config := r.Cluster.config()
+	config := r.Cluster.keeping(r.Kept).config()
+	of = of.DeepCopyObject().(*Release)
+	of.Status.Inventory, _ = r.Kept.split(of)
 	ctx = reconcilers.StashOriginalConfig(reconcilers.StashConfig(ctx, config), config)
 	ctx = reconcilers.StashRequest(ctx, reconcilers.Request{NamespacedName: client.ObjectKeyFromObject(of)})
 	tried := map[string]execute.Preview{}

@@ -40,6 +40,8 @@ type Run struct {
 	Cluster *Cluster
 	// Generate makes the objects. It is not called for a release that is being deleted.
 	Generate generator.GeneratorFunc
+	// Kept are the objects of the inventory that stay as they are. None of them is generated.
+	Kept Kept
 	// Policies are those of objects that say nothing else.
 	Policies generator.PolicySpec
 	// Deletes says that the release is being deleted. Otherwise it is an error if it is.
@@ -52,7 +54,7 @@ type Run struct {
 
 // node is the root for a release.
 func (r *Run) node(release *Release, observer *recorder) *reconcilers.ResourceReconciler[*Release] {
-	config := r.Cluster.config()
+	config := r.Cluster.keeping(r.Kept).config()
 	if observer != nil {
 		config = config.WithObserver(observer)
 	}
