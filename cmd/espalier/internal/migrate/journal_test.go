@@ -55,7 +55,7 @@ func TestAnInterruptedRunIsFinished(t *testing.T) {
 		if _, err := NewPlan(t.Context(), Options{Folder: plan.Root}); !errors.Is(err, ErrUnfinished) {
 			t.Errorf("stopped after %d files, a new plan has the error %v, want %v", stop, err, ErrUnfinished)
 		}
-		if err := Finish(t.Context(), plan.Root); err != nil {
+		if _, err := Finish(t.Context(), Options{Folder: plan.Root}); err != nil {
 			t.Fatalf("stopped after %d files, the next run fails: %v", stop, err)
 		}
 		for _, file := range plan.Files {
@@ -99,7 +99,7 @@ func TestAFileThatChangedMeanwhileIsKept(t *testing.T) {
 	if err := os.WriteFile(path, []byte("by somebody"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	err := Finish(t.Context(), plan.Root)
+	_, err := Finish(t.Context(), Options{Folder: plan.Root})
 	if err == nil || !strings.Contains(err.Error(), "file1.go has changed since the migration began") {
 		t.Errorf("got the error %v, want one that names the file", err)
 	}
@@ -117,7 +117,7 @@ func TestAJournalReachesNoFileOutside(t *testing.T) {
 	if err := newJournal(plan); err != nil {
 		t.Fatal(err)
 	}
-	if err := Finish(t.Context(), plan.Root); err == nil || !strings.Contains(err.Error(), "outside of the module") {
+	if _, err := Finish(t.Context(), Options{Folder: plan.Root}); err == nil || !strings.Contains(err.Error(), "outside of the module") {
 		t.Errorf("got the error %v, want that the file is outside", err)
 	}
 }
@@ -133,7 +133,7 @@ func TestFilesMayChangeOnceTheyAreInPlace(t *testing.T) {
 	if err := os.WriteFile(path, []byte("module example.com/a\n\ngo 1.26\n\nrequire (\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := Finish(t.Context(), plan.Root); err == nil || !strings.Contains(err.Error(), "go.mod is not complete") {
+	if _, err := Finish(t.Context(), Options{Folder: plan.Root}); err == nil || !strings.Contains(err.Error(), "go.mod is not complete") {
 		t.Fatalf("got the error %v, want one about go.mod", err)
 	}
 	for name, content := range map[string]string{"go.mod": "module example.com/a\n\ngo 1.26\n", "file0.go": "package a\n"} {
@@ -141,7 +141,7 @@ func TestFilesMayChangeOnceTheyAreInPlace(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := Finish(t.Context(), plan.Root); err != nil {
+	if _, err := Finish(t.Context(), Options{Folder: plan.Root}); err != nil {
 		t.Errorf("after go.mod is mended, the next run fails: %v", err)
 	}
 	if hasJournal(plan.Root) {

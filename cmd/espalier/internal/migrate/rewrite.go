@@ -69,16 +69,26 @@ func (s *source) rewrite(all map[*origin]*symbols) ([]byte, []remaining, error) 
 func (r *rewriting) importsOnly() error {
 	for _, spec := range r.syntax.Imports {
 		of, ok := originOf(importPath(spec))
-		if !ok || of.target(of.relative(importPath(spec))) == "" && !of.typed {
+		if !ok {
+			continue
+		}
+		target := of.target(of.relative(importPath(spec)))
+		if of.typed && r.usesC() || !of.typed && target == "" {
+			r.stay(spec.Pos(), of, of.relative(importPath(spec)), "the import of "+importPath(spec))
 			continue
 		}
 		if of.typed {
 			return fmt.Errorf("%s imports %s, and no build has it here: give its build tags by --tags, "+
 				"or run the command on the system that it is for", r.path, importPath(spec))
 		}
-		r.replace(spec.Path, strconv.Quote(of.target(of.relative(importPath(spec)))))
+		r.replace(spec.Path, strconv.Quote(target))
 	}
 	return nil
+}
+
+// usesC reports whether the file is one for cgo, which no build has as it is.
+func (r *rewriting) usesC() bool {
+	return slices.ContainsFunc(r.syntax.Imports, func(spec *ast.ImportSpec) bool { return importPath(spec) == "C" })
 }
 
 // use is a name of an origin before a dot, or alone after an import of its names.
