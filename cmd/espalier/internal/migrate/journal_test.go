@@ -16,7 +16,11 @@ func planOf(t *testing.T, n int) *Plan {
 	for i := range n {
 		path := fmt.Sprintf("file%d.go", i)
 		file := Change{Path: path, before: fmt.Appendf(nil, "before %d", i), after: fmt.Appendf(nil, "after %d", i)}
-		if err := os.WriteFile(filepath.Join(plan.Root, path), file.before, 0o640); err != nil {
+		if err := os.WriteFile(filepath.Join(plan.Root, path), file.before, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		// A usual umask has none of these bits for others.
+		if err := os.Chmod(filepath.Join(plan.Root, path), 0o666); err != nil {
 			t.Fatal(err)
 		}
 		plan.Files = append(plan.Files, file)
@@ -64,7 +68,7 @@ func TestAnInterruptedRunIsFinished(t *testing.T) {
 			if err != nil || string(got) != string(file.after) {
 				t.Errorf("stopped after %d files, %s has %q in the end, %v; want %q", stop, file.Path, got, err, file.after)
 			}
-			if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o640 {
+			if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o666 {
 				t.Errorf("%s has the mode %v, %v; want that of before", file.Path, info.Mode(), err)
 			}
 		}

@@ -255,7 +255,22 @@ func (r *rewriting) taken(name string, moving *types.PkgName, stays bool) bool {
 		}
 		return true
 	}
+	// What shadows the name of the import where that is not used may go on to do so.
+	if name == moving.Name() && !stays && r.hasOneOrigin() {
+		return false
+	}
 	return slices.ContainsFunc(r.declared(), func(ident *ast.Ident) bool { return ident.Name == name })
+}
+
+// hasOneOrigin reports whether one import of the file moves, and no other one.
+func (r *rewriting) hasOneOrigin() bool {
+	found := 0
+	for _, spec := range r.syntax.Imports {
+		if _, ok := originOf(importPath(spec)); ok {
+			found++
+		}
+	}
+	return found == 1
 }
 
 func (r *rewriting) movesWhole(spec *ast.ImportSpec, of *origin) bool {
