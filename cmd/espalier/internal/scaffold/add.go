@@ -157,8 +157,9 @@ func (e *Existing) Add(o Options) (*Addition, error) {
 		fmt.Sprintf("%scontroller %q", o.packageName(), e.Repo+"/"+controller),
 	}
 	a.Scheme = fmt.Sprintf("utilruntime.Must(%s.%s(scheme))", o.apiAlias(), o.addToScheme(known))
-	a.SetUp = fmt.Sprintf("if err := %scontroller.SetUp(context.Background(), mgr, espalier.NewConfig(mgr)); err != nil {\n"+
-		"\tsetupLog.Error(err, \"unable to set up the controller\", \"kind\", %q)\n\tos.Exit(1)\n}", o.packageName(), o.Kind)
+	a.SetUp = fmt.Sprintf("if err := %scontroller.SetUp(context.Background(), mgr, espalier.NewConfig(mgr)); "+
+		"err != nil {\n\tsetupLog.Error(err, \"unable to set up the controller\", \"kind\", %q)\n\tos.Exit(1)\n}",
+		o.packageName(), o.Kind)
 	a.Get = o.get()
 	return a, nil
 }
@@ -265,7 +266,8 @@ func (o Options) markers(root string) ([]byte, error) {
 	if err := yaml.UnmarshalStrict(manifest, &role); err != nil {
 		return nil, err
 	}
-	text := "package " + o.packageName() + "\n\n// What the tree needs. \"make manifests\" makes the role of it.\n//\n" +
+	text := "package " + o.packageName() +
+		"\n\n// What the tree needs. \"make manifests\" makes the role of it.\n//\n" +
 		strings.Join(reconcilers.RBACMarkers(role.Rules), "\n") + "\n"
 	return format.Source([]byte(o.withHeader(text)))
 }

@@ -139,8 +139,8 @@ func (o Options) checkAPI() error {
 	case len(validation.IsDNS1035Label(o.Plural)) > 0 || !isText(o.Plural):
 		return fmt.Errorf("--plural is %q, and must be a name in lower case, such as shops", o.Plural)
 	case len(validation.IsDNS1123Subdomain(o.Plural+"."+o.Group)) > 0:
-		return fmt.Errorf("--plural and --group are too long: %s.%s is the name of the definition, of at most %d characters",
-			o.Plural, o.Group, validation.DNS1123SubdomainMaxLength)
+		return fmt.Errorf("--plural and --group are too long: %s.%s is the name of the definition, "+
+			"of at most %d characters", o.Plural, o.Group, validation.DNS1123SubdomainMaxLength)
 	case (o.Defaulting || o.Validating) && len(validation.IsDNS1123Subdomain("validate."+o.Group)) > 0:
 		return fmt.Errorf("--group is too long for webhooks: validate.%s is the name of one, of at most %d characters",
 			o.Group, validation.DNS1123SubdomainMaxLength)

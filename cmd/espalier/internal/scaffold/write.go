@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// unfinished is a file that says what is being written to a folder: a line for each file, with the digest of its content
-// and its name. It is there until all is written.
+// unfinished is a file that says what is being written to a folder: a line for each file, with the digest of its
+// content and its name. It is there until all is written.
 const unfinished = ".espalier-new"
 
 // staged is what a file is called until it is whole.
@@ -87,8 +87,8 @@ func (f Files) replaceUnfinished(dir string, left []string) error {
 			return err
 		}
 		if !slices.Contains(left, digestLine(name, there)) {
-			return fmt.Errorf("%s was not written by the run that was interrupted: move it, or write over it with --force",
-				at)
+			return fmt.Errorf("%s was not written by the run that was interrupted: move it, "+
+				"or write over it with --force", at)
 		}
 	}
 	for _, line := range left {
