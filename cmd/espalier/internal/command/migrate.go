@@ -62,10 +62,11 @@ failed, 2 if something has to be changed by hand, and 3 if --dry-run has changes
 				return err
 			}
 			plan, err := runMigrate(c.Context(), c.ErrOrStderr(), o, dry)
-			if err != nil {
+			if plan == nil {
 				return err
 			}
-			if err := writePlan(c.OutOrStdout(), plan, dry, output); err != nil {
+			// What has changed is said also if the run fails.
+			if err := errors.Join(err, writePlan(c.OutOrStdout(), plan, dry, output)); err != nil {
 				return err
 			}
 			return leftBy(plan, dry)
@@ -121,20 +122,22 @@ func complete(o *migrate.Options, args []string) (err error) {
 	return nil
 }
 
-// runMigrate finishes what an earlier run has left, makes the plan, and carries it out.
+// runMigrate finishes what an earlier run has left, or makes the plan and carries it out. With an error, the plan is
+// that of what has begun, or nil.
 func runMigrate(ctx context.Context, notes io.Writer, o migrate.Options, dry bool) (*migrate.Plan, error) {
 	plan, err := migrate.NewPlan(ctx, o)
 	if errors.Is(err, migrate.ErrUnfinished) && !dry {
 		fmt.Fprintln(notes, "Finishing a migration that was interrupted.")
-		if err := migrate.Finish(ctx, o.Folder); err != nil {
-			return nil, err
-		}
-		plan, err = migrate.NewPlan(ctx, o)
+		return migrate.Finish(ctx, o)
 	}
 	if err != nil || dry {
 		return plan, err
 	}
-	return plan, plan.Write(ctx, o)
+	err = plan.Write(ctx, o)
+	if errors.Is(err, migrate.ErrUnchanged) {
+		return nil, err
+	}
+	return plan, err
 }
 
 func writePlan(out io.Writer, plan *migrate.Plan, dry bool, output string) error {

@@ -5,7 +5,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -108,7 +110,9 @@ func (o *newOptions) read(dir string) error {
 		if err != nil {
 			return fmt.Errorf("--license-header: %w", err)
 		}
-		o.LicenseHeader = string(text)
+		// controller-gen has the year in the place of this word.
+		o.LicenseHeader = strings.ReplaceAll(strings.TrimPrefix(string(text), "\ufeff"),
+			" YEAR", " "+strconv.Itoa(time.Now().Year()))
 	}
 	if o.Replace == "" {
 		return nil

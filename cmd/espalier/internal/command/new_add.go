@@ -39,7 +39,7 @@ func (o *newOptions) addTo(c *cobra.Command, dir string) error {
 	section(out, "Add to the imports of main.go:", addition.Imports...)
 	section(out, "Add to its function init:", addition.Scheme)
 	section(out, "Add to its function main, before the manager starts:", strings.Split(addition.SetUp, "\n")...)
-	section(out, "Then run:", "go get "+strings.Join(addition.Get, " "), "go mod tidy", "make generate manifests")
+	section(out, "Then run:", addition.Get, "go mod tidy", "make generate manifests")
 	_, err = fmt.Fprint(c.OutOrStdout(), out)
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -73,5 +74,26 @@ func TestNewWithoutProxy(t *testing.T) {
 	printed, err := runNew(t, append(args, "--force", "--skip-tidy")...)
 	if err != nil || !strings.Contains(printed, "go mod tidy)\n    make -C "+dir+" run\n") {
 		t.Errorf("with --skip-tidy: %v\n%s", err, printed)
+	}
+}
+
+// TestNewHeader: a header has the year where controller-gen would put it, and no byte order mark.
+func TestNewHeader(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	header := filepath.Join(dir, "header.txt")
+	if err := os.WriteFile(header, []byte("\ufeffCopyright YEAR The owners\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{filepath.Join(dir, "shop"), "--group=shop.example.com", "--kind=Shop",
+		"--espalier-version=v0.1.0", "--skip-tidy", "--license-header=" + header}
+	if _, err := runNew(t, args...); err != nil {
+		t.Fatal(err)
+	}
+	want := regexp.MustCompile(`^// Copyright 20\d\d The owners\n`)
+	for _, file := range []string{"main.go", "hack/boilerplate.go.txt"} {
+		if got, err := os.ReadFile(filepath.Join(dir, "shop", file)); err != nil || !want.Match(got) {
+			t.Errorf("%s has not the header (%v):\n%s", file, err, got)
+		}
 	}
 }

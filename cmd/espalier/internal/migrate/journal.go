@@ -20,6 +20,8 @@ type journal struct {
 	folder string
 	// Files have paths relative to the module.
 	Files []journalFile `json:"files"`
+	// Plan is the report, which a run that is interrupted leaves to the one that finishes it.
+	Plan *Plan `json:"plan"`
 	// SkipTidy is true if "go mod tidy" does not follow.
 	SkipTidy bool `json:"skipTidy,omitempty"`
 }
@@ -37,7 +39,7 @@ func hasJournal(root string) bool { return exists(filepath.Join(root, journalFol
 
 // newJournal records the files of a plan.
 func newJournal(p *Plan) error {
-	j := &journal{folder: filepath.Join(p.Root, journalFolder), SkipTidy: p.skipTidy}
+	j := &journal{folder: filepath.Join(p.Root, journalFolder), Plan: p, SkipTidy: p.skipTidy}
 	// Without journal.json it is of a run that has changed nothing.
 	if err := os.RemoveAll(j.folder); err != nil {
 		return err
@@ -84,6 +86,10 @@ func readJournal(root string) (*journal, error) {
 	if err := json.Unmarshal(content, j); err != nil {
 		return nil, fmt.Errorf("%s/journal.json: %w", j.folder, err)
 	}
+	if j.Plan == nil {
+		return nil, fmt.Errorf("%s/journal.json has no plan: remove the folder, and run the command again", j.folder)
+	}
+	j.Plan.Root = root
 	return j, nil
 }
 
@@ -136,7 +142,8 @@ func writeSynced(path string, content []byte, mode fs.FileMode) error {
 		return err
 	}
 	_, err = file.Write(content)
-	return errors.Join(err, file.Sync(), file.Close())
+	// The umask takes bits away from what is made.
+	return errors.Join(err, file.Chmod(mode), file.Sync(), file.Close())
 }
 
 func digest(content []byte) string {

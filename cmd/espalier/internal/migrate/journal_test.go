@@ -16,7 +16,11 @@ func planOf(t *testing.T, n int) *Plan {
 	for i := range n {
 		path := fmt.Sprintf("file%d.go", i)
 		file := Change{Path: path, before: fmt.Appendf(nil, "before %d", i), after: fmt.Appendf(nil, "after %d", i)}
-		if err := os.WriteFile(filepath.Join(plan.Root, path), file.before, 0o640); err != nil {
+		if err := os.WriteFile(filepath.Join(plan.Root, path), file.before, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		// A usual umask has none of these bits for others.
+		if err := os.Chmod(filepath.Join(plan.Root, path), 0o666); err != nil {
 			t.Fatal(err)
 		}
 		plan.Files = append(plan.Files, file)
@@ -55,7 +59,7 @@ func TestAnInterruptedRunIsFinished(t *testing.T) {
 		if _, err := NewPlan(t.Context(), Options{Folder: plan.Root}); !errors.Is(err, ErrUnfinished) {
 			t.Errorf("stopped after %d files, a new plan has the error %v, want %v", stop, err, ErrUnfinished)
 		}
-		if err := Finish(t.Context(), plan.Root); err != nil {
+		if _, err := Finish(t.Context(), Options{Folder: plan.Root}); err != nil {
 			t.Fatalf("stopped after %d files, the next run fails: %v", stop, err)
 		}
 		for _, file := range plan.Files {
@@ -64,7 +68,7 @@ func TestAnInterruptedRunIsFinished(t *testing.T) {
 			if err != nil || string(got) != string(file.after) {
 				t.Errorf("stopped after %d files, %s has %q in the end, %v; want %q", stop, file.Path, got, err, file.after)
 			}
-			if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o640 {
+			if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o666 {
 				t.Errorf("%s has the mode %v, %v; want that of before", file.Path, info.Mode(), err)
 			}
 		}
@@ -99,7 +103,7 @@ func TestAFileThatChangedMeanwhileIsKept(t *testing.T) {
 	if err := os.WriteFile(path, []byte("by somebody"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	err := Finish(t.Context(), plan.Root)
+	_, err := Finish(t.Context(), Options{Folder: plan.Root})
 	if err == nil || !strings.Contains(err.Error(), "file1.go has changed since the migration began") {
 		t.Errorf("got the error %v, want one that names the file", err)
 	}
@@ -117,7 +121,7 @@ func TestAJournalReachesNoFileOutside(t *testing.T) {
 	if err := newJournal(plan); err != nil {
 		t.Fatal(err)
 	}
-	if err := Finish(t.Context(), plan.Root); err == nil || !strings.Contains(err.Error(), "outside of the module") {
+	if _, err := Finish(t.Context(), Options{Folder: plan.Root}); err == nil || !strings.Contains(err.Error(), "outside of the module") {
 		t.Errorf("got the error %v, want that the file is outside", err)
 	}
 }
@@ -133,7 +137,7 @@ func TestFilesMayChangeOnceTheyAreInPlace(t *testing.T) {
 	if err := os.WriteFile(path, []byte("module example.com/a\n\ngo 1.26\n\nrequire (\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := Finish(t.Context(), plan.Root); err == nil || !strings.Contains(err.Error(), "go.mod is not complete") {
+	if _, err := Finish(t.Context(), Options{Folder: plan.Root}); err == nil || !strings.Contains(err.Error(), "go.mod is not complete") {
 		t.Fatalf("got the error %v, want one about go.mod", err)
 	}
 	for name, content := range map[string]string{"go.mod": "module example.com/a\n\ngo 1.26\n", "file0.go": "package a\n"} {
@@ -141,7 +145,7 @@ func TestFilesMayChangeOnceTheyAreInPlace(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := Finish(t.Context(), plan.Root); err != nil {
+	if _, err := Finish(t.Context(), Options{Folder: plan.Root}); err != nil {
 		t.Errorf("after go.mod is mended, the next run fails: %v", err)
 	}
 	if hasJournal(plan.Root) {

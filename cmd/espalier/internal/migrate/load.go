@@ -88,10 +88,10 @@ func (c *code) build(
 	ctx context.Context, o Options, tags []string, seen map[string]*source,
 ) (map[string]bool, error) {
 	config := &packages.Config{
-		Context: ctx, Dir: o.Folder, Mode: loadMode, Tests: true,
+		Context: ctx, Dir: o.Folder, Mode: loadMode, Tests: true, BuildFlags: o.buildFlags,
 	}
 	if len(tags) > 0 {
-		config.BuildFlags = []string{"-tags=" + strings.Join(tags, ",")}
+		config.BuildFlags = slices.Concat(o.buildFlags, []string{"-tags=" + strings.Join(tags, ",")})
 	}
 	loaded, err := packages.Load(config, patterns(o)...)
 	if err != nil {
@@ -266,7 +266,7 @@ var platforms = func() map[string]bool {
 // findModules finds where modules are, and what other modules than this one import.
 func (c *code) findModules(ctx context.Context, o Options) error {
 	config := &packages.Config{
-		Context: ctx, Dir: o.Folder, Tests: true,
+		Context: ctx, Dir: o.Folder, Tests: true, BuildFlags: o.buildFlags,
 		Mode: packages.NeedName | packages.NeedImports | packages.NeedDeps | packages.NeedModule,
 	}
 	loaded, err := packages.Load(config, c.root+"/...")

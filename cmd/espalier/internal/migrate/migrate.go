@@ -35,10 +35,16 @@ type Options struct {
 	Force bool
 	// SkipTidy leaves "go mod tidy" and the check that the outcome compiles to the user.
 	SkipTidy bool
+
+	// buildFlags are those of the go command besides the tags.
+	buildFlags []string
 }
 
 // ErrUnfinished is the error of a folder with the journal of a run that was interrupted. [Finish] finishes it.
 var ErrUnfinished = errors.New("a migration was interrupted")
+
+// ErrUnchanged is the error of a plan of which nothing was written.
+var ErrUnchanged = errors.New("nothing was changed")
 
 // NewPlan returns what there is to do. It writes nothing.
 func NewPlan(ctx context.Context, o Options) (*Plan, error) {
@@ -73,48 +79,56 @@ func NewPlan(ctx context.Context, o Options) (*Plan, error) {
 }
 
 // Write writes the files of the plan, and has the go command complete go.mod. The outcome is then loaded again: what
-// does not compile is added to the plan.
+// does not compile is added to the plan. Unless the error is [ErrUnchanged], the plan is the report of what was done.
 func (p *Plan) Write(ctx context.Context, o Options) error {
 	if len(p.Files) == 0 {
 		return nil
 	}
-	if err := newJournal(p); err != nil {
-		return fmt.Errorf("nothing was changed: %w", err)
-	}
-	if err := Finish(ctx, p.Root); err != nil {
-		return err
-	}
 	p.follow()
-	if o.SkipTidy {
-		return nil
+	if err := newJournal(p); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnchanged, err)
 	}
-	loaded, err := load(ctx, p.Root, o)
-	if err != nil {
-		return err
+	finished, err := Finish(ctx, o)
+	if finished != nil {
+		p.Left, p.Broken = finished.Left, finished.Broken
 	}
-	p.Broken = loaded.errors
-	return nil
+	return err
 }
 
-// Finish puts the files of a journal in place, has the go command complete go.mod, and removes the journal.
-func Finish(ctx context.Context, folder string) error {
-	root, err := moduleRoot(ctx, folder)
+// Finish puts the files of a journal in place, has the go command complete go.mod, removes the journal, and loads the
+// outcome. It returns the plan that the journal is of, also with an error, unless it is that of reading the journal.
+func Finish(ctx context.Context, o Options) (*Plan, error) {
+	root, err := moduleRoot(ctx, o.Folder)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	j, err := readJournal(root)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := j.finish(os.Rename); err != nil {
-		return err
+		return j.Plan, err
 	}
-	if !j.SkipTidy {
-		if err := runGo(ctx, root, "mod", "tidy"); err != nil {
-			return fmt.Errorf("the files are changed, but go.mod is not complete; mend it, and run this again: %w", err)
-		}
+	if j.SkipTidy {
+		return j.Plan, j.remove()
 	}
-	return j.remove()
+	if err := runGo(ctx, root, "mod", "tidy"); err != nil {
+		return j.Plan, fmt.Errorf("the files are changed, but go.mod is not complete; mend it, and run this again: %w",
+			err)
+	}
+	if err := j.remove(); err != nil {
+		return j.Plan, err
+	}
+	if exists(filepath.Join(root, "vendor", "modules.txt")) {
+		j.Plan.Left = append(j.Plan.Left, "vendor: run \"go mod vendor\"")
+		o.buildFlags = []string{"-mod=readonly"}
+	}
+	loaded, err := load(ctx, root, o)
+	if err != nil {
+		return j.Plan, err
+	}
+	j.Plan.Broken = loaded.errors
+	return j.Plan, nil
 }
 
 // moduleRoot returns the folder of the module that the folder is in.

@@ -111,9 +111,9 @@ func replace(file *modfile.File, module, root, checkout string, done map[string]
 	if err := file.AddRequire(module, unreleased); err != nil {
 		return err
 	}
-	written := folder
-	if relative, err := filepath.Rel(root, folder); !filepath.IsAbs(checkout) && err == nil {
-		written = "." + string(filepath.Separator) + relative
+	written, err := writtenFolder(root, folder)
+	if err != nil {
+		return err
 	}
 	if err := file.AddReplace(module, "", written, ""); err != nil {
 		return err
@@ -126,6 +126,29 @@ func replace(file *modfile.File, module, root, checkout string, done map[string]
 		}
 	}
 	return nil
+}
+
+// writtenFolder returns what go.mod calls a folder: one that is relative to the current folder is relative to go.mod.
+func writtenFolder(root, folder string) (string, error) {
+	if filepath.IsAbs(folder) {
+		return folder, nil
+	}
+	absolute, err := filepath.Abs(folder)
+	if err != nil {
+		return "", err
+	}
+	// The root has no links in its path.
+	if absolute, err = filepath.EvalSymlinks(absolute); err != nil {
+		return "", err
+	}
+	relative, err := filepath.Rel(root, absolute)
+	if err != nil {
+		return "", err
+	}
+	if relative = filepath.ToSlash(relative); !modfile.IsDirectoryPath(relative) {
+		relative = "./" + relative
+	}
+	return relative, nil
 }
 
 // leave removes what go.mod says of a module, or notes that only other modules need it.

@@ -73,7 +73,14 @@ func (p *Plan) addSources(c *code, force bool) error {
 		p.Left = append(p.Left, p.relative(ignored)+": the go command builds nothing there")
 	}
 	var errs []error
+	unreadable := 0
 	for _, s := range c.files {
+		if len(c.errors) > 0 && !s.hasSyntax() {
+			unreadable++
+			_ = p.noteImports(s.bytes) // which may be broken, too
+			p.Left = append(p.Left, p.relative(s.path)+": its syntax is not valid")
+			continue
+		}
 		after, stays, err := s.rewrite(s.allSymbols())
 		if err != nil {
 			errs = append(errs, err)
@@ -92,7 +99,7 @@ func (p *Plan) addSources(c *code, force bool) error {
 		}
 	}
 	slices.SortStableFunc(p.Remaining, func(a, b Remaining) int { return a.compare(b.Position) })
-	if len(c.errors) > 0 && len(p.Files)+len(p.Remaining) > 0 {
+	if len(c.errors) > 0 && len(p.Files)+len(p.Remaining)+unreadable > 0 {
 		if !force {
 			return fmt.Errorf("the code does not compile, so nothing is changed; mend this, or give --force:\n%s",
 				strings.Join(firstOf(c.errors, 10), "\n"))
@@ -100,6 +107,12 @@ func (p *Plan) addSources(c *code, force bool) error {
 		p.Broken = c.errors
 	}
 	return errors.Join(errs...)
+}
+
+// hasSyntax reports whether a file that has something to move can be changed at all.
+func (s *source) hasSyntax() bool {
+	_, err := parser.ParseFile(token.NewFileSet(), s.path, s.bytes, parser.SkipObjectResolution)
+	return err == nil || !importsMoved(s.path)
 }
 
 func firstOf(lines []string, most int) []string {

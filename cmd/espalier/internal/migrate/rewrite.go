@@ -69,16 +69,26 @@ func (s *source) rewrite(all map[*origin]*symbols) ([]byte, []remaining, error) 
 func (r *rewriting) importsOnly() error {
 	for _, spec := range r.syntax.Imports {
 		of, ok := originOf(importPath(spec))
-		if !ok || of.target(of.relative(importPath(spec))) == "" && !of.typed {
+		if !ok {
+			continue
+		}
+		target := of.target(of.relative(importPath(spec)))
+		if of.typed && r.usesC() || !of.typed && target == "" {
+			r.stay(spec.Pos(), of, of.relative(importPath(spec)), "the import of "+importPath(spec))
 			continue
 		}
 		if of.typed {
 			return fmt.Errorf("%s imports %s, and no build has it here: give its build tags by --tags, "+
 				"or run the command on the system that it is for", r.path, importPath(spec))
 		}
-		r.replace(spec.Path, strconv.Quote(of.target(of.relative(importPath(spec)))))
+		r.replace(spec.Path, strconv.Quote(target))
 	}
 	return nil
+}
+
+// usesC reports whether the file is one for cgo, which no build has as it is.
+func (r *rewriting) usesC() bool {
+	return slices.ContainsFunc(r.syntax.Imports, func(spec *ast.ImportSpec) bool { return importPath(spec) == "C" })
 }
 
 // use is a name of an origin before a dot, or alone after an import of its names.
@@ -245,7 +255,22 @@ func (r *rewriting) taken(name string, moving *types.PkgName, stays bool) bool {
 		}
 		return true
 	}
+	// What shadows the name of the import where that is not used may go on to do so.
+	if name == moving.Name() && !stays && r.hasOneOrigin() {
+		return false
+	}
 	return slices.ContainsFunc(r.declared(), func(ident *ast.Ident) bool { return ident.Name == name })
+}
+
+// hasOneOrigin reports whether one import of the file moves, and no other one.
+func (r *rewriting) hasOneOrigin() bool {
+	found := 0
+	for _, spec := range r.syntax.Imports {
+		if _, ok := originOf(importPath(spec)); ok {
+			found++
+		}
+	}
+	return found == 1
 }
 
 func (r *rewriting) movesWhole(spec *ast.ImportSpec, of *origin) bool {

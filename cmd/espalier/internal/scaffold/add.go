@@ -10,6 +10,8 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -28,8 +30,11 @@ type Existing struct {
 	MultiGroup bool   `json:"multigroup"`
 	Resources  []struct {
 		Group   string `json:"group"`
+		Domain  string `json:"domain"`
 		Version string `json:"version"`
 		Kind    string `json:"kind"`
+		// Path is that of the package with the type, which may be of another module.
+		Path string `json:"path"`
 	} `json:"resources"`
 
 	dir string
@@ -55,27 +60,50 @@ func ReadExisting(dir string) (*Existing, error) {
 	return e, nil
 }
 
+// groupNames finds the marker of a package that says which group it is of.
+var groupNames = regexp.MustCompile(`(?m)^//\s*\+groupName=(\S+)`)
+
 // Complete returns the options of a root in the project, or an error that names the flag of what cannot be. The group
 // may be without the domain of the project.
 func (e *Existing) Complete(o Options) (Options, error) {
 	if o.Defaulting || o.Validating {
 		return o, fmt.Errorf("--add makes no webhooks: they are independent of the root")
 	}
-	short := strings.TrimSuffix(o.Group, "."+e.Domain)
 	if o.Group != "" && !strings.Contains(o.Group, ".") && e.Domain != "" {
 		o.Group += "." + e.Domain
 	}
 	for _, resource := range e.Resources {
-		if resource.Kind == o.Kind && resource.Group == short && resource.Version == o.Version {
+		group := strings.Trim(resource.Group+"."+cmp.Or(resource.Domain, e.Domain), ".")
+		switch ours := resource.Path == "" || strings.HasPrefix(resource.Path, e.Repo+"/"); {
+		case resource.Kind == o.Kind && group == o.Group && resource.Version == o.Version:
 			return o, fmt.Errorf("--kind is %q, which PROJECT has already in %s/%s", o.Kind, o.Group, o.Version)
+		case ours && !e.MultiGroup && group != o.Group:
+			return o, fmt.Errorf("--group is %q, and PROJECT has %s in %s: run \"kubebuilder edit --multigroup=true\" "+
+				"first, and move what is there as its documentation says", o.Group, resource.Kind, group)
 		}
 	}
 	o.Module = e.Repo
 	o, err := o.Complete()
-	if err == nil && token.IsKeyword(o.Plural) {
+	if name := o.packageName(); err == nil && (token.IsKeyword(name) || slices.Contains(notPackages, name)) {
 		err = fmt.Errorf("--plural is %q, which cannot be the name of a Go package", o.Plural)
 	}
 	return o, err
+}
+
+// notPackages are names of folders and packages that mean something else to the go command.
+var notPackages = []string{"init", "internal", "main", "testdata", "vendor"}
+
+// packageName is the name of the package of the controller.
+func (o Options) packageName() string { return strings.ReplaceAll(o.Plural, "-", "") }
+
+// apiAlias is what main.go calls the package of the API.
+func (o Options) apiAlias() string {
+	group, _, _ := strings.Cut(o.Group, ".")
+	alias := strings.ReplaceAll(group, "-", "") + o.Version
+	if !token.IsIdentifier(alias) {
+		return "group" + alias
+	}
+	return alias
 }
 
 // Addition is what a root adds to a project.
@@ -86,8 +114,8 @@ type Addition struct {
 	Imports []string
 	Scheme  string
 	SetUp   string
-	// Get has the modules to get.
-	Get []string
+	// Get is the command that gets the modules.
+	Get string
 }
 
 // Add returns what a root adds to the project. The options are complete.
@@ -97,7 +125,7 @@ func (e *Existing) Add(o Options) (*Addition, error) {
 	if e.MultiGroup {
 		api = path.Join("api", group, o.Version)
 	}
-	controller := path.Join("internal", "controller", o.Plural)
+	controller := path.Join("internal", "controller", o.packageName())
 	known, err := o.isForeign(filepath.Join(e.dir, filepath.FromSlash(api)))
 	if err != nil {
 		return nil, err
@@ -125,19 +153,34 @@ func (e *Existing) Add(o Options) (*Addition, error) {
 	}
 	a.Imports = []string{
 		`"context"`,
-		fmt.Sprintf("%s%s %q", group, o.Version, e.Repo+"/"+api), fmt.Sprintf("%q", Espalier),
-		fmt.Sprintf("%q", e.Repo+"/"+controller),
+		fmt.Sprintf("%s %q", o.apiAlias(), e.Repo+"/"+api), fmt.Sprintf("%q", Espalier),
+		fmt.Sprintf("%scontroller %q", o.packageName(), e.Repo+"/"+controller),
 	}
-	a.Scheme = fmt.Sprintf("utilruntime.Must(%s%s.%s(scheme))", group, o.Version, o.addToScheme(known))
-	a.SetUp = fmt.Sprintf("if err := %s.SetUp(context.Background(), mgr, espalier.NewConfig(mgr)); err != nil {\n"+
-		"\tsetupLog.Error(err, \"unable to set up the controller\", \"kind\", %q)\n\tos.Exit(1)\n}", o.Plural, o.Kind)
-	required, _ := o.modules()
-	for _, at := range required {
-		if at != "/testing/simulation" {
-			a.Get = append(a.Get, Espalier+at+"@"+cmp.Or(o.EspalierVersion, "latest"))
+	a.Scheme = fmt.Sprintf("utilruntime.Must(%s.%s(scheme))", o.apiAlias(), o.addToScheme(known))
+	a.SetUp = fmt.Sprintf("if err := %scontroller.SetUp(context.Background(), mgr, espalier.NewConfig(mgr)); "+
+		"err != nil {\n\tsetupLog.Error(err, \"unable to set up the controller\", \"kind\", %q)\n\tos.Exit(1)\n}",
+		o.packageName(), o.Kind)
+	a.Get = o.get()
+	return a, nil
+}
+
+// get returns the command that has go.mod require the modules of Espalier, or the checkout.
+func (o Options) get() string {
+	required, replaced := o.modules()
+	command, what := "go get", required
+	if o.Replace != "" {
+		command, what = "go mod edit", replaced
+	}
+	for _, at := range what {
+		switch {
+		case at == "/testing/simulation":
+		case o.Replace == "":
+			command += " " + Espalier + at + "@" + cmp.Or(o.EspalierVersion, "latest")
+		default:
+			command += fmt.Sprintf(" %q", "-replace="+Espalier+at+"="+o.Replace+filepath.FromSlash(at))
 		}
 	}
-	return a, nil
+	return command
 }
 
 // addToScheme is the name of the function that makes the types known. In a package with other types, it has the kind.
@@ -192,12 +235,16 @@ func (o Options) move(content []byte, repo, api, controller, addToScheme string)
 	text := strings.NewReplacer(
 		o.Version+".AddToScheme(scheme)", o.Version+"."+addToScheme+"(scheme)",
 		`"`+repo+"/api/"+o.Version+`"`, `"`+repo+"/"+api+`"`,
-		`"`+repo+`/controller"`, `"`+repo+"/"+controller+`"`,
+		// The name of the package may be that of another one.
+		`"`+repo+`/controller"`, `controller "`+repo+"/"+controller+`"`,
 		`"`+repo+`/software"`, `"`+repo+"/"+controller+`/software"`,
-		"package controller", "package "+o.Plural,
-		"// Package controller ", "// Package "+o.Plural+" ",
+		"package controller", "package "+o.packageName(),
+		"// Package controller ", "// Package "+o.packageName()+" ",
 		"go test ./controller ", "go test ./"+controller+" ",
-		" controller.", " "+o.Plural+".",
+		// Two kinds of one package may each have a condition of this name.
+		"// DeploymentReady ", "// "+o.Kind+"DeploymentReady ",
+		"const DeploymentReady ", "const "+o.Kind+"DeploymentReady ",
+		o.Version+".DeploymentReady", o.Version+"."+o.Kind+"DeploymentReady",
 	).Replace(string(content))
 	if formatted, err := format.Source([]byte(text)); err == nil {
 		return formatted
@@ -211,7 +258,7 @@ func (o Options) markers(root string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	manifest, err := o.render("role.yaml", string(template))
+	manifest, err := o.render("config/rbac/role.yaml", string(template))
 	if err != nil {
 		return nil, err
 	}
@@ -219,17 +266,28 @@ func (o Options) markers(root string) ([]byte, error) {
 	if err := yaml.UnmarshalStrict(manifest, &role); err != nil {
 		return nil, err
 	}
-	text := "package " + o.Plural + "\n\n// What the tree needs. \"make manifests\" makes the role of it.\n//\n" +
+	text := "package " + o.packageName() +
+		"\n\n// What the tree needs. \"make manifests\" makes the role of it.\n//\n" +
 		strings.Join(reconcilers.RBACMarkers(role.Rules), "\n") + "\n"
 	return format.Source([]byte(o.withHeader(text)))
 }
 
 // isForeign reports whether a folder has a package of an API that an addition, which was perhaps interrupted, has not
-// written.
+// written. A package of another group is an error.
 func (o Options) isForeign(dir string) (bool, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil || len(files) == 0 {
 		return false, err
+	}
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			return false, err
+		}
+		if group := groupNames.FindSubmatch(content); group != nil && string(group[1]) != o.Group {
+			return false, fmt.Errorf("--group is %q, and the package in %s is that of %s: give another --version",
+				o.Group, dir, group[1])
+		}
 	}
 	template, err := embedded.ReadFile("project/tree/api/v9alpha9/doc.go")
 	if err != nil {

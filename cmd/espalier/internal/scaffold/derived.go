@@ -32,8 +32,11 @@ func (o Options) deriveDefinition(text string) ([]byte, error) {
 // makeClusterScoped makes the definition that of a kind without namespaces, whose spec has one.
 func (o Options) makeClusterScoped(definition map[string]any) error {
 	versions, _, err := unstructured.NestedSlice(definition, "spec", "versions")
-	if err != nil || len(versions) != 1 {
-		return fmt.Errorf("it has %d versions: %w", len(versions), err)
+	if err != nil {
+		return err
+	}
+	if len(versions) != 1 {
+		return fmt.Errorf("it has %d versions, not one", len(versions))
 	}
 	version, ok := versions[0].(map[string]any)
 	if !ok {

@@ -2,7 +2,9 @@ package scaffold_test
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"flag"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -106,7 +108,7 @@ func TestWrite(t *testing.T) {
 		t.Errorf("with force, the files are %s", got)
 	}
 	// As if the first write had been interrupted.
-	list := "a/b.txt\nc.txt\n../outside.txt\n"
+	list := digest("a/b.txt", "1") + digest("c.txt", "3") + digest("../outside.txt", "4")
 	outside := filepath.Join(dir, "..", "outside.txt")
 	for at, content := range map[string]string{filepath.Join(dir, ".espalier-new"): list, outside: "4"} {
 		if err := os.WriteFile(at, []byte(content), 0o644); err != nil {
@@ -121,6 +123,44 @@ func TestWrite(t *testing.T) {
 	}
 	if _, err := os.Stat(outside); err != nil {
 		t.Errorf("a file outside is gone: %v", err)
+	}
+}
+
+// digest is a line of the list that a write keeps.
+func digest(name, content string) string {
+	return fmt.Sprintf("%x  %s\n", sha256.Sum256([]byte(content)), name)
+}
+
+// TestWriteKeeps: what the interrupted write has not written is neither removed nor written over without force.
+func TestWriteKeeps(t *testing.T) {
+	dir := t.TempDir()
+	for name, content := range map[string]string{
+		".espalier-new": digest("a.txt", "1") + digest("b.txt", "2") + digest("c.txt", "3"),
+		"a.txt":         "theirs", "b.txt": "2", "c.txt": "theirs",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	files := scaffold.Files{"c.txt": []byte("4")}
+	if err := files.Write(dir, false); err == nil || !strings.Contains(err.Error(), "c.txt was not written by the run") {
+		t.Errorf("want an error about c.txt, got %v", err)
+	}
+	if err := files.Write(dir, true); err != nil {
+		t.Error(err)
+	}
+	if got := contents(t, dir); got != "a.txt=theirs b.txt=2 c.txt=4" {
+		t.Errorf("with force, the files are %s", got)
+	}
+	list := digest("a.txt", "1") + digest("b.txt", "2") + digest("c.txt", "4")
+	if err := os.WriteFile(filepath.Join(dir, ".espalier-new"), []byte(list), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := (scaffold.Files{"c.txt": []byte("5")}).Write(dir, false); err != nil {
+		t.Error(err)
+	}
+	if got := contents(t, dir); got != "a.txt=theirs c.txt=5" {
+		t.Errorf("after the run that finishes it, the files are %s", got)
 	}
 }
 
@@ -144,4 +184,28 @@ func contents(t *testing.T, dir string) string {
 	}
 	slices.Sort(found)
 	return strings.Join(found, " ")
+}
+
+// TestKinds: a kind may have the name of a file that is derived.
+func TestKinds(t *testing.T) {
+	for _, kind := range []string{"Role", "CRD", "Webhooks", "Manifests", "Kustomization", "Values", "Type", "Controller"} {
+		for _, component := range []string{"", "chart"} {
+			lower := strings.ToLower(kind)
+			files := filesOf(t, func(o *scaffold.Options) {
+				o.Kind, o.Component, o.Namespaced, o.Defaulting = kind, component, false, true
+			})
+			sample := string(files["config/samples/"+lower+".yaml"])
+			if !strings.HasPrefix(sample, "apiVersion: shop.example.com/v1\nkind: "+kind+"\nmetadata:\n  name: sample\n") {
+				t.Errorf("the sample of %s is\n%s", kind, sample)
+			}
+			for at, want := range map[string]string{
+				"config/rbac/role.yaml": "kind: ClusterRole\n", "chart/files/crd.yaml": "scope: Cluster\n",
+				"config/webhook/manifests.yaml": "kind: MutatingWebhookConfiguration\n",
+			} {
+				if !strings.Contains(string(files[at]), want) {
+					t.Errorf("%s of %s lacks %q:\n%s", at, kind, want, files[at])
+				}
+			}
+		}
+	}
 }

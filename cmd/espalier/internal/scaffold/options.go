@@ -3,11 +3,11 @@ package scaffold
 import (
 	"fmt"
 	"go/version"
-	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/mod/module"
 	"golang.org/x/mod/semver"
@@ -63,7 +63,9 @@ var (
 	versions = regexp.MustCompile(`^v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?$`)
 	images   = regexp.MustCompile(
 		`^[a-z0-9]([a-z0-9._:/-]*[a-z0-9])?(:[A-Za-z0-9_][A-Za-z0-9._-]*)?(@sha256:[0-9a-f]{64})?$`)
-	licenses = regexp.MustCompile(`^[A-Za-z0-9.+-]+( (AND|OR|WITH) [A-Za-z0-9.+-]+)*$`)
+	// goVersions are those that go.mod may name.
+	goVersions = regexp.MustCompile(`^[0-9]+\.[0-9]+(\.[0-9]+|rc[0-9]+)?$`)
+	licenses   = regexp.MustCompile(`^[A-Za-z0-9.+-]+( (AND|OR|WITH) [A-Za-z0-9.+-]+)*$`)
 	// reserved are what the package of the API declares besides the kind.
 	reserved = []string{"GroupVersion", "AddToScheme", "DeploymentReady"}
 )
@@ -136,6 +138,12 @@ func (o Options) checkAPI() error {
 		return fmt.Errorf("--kind is %q, which is what something else in the package of the API is called", o.Kind)
 	case len(validation.IsDNS1035Label(o.Plural)) > 0 || !isText(o.Plural):
 		return fmt.Errorf("--plural is %q, and must be a name in lower case, such as shops", o.Plural)
+	case len(validation.IsDNS1123Subdomain(o.Plural+"."+o.Group)) > 0:
+		return fmt.Errorf("--plural and --group are too long: %s.%s is the name of the definition, "+
+			"of at most %d characters", o.Plural, o.Group, validation.DNS1123SubdomainMaxLength)
+	case (o.Defaulting || o.Validating) && len(validation.IsDNS1123Subdomain("validate."+o.Group)) > 0:
+		return fmt.Errorf("--group is too long for webhooks: validate.%s is the name of one, of at most %d characters",
+			o.Group, validation.DNS1123SubdomainMaxLength)
 	case o.Component != "" && !slices.Contains(Generators, o.Component):
 		return fmt.Errorf("--component is %q, and must be one of %s", o.Component, strings.Join(Generators, ", "))
 	}
@@ -162,14 +170,14 @@ func (o Options) checkProgram() error {
 		return fmt.Errorf("--module is %q, and must be a path such as example.com/shop: %w", o.Module, err)
 	}
 	switch goVersion := "go" + o.GoVersion; {
-	case !version.IsValid(goVersion):
+	case !goVersions.MatchString(o.GoVersion) || !version.IsValid(goVersion):
 		return fmt.Errorf("--go-version is %q, and must be like %s", o.GoVersion, GoVersion)
 	case version.Compare(goVersion, "go"+GoVersion) < 0:
 		return fmt.Errorf("--go-version is %q, and must be %s or later", o.GoVersion, GoVersion)
 	case len(validation.IsDNS1035Label(o.Operator)) > 0 || len(o.Operator) > maxOperator || !isText(o.Operator):
 		return fmt.Errorf("--operator-name is %q, and must be a name such as shop-operator, with at most %d characters",
 			o.Operator, maxOperator)
-	case !images.MatchString(o.Image) || len(o.Image) > 255:
+	case !images.MatchString(o.Image) || len(o.Image) > 255 || !isText(o.Image):
 		return fmt.Errorf("--image is %q, and must be like registry.example.com/shop-operator:1.0", o.Image)
 	case o.Replace != "" && !filepath.IsAbs(o.Replace):
 		return fmt.Errorf("--replace is %q, and must be an absolute path", o.Replace)
@@ -190,6 +198,8 @@ func (o Options) checkHeader() error {
 		return fmt.Errorf("--license is %q, and must be an SPDX expression such as Apache-2.0", o.License)
 	case o.License != "" && o.LicenseHeader != "":
 		return fmt.Errorf("--license and --license-header cannot both be given")
+	case !utf8.ValidString(o.LicenseHeader):
+		return fmt.Errorf("--license-header is not UTF-8")
 	case len(o.LicenseHeader) > MaxHeader:
 		return fmt.Errorf("--license-header has %d bytes, and at most %d can be", len(o.LicenseHeader), MaxHeader)
 	}
@@ -241,9 +251,4 @@ func (o Options) header() string {
 		header += strings.TrimRight("// "+strings.TrimRight(line, "\r"), " ") + "\n"
 	}
 	return header
-}
-
-// definition is the path of the file with the definition of the kind.
-func (o Options) definition() string {
-	return path.Join("config", "crd", o.Group+"_"+o.Plural+".yaml")
 }

@@ -15,6 +15,9 @@ func valid() scaffold.Options {
 	}
 }
 
+// long returns a group of n characters.
+func long(n int) string { return strings.Repeat("a.", n)[:n-1] + "a" }
+
 // TestComplete: each mistake names its flag, in one line.
 func TestComplete(t *testing.T) {
 	for want, change := range map[string]func(*scaffold.Options){
@@ -35,6 +38,11 @@ func TestComplete(t *testing.T) {
 		`--component is "helm"`:              func(o *scaffold.Options) { o.Component = "helm" },
 		`--module is "shop"`:                 func(o *scaffold.Options) { o.Module = "shop" },
 		`--go-version is "1.25.0"`:           func(o *scaffold.Options) { o.GoVersion = "1.25.0" },
+		`--go-version is "1.26.0-x"`:         func(o *scaffold.Options) { o.GoVersion = "1.26.0-x" },
+		`--image is "1e3"`:                   func(o *scaffold.Options) { o.Image = "1e3" },
+		`--image is "true"`:                  func(o *scaffold.Options) { o.Image = "true" },
+		"--plural and --group are too long":  func(o *scaffold.Options) { o.Group = long(248) },
+		"--group is too long for webhooks":   func(o *scaffold.Options) { o.Group, o.Plural, o.Validating = long(245), "s", true },
 		`--go-version is "latest"`:           func(o *scaffold.Options) { o.GoVersion = "latest" },
 		`--operator-name is "Shop Operator"`: func(o *scaffold.Options) { o.Operator = "Shop Operator" },
 		`--operator-name is "ooo`:            func(o *scaffold.Options) { o.Operator = strings.Repeat("o", 48) },
@@ -44,6 +52,7 @@ func TestComplete(t *testing.T) {
 		"--license and --license-header": func(o *scaffold.Options) {
 			o.License, o.LicenseHeader = "MIT", "text"
 		},
+		"--license-header is not UTF-8": func(o *scaffold.Options) { o.LicenseHeader = "\xff" },
 		"--license-header has": func(o *scaffold.Options) {
 			o.LicenseHeader = strings.Repeat("a", 1<<17)
 		},

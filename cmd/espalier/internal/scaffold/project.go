@@ -64,8 +64,7 @@ func (o Options) addLayer(files Files, layer string) error {
 		if err != nil {
 			return err
 		}
-		at = o.replaceTokens(at)
-		files[at], err = o.render(at, string(template))
+		files[o.replaceTokens(at)], err = o.render(at, string(template))
 		return err
 	})
 }
@@ -83,22 +82,20 @@ func (o Options) wants(at string) bool {
 	return true
 }
 
-// render returns the content of a file, from its template.
+// render returns the content of a file, from its template, whose path decides what is derived: names of files of the
+// project have the kind, which may be any word.
 func (o Options) render(at, template string) ([]byte, error) {
 	text, err := o.selectBlocks(at, template)
 	if err != nil {
 		return nil, err
 	}
 	text = o.replaceTokens(text)
-	switch path.Base(at) {
-	case path.Base(o.definition()), "crd.yaml":
-		if strings.Contains(at, "templates/") {
-			return []byte(text), nil
-		}
+	switch at {
+	case "config/crd/group.example.test_placeholders.yaml", "chart/files/crd.yaml":
 		return o.deriveDefinition(text)
-	case "role.yaml":
+	case "config/rbac/role.yaml", "chart/files/role.yaml":
 		return o.deriveRole(text)
-	case "manifests.yaml", "webhooks.yaml":
+	case "config/webhook/manifests.yaml", "chart/files/webhooks.yaml":
 		return o.deriveWebhooks(text)
 	}
 	if path.Ext(at) != ".go" {

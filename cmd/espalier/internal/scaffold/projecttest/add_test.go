@@ -2,7 +2,7 @@ package projecttest
 
 import (
 	"bytes"
-	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -107,52 +107,54 @@ func section(t *testing.T, printed, title string) string {
 func TestAdd(t *testing.T) {
 	controlplanetest.SkipIfShort(t)
 	generator := strings.TrimSpace(run(t, repository, "go", "-C", "hack/tools", "tool", "-n", "controller-gen"))
-	for name, flags := range map[string][]string{
-		"tree in a version that is there": {"--group=shop", "--version=v1", "--kind=Branch"},
-		"component in a new version": {
+	root, err := filepath.Abs(repository)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, roots := range map[string][][]string{
+		"tree in a version that is there": {{"--group=shop", "--version=v1", "--kind=Branch"}},
+		"component in a new version": {{
 			"--group=shop.example.com", "--kind=Branch", "--component=code", "--license=MIT",
+		}},
+		"trees with names of other things": {
+			{"--group=3d-shop", "--kind=Type"}, {"--group=3d-shop", "--kind=Branch", "--plural=web-branches"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := writeExisting(t)
-			printed, err := add(t, dir, flags...)
-			if err != nil {
-				t.Fatal(err)
+			before := maps.Clone(existing)
+			if len(roots) > 1 {
+				before["PROJECT"] += "multigroup: true\n"
+				write(t, dir, "PROJECT", before["PROJECT"])
 			}
-			for name, content := range existing {
-				if got := read(t, filepath.Join(dir, name)); got != content {
-					t.Errorf("%s was changed:\n%s", name, got)
+			main, get := before["cmd/main.go"], ""
+			for _, flags := range roots {
+				flags = append(flags, "--replace="+root)
+				printed, err := add(t, dir, flags...)
+				if err != nil {
+					t.Fatal(err)
 				}
-			}
-			for file := range strings.FieldsSeq(section(t, printed, "Added")) {
-				if _, err := os.Stat(filepath.Join(dir, file)); err != nil {
-					t.Error(err)
+				for name, content := range before {
+					if got := read(t, filepath.Join(dir, name)); got != content {
+						t.Errorf("%s was changed:\n%s", name, got)
+					}
 				}
+				for file := range strings.FieldsSeq(section(t, printed, "Added")) {
+					if _, err := os.Stat(filepath.Join(dir, file)); err != nil {
+						t.Error(err)
+					}
+				}
+				if _, err := add(t, dir, flags...); err != nil {
+					t.Errorf("another run: %v", err)
+				}
+				main = withAddition(t, main, printed)
+				get, _, _ = strings.Cut(section(t, printed, "Then run"), "\n")
 			}
-			if _, err := add(t, dir, flags...); err != nil {
-				t.Errorf("another run: %v", err)
-			}
-			changed := strings.NewReplacer(
-				"import (\n", "import (\n"+section(t, printed, "Add to the imports"),
-				"func init() {\n", "func init() {\n"+section(t, printed, "Add to its function init"),
-				"	if err := mgr.Start", section(t, printed, "Add to its function main")+"	if err := mgr.Start",
-			).Replace(existing["cmd/main.go"])
-			if err := os.WriteFile(filepath.Join(dir, "cmd/main.go"), []byte(changed), 0o644); err != nil {
-				t.Fatal(err)
-			}
-			root, err := filepath.Abs(repository)
-			if err != nil {
-				t.Fatal(err)
-			}
-			mod := fmt.Sprintf("%s\nreplace github.com/espalier-dev/espalier => %s\n", existing["go.mod"], root)
-			if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte(mod), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			write(t, dir, "cmd/main.go", main)
+			run(t, dir, "sh", "-c", get)
 			sums := read(t, filepath.Join(root, "go.sum"))
-			if err := os.WriteFile(filepath.Join(dir, "go.sum"), []byte(sums), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			write(t, dir, "go.sum", sums)
 			run(t, dir, "go", "mod", "tidy")
 			run(t, dir, generator, "object", "paths=./api/...")
 			run(t, dir, generator, "crd", "rbac:roleName=manager", "paths=./...", "output:crd:dir=config/crd/bases")
@@ -169,6 +171,29 @@ func TestAdd(t *testing.T) {
 	}
 }
 
+// withAddition returns main.go with the lines that the command prints, of which it may have some imports.
+func withAddition(t *testing.T, main, printed string) string {
+	t.Helper()
+	imports := ""
+	for line := range strings.Lines(section(t, printed, "Add to the imports")) {
+		if !strings.Contains(main, line) {
+			imports += line
+		}
+	}
+	return strings.NewReplacer(
+		"import (\n", "import (\n"+imports,
+		"func init() {\n", "func init() {\n"+section(t, printed, "Add to its function init"),
+		"	if err := mgr.Start", section(t, printed, "Add to its function main")+"	if err := mgr.Start",
+	).Replace(main)
+}
+
+func write(t *testing.T, dir, name, content string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestAddErrors(t *testing.T) {
 	t.Parallel()
 	dir := writeExisting(t)
@@ -177,6 +202,17 @@ func TestAddErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(theirs, []byte("package tills\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	many := writeExisting(t)
+	write(t, many, "PROJECT", strings.Replace(existing["PROJECT"], "resources:", "multigroup: true\nresources:", 1))
+	if err := os.Rename(filepath.Join(many, "api"), filepath.Join(many, "shop")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(many, "api"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(filepath.Join(many, "shop"), filepath.Join(many, "api/shop")); err != nil {
 		t.Fatal(err)
 	}
 	for name, tc := range map[string]struct {
@@ -190,6 +226,9 @@ func TestAddErrors(t *testing.T) {
 		"webhooks":        {dir, []string{"--group=shop", "--kind=Till", "--validating-webhook"}, "no webhooks"},
 		"force":           {dir, []string{"--group=shop", "--kind=Till", "--force"}, "--force is not for --add"},
 		"a Go keyword":    {dir, []string{"--group=shop", "--kind=Till", "--plural=range"}, `--plural is "range"`},
+		"a name of Go":    {dir, []string{"--group=shop", "--kind=Till", "--plural=inter-nal"}, `--plural is "inter-nal"`},
+		"another group":   {dir, []string{"--group=bank", "--kind=Till"}, "PROJECT has Shop in shop.example.com"},
+		"a group there":   {many, []string{"--group=shop.test", "--version=v1", "--kind=Till"}, "is that of shop.example.com"},
 		"an unknown kind": {dir, []string{"--group=shop", "--kind=till"}, `--kind is "till"`},
 	} {
 		t.Run(name, func(t *testing.T) {
