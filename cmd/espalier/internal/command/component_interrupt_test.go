@@ -332,9 +332,7 @@ func TestProgressOnTerminal(t *testing.T) {
 // component.
 func TestKilledKeepsOthers(t *testing.T) {
 	r := newTrial(t)
-	for wave := range 3 {
-		go r.makeReady(context.WithoutCancel(t.Context()), wave)
-	}
+	r.makeReady(t)
 	if out, err := r.process(t, "apply", "shop", r.manifests).CombinedOutput(); err != nil {
 		t.Fatalf("the first run ends with %v:\n%s", err, out)
 	}
@@ -344,7 +342,7 @@ func TestKilledKeepsOthers(t *testing.T) {
 	if err := os.WriteFile(one, []byte(strings.Split(content, "---\n")[2]), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c, out := r.start(t, "apply", "shop", one, "--prune=false", "--lease-duration", "1s")
+	c, out := r.start(t, "apply", "shop", one, "--prune=false", "--lease-duration=3s")
 	eventually(t, func() string {
 		if r.get(t, 3) == nil {
 			return fmt.Sprintf("the other object is not there, the command says:\n%s", out)
