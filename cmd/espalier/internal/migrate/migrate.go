@@ -127,7 +127,7 @@ func Finish(ctx context.Context, o Options) (*Plan, error) {
 	if err != nil {
 		return j.Plan, err
 	}
-	j.Plan.Broken = loaded.errors
+	j.Plan.Broken = append([]string{}, loaded.errors...)
 	return j.Plan, nil
 }
 

@@ -72,6 +72,11 @@ func (e *Existing) Complete(o Options) (Options, error) {
 	if o.Group != "" && !strings.Contains(o.Group, ".") && e.Domain != "" {
 		o.Group += "." + e.Domain
 	}
+	o.Module = e.Repo
+	o, err := o.Complete()
+	if err != nil {
+		return o, err
+	}
 	for _, resource := range e.Resources {
 		group := strings.Trim(resource.Group+"."+cmp.Or(resource.Domain, e.Domain), ".")
 		switch ours := resource.Path == "" || strings.HasPrefix(resource.Path, e.Repo+"/"); {
@@ -82,12 +87,10 @@ func (e *Existing) Complete(o Options) (Options, error) {
 				"first, and move what is there as its documentation says", o.Group, resource.Kind, group)
 		}
 	}
-	o.Module = e.Repo
-	o, err := o.Complete()
-	if name := o.packageName(); err == nil && (token.IsKeyword(name) || slices.Contains(notPackages, name)) {
-		err = fmt.Errorf("--plural is %q, which cannot be the name of a Go package", o.Plural)
+	if name := o.packageName(); token.IsKeyword(name) || slices.Contains(notPackages, name) {
+		return o, fmt.Errorf("--plural is %q, which cannot be the name of a Go package", o.Plural)
 	}
-	return o, err
+	return o, nil
 }
 
 // notPackages are names of folders and packages that mean something else to the go command.

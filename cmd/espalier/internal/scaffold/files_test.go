@@ -92,6 +92,13 @@ func TestVersions(t *testing.T) {
 func TestWrite(t *testing.T) {
 	first, second := scaffold.Files{"a/b.txt": []byte("1"), "c.txt": []byte("2")}, scaffold.Files{"c.txt": []byte("3")}
 	dir := filepath.Join(t.TempDir(), "new", "folder")
+	// What a run has left that was interrupted at once.
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, ".espalier-new-file"), []byte("0"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	if err := first.Write(dir, false); err != nil {
 		t.Fatal(err)
 	}

@@ -126,7 +126,8 @@ func isEmpty(dir string) error {
 		return err
 	}
 	for _, entry := range entries {
-		if entry.Name() != ".git" {
+		// A run that was interrupted before it had a list has left this.
+		if entry.Name() != ".git" && entry.Name() != staged {
 			return fmt.Errorf("%s is not empty, it has %s: name another folder, or write over files with --force",
 				dir, entry.Name())
 		}

@@ -229,6 +229,7 @@ func TestAddErrors(t *testing.T) {
 		"a name of Go":    {dir, []string{"--group=shop", "--kind=Till", "--plural=inter-nal"}, `--plural is "inter-nal"`},
 		"another group":   {dir, []string{"--group=bank", "--kind=Till"}, "PROJECT has Shop in shop.example.com"},
 		"a group there":   {many, []string{"--group=shop.test", "--version=v1", "--kind=Till"}, "is that of shop.example.com"},
+		"no group":        {dir, []string{"--kind=Till"}, "--group is missing"},
 		"an unknown kind": {dir, []string{"--group=shop", "--kind=till"}, `--kind is "till"`},
 	} {
 		t.Run(name, func(t *testing.T) {
