@@ -94,10 +94,13 @@ quick: ## Run the tests that need no control plane, but for simulations, those t
 test: $(if $(RACE),compiler) $(server) ## Run all tests of all modules but those of make check, the fault matrix without pairs of faults.
 	$(call each,$(test-env) $(GO) test -v $(TESTFLAGS) $(but-reading) $(if $(RACE),$(race-packages),./...) $(summary))
 
+# Those of the command start the cluster in the process in any case.
+test-on-server: MODULES := $(filter-out cmd/espalier,$(MODULES))
+
 .PHONY: test-on-server
-test-on-server: $(server) ## Run the packages alone that have tests on a control plane.
+test-on-server: $(server) ## Run the packages alone that have tests on a control plane, but for those of the command.
 	$(call each,$(GO) list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | \
-		sed -n 's/ .*controlplanetest[] ].*//p' | $(test-env) xargs -r $(GO) test -v $(TESTFLAGS) -skip TestProjects $(summary))
+		sed -n 's/ .*controlplanetest[] ].*//p' | $(test-env) xargs -r $(GO) test -v $(TESTFLAGS) $(summary))
 
 .PHONY: race
 race: ## The same with the race detector.
