@@ -58,7 +58,7 @@ func (r *replica) families(t *testing.T) []string {
 	return names
 }
 
-// newReplica starts a replica. The peers know the URL of each.
+// newReplica starts a replica, whose root has the name of the namespace. The peers know the URL of each.
 func newReplica(t *testing.T, namespace, name string, peers map[string]*replica) *replica {
 	t.Helper()
 	config := plane.Config(t)
