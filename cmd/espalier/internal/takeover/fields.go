@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/espalier-dev/espalier/internal/managedfields"
 	"github.com/espalier-dev/espalier/internal/write"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -206,23 +207,10 @@ func split(fields *fieldpath.Set, pointers [][]string) (below, others *fieldpath
 	below, others = &fieldpath.Set{}, &fieldpath.Set{}
 	fields.Iterate(func(path fieldpath.Path) {
 		target := others
-		if slices.ContainsFunc(pointers, func(pointer []string) bool { return isBelow(path, pointer) }) {
+		if slices.ContainsFunc(pointers, func(pointer []string) bool { return managedfields.IsBelow(path, pointer) }) {
 			target = below
 		}
 		target.Insert(path.Copy())
 	})
 	return below, others
-}
-
-// isBelow reports whether path is what pointer means, or below it.
-func isBelow(path fieldpath.Path, pointer []string) bool {
-	if len(path) < len(pointer) {
-		return false
-	}
-	for i, name := range pointer {
-		if path[i].FieldName == nil || *path[i].FieldName != name {
-			return false
-		}
-	}
-	return true
 }
