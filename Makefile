@@ -70,10 +70,11 @@ main-module   = '*_test.go' $(patsubst %,':!%',$(filter-out .,$(MODULES)))
 packages-with = $(addprefix ./,$(sort $(dir $(shell git grep -l $(1) -- $(main-module)))))
 
 # With the race detector, the packages of simulations whose code runs beside itself. "make simulate" runs all of them,
-# which would take it too long. So would the stories of test/monitoring, and the thousand processes of "espalier vet".
+# which would take it too long. So would the stories of test/monitoring, and the thousand processes of "espalier vet" and
+# of new projects, which "make projects" makes.
 race-packages = $$(if [ $$module = testing/simulation ]; then echo -short . ./internal/plan ./internal/storage ./internal/transport \
 	./internal/journal ./internal/state ./internal/informers ./internal/random; elif [ $$module = test/monitoring ]; then \
-	echo -short .; elif [ $$module = cmd/espalier ]; then echo -race=false ./...; else echo ./...; fi)
+	echo -short .; elif [ $$module = cmd/espalier ]; then echo -race=false -skip TestProjects ./...; else echo ./...; fi)
 
 # The tests in hack/tools that read files of this repository. "make check" runs them, each time: they may fail although
 # nothing has changed that Go knows of. So "make test" does not, unless RUN asks for them.
@@ -93,8 +94,11 @@ quick: ## Run the tests that need no control plane, but for simulations, those t
 test: $(if $(RACE),compiler) $(server) ## Run all tests of all modules but those of make check, the fault matrix without pairs of faults.
 	$(call each,$(test-env) $(GO) test -v $(TESTFLAGS) $(but-reading) $(if $(RACE),$(race-packages),./...) $(summary))
 
+# Those of the command start the cluster in the process in any case.
+test-on-server: MODULES := $(filter-out cmd/espalier,$(MODULES))
+
 .PHONY: test-on-server
-test-on-server: $(server) ## Run the packages alone that have tests on a control plane.
+test-on-server: $(server) ## Run the packages alone that have tests on a control plane, but for those of the command.
 	$(call each,$(GO) list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | \
 		sed -n 's/ .*controlplanetest[] ].*//p' | $(test-env) xargs -r $(GO) test -v $(TESTFLAGS) $(summary))
 
@@ -124,6 +128,11 @@ differential: controlplane ## Compare the API server in memory with a real one, 
 .PHONY: e2e
 e2e: controlplane cluster ## Run operators on a cluster with real controllers and a scheduler, and simulated nodes.
 	ESPALIER_E2E=1 $(GO) test $(TESTFLAGS) ./test/e2e
+
+.PHONY: projects
+projects: $(server) ## Make twelve projects by "espalier new", and build, check, test and run each.
+	cd cmd/espalier && $(test-env) ESPALIER_PROJECTS=all $(GO) test -v $(TESTFLAGS) -parallel 2 -run TestProjects \
+		./internal/scaffold/projecttest $(summary)
 
 .PHONY: browser
 browser: ## Test the page of an operator in Chromium, with axe-core from npm (PICTURES=1: renew the pictures in docs).
@@ -192,6 +201,7 @@ generate: $(TOOLS)/built ## Generate deep copies, the pages in docs, what packag
 	PATH="$(TOOLS):$$PATH" $(GO) -C examples/platform/delivery generate ./...
 	$(GO) -C hack/protocol run . $(CURDIR)/plugins/proto/espalier_plugins_v1.proto $(CURDIR)/plugins/internal/protocol
 	$(GO) -C cmd/espalier run ./internal/reference $(CURDIR)/docs/commands
+	PATH="$(TOOLS):$$PATH" $(GO) -C cmd/espalier generate ./internal/scaffold
 	hack/real >test/real.txt
 	$(GO) -C hack/tools run ./docs $(CURDIR)
 	$(GO) -C hack/tools run ./exported $(CURDIR) $(filter-out hack/%,$(MODULES))
@@ -215,7 +225,7 @@ kubectl: ## Build kubectl of the minor version of the API server in the process,
 		-ldflags="-s -w -X k8s.io/component-base/version.gitVersion=$$version" .
 
 .PHONY: published
-published: ## Compile the modules as they are published, from a module proxy of its own, and run the command from there.
+published: ## Compile the modules as they are published, from a module proxy of its own, and start a project by the two lines of the README.
 	@hack/published
 
 .PHONY: release

@@ -42,7 +42,7 @@ func TestTheTimelineSaysWhatWokeRequests(t *testing.T) {
 		controlplanetest.Eventually(t, name+" is not woken", func(context.Context) error {
 			key := types.NamespacedName{Namespace: namespace, Name: name}
 			var causes []string
-			for _, request := range r.page.Resource("widgets", key).Requests {
+			for _, request := range r.page.Resource(namespace, key).Requests {
 				causes = append(causes, request.Causes...)
 			}
 			if !slices.Contains(causes, cause) {
@@ -72,7 +72,7 @@ func TestTheTimelineSaysWhatWokeRequests(t *testing.T) {
 	wokenBy("w", id("ConfigMap", "w")+" was deleted")
 	wokenBy("w", "the request before failed or halted")
 	broken.Store(false)
-	text := r.get(t, "resource?root=widgets&namespace="+namespace+"&name=w").byID(t, "resource").text()
+	text := r.get(t, "resource?root="+namespace+"&namespace="+namespace+"&name=w").byID(t, "resource").text()
 	if want := "Woken, because " + id("ConfigMap", "w") + " was deleted"; !strings.Contains(text, want) {
 		t.Errorf("the page lacks %q: %s", want, text)
 	}

@@ -110,13 +110,23 @@ type dumpedComponent struct {
 	Obstacles []obstacleView `json:"obstacles,omitempty"`
 }
 
-// serveDump sends the dump resource by resource, so that one of them is in memory at a time.
+// serveDump sends the dump resource by resource, so that one of them is in memory at a time. The parameters kind, in
+// any case, and namespace and name narrow it.
 func (p *Page) serveDump(a *answer) {
-	roots := p.recorder.allRoots()
+	roots := slices.DeleteFunc(p.recorder.allRoots(), func(root *rootRecord) bool {
+		kind := a.value("kind")
+		return kind != "" && !strings.EqualFold(kind, root.node.Resource.Kind)
+	})
 	sights := make([]*sight, len(roots))
 	resources := make([][]*resourceRecord, len(roots))
 	for i, root := range roots {
 		sights[i], resources[i] = sightOf(a.viewer, root.node.Resource), p.recorder.resourcesOf(root)
+		if key := a.resourceKey(); key.Name != "" {
+			// A resource without a namespace is found whatever the namespace is.
+			resources[i] = slices.DeleteFunc(resources[i], func(r *resourceRecord) bool {
+				return r.key.Name != key.Name || r.key.Namespace != "" && r.key.Namespace != key.Namespace
+			})
+		}
 		slices.SortFunc(resources[i], func(a, b *resourceRecord) int {
 			return strings.Compare(nameOf(a.key), nameOf(b.key))
 		})

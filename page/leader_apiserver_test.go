@@ -58,7 +58,7 @@ func (r *replica) families(t *testing.T) []string {
 	return names
 }
 
-// newReplica starts a replica. The peers know the URL of each.
+// newReplica starts a replica, whose root has the name of the namespace. The peers know the URL of each.
 func newReplica(t *testing.T, namespace, name string, peers map[string]*replica) *replica {
 	t.Helper()
 	config := plane.Config(t)
@@ -98,7 +98,10 @@ func newReplica(t *testing.T, namespace, name string, peers map[string]*replica)
 	t.Cleanup(r.server.Close)
 	r.tree = newWorld(t, page.Options{})
 	observed := reconcilers.NewConfig(mgr, &resources.Widget{}, time.Hour).WithObserver(r.page, observer)
-	if err := r.tree.newRoot(observed).SetupWithManager(t.Context(), mgr); err != nil {
+	root := r.tree.newRoot(observed)
+	// The metrics of queues are of the process and by name, and those of a queue that ended stay as they were.
+	root.ControllerName = namespace
+	if err := root.SetupWithManager(t.Context(), mgr); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -130,7 +133,7 @@ func TestAStandbyLinksToTheLeader(t *testing.T) {
 	first := newReplica(t, namespace, "first", peers)
 	peers["first"] = first
 	knows := func(r *replica) error {
-		if n := len(r.page.List("widgets", "", "", 1).Rows); n != 1 {
+		if n := len(r.page.List(namespace, "", "", 1).Rows); n != 1 {
 			return fmt.Errorf("it knows %d resources, not 1", n)
 		}
 		return nil
@@ -138,7 +141,7 @@ func TestAStandbyLinksToTheLeader(t *testing.T) {
 	controlplanetest.Eventually(t, "the first leads", func(context.Context) error { return knows(first) })
 	second := newReplica(t, namespace, "second", peers)
 	peers["second"] = second
-	path := "resource?name=w&namespace=" + namespace + "&root=widgets"
+	path := "resource?name=w&namespace=" + namespace + "&root=" + namespace
 	controlplanetest.Eventually(t, "the second is set up", func(context.Context) error {
 		if len(second.page.Overview().Roots) == 0 {
 			return errors.New("it has no root")
@@ -169,12 +172,12 @@ func TestAStandbyLinksToTheLeader(t *testing.T) {
 	if names := second.families(t); len(names) > 0 {
 		t.Errorf("the standby has the metrics %q, not none", names)
 	}
-	controlplanetest.Eventually(t, "the dump has an empty queue of widgets", func(context.Context) error {
+	controlplanetest.Eventually(t, "the dump has an empty queue of the root", func(context.Context) error {
 		var dumped struct{ Queues map[string]map[string]float64 }
 		if err := json.Unmarshal([]byte(serve(t, first.page, "dump").body), &dumped); err != nil {
 			return err
 		}
-		if depth, ok := dumped.Queues["widgets"]["workqueue_depth"]; !ok || depth != 0 {
+		if depth, ok := dumped.Queues[namespace]["workqueue_depth"]; !ok || depth != 0 {
 			return fmt.Errorf("it has the queues %v", dumped.Queues)
 		}
 		return nil

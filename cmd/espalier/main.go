@@ -1,5 +1,6 @@
-// Command espalier helps those who write and run operators: it runs a cluster on one's desk, opens the live page of
-// an operator in a cluster, and finds mistakes in code. It is also a -vettool of go vet.
+// Command espalier helps those who write and run operators: it runs a cluster on one's desk, opens the live page of an
+// operator in a cluster, looks after components, moves code to Espalier, and finds mistakes in it. It is also a
+// -vettool of go vet.
 package main
 
 import "github.com/espalier-dev/espalier/cmd/espalier/internal/command"

@@ -33,7 +33,7 @@ func Digest(sets []string, ignore []string) string {
 	}
 	if ignored := Pointers(ignore); len(ignored) > 0 {
 		union = without(union, func(path fieldpath.Path) bool {
-			return slices.ContainsFunc(ignored, func(tokens []string) bool { return isBelow(path, tokens) })
+			return slices.ContainsFunc(ignored, func(tokens []string) bool { return IsBelow(path, tokens) })
 		})
 	}
 	text, err := union.ToJSON()
@@ -57,8 +57,8 @@ func Pointers(pointers []string) [][]string {
 	return all
 }
 
-// isBelow reports whether path is what a JSON pointer means, or below it. A number is the name of a field or an index.
-func isBelow(path fieldpath.Path, pointer []string) bool {
+// IsBelow reports whether path is what a JSON pointer means, or below it. A number is the name of a field or an index.
+func IsBelow(path fieldpath.Path, pointer []string) bool {
 	if len(path) < len(pointer) {
 		return false
 	}

@@ -165,25 +165,14 @@ func (p *program) mattersFor(v ssa.Value, user ssa.Instruction, what string, see
 
 // mattersAt reports whether what is stored at the address matters.
 func (p *program) mattersAt(address ssa.Value, what string, seen map[ssa.Value]bool) bool {
-	switch a := address.(type) {
-	case *ssa.IndexAddr:
-		if _, ok := a.X.(*ssa.Alloc); ok {
-			return p.matters(a.X, what, seen)
-		}
-	case *ssa.FieldAddr:
-		if _, ok := a.X.(*ssa.Alloc); ok {
-			return p.matters(a.X, what, seen)
-		}
-	case *ssa.Alloc:
-		return p.matters(a, what, seen)
-	}
-	return true
+	made := madeAt(address)
+	return made == nil || p.matters(made, what, seen)
 }
 
 func (p *program) mattersInCall(v ssa.Value, call ssa.CallInstruction, what string, seen map[ssa.Value]bool) bool {
 	common := call.Common()
 	callee := common.StaticCallee()
-	if isLogged(common, callee) {
+	if isLogged(call) {
 		return false
 	}
 	result := call.Value()
@@ -209,14 +198,8 @@ func (p *program) mattersInCall(v ssa.Value, call ssa.CallInstruction, what stri
 }
 
 // isLogged reports whether the call writes a log, a metric or an event.
-func isLogged(call *ssa.CallCommon, callee *ssa.Function) bool {
-	var object types.Object
-	switch {
-	case call.IsInvoke():
-		object = call.Method
-	case callee != nil:
-		object = callee.Object()
-	}
+func isLogged(call ssa.CallInstruction) bool {
+	object := calleeOf(call)
 	if object == nil || object.Pkg() == nil {
 		return false
 	}
@@ -239,12 +222,11 @@ func looksAtCluster(f *ssa.Function) (looks bool) {
 		case *ssa.FieldAddr:
 			looks = looks || fieldOf(i).Name() == "Status"
 		case *ssa.Call:
-			name := ""
-			if i.Call.IsInvoke() {
-				name = i.Call.Method.Name()
-			} else if callee := i.Call.StaticCallee(); callee != nil {
-				name = callee.Name()
+			callee := calleeOf(i)
+			if callee == nil {
+				return
 			}
+			name := callee.Name()
 			looks = looks || name == "Get" || name == "List" || strings.HasPrefix(name, "TrackAnd") ||
 				strings.HasPrefix(name, "Retrieve") && name != "RetrieveNow"
 		}

@@ -1,6 +1,9 @@
 package vet
 
 import (
+	"go/token"
+	"go/types"
+	"maps"
 	"slices"
 
 	"golang.org/x/tools/go/analysis"
@@ -29,98 +32,134 @@ var effects = []string{
 func runEffects(pass *analysis.Pass) (any, error) {
 	p, r := programOf(pass), newReporter(pass)
 	p.each(func(instruction ssa.Instruction) {
-		list, ok := instruction.(*ssa.Alloc)
-		if !ok {
-			return
+		var steps []step
+		switch tree := instruction.(type) {
+		case *ssa.Alloc:
+			steps = p.stepsOf(tree)
+		case *ssa.Call:
+			steps = p.stepsOf(tree)
 		}
-		nodes := p.nodesOf(list)
-		guard := slices.IndexFunc(nodes, func(n listed) bool { return n.finalizes })
+		guard := slices.IndexFunc(steps, func(s step) bool { return s.finalizes })
 		for i := range max(guard, 0) {
-			for _, f := range nodes[i].functions {
-				p.reportEffects(r, f)
-			}
+			p.reportEffects(r, steps[i])
 		}
 	})
 	r.report()
 	return nil, nil
 }
 
-func (p *program) reportEffects(r *reporter, f *ssa.Function) {
-	for _, called := range p.reached(f) {
-		eachOf(called, func(instruction ssa.Instruction) {
-			call, ok := instruction.(ssa.CallInstruction)
-			if !ok || call.Common().StaticCallee() == nil {
-				return
-			}
-			if callee := call.Common().StaticCallee().String(); slices.Contains(effects, callee) {
-				r.add(call.Pos(), "an effect outside of the cluster, before the node with the finalizer")
-			}
-		})
+func (p *program) reportEffects(r *reporter, s step) {
+	for _, function := range s.functions {
+		for _, called := range p.reached(function) {
+			eachOf(called, func(instruction ssa.Instruction) {
+				call, ok := instruction.(ssa.CallInstruction)
+				if !ok || call.Common().StaticCallee() == nil {
+					return
+				}
+				if callee := call.Common().StaticCallee().String(); slices.Contains(effects, callee) {
+					r.add(s.at, "an effect outside of the cluster, %s, before the node with the finalizer", callee)
+				}
+			})
+		}
 	}
 }
 
-// listed is a node of a list: whether it puts a finalizer on the resource, and its functions.
-type listed struct {
+// step is what a tree does in its order: it puts a finalizer on the resource, or calls functions of a node.
+type step struct {
 	finalizes bool
 	functions []*ssa.Function
+	at        token.Pos
 }
 
-// nodesOf are the nodes that are stored in an array, in their order.
-func (p *program) nodesOf(array *ssa.Alloc) []listed {
-	nodes := map[int64]listed{}
+// stepsOf are the steps of a tree: a literal, a list of nodes, or a function of the short form with its switches. What
+// a node with a finalizer does itself is no step, nor is what one of two branches does.
+func (p *program) stepsOf(tree ssa.Value) (steps []step) {
+	p.walk(tree, func(source ssa.Value) []ssa.Value {
+		switch v := source.(type) {
+		case *ssa.Slice:
+			return []ssa.Value{v.X}
+		case *ssa.FieldAddr:
+			return []ssa.Value{v.X}
+		case *ssa.Alloc:
+			if nodes := p.nodesIn(v); nodes != nil {
+				return nodes
+			}
+			s, nested := p.literal(v)
+			steps = append(steps, s)
+			return nested
+		case *ssa.Call:
+			s, nested := p.shortForm(v)
+			steps = append(steps, s)
+			return nested
+		}
+		return nil
+	})
+	return steps
+}
+
+// nodesIn are the nodes that are stored in an array, in their order.
+func (p *program) nodesIn(array *ssa.Alloc) (nodes []ssa.Value) {
+	at := map[int64][]ssa.Value{}
 	for _, user := range refersTo(array) {
 		address, ok := user.(*ssa.IndexAddr)
 		if !ok || namedOf(address.Type()) == nil || namedOf(address.Type()).Obj().Name() != "SubReconciler" {
 			continue
 		}
-		index, ok := address.Index.(*ssa.Const)
-		if !ok {
-			continue
-		}
-		for _, stored := range p.storedAt(address) {
-			nodes[index.Int64()] = p.nodeOf(stored)
+		if index, ok := address.Index.(*ssa.Const); ok {
+			at[index.Int64()] = p.storedAt(address)
 		}
 	}
-	found := make([]listed, len(nodes))
-	for i := range found {
-		found[i] = nodes[int64(i)]
+	for _, index := range slices.Sorted(maps.Keys(at)) {
+		nodes = append(nodes, at[index]...)
 	}
-	return found
+	return nodes
 }
 
-// nodeOf looks at a node: a literal, or a function of the short form and its switches.
-func (p *program) nodeOf(value ssa.Value) (node listed) {
-	seen := map[ssa.Value]bool{}
-	var visit func(source ssa.Value)
-	visit = func(source ssa.Value) {
-		if seen[source] {
-			return
-		}
-		seen[source] = true
-		switch v := source.(type) {
-		case *ssa.Alloc:
-			named := namedOf(v.Type())
-			node.finalizes = node.finalizes || named != nil && named.Obj().Name() == "WithFinalizer"
-			for name, store := range p.fieldsSet(v) {
-				if name == "Sync" || name == "SyncWithResult" {
-					node.functions = append(node.functions, p.resolve(store.Val)...)
-				}
-			}
-		case *ssa.FieldAddr:
-			p.sources(v.X, visit)
-		case *ssa.Call:
-			f := v.Call.StaticCallee()
-			if f == nil || f.Object() == nil || len(v.Call.Args) == 0 {
-				return
-			}
-			node.finalizes = node.finalizes || f.Name() == "Finalizes"
-			if f.Object().Name() == "Runs" {
-				node.functions = append(node.functions, p.resolve(v.Call.Args[1])...)
-			} else if f.Signature.Recv() != nil {
-				p.sources(v.Call.Args[0], visit)
-			}
+// literal returns what a literal of a node does before the nodes in it, and these.
+func (p *program) literal(node *ssa.Alloc) (s step, nested []ssa.Value) {
+	named := namedOf(node.Type())
+	if named == nil || !isOurs(named.Obj()) {
+		return step{}, nil
+	}
+	if named.Obj().Name() == "WithFinalizer" {
+		return step{finalizes: true}, nil
+	}
+	s.at = node.Pos()
+	set := p.fieldsSet(node)
+	for _, name := range []string{"Sync", "SyncWithResult", "Before"} {
+		if store := set[name]; store != nil {
+			s.functions = append(s.functions, p.resolve(store.Val)...)
 		}
 	}
-	p.sources(value, visit)
-	return node
+	for _, name := range []string{"Try", "Then", "Reconciler", "Nodes"} {
+		if store := set[name]; store != nil {
+			nested = append(nested, store.Val)
+		}
+	}
+	return s, nested
+}
+
+// shortForm returns what a call of the short form does, and the nodes that it gets.
+func (p *program) shortForm(call *ssa.Call) (s step, nested []ssa.Value) {
+	if isAppend(call) {
+		return step{}, call.Call.Args
+	}
+	f := call.Call.StaticCallee()
+	if f == nil || !isOurs(f.Object()) || len(call.Call.Args) == 0 {
+		return step{}, nil
+	}
+	switch {
+	case f.Object().Name() == "Finalizes":
+		return step{finalizes: true}, nil
+	case f.Object().Name() == "Runs":
+		return step{functions: p.resolve(call.Call.Args[1]), at: call.Pos()}, nil
+	case f.Signature.Recv() != nil:
+		return step{}, call.Call.Args[:1]
+	}
+	for _, argument := range call.Call.Args {
+		if _, ok := argument.Type().Underlying().(*types.Slice); ok {
+			nested = append(nested, argument)
+		}
+	}
+	return step{}, nested
 }

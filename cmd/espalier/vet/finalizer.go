@@ -2,6 +2,7 @@ package vet
 
 import (
 	"go/constant"
+	"slices"
 	"strings"
 
 	"golang.org/x/tools/go/analysis"
@@ -20,7 +21,10 @@ var Finalizer = &analysis.Analyzer{
 }
 
 // finalizerArguments are the places of finalizers among the arguments of functions, a receiver included.
-var finalizerArguments = map[string]int{"Finalizes": 1, "AddFinalizer": 2, "ClearFinalizer": 2}
+var finalizerArguments = map[string]int{"Finalizes": 1, "AddFinalizer": 2}
+
+// ofKubernetes are the finalizers without a domain that Kubernetes knows.
+var ofKubernetes = []string{"orphan", "foregroundDeletion", "kubernetes"}
 
 func runFinalizer(pass *analysis.Pass) (any, error) {
 	p, r := programOf(pass), newReporter(pass)
@@ -30,7 +34,8 @@ func runFinalizer(pass *analysis.Pass) (any, error) {
 			if !ok || c.Value == nil || c.Value.Kind() != constant.String {
 				return
 			}
-			if name := constant.StringVal(c.Value); name != "" && strings.Index(name, "/") < 1 {
+			name := constant.StringVal(c.Value)
+			if name != "" && strings.Index(name, "/") < 1 && !slices.Contains(ofKubernetes, name) {
 				r.add(positionOf(at), "the finalizer %q is not a domain and a path, such as example.com/cleanup", name)
 			}
 		})

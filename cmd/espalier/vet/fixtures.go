@@ -26,13 +26,18 @@ type tables struct {
 	code map[types.Object]ast.Node
 	// users are the rows that use an object, by its variable.
 	users map[*types.Var][]*ast.CompositeLit
+	// values are what variables are declared with.
+	values map[types.Object]ast.Expr
 }
 
 func runFixtures(pass *analysis.Pass) (any, error) {
 	if !usesEspalier(pass.Pkg) {
 		return nil, nil
 	}
-	t := &tables{Pass: pass, code: map[types.Object]ast.Node{}, users: map[*types.Var][]*ast.CompositeLit{}}
+	t := &tables{
+		Pass: pass, code: map[types.Object]ast.Node{}, users: map[*types.Var][]*ast.CompositeLit{},
+		values: map[types.Object]ast.Expr{},
+	}
 	var rows []*ast.CompositeLit
 	for _, file := range pass.Files {
 		ast.Inspect(file, func(n ast.Node) bool {
@@ -62,19 +67,22 @@ func (t *tables) noteFunction(n ast.Node) {
 	case *ast.AssignStmt:
 		for i, value := range n.Rhs {
 			if name, ok := n.Lhs[i].(*ast.Ident); ok && len(n.Lhs) == len(n.Rhs) {
-				t.noteLiteral(name, value)
+				t.noteValue(name, value)
 			}
 		}
 	case *ast.ValueSpec:
 		for i, value := range n.Values {
 			if len(n.Names) == len(n.Values) {
-				t.noteLiteral(n.Names[i], value)
+				t.noteValue(n.Names[i], value)
 			}
 		}
 	}
 }
 
-func (t *tables) noteLiteral(name *ast.Ident, value ast.Expr) {
+func (t *tables) noteValue(name *ast.Ident, value ast.Expr) {
+	if declared := t.TypesInfo.Defs[name]; declared != nil {
+		t.values[declared] = value
+	}
 	if literal, ok := value.(*ast.FuncLit); ok {
 		t.code[t.TypesInfo.ObjectOf(name)] = literal
 	}
@@ -88,16 +96,11 @@ func (t *tables) isRow(literal *ast.CompositeLit) bool {
 }
 
 func (t *tables) noteUses(row *ast.CompositeLit) {
-	ast.Inspect(row, func(n ast.Node) bool {
-		name, ok := n.(*ast.Ident)
-		if !ok {
-			return true
-		}
+	eachNode(row, func(name *ast.Ident) {
 		variable, ok := t.TypesInfo.Uses[name].(*types.Var)
 		if ok && t.isShared(variable, row) && !slices.Contains(t.users[variable], row) {
 			t.users[variable] = append(t.users[variable], row)
 		}
-		return true
 	})
 }
 
@@ -113,8 +116,8 @@ func (t *tables) checkRow(r *reporter, row *ast.CompositeLit) {
 	for _, code := range t.reached(row) {
 		ast.Inspect(code, func(n ast.Node) bool {
 			for _, changed := range t.changedBy(n, map[*types.Func]bool{}) {
-				variable, ok := changed.(*types.Var)
-				if !ok || !t.isShared(variable, row) || t.isSet(row, variable) {
+				variable, ok := t.origin(changed).(*types.Var)
+				if !ok || !t.isShared(variable, row) || t.isSet(changed, t.reached(row)...) {
 					continue
 				}
 				if others := slices.DeleteFunc(slices.Clone(t.users[variable]), isSame(row)); len(others) > 0 {
@@ -124,6 +127,25 @@ func (t *tables) checkRow(r *reporter, row *ast.CompositeLit) {
 			return true
 		})
 	}
+}
+
+// origin is the variable whose object the given one is declared with, also by a function of the package that returns
+// it, or the given one.
+func (t *tables) origin(variable types.Object) types.Object {
+	value := t.values[variable]
+	if call, ok := value.(*ast.CallExpr); ok {
+		if f := calledFunction(t.Pass, call); f != nil && t.code[f.Origin()] != nil {
+			eachNode(t.code[f.Origin()], func(end *ast.ReturnStmt) {
+				if len(end.Results) == 1 {
+					value = end.Results[0]
+				}
+			})
+		}
+	}
+	if name, ok := value.(*ast.Ident); ok && t.TypesInfo.Uses[name] != nil {
+		return t.TypesInfo.Uses[name]
+	}
+	return variable
 }
 
 func isSame(row *ast.CompositeLit) func(other *ast.CompositeLit) bool {
@@ -137,33 +159,27 @@ func isSame(row *ast.CompositeLit) func(other *ast.CompositeLit) bool {
 func (t *tables) reached(row ast.Node) []ast.Node {
 	found := []ast.Node{row}
 	for i := 0; i < len(found); i++ {
-		ast.Inspect(found[i], func(n ast.Node) bool {
-			if name, ok := n.(*ast.Ident); ok {
-				object := t.TypesInfo.Uses[name]
-				if f, ok := object.(*types.Func); ok {
-					object = f.Origin()
-				}
-				if code := t.code[object]; code != nil && !slices.Contains(found, code) {
-					found = append(found, code)
-				}
+		eachNode(found[i], func(name *ast.Ident) {
+			object := t.TypesInfo.Uses[name]
+			if f, ok := object.(*types.Func); ok {
+				object = f.Origin()
 			}
-			return true
+			if code := t.code[object]; code != nil && !slices.Contains(found, code) {
+				found = append(found, code)
+			}
 		})
 	}
 	return found
 }
 
-// isSet reports whether the row sets the variable to another object first.
-func (t *tables) isSet(row *ast.CompositeLit, variable *types.Var) (found bool) {
-	for _, code := range t.reached(row) {
-		ast.Inspect(code, func(n ast.Node) bool {
-			if assign, ok := n.(*ast.AssignStmt); ok {
-				for _, left := range assign.Lhs {
-					name, ok := left.(*ast.Ident)
-					found = found || ok && t.TypesInfo.Uses[name] == types.Object(variable)
-				}
+// isSet reports whether the code sets the variable to another object.
+func (t *tables) isSet(variable types.Object, code ...ast.Node) (found bool) {
+	for _, code := range code {
+		eachNode(code, func(assign *ast.AssignStmt) {
+			for _, left := range assign.Lhs {
+				name, ok := left.(*ast.Ident)
+				found = found || ok && t.TypesInfo.Uses[name] == variable
 			}
-			return true
 		})
 	}
 	return found
@@ -205,7 +221,8 @@ func (t *tables) changedByHelper(call *ast.CallExpr, seen map[*types.Func]bool) 
 	ast.Inspect(t.code[f.Origin()], func(n ast.Node) bool {
 		for _, object := range t.changedBy(n, seen) {
 			for i, argument := range call.Args {
-				if i < parameters.Len() && object == types.Object(parameters.At(i)) {
+				if i < parameters.Len() && object == types.Object(parameters.At(i)) &&
+					!t.isSet(object, t.code[f.Origin()]) {
 					changed = append(changed, rootObject(t.Pass, argument))
 				}
 			}

@@ -2,6 +2,7 @@ package vet
 
 import (
 	"go/token"
+	"go/types"
 	"slices"
 	"strings"
 
@@ -34,7 +35,7 @@ func runKept(pass *analysis.Pass) (any, error) {
 			}
 		}
 		got := parameters(handed.function)
-		if i, ok := lookedAt[handed.role]; ok && i < len(got) && isObject(got[i].Type()) {
+		if i, ok := lookedAt[handed.role]; ok && i < len(got) {
 			k.checkChanged(got[i])
 		}
 		if slices.Contains(desiredRoles, handed.role) && p.switchesOf(handed.by)["ReadOnly"] == nil {
@@ -48,25 +49,9 @@ func runKept(pass *analysis.Pass) (any, error) {
 // lookedAt are the places of a child among the parameters of functions that must not change it, by their roles.
 var lookedAt = map[string]int{
 	"ReflectChildStatusOnParent": 2, "ReflectChildStatusOnParentWithError": 2,
-	"ReflectChildStatusOnParentWithResult": 2, "Observes": 2,
+	"ReflectChildStatusOnParentWithResult": 2, "ReflectChildrenStatusOnParent": 2,
+	"ReflectChildrenStatusOnParentWithError": 2, "ReflectChildrenStatusOnParentWithResult": 2, "Observes": 2,
 	"ChildIsReady": 1, "OurChild": 1, "IdentifyChild": 0, "Health": 0, "Yield": 0,
-}
-
-// keeping looks at one function that Espalier calls.
-type keeping struct {
-	*program
-	*reporter
-	handed handedOver
-	// own are the functions that run in a call of this one. Their variables do not outlive it.
-	own map[*ssa.Function]bool
-}
-
-func (p *program) keepingOf(r *reporter, handed handedOver) *keeping {
-	k := &keeping{program: p, reporter: r, handed: handed, own: map[*ssa.Function]bool{}}
-	for _, f := range p.reached(handed.function) {
-		k.own[f] = true
-	}
-	return k
 }
 
 // checkKept reports where the parameter gets into what outlives the call.
@@ -86,10 +71,10 @@ func (k *keeping) checkKept(parameter *ssa.Parameter) {
 			}
 		}
 	}
+	isWithin := func(v ssa.Value) bool { return within[v] }
 	for f := range k.own {
 		eachOf(f, func(instruction ssa.Instruction) {
-			started := startedBy(instruction)
-			if started != nil && !waits(f) && k.uses(started, within) {
+			if slices.ContainsFunc(startedBy(instruction), isWithin) && !waits(f) {
 				k.add(instruction.Pos(),
 					"the goroutine may outlive the request, and uses its %s: wait for it, or copy", what)
 			}
@@ -108,7 +93,7 @@ func (k *keeping) within(value ssa.Value) map[ssa.Value]bool {
 			}
 			found[alias] = true
 			for _, user := range refersTo(alias) {
-				if container := containerOf(alias, user); container != nil {
+				for _, container := range k.containersOf(alias, user) {
 					add(container)
 				}
 			}
@@ -118,43 +103,66 @@ func (k *keeping) within(value ssa.Value) map[ssa.Value]bool {
 	return found
 }
 
-// containerOf is the value that contains v because of the instruction, or nil.
-func containerOf(v ssa.Value, user ssa.Instruction) ssa.Value {
+// containersOf are the values that contain v because of the instruction. A function literal contains what it captures,
+// if the variable has one value.
+func (k *keeping) containersOf(v ssa.Value, user ssa.Instruction) (containers []ssa.Value) {
 	switch user := user.(type) {
 	case *ssa.Store:
-		if user.Val != v {
-			return nil
-		}
-		switch address := user.Addr.(type) {
-		case *ssa.IndexAddr:
-			if made, ok := address.X.(*ssa.Alloc); ok {
-				return made
+		made := madeAt(user.Addr)
+		switch {
+		case made == nil || user.Val != v:
+		case user.Addr != ssa.Value(made):
+			return []ssa.Value{made}
+		case len(k.storedAt(made)) == 1:
+			for _, literal := range refersTo(made) {
+				if closure, ok := literal.(*ssa.MakeClosure); ok {
+					containers = append(containers, closure)
+				}
 			}
-		case *ssa.FieldAddr:
-			if made, ok := address.X.(*ssa.Alloc); ok {
-				return made
-			}
 		}
-	case *ssa.Slice:
-		return user
+	case *ssa.Slice, *ssa.MakeClosure:
+		return []ssa.Value{user.(ssa.Value)}
 	case *ssa.UnOp:
 		if _, ok := v.(*ssa.Alloc); ok {
-			return user
+			return []ssa.Value{user}
 		}
 	case *ssa.MapUpdate:
 		if made, ok := user.Map.(*ssa.MakeMap); ok {
-			return made
+			return []ssa.Value{made}
 		}
 	case *ssa.Call:
-		if builtin, ok := user.Call.Value.(*ssa.Builtin); ok && builtin.Name() == "append" {
-			return user
+		if isAppend(user) {
+			return []ssa.Value{user}
 		}
-		if f := user.Call.StaticCallee(); f != nil && f.Object() != nil && f.Object().Pkg() != nil &&
-			f.Object().Pkg().Path() == "context" {
-			return user
+		if f := calleeOf(user); f != nil && f.Pkg() != nil && f.Pkg().Path() == "context" {
+			return []ssa.Value{user}
 		}
 	}
-	return nil
+	return containers
+}
+
+func isAppend(call *ssa.Call) bool {
+	builtin, ok := call.Call.Value.(*ssa.Builtin)
+	return ok && builtin.Name() == "append"
+}
+
+// elements are the values that the slice or array is made of.
+func (p *program) elements(list ssa.Value) (values []ssa.Value) {
+	switch v := list.(type) {
+	case *ssa.Slice:
+		return []ssa.Value{v.X}
+	case *ssa.Call:
+		if isAppend(v) {
+			return v.Call.Args
+		}
+	case *ssa.Alloc:
+		for _, user := range refersTo(v) {
+			if address, ok := user.(*ssa.IndexAddr); ok {
+				values = append(values, p.storedAt(address)...)
+			}
+		}
+	}
+	return values
 }
 
 // keeps reports whether the instruction puts the value into what outlives the call.
@@ -166,6 +174,10 @@ func (k *keeping) keeps(value ssa.Value, user ssa.Instruction) bool {
 		return (user.Value == value || user.Key == value) && k.outlives(user.Map)
 	case *ssa.Send:
 		return user.X == value && k.outlives(user.Chan)
+	case *ssa.Select:
+		return slices.ContainsFunc(user.States, func(s *ssa.SelectState) bool {
+			return s.Send == value && k.outlives(s.Chan)
+		})
 	case *ssa.Call:
 		f := user.Call.StaticCallee()
 		if f == nil || f.Object() == nil || f.Object().Pkg() == nil || f.Signature.Recv() == nil {
@@ -177,55 +189,6 @@ func (k *keeping) keeps(value ssa.Value, user ssa.Instruction) bool {
 			slices.Contains(user.Call.Args[1:], value) && k.outlives(user.Call.Args[0])
 	}
 	return false
-}
-
-// outlives reports whether the address, map or channel belongs to what outlives a call of the function.
-func (k *keeping) outlives(v ssa.Value) bool {
-	seen := map[ssa.Value]bool{}
-	var does func(v ssa.Value) bool
-	does = func(v ssa.Value) bool {
-		if v == nil || seen[v] {
-			return false
-		}
-		seen[v] = true
-		switch v := v.(type) {
-		case *ssa.Global:
-			return true
-		case *ssa.Alloc:
-			return !k.own[v.Parent()]
-		case *ssa.Parameter:
-			if !k.own[v.Parent()] {
-				return true
-			}
-			isReceiver := v.Parent().Signature.Recv() != nil && v == v.Parent().Params[0]
-			given := k.given(v)
-			if isReceiver && (len(given) == 0 || v.Parent() == k.handed.function) {
-				return true
-			}
-			return slices.ContainsFunc(given, does)
-		case *ssa.FreeVar:
-			return slices.ContainsFunc(k.bound(v), does)
-		case *ssa.Phi:
-			return slices.ContainsFunc(v.Edges, does)
-		case *ssa.FieldAddr:
-			return does(v.X)
-		case *ssa.Field:
-			return does(v.X)
-		case *ssa.IndexAddr:
-			return does(v.X)
-		case *ssa.UnOp:
-			if variable, ok := v.X.(*ssa.Alloc); ok && k.own[variable.Parent()] {
-				return slices.ContainsFunc(k.storedAt(variable), does)
-			}
-			return does(v.X)
-		case *ssa.ChangeType:
-			return does(v.X)
-		case *ssa.Lookup:
-			return does(v.X)
-		}
-		return false
-	}
-	return does(v)
 }
 
 // waits reports whether the function waits for goroutines, or for what they send.
@@ -258,38 +221,6 @@ func startedBy(instruction ssa.Instruction) []ssa.Value {
 	return nil
 }
 
-// uses reports whether the goroutine gets one of the values.
-func (k *keeping) uses(started []ssa.Value, values map[ssa.Value]bool) bool {
-	if slices.ContainsFunc(started, func(v ssa.Value) bool { return values[v] }) {
-		return true
-	}
-	closure, ok := started[0].(*ssa.MakeClosure)
-	if !ok {
-		return false
-	}
-	code := k.body(closure.Fn.(*ssa.Function))
-	for v := range values {
-		for f := v.Parent(); f != nil; f = f.Parent() {
-			if f == code && !isLocal(v) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// isLocal reports whether a value of a function is no parameter, nor loaded from a variable around it.
-func isLocal(v ssa.Value) bool {
-	switch v := v.(type) {
-	case *ssa.Parameter, *ssa.FreeVar:
-		return false
-	case *ssa.UnOp:
-		_, ok := v.X.(*ssa.FreeVar)
-		return !ok
-	}
-	return true
-}
-
 // checkChanged reports where the function changes the child.
 func (k *keeping) checkChanged(child *ssa.Parameter) {
 	seen := map[ssa.Value]bool{}
@@ -311,6 +242,14 @@ func (k *keeping) checkChanged(child *ssa.Parameter) {
 					if isReference(user) {
 						check(user)
 					}
+				case *ssa.Store:
+					if _, result := part.Type().Underlying().(*types.Struct); result && user.Val == part {
+						check(user.Addr)
+					}
+				case *ssa.Call:
+					if f := user.Call.StaticCallee(); f != nil && isOurs(f.Object()) && f.Name() == "Existing" {
+						check(user)
+					}
 				}
 			}
 		}
@@ -322,8 +261,7 @@ func (k *keeping) checkChanged(child *ssa.Parameter) {
 func changes(v ssa.Value, user ssa.Instruction) bool {
 	switch user := user.(type) {
 	case *ssa.Store:
-		_, variable := v.(*ssa.Alloc)
-		return user.Addr == v && !variable
+		return user.Addr == v && madeAt(v) == nil
 	case *ssa.MapUpdate:
 		return user.Map == v
 	case ssa.CallInstruction:
@@ -347,7 +285,7 @@ func changes(v ssa.Value, user ssa.Instruction) bool {
 func (k *keeping) checkReturned() {
 	eachOf(k.handed.function, func(instruction ssa.Instruction) {
 		end, ok := instruction.(*ssa.Return)
-		if !ok || len(end.Results) == 0 || !isReference(end.Results[0]) {
+		if !ok || len(end.Results) == 0 || !hasObjects(end.Results[0].Type()) {
 			return
 		}
 		if k.isShared(end.Results[0], map[ssa.Value]bool{}) {
@@ -357,38 +295,23 @@ func (k *keeping) checkReturned() {
 	})
 }
 
-// isShared reports whether the pointer or slice is kept in what outlives the call.
+// isShared reports whether the object, or an object of the list, outlives the call.
 func (k *keeping) isShared(v ssa.Value, seen map[ssa.Value]bool) bool {
-	if seen[v] {
+	if v == nil || seen[v] {
 		return false
 	}
 	seen[v] = true
-	any := func(values []ssa.Value) bool {
-		return slices.ContainsFunc(values, func(v ssa.Value) bool { return k.isShared(v, seen) })
+	from := k.elements(v)
+	if _, ok := v.(*ssa.Parameter); !ok {
+		from = slices.Concat(from, k.origins(v))
 	}
-	switch v := v.(type) {
-	case *ssa.Global:
-		return true
-	case *ssa.UnOp:
-		if made, ok := v.X.(*ssa.Alloc); ok && k.own[made.Parent()] {
-			return any(k.storedAt(made))
-		}
-		return k.outlives(v.X)
-	case *ssa.Lookup:
-		return k.outlives(v.X)
-	case *ssa.FieldAddr:
-		return k.outlives(v.X)
-	case *ssa.Phi:
-		return any(v.Edges)
-	case *ssa.ChangeType:
-		return k.isShared(v.X, seen)
-	case *ssa.MakeInterface:
-		return k.isShared(v.X, seen)
-	case *ssa.Call:
-		return any(k.returned(v, 0))
-	case *ssa.Extract:
-		call, ok := v.Tuple.(*ssa.Call)
-		return ok && any(k.returned(call, v.Index))
+	return k.outlives(v) || slices.ContainsFunc(from, func(v ssa.Value) bool { return k.isShared(v, seen) })
+}
+
+// hasObjects reports whether the type is one of API objects, or of lists of them.
+func hasObjects(t types.Type) bool {
+	if list, ok := t.Underlying().(*types.Slice); ok {
+		t = list.Elem()
 	}
-	return false
+	return isObject(t)
 }

@@ -59,14 +59,15 @@ func isUnordered(pass *analysis.Pass, e ast.Expr) bool {
 	return ok && slices.Contains([]string{"maps.Keys", "maps.Values", "maps.All"}, calledName(pass, call))
 }
 
-// ordered returns the places in the loop that append to what was there before the loop.
+// ordered returns the places in the loop that append to what was there before the loop, count its elements, or keep the
+// last one.
 func ordered(pass *analysis.Pass, loop *ast.RangeStmt) (found []putInOrder) {
 	ast.Inspect(loop.Body, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.AssignStmt:
 			variable := rootObject(pass, n.Lhs[0])
-			if len(n.Lhs) == 1 && declaredBefore(variable, loop) && (appends(pass, n) || counts(pass, n, loop)) &&
-				!perKey(pass, n.Lhs[0], loop) {
+			appended := appends(pass, n) && declaredBefore(variable, loop) && !perKey(pass, n.Lhs[0], loop)
+			if len(n.Lhs) == 1 && (appended || counts(pass, n, loop) || keepsLast(pass, n, loop)) {
 				found = append(found, putInOrder{n.Pos(), variable})
 			}
 		case *ast.CallExpr:
@@ -85,38 +86,59 @@ func declaredBefore(variable types.Object, loop *ast.RangeStmt) bool {
 
 // perKey reports whether the expression is an element of a map or slice, whose place does not depend on the order.
 func perKey(pass *analysis.Pass, e ast.Expr, loop *ast.RangeStmt) (found bool) {
-	ast.Inspect(e, func(n ast.Node) bool {
-		if index, ok := n.(*ast.IndexExpr); ok {
-			ast.Inspect(index.Index, func(n ast.Node) bool {
-				if name, ok := n.(*ast.Ident); ok {
-					object := pass.TypesInfo.ObjectOf(name)
-					found = found || object != nil && !declaredBefore(object, loop)
-				}
-				return true
-			})
-		}
-		return true
+	eachNode(e, func(index *ast.IndexExpr) {
+		found = found || mentions(pass, index.Index, func(o types.Object) bool { return !declaredBefore(o, loop) })
 	})
 	return found
 }
 
-// counts reports whether the statement sets an element of a slice, at an index that the loop counts.
+// counts reports whether the statement uses a variable that the loop counts, as an index or as a value.
 func counts(pass *analysis.Pass, assign *ast.AssignStmt, loop *ast.RangeStmt) (found bool) {
-	element, ok := assign.Lhs[0].(*ast.IndexExpr)
-	if !ok {
+	eachNode(loop.Body, func(count *ast.IncDecStmt) {
+		name, ok := count.X.(*ast.Ident)
+		found = found || ok && mentions(pass, assign, func(object types.Object) bool {
+			return object == pass.TypesInfo.ObjectOf(name) && declaredBefore(object, loop)
+		})
+	})
+	return found
+}
+
+// keepsLast reports whether each iteration sets a variable from before the loop to something of its element, which the
+// loop does not use: the element that comes last is kept, or the first one if the loop then ends.
+func keepsLast(pass *analysis.Pass, assign *ast.AssignStmt, loop *ast.RangeStmt) bool {
+	name, ok := assign.Lhs[0].(*ast.Ident)
+	if !ok || assign.Tok != token.ASSIGN || !slices.Contains(loop.Body.List, ast.Stmt(assign)) {
 		return false
 	}
-	if _, ok := pass.TypesInfo.TypeOf(element.X).Underlying().(*types.Slice); !ok {
+	variable, uses := pass.TypesInfo.ObjectOf(name), 0
+	mentions(pass, loop.Body, func(object types.Object) bool {
+		if object == variable {
+			uses++
+		}
 		return false
-	}
-	index := rootObject(pass, element.Index)
-	ast.Inspect(loop.Body, func(n ast.Node) bool {
-		if count, ok := n.(*ast.IncDecStmt); ok && index != nil {
-			found = found || rootObject(pass, count.X) == index
+	})
+	return uses == 1 && declaredBefore(variable, loop) && mentions(pass, assign.Rhs[0], func(o types.Object) bool {
+		return o.Pos() >= loop.Pos() && o.Pos() < loop.End()
+	})
+}
+
+// mentions reports whether the code has a name of an object that is meant.
+func mentions(pass *analysis.Pass, code ast.Node, meant func(object types.Object) bool) (found bool) {
+	eachNode(code, func(name *ast.Ident) {
+		object := pass.TypesInfo.ObjectOf(name)
+		found = object != nil && meant(object) || found
+	})
+	return found
+}
+
+// eachNode calls do with each node of the type in the code.
+func eachNode[Node ast.Node](code ast.Node, do func(n Node)) {
+	ast.Inspect(code, func(n ast.Node) bool {
+		if node, ok := n.(Node); ok {
+			do(node)
 		}
 		return true
 	})
-	return found
 }
 
 // appends reports whether the statement appends to a slice, but for one of API objects, whose order does not count, or
@@ -143,10 +165,8 @@ func joins(pass *analysis.Pass, assign *ast.AssignStmt) (found bool) {
 	if !ok {
 		return false
 	}
-	ast.Inspect(sum, func(n ast.Node) bool {
-		part, ok := n.(ast.Expr)
-		found = found || ok && types.ExprString(part) == types.ExprString(assign.Lhs[0])
-		return true
+	eachNode(sum, func(part ast.Expr) {
+		found = found || types.ExprString(part) == types.ExprString(assign.Lhs[0])
 	})
 	return found
 }
@@ -166,41 +186,30 @@ func writtenTo(pass *analysis.Pass, call *ast.CallExpr) types.Object {
 // isSorted reports whether one of the functions sorts the variable, or what it gets of a function that returns it.
 func isSorted(pass *analysis.Pass, made putInOrder, functions []*ssa.Function) bool {
 	variables := []types.Object{made.variable}
+	functions = slices.DeleteFunc(slices.Clone(functions), func(f *ssa.Function) bool { return f.Syntax() == nil })
 	for _, f := range functions {
-		if f.Syntax() != nil && returns(pass, f, made.variable) {
-			for _, caller := range functions {
-				if caller.Syntax() == nil {
-					continue
+		if !returns(pass, f, made.variable) {
+			continue
+		}
+		for _, caller := range functions {
+			for _, call := range callsOf(pass, caller.Syntax(), f.Object()) {
+				if isArgumentOfSort(pass, caller.Syntax(), call) {
+					return true
 				}
-				for _, call := range callsOf(pass, caller.Syntax(), f.Object()) {
-					if isArgumentOfSort(pass, caller.Syntax(), call) {
-						return true
-					}
-					variables = append(variables, assignedTo(pass, caller.Syntax(), call))
-				}
+				variables = append(variables, assignedTo(pass, caller.Syntax(), call))
 			}
 		}
 	}
 	return slices.ContainsFunc(functions, func(f *ssa.Function) bool {
-		return f.Syntax() != nil && sortsOneOf(pass, f.Syntax(), variables)
+		return sortsOneOf(pass, f.Syntax(), variables)
 	})
 }
 
 // sortsOneOf reports whether a call that sorts has one of the variables as an argument, or as its receiver.
 func sortsOneOf(pass *analysis.Pass, code ast.Node, variables []types.Object) (found bool) {
-	ast.Inspect(code, func(n ast.Node) bool {
-		call, ok := n.(*ast.CallExpr)
-		if !ok || !sorts(pass, call) {
-			return true
-		}
-		ast.Inspect(call, func(n ast.Node) bool {
-			if name, ok := n.(*ast.Ident); ok {
-				object := pass.TypesInfo.ObjectOf(name)
-				found = found || object != nil && slices.Contains(variables, object)
-			}
-			return true
-		})
-		return true
+	eachNode(code, func(call *ast.CallExpr) {
+		found = found || sorts(pass, call) &&
+			mentions(pass, call, func(o types.Object) bool { return slices.Contains(variables, o) })
 	})
 	return found
 }
@@ -213,11 +222,9 @@ func sorts(pass *analysis.Pass, call *ast.CallExpr) bool {
 }
 
 func isArgumentOfSort(pass *analysis.Pass, code ast.Node, argument ast.Expr) (found bool) {
-	ast.Inspect(code, func(n ast.Node) bool {
-		call, ok := n.(*ast.CallExpr)
-		found = found || ok && sorts(pass, call) && call.Pos() <= argument.Pos() && argument.End() <= call.End() &&
+	eachNode(code, func(call *ast.CallExpr) {
+		found = found || sorts(pass, call) && call.Pos() <= argument.Pos() && argument.End() <= call.End() &&
 			ast.Expr(call) != argument
-		return true
 	})
 	return found
 }
@@ -227,37 +234,30 @@ func returns(pass *analysis.Pass, f *ssa.Function, variable types.Object) (found
 	for result := range f.Signature.Results().Variables() {
 		found = found || variable != nil && types.Object(result) == variable
 	}
-	ast.Inspect(f.Syntax(), func(n ast.Node) bool {
-		if end, ok := n.(*ast.ReturnStmt); ok {
-			for _, result := range end.Results {
-				name, ok := ast.Unparen(result).(*ast.Ident)
-				found = found || ok && variable != nil && pass.TypesInfo.ObjectOf(name) == variable
-			}
+	eachNode(f.Syntax(), func(end *ast.ReturnStmt) {
+		for _, result := range end.Results {
+			name, ok := ast.Unparen(result).(*ast.Ident)
+			found = found || ok && variable != nil && pass.TypesInfo.ObjectOf(name) == variable
 		}
-		return true
 	})
 	return found
 }
 
 func callsOf(pass *analysis.Pass, code ast.Node, f types.Object) (calls []*ast.CallExpr) {
-	ast.Inspect(code, func(n ast.Node) bool {
-		if call, ok := n.(*ast.CallExpr); ok && f != nil {
-			if called := calledFunction(pass, call); called != nil && called.Origin() == f {
-				calls = append(calls, call)
-			}
+	eachNode(code, func(call *ast.CallExpr) {
+		if called := calledFunction(pass, call); called != nil && types.Object(called.Origin()) == f {
+			calls = append(calls, call)
 		}
-		return true
 	})
 	return calls
 }
 
 // assignedTo is the variable that gets the first result of the call, or nil.
 func assignedTo(pass *analysis.Pass, code ast.Node, call *ast.CallExpr) (variable types.Object) {
-	ast.Inspect(code, func(n ast.Node) bool {
-		if assign, ok := n.(*ast.AssignStmt); ok && ast.Unparen(assign.Rhs[0]) == ast.Expr(call) {
+	eachNode(code, func(assign *ast.AssignStmt) {
+		if ast.Unparen(assign.Rhs[0]) == ast.Expr(call) {
 			variable = rootObject(pass, assign.Lhs[0])
 		}
-		return true
 	})
 	return variable
 }

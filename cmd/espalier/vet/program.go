@@ -12,7 +12,10 @@ import (
 	"golang.org/x/tools/go/ssa"
 )
 
-const module = "github.com/espalier-dev/espalier"
+const (
+	module        = "github.com/espalier-dev/espalier"
+	clientPackage = "sigs.k8s.io/controller-runtime/pkg/client"
+)
 
 // program is a package in static single assignment form, with what the analyzers look up in it.
 type program struct {
@@ -199,10 +202,16 @@ func parameters(f *ssa.Function) []*ssa.Parameter {
 	return f.Params
 }
 
-// resourceOf is the resource of a request that the function gets after the context, or nil.
+// resourceOf is the resource of a request that the function gets after the context, or after a client too, or nil.
 func resourceOf(f *ssa.Function) *ssa.Parameter {
 	got := parameters(f)
-	if len(got) < 2 || !isContext(got[0].Type()) || !isObject(got[1].Type()) {
+	if len(got) < 2 || !isContext(got[0].Type()) {
+		return nil
+	}
+	if isNamed(got[1].Type(), clientPackage, "Client") && len(got) > 2 {
+		got = got[1:]
+	}
+	if !isObject(got[1].Type()) {
 		return nil
 	}
 	return got[1]
@@ -258,6 +267,17 @@ func namedOf(t types.Type) *types.Named {
 	}
 	named, _ := t.(*types.Named)
 	return named
+}
+
+// calleeOf is the function that the call calls, or the method of an interface, or nil.
+func calleeOf(call ssa.CallInstruction) types.Object {
+	if call.Common().IsInvoke() {
+		return call.Common().Method
+	}
+	if f := call.Common().StaticCallee(); f != nil {
+		return f.Object()
+	}
+	return nil
 }
 
 // fieldOf is the field that the instruction takes the address of.

@@ -15,14 +15,7 @@ func (p *program) body(f *ssa.Function) *ssa.Function {
 	if f.Origin() != nil {
 		f = f.Origin()
 	}
-	if f.Synthetic != "" && len(f.Blocks) > 0 {
-		if method, ok := f.Object().(*types.Func); ok {
-			if declared := p.FuncValue(method.Origin()); declared != nil {
-				return declared
-			}
-		}
-	}
-	if f.Blocks == nil && f.Object() != nil {
+	if f.Synthetic != "" || f.Blocks == nil {
 		if method, ok := f.Object().(*types.Func); ok {
 			if declared := p.FuncValue(method.Origin()); declared != nil {
 				return declared
@@ -36,13 +29,7 @@ func (p *program) body(f *ssa.Function) *ssa.Function {
 // returns one stands for it, together with the functions that it gets.
 func (p *program) resolve(value ssa.Value) []*ssa.Function {
 	var found []*ssa.Function
-	seen := map[ssa.Value]bool{}
-	var visit func(source ssa.Value)
-	visit = func(source ssa.Value) {
-		if seen[source] {
-			return
-		}
-		seen[source] = true
+	p.walk(value, func(source ssa.Value) (more []ssa.Value) {
 		switch v := source.(type) {
 		case *ssa.Function:
 			found = append(found, p.body(v))
@@ -51,77 +38,74 @@ func (p *program) resolve(value ssa.Value) []*ssa.Function {
 		case *ssa.Call:
 			callee := v.Call.StaticCallee()
 			if callee == nil {
-				return
+				return nil
 			}
 			found = append(found, p.body(callee))
 			for _, argument := range v.Call.Args {
 				if _, ok := argument.Type().Underlying().(*types.Signature); ok {
-					p.sources(argument, visit)
+					more = append(more, argument)
 				}
 			}
 		}
-	}
-	p.sources(value, visit)
+		return more
+	})
 	return found
 }
 
-// sources calls found with what the value may come from: it looks through variables, fields, parameters, conversions,
-// and calls of functions of the package.
+// sources calls found with what the value may come from.
 func (p *program) sources(value ssa.Value, found func(source ssa.Value)) {
+	p.walk(value, func(source ssa.Value) []ssa.Value {
+		found(source)
+		return nil
+	})
+}
+
+// walk calls found with what the value may come from: it looks through variables, fields, parameters, conversions, and
+// calls of functions of the package. Then it goes on to the values that found returns. It comes to each value once.
+func (p *program) walk(value ssa.Value, found func(source ssa.Value) (more []ssa.Value)) {
 	seen := map[ssa.Value]bool{}
 	var visit func(v ssa.Value)
-	all := func(values []ssa.Value) {
-		for _, v := range values {
-			visit(v)
-		}
-	}
 	visit = func(v ssa.Value) {
 		if v == nil || seen[v] {
 			return
 		}
 		seen[v] = true
-		switch v := v.(type) {
-		case *ssa.ChangeType:
-			visit(v.X)
-		case *ssa.ChangeInterface:
-			visit(v.X)
-		case *ssa.MakeInterface:
-			visit(v.X)
-		case *ssa.Phi:
-			all(v.Edges)
-		case *ssa.UnOp:
-			if stored := p.storedAt(v.X); len(stored) > 0 {
-				all(stored)
-			} else {
-				found(v)
-			}
-		case *ssa.Parameter:
-			if given := p.given(v); len(given) > 0 {
-				all(given)
-			} else {
-				found(v)
-			}
-		case *ssa.FreeVar:
-			all(p.bound(v))
-		case *ssa.Extract:
-			if call, ok := v.Tuple.(*ssa.Call); ok {
-				if returned := p.returned(call, v.Index); len(returned) > 0 {
-					all(returned)
-					return
-				}
-			}
-			found(v)
-		case *ssa.Call:
-			if returned := p.returned(v, 0); len(returned) > 0 {
-				all(returned)
-			} else {
-				found(v)
-			}
-		default:
-			found(v)
+		from := p.origins(v)
+		if _, bound := v.(*ssa.FreeVar); len(from) == 0 && !bound {
+			from = found(v)
+		}
+		for _, next := range from {
+			visit(next)
 		}
 	}
 	visit(value)
+}
+
+// origins are the values of the package that the value is one of, or none if it comes from elsewhere.
+func (p *program) origins(v ssa.Value) []ssa.Value {
+	switch v := v.(type) {
+	case *ssa.ChangeType:
+		return []ssa.Value{v.X}
+	case *ssa.ChangeInterface:
+		return []ssa.Value{v.X}
+	case *ssa.MakeInterface:
+		return []ssa.Value{v.X}
+	case *ssa.Phi:
+		return v.Edges
+	case *ssa.UnOp:
+		return p.storedAt(v.X)
+	case *ssa.Parameter:
+		return p.given(v, nil)
+	case *ssa.FreeVar:
+		return p.bound(v)
+	case *ssa.Extract:
+		if call, ok := v.Tuple.(*ssa.Call); ok {
+			return p.returned(call, v.Index)
+		}
+	case *ssa.Call:
+		return p.returned(v, 0)
+	}
+	return nil
 }
 
 // storedAt are the values that the package stores at the address: in a global variable, in a field of a function or a
@@ -148,9 +132,24 @@ func (p *program) storedAt(address ssa.Value) (values []ssa.Value) {
 	return values
 }
 
-// given are the arguments that calls in the package pass for the parameter.
-func (p *program) given(parameter *ssa.Parameter) (values []ssa.Value) {
+// madeAt is what the function makes that has the address: a variable, a struct, or an array. It is nil for others.
+func madeAt(address ssa.Value) *ssa.Alloc {
+	switch a := address.(type) {
+	case *ssa.IndexAddr:
+		address = a.X
+	case *ssa.FieldAddr:
+		address = a.X
+	}
+	made, _ := address.(*ssa.Alloc)
+	return made
+}
+
+// given are the arguments that calls pass for the parameter: those in the callers, or in the package if they are nil.
+func (p *program) given(parameter *ssa.Parameter, callers map[*ssa.Function]bool) (values []ssa.Value) {
 	for _, call := range p.calls[parameter.Parent()] {
+		if callers != nil && !callers[call.Parent()] {
+			continue
+		}
 		for i, candidate := range parameter.Parent().Params {
 			if candidate == parameter && i < len(call.Common().Args) {
 				values = append(values, call.Common().Args[i])
@@ -181,6 +180,81 @@ func (p *program) returned(call *ssa.Call, index int) (values []ssa.Value) {
 	eachOf(f, func(instruction ssa.Instruction) {
 		if end, ok := instruction.(*ssa.Return); ok && index < len(end.Results) {
 			values = append(values, end.Results[index])
+		}
+	})
+	return values
+}
+
+// flow calls used with each instruction that uses the value: also where it is by then in a variable, a field, another
+// type, a function literal, a parameter or a result. It goes on to the values that used returns. It comes to each value
+// once.
+func (p *program) flow(value ssa.Value, used func(v ssa.Value, by ssa.Instruction) (more []ssa.Value)) {
+	seen := map[ssa.Value]bool{nil: true}
+	var visit func(v ssa.Value)
+	visit = func(v ssa.Value) {
+		if seen[v] {
+			return
+		}
+		seen[v] = true
+		for _, user := range refersTo(v) {
+			for _, next := range append(used(v, user), p.next(v, user)...) {
+				visit(next)
+			}
+		}
+	}
+	visit(value)
+}
+
+// next are the values that are v, or have it, because of the instruction.
+func (p *program) next(v ssa.Value, user ssa.Instruction) (values []ssa.Value) {
+	switch user := user.(type) {
+	case *ssa.Phi, *ssa.ChangeType, *ssa.ChangeInterface, *ssa.MakeInterface, *ssa.TypeAssert, *ssa.Slice, *ssa.UnOp,
+		*ssa.FieldAddr:
+		return []ssa.Value{user.(ssa.Value)}
+	case *ssa.Store:
+		if user.Val == v {
+			return p.loads(user.Addr)
+		}
+	case *ssa.MakeClosure:
+		for i, binding := range user.Bindings {
+			if binding == v {
+				values = append(values, user.Fn.(*ssa.Function).FreeVars[i])
+			}
+		}
+	case *ssa.Return:
+		for _, call := range p.calls[user.Parent()] {
+			if call.Value() != nil {
+				values = append(values, call.Value())
+			}
+		}
+	case ssa.CallInstruction:
+		f := p.body(user.Common().StaticCallee())
+		for i, argument := range user.Common().Args {
+			if argument == v && f != nil && i < len(f.Params) {
+				values = append(values, f.Params[i])
+			}
+		}
+	}
+	return values
+}
+
+// loads are the values that the package loads from the address of a variable or field, or the variable or array itself.
+func (p *program) loads(address ssa.Value) (values []ssa.Value) {
+	switch a := address.(type) {
+	case *ssa.Alloc:
+		return []ssa.Value{a}
+	case *ssa.IndexAddr:
+		return []ssa.Value{a.X}
+	}
+	p.each(func(instruction ssa.Instruction) {
+		load, ok := instruction.(*ssa.UnOp)
+		if !ok {
+			return
+		}
+		to, ok := address.(*ssa.FieldAddr)
+		from, same := load.X.(*ssa.FieldAddr)
+		if load.X == address || ok && same && fieldOf(to) == fieldOf(from) {
+			values = append(values, load)
 		}
 	})
 	return values

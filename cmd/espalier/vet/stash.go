@@ -33,12 +33,12 @@ func runStash(pass *analysis.Pass) (any, error) {
 			s.look(call)
 		}
 	})
-	if s.storesUnknown {
+	if s.uses[unknown] != nil && s.uses[unknown].stored {
 		return nil, nil
 	}
 	r := newReporter(pass)
 	for key, use := range s.uses {
-		if use.stored || strings.HasPrefix(key, "reconciler.io/runtime:") || s.isKnownElsewhere(key) {
+		if use.stored || key == unknown || strings.HasPrefix(key, "reconciler.io/runtime:") || s.isKnownElsewhere(key) {
 			continue
 		}
 		for _, at := range use.reads {
@@ -53,8 +53,6 @@ type stashes struct {
 	*program
 	pass *analysis.Pass
 	uses map[string]*stashUse
-	// storesUnknown is true if the package stores under a key that is no constant.
-	storesUnknown bool
 }
 
 // look notes the call if it makes a Stasher, or stores or reads a value by its key.
@@ -66,12 +64,7 @@ func (s *stashes) look(call *ssa.Call) {
 	if !ok {
 		return
 	}
-	keys, constants := s.keysOf(call.Call.Args[place])
-	if !constants {
-		s.storesUnknown = true
-		return
-	}
-	for _, key := range keys {
+	for _, key := range s.keysOf(call.Call.Args[place]) {
 		use := s.uses[key]
 		if use == nil {
 			use = &stashUse{}
@@ -83,7 +76,7 @@ func (s *stashes) look(call *ssa.Call) {
 		case "StoreValue", "StashValue":
 			use.stored = use.stored || !inTest(s.pass, call.Pos())
 		default:
-			s.follow(call, use, map[ssa.Value]bool{})
+			s.follow(call, use)
 		}
 	}
 }
@@ -105,75 +98,50 @@ func calledInStash(call *ssa.Call) string {
 	return ""
 }
 
-func (s *stashes) keysOf(value ssa.Value) (keys []string, constants bool) {
-	constants = true
+// unknown stands for a key that is no constant.
+const unknown = ""
+
+func (s *stashes) keysOf(value ssa.Value) (keys []string) {
 	s.sources(value, func(source ssa.Value) {
-		if c, ok := source.(*ssa.Const); ok && c.Value != nil && c.Value.Kind() == constant.String {
-			keys = append(keys, constant.StringVal(c.Value))
-			return
+		if call, ok := source.(*ssa.Call); ok && call.Call.IsInvoke() && call.Call.Method.Name() == "Key" {
+			return // To have the key of a Stasher counts as storing its value.
 		}
-		constants = false
+		key := unknown
+		if c, ok := source.(*ssa.Const); ok && c.Value != nil && c.Value.Kind() == constant.String {
+			key = constant.StringVal(c.Value)
+		}
+		keys = append(keys, key)
 	})
-	return keys, constants
+	return keys
 }
 
-// follow notes what the package does with the Stasher v.
-func (s *stashes) follow(v ssa.Value, use *stashUse, seen map[ssa.Value]bool) {
-	if seen[v] {
-		return
-	}
-	seen[v] = true
-	for _, user := range refersTo(v) {
-		switch user := user.(type) {
+// follow notes what the package does with a Stasher.
+func (s *stashes) follow(stasher ssa.Value, use *stashUse) {
+	s.flow(stasher, func(v ssa.Value, by ssa.Instruction) []ssa.Value {
+		switch by := by.(type) {
 		case *ssa.Store:
-			s.followStore(v, user, use, seen)
-		case *ssa.Phi, *ssa.ChangeInterface, *ssa.MakeInterface, *ssa.TypeAssert, *ssa.Slice, *ssa.UnOp:
-			s.follow(user.(ssa.Value), use, seen)
-		case *ssa.IndexAddr, *ssa.FieldAddr:
-		case *ssa.MakeClosure:
-			f := user.Fn.(*ssa.Function)
-			if f.Synthetic != "" && f.Object() != nil {
-				s.noteMethod(f.Object().Name(), user.Pos(), use)
-				continue
+			switch address := by.Addr.(type) {
+			case *ssa.Global:
+				use.stored = use.stored || token.IsExported(address.Name())
+			case *ssa.FieldAddr:
+				use.stored = use.stored || fieldOf(address).Exported()
+			case *ssa.Alloc, *ssa.IndexAddr:
+			default:
+				use.stored = true
 			}
-			for i, binding := range user.Bindings {
-				if binding == v {
-					s.follow(f.FreeVars[i], use, seen)
-				}
+		case *ssa.MakeClosure:
+			if f := by.Fn.(*ssa.Function); f.Synthetic != "" && f.Object() != nil {
+				s.noteMethod(f.Object().Name(), by.Pos(), use)
 			}
 		case *ssa.Return:
-			for _, call := range s.calls[user.Parent()] {
-				if call.Value() != nil {
-					s.follow(call.Value(), use, seen)
-				}
-			}
-			use.stored = use.stored || user.Parent().Object() == nil || user.Parent().Object().Exported()
+			use.stored = use.stored || by.Parent().Object() == nil || by.Parent().Object().Exported()
 		case ssa.CallInstruction:
-			s.followCall(v, user, use, seen)
-		default:
+			s.noteCall(v, by, use)
+		case *ssa.MapUpdate, *ssa.Send, *ssa.Select:
 			use.stored = true
 		}
-	}
-}
-
-func (s *stashes) followStore(v ssa.Value, store *ssa.Store, use *stashUse, seen map[ssa.Value]bool) {
-	if store.Val != v {
-		return
-	}
-	switch address := store.Addr.(type) {
-	case *ssa.Global:
-		use.stored = use.stored || token.IsExported(address.Name())
-		s.loads(address, func(load ssa.Value) { s.follow(load, use, seen) })
-	case *ssa.FieldAddr:
-		use.stored = use.stored || fieldOf(address).Exported()
-		s.loads(address, func(load ssa.Value) { s.follow(load, use, seen) })
-	case *ssa.Alloc:
-		s.follow(address, use, seen)
-	case *ssa.IndexAddr:
-		s.follow(address.X, use, seen)
-	default:
-		use.stored = true
-	}
+		return nil
+	})
 }
 
 // noteMethod notes the use of a method of a Stasher.
@@ -187,21 +155,15 @@ func (s *stashes) noteMethod(name string, at token.Pos, use *stashUse) {
 	}
 }
 
-func (s *stashes) followCall(v ssa.Value, call ssa.CallInstruction, use *stashUse, seen map[ssa.Value]bool) {
+func (s *stashes) noteCall(v ssa.Value, call ssa.CallInstruction, use *stashUse) {
 	common := call.Common()
-	stores := !inTest(s.pass, call.Pos())
-	switch f := s.body(common.StaticCallee()); {
-	case common.IsInvoke() && common.Value == v:
+	if common.IsInvoke() && common.Value == v {
 		s.noteMethod(common.Method.Name(), call.Pos(), use)
-	case f != nil && len(f.Blocks) > 0:
-		for i, argument := range common.Args {
-			if argument == v && i < len(f.Params) {
-				s.follow(f.Params[i], use, seen)
-			}
-		}
-	case f != nil && f.Name() == "Needs":
-	default:
-		use.stored = use.stored || stores
+		return
+	}
+	f := s.body(common.StaticCallee())
+	if f == nil || len(f.Blocks) == 0 && f.Name() != "Needs" {
+		use.stored = use.stored || !inTest(s.pass, call.Pos())
 	}
 }
 

@@ -65,8 +65,10 @@ func (p *program) isFresh(value ssa.Value) bool {
 		switch v := source.(type) {
 		case *ssa.Const:
 		case *ssa.UnOp:
-			variable, ok := v.X.(*ssa.Alloc)
-			fresh = fresh && ok && p.hasFreshFields(variable)
+			p.sources(v.X, func(pointer ssa.Value) {
+				literal, ok := pointer.(*ssa.Alloc)
+				fresh = fresh && ok && p.hasFreshFields(literal)
+			})
 		default:
 			fresh = false
 		}
@@ -114,8 +116,11 @@ func (p *program) aliases(value ssa.Value) map[ssa.Value]bool {
 		found[v] = true
 		for _, user := range refersTo(v) {
 			switch user := user.(type) {
-			case *ssa.ChangeType, *ssa.ChangeInterface, *ssa.MakeInterface, *ssa.TypeAssert, *ssa.Phi:
-				follow(user.(ssa.Value))
+			case *ssa.ChangeType, *ssa.ChangeInterface, *ssa.MakeInterface, *ssa.TypeAssert, *ssa.Phi, *ssa.MakeClosure,
+				ssa.CallInstruction:
+				for _, next := range p.next(v, user) {
+					follow(next)
+				}
 			case *ssa.Extract:
 				if _, ok := types.Unalias(user.Type()).(*types.Basic); !ok {
 					follow(user)
@@ -123,15 +128,6 @@ func (p *program) aliases(value ssa.Value) map[ssa.Value]bool {
 			case *ssa.Store:
 				if variable, ok := user.Addr.(*ssa.Alloc); ok && user.Val == v {
 					p.followVariable(variable, variable, follow)
-				}
-			case *ssa.MakeClosure:
-				p.followBinding(v, user, follow)
-			case ssa.CallInstruction:
-				f := p.body(user.Common().StaticCallee())
-				for i, argument := range user.Common().Args {
-					if argument == v && f != nil && i < len(f.Params) {
-						follow(f.Params[i])
-					}
 				}
 			}
 		}
@@ -151,21 +147,9 @@ func (p *program) followVariable(variable *ssa.Alloc, address ssa.Value, follow 
 		case *ssa.UnOp:
 			follow(user)
 		case *ssa.MakeClosure:
-			f := user.Fn.(*ssa.Function)
-			for i, binding := range user.Bindings {
-				if binding == address && i < len(f.FreeVars) {
-					p.followVariable(variable, f.FreeVars[i], follow)
-				}
+			for _, free := range p.next(address, user) {
+				p.followVariable(variable, free, follow)
 			}
-		}
-	}
-}
-
-func (p *program) followBinding(v ssa.Value, closure *ssa.MakeClosure, follow func(v ssa.Value)) {
-	f := closure.Fn.(*ssa.Function)
-	for i, binding := range closure.Bindings {
-		if binding == v && i < len(f.FreeVars) {
-			follow(f.FreeVars[i])
 		}
 	}
 }

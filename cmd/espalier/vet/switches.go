@@ -1,6 +1,7 @@
 package vet
 
 import (
+	"maps"
 	"slices"
 
 	"golang.org/x/tools/go/analysis"
@@ -73,17 +74,30 @@ func (p *program) checkShortForm(r *reporter, literal *ssa.Alloc) {
 	set := p.fieldsSet(literal)
 	for _, manager := range []string{"ChildObjectManager", "AggregateObjectManager"} {
 		for _, field := range short {
-			if set[manager] != nil && set[field] != nil && set[manager].Block() == set[field].Block() {
+			if set[manager] != nil && set[field] != nil && runTogether(set[manager], set[field]) {
 				r.add(positionOf(set[field]), "%s and %s must not both be set", manager, field)
 			}
 		}
 	}
 }
 
-// fieldsSet are the fields of the struct that are set to anything but their zero value.
+// runTogether reports whether one of the instructions runs only after the other. Those of another function may.
+func runTogether(a, b ssa.Instruction) bool {
+	return a.Parent() != b.Parent() || a.Block().Dominates(b.Block()) || b.Block().Dominates(a.Block())
+}
+
+// fieldsSet are the fields of the struct that are set to anything but their zero value, alone or by another literal.
 func (p *program) fieldsSet(struc ssa.Value) map[string]*ssa.Store {
 	found := map[string]*ssa.Store{}
-	for alias := range p.aliases(struc) {
+	all := p.aliases(struc)
+	for _, alias := range slices.Collect(maps.Keys(all)) {
+		for _, value := range p.storedAt(alias) {
+			if load, ok := value.(*ssa.UnOp); ok {
+				maps.Copy(all, p.aliases(load.X))
+			}
+		}
+	}
+	for alias := range all {
 		for _, user := range refersTo(alias) {
 			address, ok := user.(*ssa.FieldAddr)
 			if !ok {
@@ -111,69 +125,13 @@ func (p *program) switchesOf(call *ssa.Call) map[string]*ssa.Call {
 	if call == nil {
 		return found
 	}
-	seen := map[ssa.Value]bool{}
-	var follow func(v ssa.Value)
-	follow = func(v ssa.Value) {
-		if seen[v] {
-			return
+	p.flow(call, func(_ ssa.Value, by ssa.Instruction) []ssa.Value {
+		call, ok := by.(*ssa.Call)
+		if !ok || !isOurs(calleeOf(call)) || namedOf(call.Type()) == nil || !isOurs(namedOf(call.Type()).Obj()) {
+			return nil
 		}
-		seen[v] = true
-		for _, user := range refersTo(v) {
-			switch user := user.(type) {
-			case *ssa.Call:
-				p.followCall(v, user, found, follow)
-			case *ssa.FieldAddr:
-				follow(user)
-			case *ssa.Phi:
-				follow(user)
-			case *ssa.Store:
-				if user.Val == v {
-					p.loads(user.Addr, follow)
-				}
-			case *ssa.Return:
-				for _, caller := range p.calls[user.Parent()] {
-					if caller.Value() != nil {
-						follow(caller.Value())
-					}
-				}
-			}
-		}
-	}
-	follow(call)
-	return found
-}
-
-func (p *program) followCall(v ssa.Value, call *ssa.Call, found map[string]*ssa.Call, follow func(v ssa.Value)) {
-	f := p.body(call.Call.StaticCallee())
-	if f == nil {
-		return
-	}
-	if isOurs(f.Object()) && namedOf(call.Type()) != nil && isOurs(namedOf(call.Type()).Obj()) {
-		found[f.Name()] = call
-		follow(call)
-	}
-	for i, argument := range call.Call.Args {
-		if argument == v && i < len(f.Params) {
-			follow(f.Params[i])
-		}
-	}
-}
-
-// loads calls do with what the package loads from the address of a variable or field.
-func (p *program) loads(address ssa.Value, do func(v ssa.Value)) {
-	p.each(func(instruction ssa.Instruction) {
-		load, ok := instruction.(*ssa.UnOp)
-		if !ok {
-			return
-		}
-		if load.X == address {
-			do(load)
-			return
-		}
-		to, ok := address.(*ssa.FieldAddr)
-		from, same := load.X.(*ssa.FieldAddr)
-		if ok && same && fieldOf(to) == fieldOf(from) {
-			do(load)
-		}
+		found[calleeOf(call).Name()] = call
+		return []ssa.Value{call}
 	})
+	return found
 }

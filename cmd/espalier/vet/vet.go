@@ -5,7 +5,6 @@
 package vet
 
 import (
-	"encoding/json"
 	"fmt"
 	"go/token"
 	"maps"
@@ -28,9 +27,6 @@ func Main() {
 	if !calledByGoVet(os.Args[1:]) {
 		return
 	}
-	if isDependency(os.Args[len(os.Args)-1]) {
-		os.Exit(0)
-	}
 	analyzers := slices.Clone(Analyzers)
 	for _, guess := range Heuristics {
 		if os.Args[1] == "-flags" || slices.Contains(os.Args, "-"+guess.Name) {
@@ -38,20 +34,6 @@ func Main() {
 		}
 	}
 	unitchecker.Main(analyzers...)
-}
-
-// isDependency reports whether go vet asks only for what analyzers of other packages need to know of a package, and if
-// so answers that. It asks for each dependency, and the analyzers need nothing. To type-check all would take a minute.
-func isDependency(file string) bool {
-	content, err := os.ReadFile(file)
-	if err != nil {
-		return false
-	}
-	config := &unitchecker.Config{}
-	if err := json.Unmarshal(content, config); err != nil || !config.VetxOnly {
-		return false
-	}
-	return os.WriteFile(config.VetxOutput, nil, 0o666) == nil
 }
 
 // calledByGoVet reports whether the arguments are those of go vet: it asks for the version, then for the flags, and

@@ -62,12 +62,14 @@ type guide struct {
 // chapters are the guides in the order in which a newcomer needs them.
 var chapters = []chapter{
 	{"From the first operator to its operation", []string{
-		"getting-started.md", "which-one.md", "testing.md", "events-and-logs.md", "metrics.md", "operating.md",
+		"getting-started.md", "new.md", "add.md", "which-one.md",
+		"testing.md", "events-and-logs.md", "metrics.md", "operating.md",
 		"alerts.md", "stuck.md", "troubleshooting.md", "security.md", "leader-election.md",
 	}},
 	{"By topic", []string{
 		"short-form.md", "command.md", "vet.md", "conditions.md", "components.md", "annotations.md", "helm.md",
-		"kustomize.md", "plugins.md", "features.md", "states.md", "simulation.md", "existing-operators.md",
+		"kustomize.md", "plugins.md", "component-command.md", "features.md", "states.md", "simulation.md",
+		"existing-operators.md",
 		"embedding.md",
 	}},
 	{"The project", []string{"migration.md", "compatibility.md", "releasing.md"}},

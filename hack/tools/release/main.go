@@ -10,6 +10,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -46,6 +47,9 @@ func (o options) run(args []string, out io.Writer) error {
 	}
 	if !semver.IsValid(o.version) || semver.Canonical(o.version) != o.version {
 		return fmt.Errorf("-version is %q, and must be a semantic version such as v1.2.3", o.version)
+	}
+	if o.proxy == "" {
+		return errors.New("-proxy is missing: give a folder to write the modules to")
 	}
 	platforms, err := platformsOf(o.platforms)
 	if err != nil {

@@ -127,6 +127,18 @@ func TestWrite(t *testing.T) {
 	}
 }
 
+// Without a folder for the proxy, nothing is written where the command runs.
+func TestNoProxy(t *testing.T) {
+	root := newRepository(t, nil)
+	t.Chdir(t.TempDir())
+	if err := publish(root, ""); err == nil || !strings.Contains(err.Error(), "-proxy is missing") {
+		t.Errorf("the error is %v, not that -proxy is missing", err)
+	}
+	if entries, err := os.ReadDir("."); err != nil || len(entries) > 0 {
+		t.Errorf("%v was written (%v)", entries, err)
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	for name, test := range map[string]struct {
 		version   string
@@ -181,6 +193,7 @@ func TestArchives(t *testing.T) {
 	if err := os.WriteFile(manifest, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	t.Setenv("GOPROXY", "file://"+proxy)
 	t.Setenv("GOMODCACHE", t.TempDir())
 	t.Setenv("GOFLAGS", "-modcacherw")
 	p := program{

@@ -3,14 +3,24 @@ package engine
 import (
 	"context"
 
+	"github.com/espalier-dev/espalier/internal/component/execute"
 	"github.com/espalier-dev/espalier/internal/component/plan"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// preview tries writes of objects that exist on the API server, without an effect.
+type trialsKey struct{}
+
+// WithTrials returns a context with which a dry run tries all writes on the API server, and not only those that the
+// task asks for: those of objects that do not exist too. Each is passed to tell.
+func WithTrials(ctx context.Context, tell func(execute.Preview)) context.Context {
+	return context.WithValue(ctx, trialsKey{}, tell)
+}
+
+// preview tries writes on the API server, without an effect: of objects that exist, and of all with [WithTrials].
 func (r *run) preview(ctx context.Context) {
-	if r.task.Previews == 0 {
+	tell, all := ctx.Value(trialsKey{}).(func(execute.Preview))
+	if r.task.Previews == 0 && !all {
 		return
 	}
 	stages, _ := plan.Simulate(r.in)
@@ -18,7 +28,9 @@ func (r *run) preview(ctx context.Context) {
 	seen := map[plan.Key]bool{}
 	for _, stage := range stages {
 		for _, o := range stage.Operations {
-			if !seen[o.Key] && writesExisting(&o) && len(tried.Operations) < r.task.Previews {
+			tries := writesExisting(&o) && len(tried.Operations) < r.task.Previews ||
+				all && (writesExisting(&o) || o.Action == plan.ActionCreate && !o.IsSimulated())
+			if tries && !seen[o.Key] {
 				tried.Operations = append(tried.Operations, o)
 			}
 			seen[o.Key] = true
@@ -27,6 +39,11 @@ func (r *run) preview(ctx context.Context) {
 	executor := r.executor(plan.Plan{Next: tried})
 	executor.Client, executor.Seen = client.NewDryRunClient(r.Client), nil
 	r.report.Previews = executor.Preview(ctx, tried)
+	if all {
+		for _, preview := range r.report.Previews {
+			tell(preview)
+		}
+	}
 }
 
 func writesExisting(o *plan.Operation) bool {

@@ -115,6 +115,9 @@ func recordDesired(r *apis.InventoryRecord, d *Desired) {
 		r.Phase == apis.PhaseCompleted && !d.Expires && !once)
 	// What is gone for good does not come back because it was suspended, or is to be.
 	gone := r.Phase == apis.PhaseCompleted && sameOrigin(r.Digest, d.Digest)
+	if r.Phase == apis.PhaseCompleted && r.Digest == DigestTakenOver {
+		r.Digest, gone = d.Digest, true
+	}
 	if r.Digest != d.Digest && !gone || r.Phase == "" || isLeaving(r.Phase) || notPurgedAnyMore {
 		r.Digest = d.Digest
 		r.Phase, r.Status, r.Message = apis.PhaseScheduledForApplication, apis.ObjectInProgress, ""

@@ -102,6 +102,21 @@ func TestCompletedIsLeftAlone(t *testing.T) {
 	}
 }
 
+// What another engine has purged stays away until its manifest changes.
+func TestPurgedByAnotherEngine(t *testing.T) {
+	d := with(configMap("c"), purged(0))
+	r := asIs(d)
+	r.Phase, r.UID, r.Digest = apis.PhaseCompleted, "", plan.DigestTakenOver
+	p := plan.Make(single(d, &r, plan.Observed{Presence: plan.Absent}))
+	same(t, "operations", actions(p), nil)
+	if got := p.Inventory[0]; !p.Done || got.Digest != d.Digest || got.Phase != apis.PhaseCompleted {
+		t.Errorf("the record has the digest %q and the phase %s, want %q and Completed", got.Digest, got.Phase, d.Digest)
+	}
+	changed := with(d, digest("2"))
+	p = plan.Make(single(changed, &p.Inventory[0], plan.Observed{Presence: plan.Absent}))
+	same(t, "operations", actions(p), []string{"create c"})
+}
+
 func TestTypesAndNamespacesAreNotPurged(t *testing.T) {
 	server := with(foo("server"), purged(0), func(d *plan.Desired) { d.ManagedTypes = crd("baz").ManagedTypes })
 	c := newComponent(t, with(namespace("app"), purged(0)), with(crd("baz"), purged(0)), server)

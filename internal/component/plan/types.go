@@ -46,6 +46,10 @@ func KeyOf(r apis.InventoryRecord) Key {
 // DigestOnce is the digest of an object that is written once.
 const DigestOnce = "__once__"
 
+// DigestTakenOver is the digest of an object that another engine has purged. It stands for what is desired next: the
+// object is not created for that, but when its manifest changes.
+const DigestTakenOver = "__taken_over__"
+
 // SuspendedDigest returns the digest of an object in the form in which it is suspended, of which form is a digest.
 func SuspendedDigest(digest, form string) string { return digest + suspendedMark + form }
 

@@ -25,8 +25,8 @@ func Main() {
 	}
 	err := root.ExecuteContext(ctx)
 	stop()
-	if err != nil {
+	if err != nil && err.Error() != "" {
 		fmt.Fprintln(os.Stderr, "espalier:", err)
-		os.Exit(1)
 	}
+	os.Exit(ExitCode(err))
 }

@@ -1,19 +1,33 @@
 package command_test
 
 import (
+	"os"
 	"testing"
 
 	"github.com/go-logr/logr"
-	"go.uber.org/goleak"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/espalier-dev/espalier/cmd/espalier/internal/command"
 	"github.com/espalier-dev/espalier/cmd/espalier/vet"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 )
 
+// plane is the cluster of the tests of components.
+var plane = controlplanetest.Shared{
+	Options: controlplane.Options{GarbageCollection: true, NamespaceDeletion: true},
+}
+
+// runsCommand is the environment variable with which the test binary is the command.
+const runsCommand = "ESPALIER_TEST_RUNS_COMMAND"
+
 func TestMain(m *testing.M) {
+	if os.Getenv(runsCommand) != "" {
+		command.Main()
+	}
 	vet.Main()
 	klog.SetLogger(logr.Discard())
 	log.SetLogger(logr.Discard())
-	goleak.VerifyTestMain(m)
+	os.Exit(plane.Main(m))
 }

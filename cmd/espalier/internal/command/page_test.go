@@ -324,3 +324,51 @@ func eventually(t *testing.T, check func() string) {
 		time.Sleep(100 * time.Millisecond)
 	}
 }
+
+// tree prints what the page knows of a resource, from the same operator and as the same user.
+func TestTree(t *testing.T) {
+	env, c := newCluster(t)
+	at := startOperator(t, env)
+	for _, name := range []string{"shops", "others"} {
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		widget := &resources.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "corner"}}
+		for _, obj := range []client.Object{namespace, widget} {
+			if err := c.Create(t.Context(), obj); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	createViewer(t, c, "viewer", "shops")
+	tree := func(args ...string) (string, error) {
+		var out strings.Builder
+		tree := command.New(&out, io.Discard)
+		tree.SetArgs(append([]string{
+			"tree", "--operator", at, "--operator-insecure", "--kubeconfig", env.KubeConfigPath,
+			"--service-account", "default/viewer",
+		}, args...))
+		err := tree.ExecuteContext(t.Context())
+		return out.String(), err
+	}
+	eventually(t, func() string {
+		got, err := tree("widget/corner", "-n", "shops")
+		want := "Widget shops/corner: Unchanged after "
+		if err != nil || !strings.HasPrefix(got, want) || !strings.Contains(got, "└─ SyncReconciler \"Count\"  Unchanged") {
+			return fmt.Sprintf("tree prints\n%s, error %v, want %q and the node Count", got, err, want)
+		}
+		return ""
+	})
+	if got, err := tree("widget/corner", "-n", "shops", "-o", "json"); err != nil ||
+		!strings.Contains(got, `"name": "shops/corner"`) {
+		t.Errorf("tree -o json prints\n%s, error %v, want the resource", got, err)
+	}
+	if got, err := tree("widget/corner", "-n", "others"); err != nil || !strings.Contains(got, "you may not see it") {
+		t.Errorf("tree prints\n%s, error %v, want that the user may not see the resource", got, err)
+	}
+	for _, tc := range []struct{ target, want string }{
+		{"widget/nobody", "knows no widget shops/nobody"}, {"gadget/corner", "knows no gadget"}, {"corner", "is no resource"},
+	} {
+		if _, err := tree(tc.target, "-n", "shops"); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("tree %s: the error is %v, want %q in it", tc.target, err, tc.want)
+		}
+	}
+}

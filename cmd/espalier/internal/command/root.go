@@ -6,6 +6,8 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/espalier-dev/espalier/cmd/espalier/internal/migrate"
 )
 
 // New returns the command with its subcommands, which write what was asked for to out, and the rest to errOut. An error
@@ -20,7 +22,9 @@ func New(out, errOut io.Writer) *cobra.Command {
 	}
 	root.SetOut(out)
 	root.SetErr(errOut)
-	root.AddCommand(newCluster(), newPage(), newVet())
+	code := newMigrate()
+	code.AddCommand(newMigrateComponents())
+	root.AddCommand(newCluster(), newComponent(), code, newNew(), newPage(), newTree(), newVet())
 	return root
 }
 
@@ -30,4 +34,18 @@ func version() string {
 		return info.Main.Version
 	}
 	return "(devel)"
+}
+
+// libraryVersion returns the version of Espalier that the program was made with, or "" if that was a checkout.
+func libraryVersion() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	for _, module := range info.Deps {
+		if module.Path == migrate.Module && module.Replace == nil {
+			return module.Version
+		}
+	}
+	return ""
 }

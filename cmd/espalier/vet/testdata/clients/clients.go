@@ -54,11 +54,11 @@ func tree(c client.Client) *espalier.Run[*corev1.Pod] {
 type own[T client.Object] struct{ writer client.Client }
 
 func (o *own[T]) Reconcile(ctx context.Context, resource T) (reconcilers.Result, error) {
-	return reconcilers.Result{}, update(ctx, o.writer, resource)
+	return reconcilers.Result{}, update(ctx, o.writer, resource) // want `given to Reconcile writes`
 }
 
 func update[T client.Object](ctx context.Context, c client.Client, resource T) error {
-	return c.Update(ctx, resource) // want `given to Reconcile writes`
+	return c.Update(ctx, resource)
 }
 
 // What follows is right.

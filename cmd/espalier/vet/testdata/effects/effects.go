@@ -21,8 +21,8 @@ func nothing(context.Context, *corev1.Pod) error { return nil }
 
 // Direct, in the short form.
 var _ = espalier.For(reconcilers.Config{},
-	espalier.Runs("Posts", func(context.Context, *corev1.Pod) error {
-		_, err := http.Post("https://example.com", "text/plain", &bytes.Buffer{}) // want `before the node with the finalizer`
+	espalier.Runs("Posts", func(context.Context, *corev1.Pod) error { // want `before the node with the finalizer`
+		_, err := http.Post("https://example.com", "text/plain", &bytes.Buffer{})
 		return err
 	}),
 	espalier.Runs("Guarded", behind).Finalizes("example.com/guarded", nothing),
@@ -33,12 +33,12 @@ func behind(context.Context, *corev1.Pod) error { return os.Remove("behind") }
 
 // A literal of an alias, through a helper, in a sequence.
 var _ = reconcilers.Sequence[*corev1.Pod]{
-	&syncing{Sync: func(context.Context, *corev1.Pod) error { return write("file") }},
+	&syncing{Sync: func(context.Context, *corev1.Pod) error { return write("file") }}, // want `before the node with the finalizer`
 	&reconcilers.WithFinalizer[*corev1.Pod]{Finalizer: "example.com/guard", Reconciler: &syncing{Sync: behind}},
 }
 
 func write(name string) error {
-	return os.WriteFile(name, nil, 0o600) // want `before the node with the finalizer`
+	return os.WriteFile(name, nil, 0o600)
 }
 
 // A method value, with a switch behind it, in a variable.
@@ -49,12 +49,12 @@ func (r *runner) run(ctx context.Context, _ *corev1.Pod) error {
 	if err != nil {
 		return err
 	}
-	_, err = r.http.Do(request) // want `before the node with the finalizer`
+	_, err = r.http.Do(request)
 	return err
 }
 
 func tree(r *runner) any {
-	first := espalier.Runs("Method", r.run).Reports("Done")
+	first := espalier.Runs("Method", r.run).Reports("Done") // want `before the node with the finalizer`
 	return espalier.Steps(first, guard())
 }
 
@@ -65,25 +65,25 @@ func guard() *espalier.Run[*corev1.Pod] {
 // A closure that a function returns, inside a branch.
 func starts(name string) func(context.Context, *corev1.Pod) error {
 	return func(ctx context.Context, _ *corev1.Pod) error {
-		return exec.CommandContext(ctx, name).Run() // want `before the node with the finalizer`
+		return exec.CommandContext(ctx, name).Run()
 	}
 }
 
 var _ = espalier.When("When", func(context.Context, *corev1.Pod) bool { return true },
-	espalier.Runs("Closure", starts("true")).After("Other"),
+	espalier.Runs("Closure", starts("true")).After("Other"), // want `before the node with the finalizer`
 	guard(),
 )
 
 // A generic function.
 func list[T client.Object](first func(context.Context, T) error, guard reconcilers.SubReconciler[T]) any {
 	return reconcilers.Sequence[T]{
-		espalier.Runs("Generic", first),
+		espalier.Runs("Generic", first), // want `before the node with the finalizer`
 		&reconcilers.WithFinalizer[T]{Finalizer: "example.com/generic", Reconciler: guard},
 	}
 }
 
 var _ = list(func(context.Context, *corev1.Pod) error {
-	return os.Mkdir("generic", 0o700) // want `before the node with the finalizer`
+	return os.Mkdir("generic", 0o700)
 }, guard())
 
 // What follows is right.

@@ -50,7 +50,7 @@ func add(ctx context.Context, pod *corev1.Pod) error {
 	if err := reconcilers.AddFinalizer(ctx, pod, bare); err != nil { // want `"cleanup"`
 		return err
 	}
-	defer reconcilers.ClearFinalizer(ctx, pod, bare) // want `"cleanup"`
+	defer reconcilers.ClearFinalizer(ctx, pod, bare)
 	return reconcilers.ClearFinalizer(ctx, pod, domain+bare)
 }
 

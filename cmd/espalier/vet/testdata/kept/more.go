@@ -46,9 +46,9 @@ func (r *registry) set(object client.Object) {
 var _ = &reconcilers.Advice[*corev1.Pod]{Around: registered.Around}
 
 var _ = espalier.When("When", func(ctx context.Context, pod *corev1.Pod) bool {
-	registered.notify = func(context.Context, client.Object) {
+	registered.notify = func(context.Context, client.Object) { // want `given to When keeps the resource`
 		println(pod.Name)
-	} // That a literal keeps what it uses is not found.
+	}
 	time.AfterFunc(time.Minute, func() { notify(ctx, pod) }) // want `the goroutine may outlive the request`
 	return true
 }, espalier.Runs("Inner", func(ctx context.Context, pod *corev1.Pod) error {

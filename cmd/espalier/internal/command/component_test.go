@@ -1,0 +1,268 @@
+package command_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/espalier-dev/espalier/cmd/espalier/internal/command"
+	"github.com/espalier-dev/espalier/cmd/espalier/internal/manifest"
+	"github.com/espalier-dev/espalier/cmd/espalier/internal/release"
+)
+
+// The scripts run on a cluster that they share, each in a namespace of its own, which is $NS. They have three
+// commands more:
+//
+//	espalier CODE ARGS...	runs the command, which has to end with the exit code
+//	complete ARGS...	asks for completions of the last argument
+//	api VERB ...		does something as another client: apply FILE, patch KIND/NAME PATCH,
+//				status KIND/NAME FILE, delete KIND/NAME, get KIND/NAME, none KIND/NAME
+func TestScripts(t *testing.T) {
+	config := plane.Config(t)
+	testscript.Run(t, testscript.Params{
+		Dir: filepath.Join("testdata", "script"),
+		Setup: func(env *testscript.Env) error {
+			// The scripts run in parallel, each with a *testing.T that has no methods to make a namespace.
+			namespace := plane.Namespace(t)
+			env.Setenv("NS", namespace)
+			env.Setenv("CORPUS", corpus(t))
+			env.Setenv("KUBECONFIG", filepath.Join(env.WorkDir, ".kubeconfig"))
+			return writeKubeConfig(config, namespace, env.Getenv("KUBECONFIG"))
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"espalier": runScripted, "complete": complete, "api": runAPI,
+		},
+	})
+}
+
+// corpus is the folder of the generators, with charts and kustomizations.
+func corpus(t *testing.T) string {
+	path, err := filepath.Abs(filepath.Join("..", "..", "..", "..", "generator"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// writeKubeConfig writes a kubeconfig of a user.
+func writeKubeConfig(config *rest.Config, namespace, file string) error {
+	content := clientcmdapi.NewConfig()
+	content.Clusters["test"] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
+	content.AuthInfos["test"] = &clientcmdapi.AuthInfo{
+		ClientCertificateData: config.CertData, ClientKeyData: config.KeyData, Token: config.BearerToken,
+	}
+	content.Contexts["test"] = &clientcmdapi.Context{Cluster: "test", AuthInfo: "test", Namespace: namespace}
+	content.CurrentContext = "test"
+	return clientcmd.WriteToFile(*content, file)
+}
+
+// runScripted runs the command in this process.
+func runScripted(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) == 0 {
+		ts.Fatalf("espalier needs an exit code")
+	}
+	code, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	if args = args[1:]; args[0] == "component" {
+		args = append(args, "--kubeconfig", ts.Getenv("KUBECONFIG"))
+	}
+	for i := range args {
+		if strings.HasPrefix(args[i], "./") {
+			args[i] = ts.MkAbs(args[i])
+		}
+	}
+	c := command.New(ts.Stdout(), ts.Stderr())
+	c.SetArgs(args)
+	err = c.ExecuteContext(context.Background())
+	if err != nil && err.Error() != "" {
+		fmt.Fprintf(ts.Stderr(), "espalier: %s\n", strings.ReplaceAll(err.Error(), ts.Getenv("WORK")+"/", ""))
+	}
+	if got := command.ExitCode(err); got != code {
+		ts.Fatalf("espalier %s: the exit code is %d, want %d: %v", strings.Join(args, " "), got, code, err)
+	}
+}
+
+// complete asks for completions, as a shell does.
+func complete(ts *testscript.TestScript, _ bool, args []string) {
+	c := command.New(ts.Stdout(), ts.Stderr())
+	c.SetArgs(slices.Concat([]string{"__complete", args[0], "--kubeconfig", ts.Getenv("KUBECONFIG")}, args[1:]))
+	ts.Check(c.ExecuteContext(context.Background()))
+}
+
+// runAPI does something in the cluster as somebody else.
+func runAPI(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) < 2 {
+		ts.Fatalf("api needs a verb and an object")
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", ts.Getenv("KUBECONFIG"))
+	ts.Check(err)
+	c, err := release.NewCluster(config)
+	ts.Check(err)
+	ctx := context.Background()
+	if args[0] == "apply" {
+		objects, err := manifest.Read(args[1], strings.NewReader(ts.ReadFile(args[1])))
+		ts.Check(err)
+		for _, object := range objects {
+			namespaced, err := c.IsObjectNamespaced(object)
+			for try := 0; err != nil && try < 600; try++ {
+				// A type that was just defined is served soon.
+				time.Sleep(100 * time.Millisecond)
+				namespaced, err = c.IsObjectNamespaced(object)
+			}
+			ts.Check(err)
+			if namespaced && object.GetNamespace() == "" {
+				object.SetNamespace(ts.Getenv("NS"))
+			}
+			ts.Check(c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("somebody")))
+		}
+		return
+	}
+	kind, name, _ := strings.Cut(args[1], "/")
+	object := &unstructured.Unstructured{}
+	gvk, err := c.KindFor(kind)
+	ts.Check(err)
+	object.SetGroupVersionKind(gvk)
+	object.SetName(name)
+	namespaced, err := c.IsObjectNamespaced(object)
+	ts.Check(err)
+	if namespaced {
+		object.SetNamespace(ts.Getenv("NS"))
+	}
+	switch args[0] {
+	case "patch":
+		patch, err := yaml.YAMLToJSON([]byte(args[2]))
+		ts.Check(err)
+		ts.Check(c.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch), client.FieldOwner("somebody")))
+	case "status":
+		patch, err := yaml.YAMLToJSON([]byte(ts.ReadFile(args[2])))
+		ts.Check(err)
+		ts.Check(c.Client.Status().Patch(ctx, object, client.RawPatch(types.MergePatchType, patch), client.FieldOwner("somebody")))
+	case "delete":
+		ts.Check(c.Delete(ctx, object))
+	case "get":
+		ts.Check(c.Get(ctx, client.ObjectKeyFromObject(object), object))
+		content, err := yaml.Marshal(object.Object)
+		ts.Check(err)
+		_, err = ts.Stdout().Write(content)
+		ts.Check(err)
+	case "none":
+		if err := c.Get(ctx, client.ObjectKeyFromObject(object), object); !apierrs.IsNotFound(err) {
+			ts.Fatalf("%s is there, or cannot be read, and want none: %v", args[1], err)
+		}
+	default:
+		ts.Fatalf("api has no verb %q", args[0])
+	}
+}
+
+// Each command that waits has a line of help, and each page of the help says what the exit codes are.
+func TestComponentHelp(t *testing.T) {
+	var out bytes.Buffer
+	c := command.New(&out, &out)
+	c.SetArgs([]string{"component", "--help"})
+	if err := c.ExecuteContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"apply", "delete", "list", "status", "Exit codes are 0 for ready"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the help has no %q:\n%s", want, out.String())
+		}
+	}
+}
+
+// A broken connection is one line, and no file is looked for that is not named.
+func TestComponentWithoutCluster(t *testing.T) {
+	manifests := filepath.Join(t.TempDir(), "a.yaml")
+	if err := os.WriteFile(manifests, []byte("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"apply", "shop", manifests}, {"delete", "shop"}, {"list"}, {"status", "shop"},
+	} {
+		var out bytes.Buffer
+		c := command.New(&out, &out)
+		c.SetArgs(slices.Concat([]string{"component"}, args, []string{"--server", "https://127.0.0.1:1", "--kubeconfig", os.DevNull}))
+		err := c.ExecuteContext(t.Context())
+		if command.ExitCode(err) != 1 || strings.Count(err.Error(), "\n") > 0 ||
+			!strings.Contains(err.Error(), "127.0.0.1:1") {
+			t.Errorf("%q: the error is %v, want one line with the address", args, errors.Unwrap(err))
+		}
+	}
+}
+
+// Without rights each command is one line that names what is missing. What was done until then is finished by somebody
+// who has them.
+func TestComponentWithoutRights(t *testing.T) {
+	r := newTrial(t)
+	nobody, err := plane.Environment(t).User("nobody-of-" + r.namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := writeKubeConfig(nobody, r.namespace, theirs); err != nil {
+		t.Fatal(err)
+	}
+	run := func(args ...string) (string, error) {
+		var out bytes.Buffer
+		c := command.New(&out, &out)
+		c.SetArgs(append([]string{"component", "--kubeconfig", theirs}, args...))
+		err := c.ExecuteContext(t.Context())
+		return out.String(), err
+	}
+	check := func(want string, args ...string) {
+		t.Helper()
+		out, err := run(args...)
+		if command.ExitCode(err) != 1 || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: the error is %v, want the exit code 1 and one line with %q:\n%s", args, err, want, out)
+		}
+	}
+	check("leases", "apply", "shop", r.manifests)
+	check("secrets", "list")
+	check("secrets", "delete", "shop")
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "half"}}
+	role.Rules = []rbacv1.PolicyRule{
+		{APIGroups: []string{"", "coordination.k8s.io"}, Resources: []string{"secrets", "leases"}, Verbs: []string{"*"}},
+		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list"}},
+	}
+	binding := &rbacv1.RoleBinding{ObjectMeta: role.ObjectMeta}
+	binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name}
+	binding.Subjects = []rbacv1.Subject{{Kind: "User", Name: "nobody-of-" + r.namespace}}
+	for _, object := range []client.Object{role, binding} {
+		if err := r.client.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, func() string {
+		if _, err := run("list"); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	check("configmaps", "apply", "shop", r.manifests)
+	if r.get(t, 0) != nil {
+		t.Errorf("the first object exists, want that it was refused")
+	}
+	r.makeReady(t)
+	if out, err := r.process(t, "apply", "shop", r.manifests).CombinedOutput(); err != nil {
+		t.Errorf("an administrator ends with %v, want that the component becomes ready:\n%s", err, out)
+	}
+}

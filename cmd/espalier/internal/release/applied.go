@@ -1,0 +1,118 @@
+package release
+
+import (
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
+)
+
+// appliedBy returns what a manager has written of an object: the manifest, as far as it is known.
+func appliedBy(live *unstructured.Unstructured, manager string) (*unstructured.Unstructured, error) {
+	owned := &fieldpath.Set{}
+	for _, entry := range live.GetManagedFields() {
+		if entry.Manager != manager || entry.Subresource != "" || entry.FieldsV1 == nil {
+			continue
+		}
+		fields := &fieldpath.Set{}
+		if err := fields.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
+			const why = "the managed fields of the %s %s are damaged: %w"
+			return nil, fmt.Errorf(why, live.GetKind(), live.GetName(), err)
+		}
+		owned = owned.Union(fields)
+	}
+	if owned.Empty() {
+		return nil, fmt.Errorf("the %s %s: %w %q", live.GetKind(), live.GetName(), errNotWritten, manager)
+	}
+	content, _ := extract(live.Object, owned).(map[string]any)
+	applied := &unstructured.Unstructured{Object: content}
+	applied.SetGroupVersionKind(live.GroupVersionKind())
+	applied.SetNamespace(live.GetNamespace())
+	applied.SetName(live.GetName())
+	return applied, nil
+}
+
+var errNotWritten = errors.New("nothing of it was written as")
+
+// extract returns the part of a value that is in a set of fields.
+func extract(from any, fields *fieldpath.Set) any {
+	elements := elementsOf(fields)
+	switch typed := from.(type) {
+	case map[string]any:
+		part := map[string]any{}
+		for _, element := range elements {
+			if element.FieldName == nil {
+				continue
+			}
+			if below, ok := typed[*element.FieldName]; ok {
+				part[*element.FieldName] = extractBelow(below, fields, element)
+			}
+		}
+		return part
+	case []any:
+		part := []any{}
+		for i := range typed {
+			for _, element := range elements {
+				if selects(element, i, typed[i]) {
+					part = append(part, extractBelow(typed[i], fields, element))
+					break
+				}
+			}
+		}
+		return part
+	}
+	return from
+}
+
+// extractBelow returns the part of what an element of a path leads to. Without fields below, it is all of it.
+func extractBelow(from any, fields *fieldpath.Set, element fieldpath.PathElement) any {
+	below := fields.WithPrefix(element)
+	if below.Empty() {
+		return runtime.DeepCopyJSONValue(from)
+	}
+	part := extract(from, below)
+	if item, ok := part.(map[string]any); ok && element.Key != nil {
+		for _, field := range *element.Key {
+			item[field.Name] = field.Value.Unstructured()
+		}
+	}
+	return part
+}
+
+// elementsOf returns the first elements of the paths of a set, each once.
+func elementsOf(fields *fieldpath.Set) []fieldpath.PathElement {
+	var elements []fieldpath.PathElement
+	known := &fieldpath.PathElementSet{}
+	fields.Iterate(func(path fieldpath.Path) {
+		if first := path.Copy()[0]; !known.Has(first) {
+			known.Insert(first)
+			elements = append(elements, first)
+		}
+	})
+	return elements
+}
+
+// selects reports whether an element of a path stands for an item of a list.
+func selects(element fieldpath.PathElement, index int, item any) bool {
+	switch {
+	case element.Index != nil:
+		return *element.Index == index
+	case element.Value != nil:
+		return value.Equals(*element.Value, value.NewValueInterface(item))
+	case element.Key == nil:
+		return false
+	}
+	fields, ok := item.(map[string]any)
+	if !ok {
+		return false
+	}
+	for _, field := range *element.Key {
+		if !value.Equals(field.Value, value.NewValueInterface(fields[field.Name])) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,32 @@
+package software_test
+
+import (
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/cmd/espalier/internal/scaffold/project/code/software"
+	"github.com/espalier-dev/espalier/cmd/espalier/internal/scaffold/project/component/api/v9alpha9"
+	"github.com/espalier-dev/espalier/generator"
+	"github.com/espalier-dev/espalier/testing/preview"
+)
+
+// TestObjects compares what is deployed with golden files, which "go test ./software -preview.update" writes.
+func TestObjects(t *testing.T) {
+	made, err := software.NewGenerator()
+	if err != nil {
+		t.Fatal(err)
+	}
+	preview.Golden(t, preview.Config[v9alpha9.PlaceholderSpec]{
+		Dir: "testdata",
+		Render: func(spec v9alpha9.PlaceholderSpec) ([]client.Object, error) {
+			ctx := generator.NewContext(t.Context()).WithComponent(&v9alpha9.Placeholder{Spec: spec}).
+				WithComponentRevision(1)
+			return preview.Generated[*v9alpha9.PlaceholderSpec](ctx, made, "default", "sample")(&spec)
+		},
+		Cases: map[string]v9alpha9.PlaceholderSpec{
+			"one": {Image: "nginx:stable", Replicas: 1},
+			"two": {Image: "nginx:mainline", Replicas: 2},
+		},
+	})
+}
