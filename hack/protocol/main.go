@@ -1,5 +1,6 @@
-// Command protocol generates the Go code for the contract of plugins. It needs nothing but Go: the compiler of .proto
-// files and both generators are modules, whose versions are in go.mod.
+// Command protocol generates the Go code for the contract of plugins, and compiles the contract for languages that read
+// it when they run: into a FileDescriptorSet beside it. It needs nothing but Go: the compiler of .proto files and both
+// generators are modules, whose versions are in go.mod.
 //
 //	go run . PROTO FOLDER
 package main
@@ -11,10 +12,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 
 	"github.com/bufbuild/protocompile"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protodesc"
+	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/descriptorpb"
 	"google.golang.org/protobuf/types/pluginpb"
 )
@@ -41,6 +44,9 @@ func generate(ctx context.Context, source, folder string) error {
 	if err != nil {
 		return fmt.Errorf("unable to compile %s: %w", source, err)
 	}
+	if err := writeDescriptors(files[0], source); err != nil {
+		return err
+	}
 	request, err := proto.Marshal(&pluginpb.CodeGeneratorRequest{
 		FileToGenerate:  []string{name},
 		Parameter:       proto.String("paths=source_relative"),
@@ -56,6 +62,18 @@ func generate(ctx context.Context, source, folder string) error {
 		}
 	}
 	return nil
+}
+
+// writeDescriptors writes the FileDescriptorSet of a file, without comments, beside its source.
+func writeDescriptors(file protoreflect.FileDescriptor, source string) error {
+	descriptor := protodesc.ToFileDescriptorProto(file)
+	descriptor.SourceCodeInfo = nil
+	set := &descriptorpb.FileDescriptorSet{File: []*descriptorpb.FileDescriptorProto{descriptor}}
+	content, err := proto.MarshalOptions{Deterministic: true}.Marshal(set)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(strings.TrimSuffix(source, ".proto")+".binpb", content, 0o644)
 }
 
 // run writes what a generator makes of a request.

@@ -82,15 +82,38 @@ func (r Rows) Run(t *testing.T, plugin plugins.Plugin) {
 		t.Fatal(err)
 	}
 	remote := startProgram(t)
+	asProgram := func(
+		ctx context.Context, request *protocol.DependentsRequest,
+	) (*protocol.DependentsResponse, error) {
+		return remote.Dependents(ctx, request)
+	}
+	r.run(t, plugin, local.Dependents, []again{
+		{"when it is asked again", local.Dependents},
+		{"as a program", asProgram},
+		{"as a program, asked again", asProgram},
+	})
+}
+
+// ask asks a plugin.
+type ask func(context.Context, *protocol.DependentsRequest) (*protocol.DependentsResponse, error)
+
+// again asks a plugin that was asked before, and says where.
+type again struct {
+	where string
+	ask
+}
+
+func (r Rows) run(t *testing.T, plugin plugins.Plugin, first ask, then []again) {
+	t.Helper()
 	for name, row := range r {
-		t.Run(name, func(t *testing.T) { row.run(t, plugin, local, remote) })
+		t.Run(name, func(t *testing.T) { row.run(t, plugin, first, then) })
 	}
 }
 
 // callTime is how long a call may take.
 const callTime = 30 * time.Second
 
-func (row Row) run(t *testing.T, plugin plugins.Plugin, local protocol.PluginServer, remote protocol.PluginClient) {
+func (row Row) run(t *testing.T, plugin plugins.Plugin, first ask, then []again) {
 	t.Helper()
 	request, err := row.request(plugin)
 	if err != nil {
@@ -98,22 +121,13 @@ func (row Row) run(t *testing.T, plugin plugins.Plugin, local protocol.PluginSer
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), callTime)
 	defer cancel()
-	inProcess := func() (*protocol.DependentsResponse, error) { return local.Dependents(ctx, request) }
-	asProgram := func() (*protocol.DependentsResponse, error) { return remote.Dependents(ctx, request) }
-	first := answerOf(inProcess())
-	for _, again := range []struct {
-		where string
-		ask   func() (*protocol.DependentsResponse, error)
-	}{
-		{"when it is asked again", inProcess},
-		{"as a program", asProgram},
-		{"as a program, asked again", asProgram},
-	} {
-		if diff := cmp.Diff(first, answerOf(again.ask())); diff != "" {
+	answered := answerOf(first(ctx, request))
+	for _, again := range then {
+		if diff := cmp.Diff(answered, answerOf(again.ask(ctx, request))); diff != "" {
 			t.Errorf("the plugin gives another answer %s (- first, + then):\n%s", again.where, diff)
 		}
 	}
-	row.check(t, plugin, first, request.GetOwner().GetNamespace())
+	row.check(t, plugin, answered, request.GetOwner().GetNamespace())
 }
 
 // check compares an answer with what is wanted.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -48,7 +49,12 @@ func copies(_ context.Context, r plugins.Request) ([]*plugins.Dependent, error) 
 	return []*plugins.Dependent{plugins.Owns("copy", object).CreateOnly()}, nil
 }
 
-func TestMain(m *testing.M) { os.Exit(plugintest.Main(m, plugin)) }
+func TestMain(m *testing.M) {
+	if os.Getenv(plugins.SocketEnvironment) != "" {
+		plugins.Serve(plugin)
+	}
+	os.Exit(plugintest.Main(m, plugin))
+}
 
 func owner(host string) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}
@@ -62,14 +68,34 @@ func wanted(host string) []*plugins.Dependent {
 	}).CreateOnly()}
 }
 
-func TestRows(t *testing.T) {
-	plugintest.Rows{
-		"a copy":     {Owner: owner("a"), Want: wanted("a")},
-		"not ready":  {Owner: owner("waits"), WantProblem: "NoHost: there is no host"},
-		"invalid":    {Owner: owner("invalid"), WantProblem: "the host is wrong, very"},
-		"an error":   {Owner: owner("fails"), WantProblem: "boom"},
-		"no version": {Owner: owner("a"), Version: "1", Type: "Config", Want: wanted("a")},
-	}.Run(t, plugin)
+var passing = plugintest.Rows{
+	"a copy":     {Owner: owner("a"), Want: wanted("a")},
+	"not ready":  {Owner: owner("waits"), WantProblem: "NoHost: there is no host"},
+	"invalid":    {Owner: owner("invalid"), WantProblem: "the host is wrong, very"},
+	"an error":   {Owner: owner("fails"), WantProblem: "boom"},
+	"no version": {Owner: owner("a"), Version: "1", Type: "Config", Want: wanted("a")},
+}
+
+func TestRows(t *testing.T) { passing.Run(t, plugin) }
+
+// TestSidecar runs the same rows on a process that the test has started.
+func TestSidecar(t *testing.T) { passing.RunSidecar(t, startSidecar(t)) }
+
+// startSidecar has the test binary serve on a socket, until the test ends.
+func startSidecar(t *testing.T) (socket string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket = filepath.Join(t.TempDir(), "socket")
+	command := exec.CommandContext(t.Context(), self)
+	command.Env = append(os.Environ(), plugins.SocketEnvironment+"="+socket)
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = command.Wait() })
+	return socket
 }
 
 // These rows fail. TestRowsThatFail runs them in another process.
@@ -87,7 +113,8 @@ var failing = map[string]struct {
 	"no owner":        {plugintest.Row{}, "a row must have an Owner"},
 }
 
-func TestFailing(t *testing.T) {
+func failingRows(t *testing.T) plugintest.Rows {
+	t.Helper()
 	if os.Getenv("FAILING") == "" {
 		t.Skip("TestRowsThatFail runs it")
 	}
@@ -95,7 +122,15 @@ func TestFailing(t *testing.T) {
 	for name, f := range failing {
 		rows[name] = f.row
 	}
-	rows.Run(t, plugin)
+	return rows
+}
+
+func TestFailing(t *testing.T) { failingRows(t).Run(t, plugin) }
+
+func TestFailingSidecar(t *testing.T) {
+	rows := failingRows(t)
+	delete(rows, "by the process") // there is but one
+	rows.RunSidecar(t, startSidecar(t))
 }
 
 func TestRowsThatFail(t *testing.T) {
@@ -103,16 +138,21 @@ func TestRowsThatFail(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	command := exec.Command(self, "-test.run=^TestFailing$", "-test.v")
+	command := exec.Command(self, "-test.run=^TestFailing", "-test.v")
 	command.Env = append(os.Environ(), "FAILING=1")
 	output, err := command.CombinedOutput()
 	if err == nil {
 		t.Fatalf("the rows pass, want each to fail:\n%s", output)
 	}
 	for name, f := range failing {
-		failed := "--- FAIL: TestFailing/" + strings.ReplaceAll(name, " ", "_")
-		if !strings.Contains(string(output), failed) || !strings.Contains(string(output), f.says) {
-			t.Errorf("the output of the row %q is\n%s\nwant that it fails with %q", name, output, f.says)
+		for _, test := range []string{"TestFailing", "TestFailingSidecar"} {
+			if test == "TestFailingSidecar" && name == "by the process" {
+				continue
+			}
+			failed := "--- FAIL: " + test + "/" + strings.ReplaceAll(name, " ", "_")
+			if !strings.Contains(string(output), failed) || !strings.Contains(string(output), f.says) {
+				t.Errorf("the output of the row %q is\n%s\nwant that %s fails with %q", name, output, test, f.says)
+			}
 		}
 	}
 }

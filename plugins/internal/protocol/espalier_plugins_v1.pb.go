@@ -12,8 +12,10 @@
 //     1|1|unix|PATH|grpc
 //     The first 1 is the version of that line, the second one the version of this protocol. It is the handshake of
 //     github.com/hashicorp/go-plugin. What the program writes to its standard error is logged by the host, in part.
-//   - A sidecar listens on the socket that it is configured with, and writes nothing.
-//   - Both serve grpc.health.v1.Health for the service "plugin" too: SERVING, or the host starts the program again.
+//   - A sidecar listens on the socket that it is configured with, and writes nothing. A socket of that path may be left
+//     of an earlier process: it is replaced.
+//   - Both serve gRPC without encryption, and grpc.health.v1.Health for the service "plugin" too: SERVING, or the host
+//     starts the program again, or connects to the sidecar again.
 //   - A program that is started should serve plugin.GRPCController as well: the call Shutdown, with an empty message and
 //     an empty answer, asks it to exit. The host ends a program that does not exit within two seconds.
 //
