@@ -276,3 +276,42 @@ func TestManyThatHang(t *testing.T) {
 		w.until("many-49", "Ready")
 	})
 }
+
+// A test of a tree needs no host that runs, if all plugins are in the process.
+func TestHostThatDoesNotRun(t *testing.T) {
+	for name, test := range map[string]struct {
+		host *plugins.Host
+		asks string
+		want metav1.Condition
+	}{
+		"in the process": {
+			&plugins.Host{InProcess: []plugins.Plugin{testPlugin("local", &calls{})}}, "",
+			metav1.Condition{Reason: "Ready"},
+		},
+		"another type": {
+			&plugins.Host{InProcess: []plugins.Plugin{testPlugin("local", &calls{})}}, "type=mysql",
+			metav1.Condition{Reason: "NoPlugin", Message: "no plugin provides database/mysql"},
+		},
+		"another version": {
+			&plugins.Host{InProcess: []plugins.Plugin{testPlugin("local", &calls{})}}, "version=17",
+			metav1.Condition{
+				Reason: "NoPlugin", Message: "no plugin provides database/postgres 17: there are the versions 16, 15",
+			},
+		},
+		"a sidecar": {
+			&plugins.Host{Sidecars: []string{"/run/x"}}, "",
+			metav1.Condition{
+				Reason: "Asking", Message: "the plugins are not started yet: the Host has to be added to the manager",
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, test.host)
+			w.ask("gadget", test.asks)
+			found := w.until("gadget", test.want.Reason)
+			if found.Message != test.want.Message {
+				t.Errorf("the condition says %q, want %q", found.Message, test.want.Message)
+			}
+		})
+	}
+}

@@ -61,13 +61,7 @@ type world struct {
 // worldOf returns a world whose host runs until the test ends.
 func worldOf(t *testing.T, host *plugins.Host, objects ...client.Object) *world {
 	t.Helper()
-	w := &world{t: t, host: host, logged: &logs{}, Client: fake.NewClientBuilder().WithScheme(scheme).
-		WithReturnManagedFields().WithObjects(
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}},
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "other"}},
-		widget("gadget"),
-	).WithObjects(objects...).Build()}
-	w.root = w.newRoot(capability(host))
+	w := newWorld(t, host, objects...)
 	ctx, cancel := context.WithCancel(logr.NewContext(context.Background(), w.logged.logger()))
 	done := make(chan error)
 	go func() { done <- host.Start(ctx) }()
@@ -80,6 +74,19 @@ func worldOf(t *testing.T, host *plugins.Host, objects ...client.Object) *world 
 			t.Log(w.logged.String())
 		}
 	})
+	return w
+}
+
+// newWorld returns a world whose host does not run.
+func newWorld(t *testing.T, host *plugins.Host, objects ...client.Object) *world {
+	t.Helper()
+	w := &world{t: t, host: host, logged: &logs{}, Client: fake.NewClientBuilder().WithScheme(scheme).
+		WithReturnManagedFields().WithObjects(
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "other"}},
+		widget("gadget"),
+	).WithObjects(objects...).Build()}
+	w.root = w.newRoot(capability(host))
 	return w
 }
 

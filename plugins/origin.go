@@ -130,6 +130,24 @@ func (r *running) end() {
 	r.ended.Wait()
 }
 
+// noteLocal notes the plugins in the process that serve at once: those without definitions. If there are no others,
+// nothing has to be started to know all plugins.
+func (h *Host) noteLocal() {
+	all := h.Folder == "" && len(h.Sidecars) == 0 && len(h.InProcess) > 0
+	for _, plugin := range h.InProcess {
+		if len(plugin.Definitions) > 0 || plugin.Validate() != nil {
+			all = false
+			continue
+		}
+		r := &running{origin: inProcess(plugin), host: h, tried: make(chan struct{})}
+		r.note(provider{provided: plugin.provided(), caller: server{plugin: plugin}}, nil)
+	}
+	if all {
+		h.registry.run()
+		h.registry.settle()
+	}
+}
+
 func (r *running) serveLocal(ctx context.Context) {
 	local := server{plugin: *r.local}
 	described, err := local.Describe(ctx, &protocol.DescribeRequest{})

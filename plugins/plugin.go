@@ -100,16 +100,23 @@ func (p Plugin) scheme() *runtime.Scheme {
 	return clientgoscheme.Scheme
 }
 
-// Validate returns an error if the plugin cannot be served.
-func (p Plugin) Validate() error {
+// provided returns what the plugin provides.
+func (p Plugin) provided() answer.Provided {
 	provided := answer.Provided{Category: p.Category, Definitions: p.Definitions}
 	for _, t := range p.Types {
 		provided.Types = append(provided.Types, answer.Type{Name: t.Name, Versions: t.Versions})
+	}
+	return provided
+}
+
+// Validate returns an error if the plugin cannot be served.
+func (p Plugin) Validate() error {
+	for _, t := range p.Types {
 		if t.Dependents == nil {
 			return fmt.Errorf("the type %q of a plugin must have a function Dependents", t.Name)
 		}
 	}
-	if err := provided.Check(); err != nil {
+	if err := p.provided().Check(); err != nil {
 		return fmt.Errorf("a plugin must be valid: %w", err)
 	}
 	return nil

@@ -247,17 +247,27 @@ func (r *registry) isReplaced(p *provider) bool {
 	return false
 }
 
-// maxNamed is how many plugins a text names.
-const maxNamed = 3
+// maxNamed is how many plugins a text names, and maxVersions how many versions.
+const (
+	maxNamed    = 3
+	maxVersions = 10
+)
 
 // nobody says that no plugin provides a capability, and which plugins there might be. The caller holds the lock.
 func (r *registry) nobody(category, name, version string) error {
 	text := "no plugin provides " + capabilityName(category, name, version)
-	var failing []string
+	var failing, versions []string
 	for _, key := range slices.Sorted(maps.Keys(r.providers)) {
-		if p := r.providers[key]; p.caller == nil && p.provided.Category == "" {
+		p := r.providers[key]
+		if p.caller == nil && p.provided.Category == "" {
 			failing = append(failing, fmt.Sprintf("%s does not run: %s", p.name, p.why))
 		}
+		if t, _, ok := p.provided.Provides(category, name, ""); ok {
+			versions = append(versions, t.Versions...)
+		}
+	}
+	if len(versions) > 0 {
+		text += ": there are the versions " + message.List(answer.Sorted(versions), maxVersions)
 	}
 	if len(failing) > 0 {
 		text += " (" + message.List(failing, maxNamed) + ")"
