@@ -1,6 +1,7 @@
 package plugins_test
 
 import (
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -227,5 +228,28 @@ func TestHostsThatAreNotValid(t *testing.T) {
 		if err := host.Start(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the host has started with %v, want the error %s", err, want)
 		}
+	}
+}
+
+// A sidecar that does not serve is logged once, however often the host tries to connect.
+func TestSidecarThatDoesNotServe(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "socket")
+	var config net.ListenConfig
+	listener, err := config.Listen(t.Context(), "unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	w := worldOf(t, &plugins.Host{Sidecars: []string{socket}})
+	for range 3 {
+		connection, err := listener.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = connection.Close() // the host finds out
+	}
+	w.untilLogged("the plugin does not run")
+	if n := strings.Count(w.logged.String(), "the plugin does not run"); n != 1 {
+		t.Errorf("it is logged %d times that the plugin does not run, want once", n)
 	}
 }

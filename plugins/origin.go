@@ -81,7 +81,7 @@ const (
 	lastDelay  = 5 * time.Minute
 	aWhile     = time.Minute
 	// lastDelayOfSidecar is shorter: to connect costs little, and somebody else starts it.
-	lastDelayOfSidecar = 10 * time.Second
+	lastDelayOfSidecar = 2 * time.Second
 	// checkEvery is how often a plugin is asked whether it serves, checkTime is how long it may take to say so, and
 	// failedChecks is how many times in a row it may fail to.
 	checkEvery   = 5 * time.Second
@@ -200,13 +200,18 @@ func (r *running) note(p provider, err error) {
 
 func (r *running) keepRunning(ctx context.Context) {
 	log := r.host.log.WithValues("plugin", r.name)
+	last, connections := "", 0
 	for delay := firstDelay; ; delay = min(2*delay, r.lastDelay) {
 		start := time.Now()
 		err := r.runOnce(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		log.Info("the plugin does not run", "reason", message.Stable(err.Error()))
+		// A plugin that has not run meanwhile, and for the same reason, is not worth another line.
+		if text := message.Stable(err.Error()); text != last || r.connections != connections {
+			log.Info("the plugin does not run", "reason", text)
+			last, connections = text, r.connections
+		}
 		r.note(provider{}, err)
 		if time.Since(start) > aWhile {
 			delay = firstDelay
