@@ -58,7 +58,8 @@ help: ## Print this list.
 demo: $(if $(filter true,$(REAL)),controlplane) ## Show running operators step by step, on clusters in the process (REAL=true: on real API servers; ARGS=-keep: to try things).
 	@$(GO) -C examples/demo build -ldflags=-w -o $(CURDIR)/bin/demo/ ./operators
 	@$(if $(filter %-keep,$(ARGS)),exec bin/demo/operators $(ARGS);) \
-		$(GO) -C examples/demo build -ldflags=-w -o $(CURDIR)/bin/demo/ ./deliveries & building=$$!; \
+		{ $(GO) -C examples/demo build -ldflags=-w -o $(CURDIR)/bin/demo/ ./deliveries && \
+			examples/plugins/build $(CURDIR)/bin/demo/plugins; } & building=$$!; \
 		bin/demo/operators $(ARGS) && wait $$building && bin/demo/deliveries $(ARGS)
 
 # Linking takes less time without debugging information. Tests on an API server wait for it most of the time, so more of them
@@ -199,6 +200,7 @@ generate: $(TOOLS)/built ## Generate deep copies, the pages in docs, what packag
 	cd generator/kustomize && $(TOOLS)/controller-gen object paths=./...
 	PATH="$(TOOLS):$$PATH" $(GO) generate ./...
 	PATH="$(TOOLS):$$PATH" $(GO) -C examples/platform/delivery generate ./...
+	PATH="$(TOOLS):$$PATH" $(GO) -C examples/plugins generate ./...
 	$(GO) -C hack/protocol run . $(CURDIR)/plugins/proto/espalier_plugins_v1.proto $(CURDIR)/plugins/internal/protocol
 	$(GO) -C cmd/espalier run ./internal/reference $(CURDIR)/docs/commands
 	PATH="$(TOOLS):$$PATH" $(GO) -C cmd/espalier generate ./internal/scaffold

@@ -1,10 +1,12 @@
-// Command deliveries shows the operator that delivers software at work, on two clusters.
+// Command deliveries shows two operators at work whose objects come from others: one delivers software, on two clusters,
+// and one has plugins. The script examples/plugins/build has put these into the folder plugins beside the program.
 package main
 
 import (
 	"github.com/espalier-dev/espalier/examples/demo/internal/inprocess"
 	delivery "github.com/espalier-dev/espalier/examples/platform/delivery/demo/scenario"
+	plugins "github.com/espalier-dev/espalier/examples/plugins/demo/scenario"
 	"github.com/espalier-dev/espalier/internal/testenv/demo"
 )
 
-func main() { demo.Main(inprocess.Start, delivery.Demo) }
+func main() { demo.Main(inprocess.Start, delivery.Demo, plugins.New("")) }
