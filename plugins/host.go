@@ -42,8 +42,9 @@ type Host struct {
 	Environment map[string][]string
 	// Sidecars are the paths of the sockets of plugins that somebody else runs: other containers of the pod.
 	Sidecars []string
-	// InProcess are plugins that are part of the operator. They are trusted, and are not bounded in what they use. Those
-	// without definitions are there before the host is started, so a test of a tree with such plugins needs no manager.
+	// InProcess are plugins that are part of the operator. They are trusted, and are not bounded in what they use.
+	// Those without definitions are there before the host is started: a test of a tree with such plugins alone needs no
+	// manager.
 	InProcess []Plugin
 	// RefuseSeveral has a capability that several plugins provide be an error. Default: the plugin with the newest
 	// version of the type counts, also while it does not run.

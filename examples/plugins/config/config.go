@@ -1,5 +1,5 @@
-// Package config has what a cluster needs to know before the operator runs: the definition of the Shop, and the roles of
-// the operator. "make generate" writes crd/ from the types of the API, and tree.txt and rbac/role.yaml from the tree.
+// Package config has what a cluster needs to know before the operator runs: the definition of the Shop, and the roles
+// of the operator. "make generate" writes crd/ from the types of the API, tree.txt and rbac/role.yaml from the tree.
 package config
 
 import (

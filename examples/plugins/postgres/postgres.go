@@ -83,7 +83,8 @@ func secretOf(name, key, value string) *corev1.Secret {
 // connectionOf returns the Secret that a shop connects by.
 func connectionOf(name, password, address string) *corev1.Secret {
 	location := url.URL{
-		Scheme: "postgres", User: url.UserPassword(user, password), Host: fmt.Sprintf("%s:%d", address, port), Path: user,
+		Scheme: "postgres", User: url.UserPassword(user, password), Host: fmt.Sprintf("%s:%d", address, port),
+		Path: user,
 	}
 	return secretOf(name, "url", location.String())
 }

@@ -62,7 +62,9 @@ func (c contract) service(plugin answers) *grpc.ServiceDesc {
 		method := c.plugin.Methods().Get(i)
 		service.Methods = append(service.Methods, grpc.MethodDesc{
 			MethodName: string(method.Name()),
-			Handler: func(_ any, _ context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+			Handler: func(
+				_ any, _ context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor,
+			) (any, error) {
 				return call(plugin, method, decode)
 			},
 		})

@@ -1,5 +1,5 @@
-// Command rabbit is a plugin for the capability queue/rabbit, as a sidecar. It does what rabbit.py does, for where there
-// is no Python. Like that one, it has nothing of Espalier but the contract.
+// Command rabbit is a plugin for the capability queue/rabbit, as a sidecar. It does what rabbit.py does, for where
+// there is no Python. Like that one, it has nothing of Espalier but the contract.
 //
 //	rabbit CONTRACT [--shared NAMESPACE]
 package main

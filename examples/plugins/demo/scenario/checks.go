@@ -91,7 +91,8 @@ func (s *scenario) isReady(condition string) demo.Condition {
 func (s *scenario) shows(wanted ...string) demo.Condition {
 	return func(ctx context.Context) error {
 		list := newCapabilities()
-		if err := s.Client.List(ctx, list, client.MatchingLabels{"plugins.espalier.dev/operator": "market"}); err != nil {
+		err := s.Client.List(ctx, list, client.MatchingLabels{"plugins.espalier.dev/operator": "market"})
+		if err != nil {
 			return err
 		}
 		var shown []string
@@ -140,7 +141,8 @@ func (s *scenario) connects(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if address := given.Spec.ClusterIP; address == "" || !strings.Contains(string(secret.Data["url"]), "@"+address+":") {
+	address := given.Spec.ClusterIP
+	if address == "" || !strings.Contains(string(secret.Data["url"]), "@"+address+":") {
 		return fmt.Errorf("the URL of the database does not have the address %q", address)
 	}
 	return nil

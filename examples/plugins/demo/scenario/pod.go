@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -23,7 +24,9 @@ import (
 type pod struct {
 	// path is the folder of all of these, and built the one with what was built.
 	path, built string
-	sidecar     *exec.Cmd
+	// command starts the sidecar. It is known once that was started.
+	command []string
+	sidecar *exec.Cmd
 	// written is closed when the sidecar has ended, and all that it has written was read.
 	written chan struct{}
 	// asked counts the calls of the sidecar.
@@ -87,8 +90,10 @@ func (p *pod) run(ctx context.Context, args ...string) error {
 	if err := p.kill(); err != nil {
 		return err
 	}
-	program := p.sidecarIn(ctx)
-	command := exec.Command(program[0], append(program[1:], args...)...)
+	if p.command == nil {
+		p.command = sidecarIn(ctx, p.built)
+	}
+	command := exec.Command(p.command[0], slices.Concat(p.command[1:], args)...)
 	command.Env = append(os.Environ(), plugins.SocketEnvironment+"="+p.socket())
 	stdout, err := command.StdoutPipe()
 	if err != nil {
@@ -124,16 +129,16 @@ func (p *pod) kill() error {
 
 // sidecarIn returns the command that starts the plugin of RabbitMQ: the one in Python, or where that lacks grpcio the
 // program in Go that has nothing but the contract, too.
-func (p *pod) sidecarIn(ctx context.Context) []string {
-	contract := filepath.Join(p.built, "espalier_plugins_v1.binpb")
+func sidecarIn(ctx context.Context, built string) []string {
+	contract := filepath.Join(built, "espalier_plugins_v1.binpb")
 	if python := pythonWithGRPC(ctx); python != "" {
-		return []string{python, filepath.Join(p.built, "rabbit.py"), contract}
+		return []string{python, filepath.Join(built, "rabbit.py"), contract}
 	}
-	return []string{filepath.Join(p.built, "rabbit"), contract}
+	return []string{filepath.Join(built, "rabbit"), contract}
 }
 
-// pythonWithGRPC returns a Python that has the packages grpcio and protobuf, or an empty text. The one of the system may
-// have them, and not the first one in the path.
+// pythonWithGRPC returns a Python that has the packages grpcio and protobuf, or an empty text. The one of the system
+// may have them, and not the first one in the path.
 func pythonWithGRPC(ctx context.Context) string {
 	for _, name := range []string{"python3", "/usr/bin/python3"} {
 		if exec.CommandContext(ctx, name, "-c", "import grpc, google.protobuf").Run() == nil {

@@ -1,6 +1,6 @@
-// Package scenario shows what an operator does whose capabilities come from plugins, step by step, on a real cluster, and
-// checks it: plugins appear, are killed, replaced and wrong while it runs. The steps are data, so that a test can play the
-// same scenario under worse conditions.
+// Package scenario shows what an operator does whose capabilities come from plugins, step by step, on a real cluster,
+// and checks it: plugins appear, are killed, replaced and wrong while it runs. The steps are data, so that a test can
+// play the same scenario under worse conditions.
 package scenario
 
 import (

@@ -92,7 +92,7 @@ func TestScenario(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		i := slices.IndexFunc(s.Steps, func(step demo.Step) bool { return step.Title == "Another queue is ordered" })
+		i := slices.IndexFunc(s.Steps, func(step demo.Step) bool { return step.Title == "The server of the database runs" })
 		do := s.Steps[i].Do
 		s.Steps[i].Do = func(ctx context.Context) error {
 			s.Patience = 3 * time.Second
@@ -105,6 +105,7 @@ func TestScenario(t *testing.T) {
 		if err := s.Close(context.WithoutCancel(t.Context())); err != nil {
 			t.Error(err)
 		}
+		objects.AreGone(t, plane.Config(t))
 	})
 }
 

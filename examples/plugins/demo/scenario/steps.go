@@ -17,11 +17,10 @@ import (
 
 // steps is the whole scenario.
 func (s *scenario) steps() []demo.Step {
-	return slices.Concat(s.start(), s.kills(), s.replacement(), s.mistake(), s.deletion())
+	return slices.Concat(s.start(), s.arrival(), s.kills(), s.replacement(), s.mistake(), s.deletion())
 }
 
 func (s *scenario) start() []demo.Step {
-	var sidecar string
 	return []demo.Step{
 		{
 			Title: "The operator starts. It knows nothing of databases and queues: this tree",
@@ -47,20 +46,25 @@ func (s *scenario) start() []demo.Step {
 				{Text: "there is no queue, and the condition says why", Show: s.message,
 					Holds: s.says(v1.QueueReady, metav1.ConditionFalse, plugins.ReasonNoPlugin, "queue/rabbit")},
 				{Text: "there is no database, and the condition names the file", Show: s.message, Holds: s.says(
-					v1.DatabaseReady, metav1.ConditionFalse, plugins.ReasonNoPlugin, "postgres", "it is not in the list")},
+					v1.DatabaseReady, metav1.ConditionFalse, plugins.ReasonNoPlugin, "postgres", "not in the list")},
 			},
 		},
+	}
+}
+
+func (s *scenario) arrival() []demo.Step {
+	return []demo.Step{
 		{
 			Title: "The plugin is listed, and another one starts beside the operator",
 			Do: func(ctx context.Context) error {
-				sidecar = filepath.Base(s.pod.sidecarIn(ctx)[0])
 				return errors.Join(s.pod.writeList("postgres"), s.pod.run(ctx))
 			},
 			Show: func() string {
-				if sidecar == "rabbit" {
+				program := filepath.Base(s.pod.command[0])
+				if program == "rabbit" {
 					return "It is the one in Go: here is no Python with grpcio for rabbit.py."
 				}
-				return "It is rabbit.py, which " + sidecar + " runs."
+				return "It is rabbit.py, which " + program + " runs."
 			},
 			Checks: []demo.Check{
 				{Text: "the shop goes on by itself: its queue is there", Holds: demo.All(
@@ -163,8 +167,8 @@ func (s *scenario) replacement() []demo.Step {
 				return errors.Join(s.Remember(ctx, ofDatabase()...), s.order(ctx, "17.1"))
 			},
 			Checks: []demo.Check{
-				{Text: "the condition says which there are", Show: s.message,
-					Holds: s.says(v1.DatabaseReady, metav1.ConditionFalse, plugins.ReasonNoPlugin, "17.1", "16.2, 15.6")},
+				{Text: "the condition says which there are", Show: s.message, Holds: s.says(
+					v1.DatabaseReady, metav1.ConditionFalse, plugins.ReasonNoPlugin, "17.1", "16.2, 15.6")},
 				{Text: "the database stays as it is", Holds: s.Untouched},
 			},
 		},
@@ -176,7 +180,8 @@ func (s *scenario) replacement() []demo.Step {
 			Checks: []demo.Check{
 				{Text: "the shop goes on by itself: the database has that version", Holds: s.rollOut("17.1")},
 				{Text: "the shop is Ready", Holds: s.isReady(v1.Ready)},
-				{Text: "users see the new version", Holds: s.shows("database/postgres 17.1, 16.2, 15.6", "queue/rabbit")},
+				{Text: "users see the new version",
+					Holds: s.shows("database/postgres 17.1, 16.2, 15.6", "queue/rabbit")},
 			},
 		},
 	}
@@ -211,8 +216,7 @@ func (s *scenario) deletion() []demo.Step {
 		{
 			Title: "Both plugins are taken away. Then the shop is deleted",
 			Do: func(ctx context.Context) error {
-				err := errors.Join(s.pod.writeList(), s.pod.kill())
-				return errors.Join(err, s.Client.Delete(ctx, theShop()))
+				return errors.Join(s.pod.writeList(), s.pod.kill(), s.Client.Delete(ctx, theShop()))
 			},
 			Checks: []demo.Check{
 				{Text: "all that plugins gave is gone: its status had it",
