@@ -172,3 +172,30 @@ func runsAnother(before *int) demo.Condition {
 		return err
 	}
 }
+
+// hasEnded holds when the plugin of PostgreSQL does not run.
+func hasEnded(context.Context) error {
+	if id, err := childCalled("postgres"); err == nil {
+		return fmt.Errorf("there is still the process %d", id)
+	}
+	return nil
+}
+
+// areOwned holds when the shop is the controller of the objects, so that they are deleted with it.
+func (s *scenario) areOwned(objects ...client.Object) demo.Condition {
+	return func(ctx context.Context) error {
+		owner := theShop()
+		if err := s.Client.Get(ctx, client.ObjectKeyFromObject(owner), owner); err != nil {
+			return err
+		}
+		for _, object := range objects {
+			if err := s.Client.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+				return err
+			}
+			if !metav1.IsControlledBy(object, owner) {
+				return fmt.Errorf("%T %s does not belong to the shop", object, object.GetName())
+			}
+		}
+		return nil
+	}
+}

@@ -17,7 +17,7 @@ import (
 
 // steps is the whole scenario.
 func (s *scenario) steps() []demo.Step {
-	return slices.Concat(s.start(), s.arrival(), s.kills(), s.replacement(), s.mistake(), s.deletion())
+	return slices.Concat(s.start(), s.arrival(), s.kills(), s.replacement(), s.mistake(), s.end())
 }
 
 func (s *scenario) start() []demo.Step {
@@ -211,22 +211,21 @@ func (s *scenario) mistake() []demo.Step {
 	}
 }
 
-func (s *scenario) deletion() []demo.Step {
+func (s *scenario) end() []demo.Step {
 	return []demo.Step{
 		{
-			Title: "Both plugins are taken away. Then the shop is deleted",
+			Title: "Both plugins are taken away. The shop does without its queue",
 			Do: func(ctx context.Context) error {
-				return errors.Join(s.pod.writeList(), s.pod.kill(), s.Client.Delete(ctx, theShop()))
+				return errors.Join(s.pod.writeList(), s.pod.kill(), s.Remember(ctx, ofDatabase()...),
+					s.Patch(ctx, theShop(), `{"spec":{"queue":null}}`))
 			},
 			Checks: []demo.Check{
-				{Text: "all that plugins gave is gone: its status had it",
-					Holds: demo.All(s.Gone(theShop()), s.Gone(slices.Concat(ofDatabase(), ofQueue())...))},
-				{Text: "the program has ended", Holds: func(context.Context) error {
-					if id, err := childCalled("postgres"); err == nil {
-						return fmt.Errorf("there is still the process %d", id)
-					}
-					return nil
-				}},
+				{Text: "what the queue had is deleted without a plugin: the status has a record of it",
+					Holds: demo.All(s.Gone(ofQueue()...), s.says(v1.QueueReady, metav1.ConditionTrue, "NotDesired"))},
+				{Text: "the program has ended, and the condition says so", Show: s.message, Holds: demo.All(
+					hasEnded, s.says(v1.DatabaseReady, metav1.ConditionFalse, plugins.ReasonNoPlugin))},
+				{Text: "the database stays as it is, and will go with the shop, which owns it",
+					Holds: demo.All(s.Untouched, s.areOwned(ofDatabase()...))},
 			},
 		},
 	}
