@@ -194,11 +194,11 @@ func (w *world) until(name, reason string) metav1.Condition {
 
 // folder is a folder with programs, and their list.
 type folder struct {
-	t          *testing.T
+	t          testing.TB
 	path, list string
 }
 
-func newFolder(t *testing.T) folder {
+func newFolder(t testing.TB) folder {
 	t.Helper()
 	path := t.TempDir()
 	f := folder{t: t, path: path, list: filepath.Join(t.TempDir(), "SHA256SUMS")}
@@ -263,7 +263,7 @@ func (f folder) writeText(text string) {
 }
 
 // withPlugin returns a folder with one plugin that is listed, and a host for it.
-func withPlugin(t *testing.T, mode string) (folder, *plugins.Host) {
+func withPlugin(t testing.TB, mode string) (folder, *plugins.Host) {
 	t.Helper()
 	f := newFolder(t)
 	f.write(map[string]string{"databases": f.put("databases", "")})

@@ -1,0 +1,184 @@
+package plugins_test
+
+import (
+	"context"
+	goruntime "runtime"
+	"runtime/metrics"
+	"testing"
+	"time"
+
+	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/internal/testenv/resources"
+	"github.com/espalier-dev/espalier/plugins"
+	"github.com/espalier-dev/espalier/reconcilers"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// BenchmarkCall asks a plugin for the five dependents of an owner, with nothing remembered: one in another process, by
+// gRPC over a Unix socket, and one in the process of the operator. The floor is the smallest call of the same
+// connection.
+func BenchmarkCall(b *testing.B) {
+	owner := plugins.Owner{
+		APIVersion: "test.espalier.dev/v1", Kind: "Widget", Namespace: "default", Name: "gadget",
+		Spec: []byte(`{"fields":{"do":"five","value":"x"}}`),
+	}
+	_, program := withPlugin(b, "program")
+	for name, host := range map[string]*plugins.Host{
+		"program": program, "in-process": {InProcess: []plugins.Plugin{testPlugin("local", &calls{})}},
+	} {
+		b.Run(name, func(b *testing.B) {
+			asker := askerOf(b, host, owner)
+			for b.Loop() {
+				if count, err := asker.Ask(b.Context()); err != nil || count != 5 {
+					b.Fatalf("there are %d dependents (%v), want 5", count, err)
+				}
+			}
+			if name != "program" {
+				return
+			}
+			took, began := b.Elapsed(), time.Now()
+			for range b.N {
+				if err := asker.Floor(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(took.Seconds()/time.Since(began).Seconds(), "call/floor")
+		})
+	}
+}
+
+// askerOf starts a host, and returns who asks its plugin.
+func askerOf(b *testing.B, host *plugins.Host, owner plugins.Owner) *plugins.Asker {
+	b.Helper()
+	ctx, cancel := context.WithCancel(logr.NewContext(context.Background(), logr.Discard()))
+	done := make(chan error)
+	go func() { done <- host.Start(ctx) }()
+	b.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			b.Errorf("the host ended with %v, want no error", err)
+		}
+	})
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		asker, err := plugins.NewAsker(host, "database", "postgres", owner)
+		if err == nil {
+			return asker
+		}
+		if time.Now().After(deadline) {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkOwners takes 1,000 owners with five ConfigMaps each through a roll-out and a resync on a real API server:
+// with a plugin in another process, and with the same ConfigMaps made by a Go function for nodes of Each and Owns. The
+// ratios are those of the plugin to the function, in the same run. A metric that ends in "-target" is the most that is
+// allowed for the metric without that.
+//
+//	rollout/function           time until all owners are ready
+//	requests/function          requests of the operator until then, without watches
+//	rollout-calls              calls of the plugin until then
+//	resync/function            time to reconcile each owner once when nothing has changed
+//	resync-us/owner            the same for one owner with a plugin
+//	resync-requests, -calls    requests of the operator and calls of the plugin meanwhile
+//	answer-B/owner             live memory of the operator for an owner, above that of the function
+func BenchmarkOwners(b *testing.B) {
+	var function, plugin ownersLife
+	for b.Loop() {
+		function.run(b, nil, func() int { return 0 }, partsOfFunction())
+		c, host := newCounted(b)
+		plugin.run(b, host, c.calls, capability(host))
+	}
+	n := float64(b.N)
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(plugin.rollout.Seconds()/n, "rollout-s")
+	b.ReportMetric(plugin.rollout.Seconds()/function.rollout.Seconds(), "rollout/function")
+	b.ReportMetric(float64(plugin.rolloutRequests)/n, "rollout-requests")
+	b.ReportMetric(float64(plugin.rolloutRequests)/float64(function.rolloutRequests), "requests/function")
+	b.ReportMetric(float64(plugin.rolloutCalls)/n, "rollout-calls")
+	b.ReportMetric(float64(plugin.resync.Microseconds())/n/manyOwners, "resync-us/owner")
+	b.ReportMetric(plugin.resync.Seconds()/function.resync.Seconds(), "resync/function")
+	b.ReportMetric(float64(plugin.resyncRequests)/n, "resync-requests")
+	b.ReportMetric(float64(plugin.resyncCalls)/n, "resync-calls")
+	b.ReportMetric(float64(plugin.live-function.live)/n/manyOwners, "answer-B/owner")
+
+	b.ReportMetric(1.15, "rollout/function-target")
+	b.ReportMetric(1.01, "requests/function-target")
+	b.ReportMetric(manyOwners-1, "rollout-calls-target")
+	b.ReportMetric(2, "resync/function-target")
+	b.ReportMetric(0, "resync-requests-target")
+	b.ReportMetric(0, "resync-calls-target")
+	b.ReportMetric(16<<10, "answer-B/owner-target")
+}
+
+// manyOwners is how many owners there are.
+const manyOwners = 1_000
+
+// ownersLife is what the lives of many owners took.
+type ownersLife struct {
+	rollout, resync                 time.Duration
+	rolloutRequests, resyncRequests int
+	rolloutCalls, resyncCalls       int
+	live                            int64
+}
+
+// run is one life.
+func (l *ownersLife) run(
+	b *testing.B, host *plugins.Host, calls func() int, tree reconcilers.SubReconciler[*resources.Widget],
+) {
+	before := liveHeap()
+	r := startTree(b, plane.Namespace(b), host, tree)
+	// That the API server serves a kind for the first time, and that a plugin starts, is no part of it.
+	r.createFive(0, 1)
+	r.untilFive(1)
+	r.rests()
+	r.requests.Reset()
+	asked := calls()
+
+	began := time.Now()
+	r.createFive(1, manyOwners)
+	r.untilFive(manyOwners)
+	l.rollout += time.Since(began)
+	r.rests()
+	l.rolloutRequests += r.requests.Total()
+	l.rolloutCalls += calls() - asked
+	l.live += liveHeap() - before
+
+	asked = calls()
+	r.requests.Reset()
+	began = time.Now()
+	if err := r.resync(b.Context(), manyOwners); err != nil {
+		b.Fatal(err)
+	}
+	l.resync += time.Since(began)
+	l.resyncRequests += r.requests.Total()
+	l.resyncCalls += calls() - asked
+	r.stop()
+	goruntime.KeepAlive(r)
+}
+
+func liveHeap() int64 {
+	goruntime.GC()
+	goruntime.GC()
+	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(sample)
+	return int64(sample[0].Value.Uint64())
+}
+
+// partsOfFunction returns the nodes that keep the five ConfigMaps of an owner without a plugin.
+func partsOfFunction() reconcilers.SubReconciler[*resources.Widget] {
+	items := func(_ context.Context, w *resources.Widget) ([]*corev1.ConfigMap, error) {
+		parts := fiveParts(w.Name, w.Spec.Fields["value"])
+		for _, part := range parts {
+			part.Namespace = w.Namespace
+		}
+		return parts, nil
+	}
+	key := func(part *corev1.ConfigMap) string { return part.Name }
+	desired := func(ctx context.Context, _ *resources.Widget) (*corev1.ConfigMap, error) {
+		return espalier.ItemOf[*corev1.ConfigMap](ctx), nil
+	}
+	return espalier.Each("Parts", items, key, espalier.Owns("Part", desired).Labeled().Reports(condition))
+}
