@@ -2,8 +2,18 @@ package plugins_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
 	goruntime "runtime"
 	"runtime/metrics"
+	"strconv"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -16,20 +26,22 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
+// asksForFive is an owner with five dependents.
+var asksForFive = plugins.Owner{
+	APIVersion: "test.espalier.dev/v1", Kind: "Widget", Namespace: "default", Name: "gadget",
+	Spec: []byte(`{"fields":{"do":"five","value":"x"}}`),
+}
+
 // BenchmarkCall asks a plugin for the five dependents of an owner, with nothing remembered: one in another process, by
 // gRPC over a Unix socket, and one in the process of the operator. The floor is the smallest call of the same
-// connection.
+// connection. answer-B is the live memory of one answer that is remembered.
 func BenchmarkCall(b *testing.B) {
-	owner := plugins.Owner{
-		APIVersion: "test.espalier.dev/v1", Kind: "Widget", Namespace: "default", Name: "gadget",
-		Spec: []byte(`{"fields":{"do":"five","value":"x"}}`),
-	}
 	_, program := withPlugin(b, "program")
 	for name, host := range map[string]*plugins.Host{
 		"program": program, "in-process": {InProcess: []plugins.Plugin{testPlugin("local", &calls{})}},
 	} {
 		b.Run(name, func(b *testing.B) {
-			asker := askerOf(b, host, owner)
+			asker := askerOf(b, host, asksForFive)
 			for b.Loop() {
 				if count, err := asker.Ask(b.Context()); err != nil || count != 5 {
 					b.Fatalf("there are %d dependents (%v), want 5", count, err)
@@ -45,8 +57,108 @@ func BenchmarkCall(b *testing.B) {
 				}
 			}
 			b.ReportMetric(took.Seconds()/time.Since(began).Seconds(), "call/floor")
+			b.ReportMetric(answerBytes(b, asker), "answer-B")
+			b.ReportMetric(16<<10, "answer-B-target")
 		})
 	}
+}
+
+// answerBytes returns how much memory an answer takes.
+func answerBytes(b *testing.B, asker *plugins.Asker) float64 {
+	answers := make([]any, 500)
+	before := liveHeap()
+	for i := range answers {
+		answer, err := asker.Remember(b.Context(), corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+		if err != nil {
+			b.Fatal(err)
+		}
+		answers[i] = answer
+	}
+	after := liveHeap()
+	goruntime.KeepAlive(answers)
+	return float64(after-before) / float64(len(answers))
+}
+
+// BenchmarkProcess starts a small plugin, asks it a hundred times, and ends it.
+//
+//	start-ms     from the start of the host until the plugin serves
+//	rss-MiB      memory of the idle process, of which private-MiB is shared with nobody
+//	program-MiB  the program, without debugging information, of which the host keeps a copy in memory
+func BenchmarkProcess(b *testing.B) {
+	f := newFolder(b)
+	program := filepath.Join(f.path, "databases")
+	command := exec.Command("go", "build", "-ldflags=-s -w", "-o", program, "./testdata/small")
+	if output, err := command.CombinedOutput(); err != nil {
+		b.Fatalf("unable to build the plugin: %s\n%s", err, output)
+	}
+	text, err := os.ReadFile(program)
+	if err != nil {
+		b.Fatal(err)
+	}
+	f.write(map[string]string{"databases": fmt.Sprintf("%x", sha256.Sum256(text))})
+	var start time.Duration
+	var all, private int
+	for b.Loop() {
+		known := children(b)
+		began := time.Now()
+		asker := askerOf(b, &plugins.Host{Folder: f.path, List: f.list}, asksForFive)
+		start += time.Since(began)
+		for range 100 {
+			if _, err := asker.Ask(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+		}
+		for pid := range children(b) {
+			if !known[pid] {
+				all += memoryOf(b, pid, "VmRSS")
+				private += memoryOf(b, pid, "RssAnon")
+			}
+		}
+	}
+	n := float64(b.N)
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(float64(start.Milliseconds())/n, "start-ms")
+	b.ReportMetric(float64(all)/n/(1<<10), "rss-MiB")
+	b.ReportMetric(float64(private)/n/(1<<10), "private-MiB")
+	b.ReportMetric(float64(len(text))/(1<<20), "program-MiB")
+}
+
+// children returns the processes that this one has started.
+func children(b *testing.B) map[string]bool {
+	b.Helper()
+	files, err := filepath.Glob("/proc/self/task/*/children")
+	if err != nil || len(files) == 0 {
+		b.Skipf("the system does not say which processes were started (%v)", err)
+	}
+	found := map[string]bool{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+			continue // the thread is gone
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+		for pid := range strings.FieldsSeq(string(text)) {
+			found[pid] = true
+		}
+	}
+	return found
+}
+
+// memoryOf returns how much memory a process has, in KiB.
+func memoryOf(b *testing.B, pid, field string) int {
+	b.Helper()
+	text, err := os.ReadFile("/proc/" + pid + "/status")
+	if err != nil {
+		b.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "\n"+field+":")
+	value, err := strconv.Atoi(strings.Fields(rest + " ?")[0])
+	if err != nil {
+		b.Fatalf("the memory of the process is not known: %s", err)
+	}
+	return value
 }
 
 // askerOf starts a host, and returns who asks its plugin.
@@ -83,7 +195,8 @@ func askerOf(b *testing.B, host *plugins.Host, owner plugins.Owner) *plugins.Ask
 //	resync/function            time to reconcile each owner once when nothing has changed
 //	resync-us/owner            the same for one owner with a plugin
 //	resync-requests, -calls    requests of the operator and calls of the plugin meanwhile
-//	answer-B/owner             live memory of the operator for an owner, above that of the function
+//	live-B/owner               live memory of the operator for an owner, caches included
+//	function-live-B/owner      the same without a plugin
 func BenchmarkOwners(b *testing.B) {
 	var function, plugin ownersLife
 	for b.Loop() {
@@ -102,7 +215,8 @@ func BenchmarkOwners(b *testing.B) {
 	b.ReportMetric(plugin.resync.Seconds()/function.resync.Seconds(), "resync/function")
 	b.ReportMetric(float64(plugin.resyncRequests)/n, "resync-requests")
 	b.ReportMetric(float64(plugin.resyncCalls)/n, "resync-calls")
-	b.ReportMetric(float64(plugin.live-function.live)/n/manyOwners, "answer-B/owner")
+	b.ReportMetric(float64(plugin.live)/n/manyOwners, "live-B/owner")
+	b.ReportMetric(float64(function.live)/n/manyOwners, "function-live-B/owner")
 
 	b.ReportMetric(1.15, "rollout/function-target")
 	b.ReportMetric(1.01, "requests/function-target")
@@ -110,7 +224,6 @@ func BenchmarkOwners(b *testing.B) {
 	b.ReportMetric(2, "resync/function-target")
 	b.ReportMetric(0, "resync-requests-target")
 	b.ReportMetric(0, "resync-calls-target")
-	b.ReportMetric(16<<10, "answer-B/owner-target")
 }
 
 // manyOwners is how many owners there are.

@@ -4,7 +4,10 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/espalier-dev/espalier/plugins/internal/answer"
 	"github.com/espalier-dev/espalier/plugins/internal/protocol"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Asker asks a plugin with nothing remembered, as a host does.
@@ -32,6 +35,17 @@ func NewAsker(host *Host, category, typ string, owner Owner) (*Asker, error) {
 func (a *Asker) Ask(ctx context.Context) (int, error) {
 	response, err := a.caller.Dependents(ctx, a.request)
 	return len(response.GetDependents().GetItems()), err
+}
+
+// Remember asks once, and returns what a host remembers of the answer.
+func (a *Asker) Remember(ctx context.Context, creates ...schema.GroupVersionKind) (any, error) {
+	response, err := a.caller.Dependents(ctx, a.request)
+	if err != nil {
+		return nil, err
+	}
+	return answer.Check(response.GetDependents().GetItems(), answer.Rules{
+		Namespace: a.request.GetOwner().GetNamespace(), Creates: creates, MaxDependents: 100,
+	})
 }
 
 // Floor makes the smallest call that there is, which asks what the plugin provides. It is for a plugin in another
