@@ -173,7 +173,7 @@ func askerOf(b *testing.B, host *plugins.Host, owner plugins.Owner) *plugins.Ask
 			b.Errorf("the host ended with %v, want no error", err)
 		}
 	})
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
 		asker, err := plugins.NewAsker(host, "database", "postgres", owner)
 		if err == nil {
 			return asker

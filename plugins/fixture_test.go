@@ -18,6 +18,7 @@ import (
 	"github.com/espalier-dev/espalier/plugins"
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/testing/fake"
+	rtime "github.com/espalier-dev/espalier/time"
 	"github.com/espalier-dev/espalier/tracker"
 
 	"github.com/go-logr/logr"
@@ -162,15 +163,23 @@ func (w *world) has(object client.Object, name string) bool {
 
 // once has a widget reconciled. It returns the error of the controller.
 func (w *world) once(name string) (reconcilers.Result, error) {
-	return w.root.Reconcile(w.t.Context(), reconcilers.Request{
+	return w.onceAt(name, time.Now())
+}
+
+// onceAt is once at a time.
+func (w *world) onceAt(name string, now time.Time) (reconcilers.Result, error) {
+	return w.root.Reconcile(rtime.StashNow(w.t.Context(), now), reconcilers.Request{
 		NamespacedName: client.ObjectKey{Namespace: "default", Name: name},
 	})
 }
 
+// patience is how long a test waits for what has to come: many tests share few processors.
+const patience = 3 * time.Minute
+
 // until has a widget reconciled until its condition has the reason, and nothing is to be done at once.
 func (w *world) until(name, reason string) metav1.Condition {
 	w.t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(patience)
 	var last error
 	for time.Now().Before(deadline) {
 		before := w.widget(name).ResourceVersion
@@ -273,7 +282,7 @@ func withPlugin(t testing.TB, mode string) (folder, *plugins.Host) {
 // untilLogged waits until the host has logged a text.
 func (w *world) untilLogged(text string) {
 	w.t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(patience)
 	for !strings.Contains(w.logged.String(), text) {
 		if time.Now().After(deadline) {
 			w.t.Fatalf("the host has logged:\n%s\nwant %q", w.logged, text)

@@ -1,6 +1,8 @@
 package plugins_test
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +13,7 @@ import (
 	"github.com/espalier-dev/espalier/plugins"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 )
 
 // mode returns the mode of the plugin that has made the object of the gadget.
@@ -26,7 +29,7 @@ func (w *world) mode() string {
 // untilMode has the gadget reconciled until its object is that of the plugin with the mode.
 func (w *world) untilMode(mode string) {
 	w.t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(patience)
 	for w.mode() != mode {
 		if time.Now().After(deadline) {
 			w.t.Fatalf("the object is that of %q, want that of %q", w.mode(), mode)
@@ -89,6 +92,44 @@ func TestProgramsChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.until("gadget", plugins.ReasonNoPlugin)
+}
+
+// While a program takes the place of another one, both run. That is no reason to refuse several, and the new one is
+// asked although the one before has not ended yet.
+func TestProgramIsReplacedByOneThatRuns(t *testing.T) {
+	f := newFolder(t)
+	host := f.host(map[string]string{"databases": "never ends"})
+	host.RefuseSeveral = true
+	f.write(map[string]string{"databases": f.put("databases", "1")})
+	w := worldOf(t, host)
+	w.untilMode("raw")
+	w.until("gadget", "Ready")
+	object := &corev1.ConfigMap{}
+	w.has(object, "gadget-config")
+	before := "/proc/" + object.Data["pid"]
+
+	host.Environment["databases"][0] = modeEnvironment + "=program"
+	f.write(map[string]string{"databases": f.put("databases", "2")})
+	deadline, ends := time.Now().Add(patience), false
+	for w.mode() != "program" {
+		_, err := w.once("gadget")
+		found := meta.FindStatusCondition(w.widget("gadget").Status.Conditions, condition)
+		if found == nil || found.Reason != "Ready" && found.Reason != plugins.ReasonAsking {
+			t.Fatalf("the condition is %+v while a program is replaced, want it to stay Ready or to be asking", found)
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the object is that of %q, and the last error is %v, want that of the new program", w.mode(), err)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	for ; !ends; time.Sleep(5 * time.Millisecond) {
+		_, err := os.Stat(before)
+		ends = errors.Is(err, fs.ErrNotExist)
+		if time.Now().After(deadline) {
+			t.Fatalf("the program before has not ended: %v, want it killed", err)
+		}
+	}
+	w.until("gadget", "Ready")
 }
 
 // Of two plugins for one type the one with the newest version counts, unless the host refuses several.

@@ -14,9 +14,11 @@ import (
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/plugins"
 
+	"google.golang.org/grpc"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -49,6 +51,9 @@ func servePlugin(mode string) {
 		os.Exit(3)
 	case "raw":
 		serveRaw()
+		return
+	case "never ends":
+		serveRaw(grpc.UnknownServiceHandler(neverEnds))
 		return
 	case "never starts":
 		fmt.Fprintln(os.Stderr, "it never starts")
@@ -194,7 +199,11 @@ var deeds = map[string]func(r request) ([]*plugins.Dependent, error){
 		return one(object)
 	},
 	"very many": func(r request) ([]*plugins.Dependent, error) {
-		object := r.configMap()
+		// It costs the plugin little to encode it.
+		object := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": r.Owner.Name + "-config"},
+			"data": map[string]any{"value": strings.Repeat("x", 100)},
+		}}
 		many := make([]*plugins.Dependent, 0, 30_000)
 		for i := range cap(many) {
 			many = append(many, plugins.Owns(fmt.Sprint("config-", i), object))
