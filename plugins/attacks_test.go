@@ -101,6 +101,9 @@ func TestAttacksOnTheProcess(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, host := withPlugin(t, "process")
+			if name != "hang" {
+				host.Limits.Call = patience
+			}
 			w := worldOf(t, host, widget("tool"))
 			w.ask("tool", "value=mine")
 			w.until("tool", "Ready")
@@ -140,7 +143,10 @@ func TestAttacksAtTheStart(t *testing.T) {
 	} {
 		t.Run(mode, func(t *testing.T) {
 			_, host := withPlugin(t, mode)
-			host.Limits.Start = 2 * time.Second
+			host.Limits.Start = patience
+			if mode == "never starts" {
+				host.Limits.Start = time.Second
+			}
 			w := worldOf(t, host)
 			if found := w.until("gadget", plugins.ReasonNoPlugin); !strings.Contains(found.Message, text) {
 				t.Errorf("the condition says %q, want %q", found.Message, text)
@@ -238,7 +244,7 @@ func TestMemory(t *testing.T) {
 		t.Skip("the race detector needs more memory than a bound allows")
 	}
 	_, host := withPlugin(t, "memory")
-	host.Limits.Memory, host.Limits.Call = 512<<20, 20*time.Second
+	host.Limits.Memory, host.Limits.Call = 512<<20, patience
 	w := worldOf(t, host)
 	w.ask("gadget", "do=memory")
 	found := w.until("gadget", plugins.ReasonPluginUnavailable)

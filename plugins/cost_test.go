@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -32,6 +33,7 @@ func newCounted(t testing.TB) (counted, *plugins.Host) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "calls")
 	_, host := withPlugin(t, countsIn+file)
+	host.Limits.Call = patience // another call would count
 	return counted{t: t, file: file}, host
 }
 
@@ -102,7 +104,7 @@ func (r *running) resync(ctx context.Context, count int) error {
 }
 
 // A plugin is asked once for each owner. At rest it is not asked, and no request is made, also when all owners are
-// reconciled. After a restart of the operator it is asked once more for each, and nothing is written.
+// reconciled. After a restart of the operator it is asked once more for each, and no object is written.
 func TestCallsAndRequests(t *testing.T) {
 	const owners = 20
 	c, host := newCounted(t)
@@ -143,8 +145,12 @@ func TestCallsAndRequests(t *testing.T) {
 		return nil
 	})
 	again.rests()
-	if got := again.requests.Writes(); got != 0 {
-		t.Errorf("a restart has made %s, want no write", again.requests)
+	for request := range again.requests.Counts() {
+		// While a plugin does not answer at once, the status says so.
+		if request.Verb != "get" && request.Verb != "list" && request.Verb != "watch" &&
+			!strings.HasSuffix(request.Path, "/status") {
+			t.Errorf("a restart has made the request %s, want no write of an object", request)
+		}
 	}
 	if got := c.calls(); got != 2*owners {
 		t.Errorf("the plugin was asked %d times after a restart for %d owners, want once for each", got-owners, owners)
