@@ -1,8 +1,8 @@
 // Package scaffold makes the files of a new project, and of a root for one that exists.
 //
 // The templates are a project that compiles, in the folder project: the packages in common, with those in tree or in
-// component and in a folder for what generates the objects, or those in plugin alone. The tests of this module run its tests. [Options.Files]
-// leaves out what options do not ask for, and puts in names.
+// component and in a folder for what generates the objects; or those in plugin alone. The tests of this module run its
+// tests. [Options.Files] leaves out what options do not ask for, and puts in names.
 package scaffold
 
 import (
