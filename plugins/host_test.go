@@ -47,9 +47,14 @@ func TestProgramsThatAreNotListed(t *testing.T) {
 	f := newFolder(t)
 	host := f.host(map[string]string{"databases": "first"})
 	f.put("databases", "")
+	for _, name := range []string{"SHA256SUMS", ".hidden"} {
+		if err := os.WriteFile(filepath.Join(f.path, name), []byte("no program"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	w := worldOf(t, host)
 	found := w.until("gadget", plugins.ReasonNoPlugin)
-	if want := "databases does not run: it is not in the list"; !strings.Contains(found.Message, want) {
+	if want := "postgres (databases does not run: it is not in the list)"; !strings.Contains(found.Message, want) {
 		t.Errorf("the condition says %q, want %q", found.Message, want)
 	}
 
