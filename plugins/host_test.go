@@ -202,6 +202,10 @@ func TestSidecar(t *testing.T) {
 		}
 		w.untilMode(mode)
 		w.until("gadget", "Ready")
+		// To connect, one has to be able to write.
+		if info, err := os.Stat(socket); err != nil || info.Mode().Perm() != 0o660 {
+			t.Errorf("the socket has %v (%v), want that its user and its group alone can connect", info.Mode(), err)
+		}
 		if mode == "first" {
 			// It leaves its socket behind.
 			err = sidecar.Process.Kill()
