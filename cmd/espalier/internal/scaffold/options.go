@@ -179,6 +179,8 @@ func (o Options) checkPlugin() error {
 	case len(c.category) > maxCapability || len(c.typ) > maxCapability:
 		return fmt.Errorf("--plugin is %q, and its category and its type must each have at most %d characters",
 			o.Plugin, maxCapability)
+	case strings.Contains(o.Image, "@"):
+		return fmt.Errorf("--image is %q, and must have no digest with --plugin: two images are built", o.Image)
 	}
 	return nil
 }

@@ -61,6 +61,9 @@ func TestComplete(t *testing.T) {
 		`--plugin is "database/null"`:          func(o *scaffold.Options) { o.Plugin = "database/null" },
 		`--plugin is "database/../postgres"`:   func(o *scaffold.Options) { o.Plugin = "database/../postgres" },
 		"must each have at most 40 characters": func(o *scaffold.Options) { o.Plugin = "a/" + strings.Repeat("b", 41) },
+		"must have no digest with --plugin": func(o *scaffold.Options) {
+			o.Plugin, o.Image = "database/postgres", "p@sha256:"+strings.Repeat("0", 64)
+		},
 		`--espalier-version is ""`:             func(o *scaffold.Options) { o.EspalierVersion = "" },
 		`--replace is "../espalier"`:           func(o *scaffold.Options) { o.Replace = "../espalier" },
 		`--plural is "a/../../../../etc/cron"`: func(o *scaffold.Options) { o.Plural = "a/../../../../etc/cron" },

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/espalier-dev/espalier/plugins"
@@ -30,6 +31,9 @@ type Spec struct {
 	Image string `json:"image,omitempty"`
 }
 
+// maxName is how long the name of a Service, and the value of a label, may be.
+const maxName = 63
+
 // port is where the server listens.
 const port = 8080
 
@@ -42,6 +46,9 @@ func dependents(_ context.Context, r plugins.Request) ([]*plugins.Dependent, err
 	}
 	if spec.Replicas != nil && *spec.Replicas < 0 {
 		return nil, plugins.Invalid("spec.replicas must not be negative")
+	}
+	if name := nameOf(r.Owner); len(name) > maxName {
+		return nil, plugins.Invalid(fmt.Sprintf("the name %s is longer than %d characters", name, maxName))
 	}
 	return []*plugins.Dependent{
 		plugins.Owns("settings", settings(r.Owner)),

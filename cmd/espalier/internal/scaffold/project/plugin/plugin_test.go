@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/espalier-dev/espalier/plugins"
@@ -33,6 +34,8 @@ func TestPlugin(t *testing.T) {
 		}
 	}
 	three := int32(3)
+	long := shop(nil)
+	long.SetName(strings.Repeat("blue", 16))
 	plugintest.Rows{
 		"any version": {Owner: shop(nil), Want: want(Spec{Image: "registry.example.com/placeholder:2"})},
 		"a version": {
@@ -48,6 +51,7 @@ func TestPlugin(t *testing.T) {
 		"a field of another type": {
 			Owner: shop(map[string]any{"replicas": "many"}), WantProblem: "the spec of Shop blue is not as it should be",
 		},
+		"a long name": {Owner: long, WantProblem: "is longer than 63 characters"},
 	}.Run(t, plugin)
 }
 
