@@ -131,7 +131,7 @@ e2e: controlplane cluster ## Run operators on a cluster with real controllers an
 	ESPALIER_E2E=1 $(GO) test $(TESTFLAGS) ./test/e2e
 
 .PHONY: projects
-projects: $(server) ## Make twelve projects by "espalier new", and build, check, test and run each.
+projects: $(server) ## Make twelve projects and one of a plugin by "espalier new", and build, check, test and run each.
 	cd cmd/espalier && $(test-env) ESPALIER_PROJECTS=all $(GO) test -v $(TESTFLAGS) -parallel 2 -run TestProjects \
 		./internal/scaffold/projecttest $(summary)
 

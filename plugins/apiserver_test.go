@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -109,21 +110,32 @@ func TestAdvertisement(t *testing.T) {
 // running is an operator on an API server.
 type running struct {
 	client.Client
-	t         *testing.T
+	t         testing.TB
 	namespace string
 	requests  *controlplane.Requests
+	root      *reconcilers.ResourceReconciler[*resources.Widget]
+	// stop ends the operator. The end of the test does so, too.
+	stop func()
 }
 
 // start starts an operator with a capability.
-func start(t *testing.T, host *plugins.Host) *running {
+func start(t testing.TB, host *plugins.Host) *running {
 	t.Helper()
 	return startWith(t, host)
 }
 
 // startWith starts an operator whose plugins may have objects of more kinds.
-func startWith(t *testing.T, host *plugins.Host, kinds ...client.Object) *running {
+func startWith(t testing.TB, host *plugins.Host, kinds ...client.Object) *running {
 	t.Helper()
-	r := &running{t: t, namespace: plane.Namespace(t)}
+	return startTree(t, plane.Namespace(t), host, capability(host).Creates(kinds...))
+}
+
+// startTree starts an operator for the resources of a namespace. Its host may be nil.
+func startTree(
+	t testing.TB, namespace string, host *plugins.Host, tree reconcilers.SubReconciler[*resources.Widget],
+) *running {
+	t.Helper()
+	r := &running{t: t, namespace: namespace}
 	config, requests := controlplane.CountRequests(plane.Config(t))
 	r.requests = requests
 	options := ctrl.Options{Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}}
@@ -133,12 +145,14 @@ func startWith(t *testing.T, host *plugins.Host, kinds ...client.Object) *runnin
 	if err != nil {
 		t.Fatal(err)
 	}
-	root := espalier.For(reconcilers.NewConfig(mgr, &resources.Widget{}, time.Hour), capability(host).Creates(kinds...))
-	if err := root.SetupWithManager(t.Context(), mgr); err != nil {
+	r.root = espalier.For(reconcilers.NewConfig(mgr, &resources.Widget{}, time.Hour), tree)
+	if err := r.root.SetupWithManager(t.Context(), mgr); err != nil {
 		t.Fatal(err)
 	}
-	if err := mgr.Add(host); err != nil {
-		t.Fatal(err)
+	if host != nil {
+		if err := mgr.Add(host); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if r.Client, err = client.New(plane.Config(t), client.Options{Scheme: scheme}); err != nil {
 		t.Fatal(err)
@@ -146,13 +160,27 @@ func startWith(t *testing.T, host *plugins.Host, kinds ...client.Object) *runnin
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()
-	t.Cleanup(func() {
+	r.stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
 			t.Errorf("the manager ended with %v, want no error", err)
 		}
 	})
+	t.Cleanup(r.stop)
 	return r
+}
+
+// rests waits until the operator makes no request any more.
+func (r *running) rests() {
+	r.t.Helper()
+	controlplanetest.Eventually(r.t, "the operator is not at rest", func(context.Context) error {
+		before := r.requests.Total()
+		time.Sleep(500 * time.Millisecond)
+		if made := r.requests.Total() - before; made > 0 {
+			return fmt.Errorf("it has just made %d of these requests: %s", made, r.requests)
+		}
+		return nil
+	})
 }
 
 // shows waits until the condition of a Widget has the reason, and its object the value.
@@ -205,14 +233,7 @@ func TestOnAnAPIServer(t *testing.T) {
 	r.shows("one", "Ready", "1")
 	r.shows("two", "Ready", "2")
 
-	controlplanetest.Eventually(t, "the operator is not at rest", func(context.Context) error {
-		r.requests.Reset()
-		time.Sleep(500 * time.Millisecond)
-		if r.requests.Total() > 0 {
-			return fmt.Errorf("it has made %s", r.requests)
-		}
-		return nil
-	})
+	r.rests()
 	r.create("slow", "3", "do", "slow")
 	r.shows("slow", "Ready", "3")
 	// What somebody changes is corrected.

@@ -50,7 +50,7 @@ func inFeature(host *plugins.Host) *feature.Feature[*resources.Widget] {
 func (w *world) untilFeature(reason string) metav1.Condition {
 	w.t.Helper()
 	var found *metav1.Condition
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		_, err := w.once("gadget")
 		found = meta.FindStatusCondition(w.widget("gadget").Status.Conditions, featureReady)
 		if err == nil && found != nil && found.Reason == reason {

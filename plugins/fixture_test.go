@@ -18,6 +18,7 @@ import (
 	"github.com/espalier-dev/espalier/plugins"
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/testing/fake"
+	rtime "github.com/espalier-dev/espalier/time"
 	"github.com/espalier-dev/espalier/tracker"
 
 	"github.com/go-logr/logr"
@@ -169,15 +170,23 @@ func (w *world) has(object client.Object, name string) bool {
 
 // once has a widget reconciled. It returns the error of the controller.
 func (w *world) once(name string) (reconcilers.Result, error) {
-	return w.root.Reconcile(w.t.Context(), reconcilers.Request{
+	return w.onceAt(name, time.Now())
+}
+
+// onceAt is once at a time.
+func (w *world) onceAt(name string, now time.Time) (reconcilers.Result, error) {
+	return w.root.Reconcile(rtime.StashNow(w.t.Context(), now), reconcilers.Request{
 		NamespacedName: client.ObjectKey{Namespace: "default", Name: name},
 	})
 }
 
+// patience is how long a test waits for what has to come: many tests share few processors.
+const patience = 3 * time.Minute
+
 // until has a widget reconciled until its condition has the reason, and nothing is to be done at once.
 func (w *world) until(name, reason string) metav1.Condition {
 	w.t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(patience)
 	var last error
 	for time.Now().Before(deadline) {
 		before := w.widget(name).ResourceVersion
@@ -201,11 +210,11 @@ func (w *world) until(name, reason string) metav1.Condition {
 
 // folder is a folder with programs, and their list.
 type folder struct {
-	t          *testing.T
+	t          testing.TB
 	path, list string
 }
 
-func newFolder(t *testing.T) folder {
+func newFolder(t testing.TB) folder {
 	t.Helper()
 	path := t.TempDir()
 	f := folder{t: t, path: path, list: filepath.Join(t.TempDir(), "SHA256SUMS")}
@@ -270,7 +279,7 @@ func (f folder) writeText(text string) {
 }
 
 // withPlugin returns a folder with one plugin that is listed, and a host for it.
-func withPlugin(t *testing.T, mode string) (folder, *plugins.Host) {
+func withPlugin(t testing.TB, mode string) (folder, *plugins.Host) {
 	t.Helper()
 	f := newFolder(t)
 	f.write(map[string]string{"databases": f.put("databases", "")})
@@ -280,7 +289,7 @@ func withPlugin(t *testing.T, mode string) (folder, *plugins.Host) {
 // untilLogged waits until the host has logged a text.
 func (w *world) untilLogged(text string) {
 	w.t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(patience)
 	for !strings.Contains(w.logged.String(), text) {
 		if time.Now().After(deadline) {
 			w.t.Fatalf("the host has logged:\n%s\nwant %q", w.logged, text)

@@ -29,8 +29,8 @@ import (
 //
 // The fields must not be changed once it runs. A host is started once.
 type Host struct {
-	// Folder has programs that are plugins. Those that List does not have are not run, and files that begin with a dot
-	// do not count. Default: no program.
+	// Folder has programs that are plugins. Those that List does not have are not run. Files that begin with a dot, and
+	// one with the name of the list, do not count. Default: no program.
 	Folder string
 	// List is the file that says which programs may run, as sha256sum writes it: a digest and the name of a file in
 	// each line. A program is copied into memory once. The copy is what is compared, and what runs. A new list has to

@@ -1,6 +1,8 @@
 package plugins_test
 
 import (
+	"errors"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -12,6 +14,7 @@ import (
 	"github.com/espalier-dev/espalier/plugins"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 )
 
 // mode returns the mode of the plugin that has made the object of the gadget.
@@ -27,7 +30,7 @@ func (w *world) mode() string {
 // untilMode has the gadget reconciled until its object is that of the plugin with the mode.
 func (w *world) untilMode(mode string) {
 	w.t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(patience)
 	for w.mode() != mode {
 		if time.Now().After(deadline) {
 			w.t.Fatalf("the object is that of %q, want that of %q", w.mode(), mode)
@@ -45,9 +48,14 @@ func TestProgramsThatAreNotListed(t *testing.T) {
 	f := newFolder(t)
 	host := f.host(map[string]string{"databases": "first"})
 	f.put("databases", "")
+	for _, name := range []string{"SHA256SUMS", ".hidden"} {
+		if err := os.WriteFile(filepath.Join(f.path, name), []byte("no program"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	w := worldOf(t, host)
 	found := w.until("gadget", plugins.ReasonNoPlugin)
-	if want := "databases does not run: it is not in the list"; !strings.Contains(found.Message, want) {
+	if want := "postgres (databases does not run: it is not in the list)"; !strings.Contains(found.Message, want) {
 		t.Errorf("the condition says %q, want %q", found.Message, want)
 	}
 
@@ -90,6 +98,44 @@ func TestProgramsChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.until("gadget", plugins.ReasonNoPlugin)
+}
+
+// While a program takes the place of another one, both run. That is no reason to refuse several, and the new one is
+// asked although the one before has not ended yet.
+func TestProgramIsReplacedByOneThatRuns(t *testing.T) {
+	f := newFolder(t)
+	host := f.host(map[string]string{"databases": "never ends"})
+	host.RefuseSeveral = true
+	f.write(map[string]string{"databases": f.put("databases", "1")})
+	w := worldOf(t, host)
+	w.untilMode("raw")
+	w.until("gadget", "Ready")
+	object := &corev1.ConfigMap{}
+	w.has(object, "gadget-config")
+	before := "/proc/" + object.Data["pid"]
+
+	host.Environment["databases"][0] = modeEnvironment + "=program"
+	f.write(map[string]string{"databases": f.put("databases", "2")})
+	deadline, ends := time.Now().Add(patience), false
+	for w.mode() != "program" {
+		_, err := w.once("gadget")
+		found := meta.FindStatusCondition(w.widget("gadget").Status.Conditions, condition)
+		if found == nil || found.Reason != "Ready" && found.Reason != plugins.ReasonAsking {
+			t.Fatalf("the condition is %+v while a program is replaced, want it to stay Ready or to be asking", found)
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the object is that of %q, and the last error is %v, want that of the new program", w.mode(), err)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	for ; !ends; time.Sleep(5 * time.Millisecond) {
+		_, err := os.Stat(before)
+		ends = errors.Is(err, fs.ErrNotExist)
+		if time.Now().After(deadline) {
+			t.Fatalf("the program before has not ended: %v, want it killed", err)
+		}
+	}
+	w.until("gadget", "Ready")
 }
 
 // Of two plugins for one type the one with the newest version counts, unless the host refuses several.
@@ -157,6 +203,10 @@ func TestSidecar(t *testing.T) {
 		}
 		w.untilMode(mode)
 		w.until("gadget", "Ready")
+		// To connect, one has to be able to write.
+		if info, err := os.Stat(socket); err != nil || info.Mode().Perm() != 0o660 {
+			t.Errorf("the socket has %v (%v), want that its user and its group alone can connect", info.Mode(), err)
+		}
 		if mode == "first" {
 			// It leaves its socket behind.
 			err = sidecar.Process.Kill()

@@ -14,9 +14,11 @@ import (
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/plugins"
 
+	"google.golang.org/grpc"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -49,6 +51,9 @@ func servePlugin(mode string) {
 		os.Exit(3)
 	case "raw":
 		serveRaw()
+		return
+	case "never ends":
+		serveRaw(grpc.UnknownServiceHandler(neverEnds))
 		return
 	case "never starts":
 		fmt.Fprintln(os.Stderr, "it never starts")
@@ -84,9 +89,26 @@ func testPlugin(mode string, called *calls) plugins.Plugin {
 			ctx context.Context, r plugins.Request,
 		) ([]*plugins.Dependent, error) {
 			called.Add(1)
+			if file, counts := strings.CutPrefix(mode, countsIn); counts {
+				countIn(file)
+			}
 			return dependents(ctx, mode, r)
 		}},
 	}}
+}
+
+// countsIn begins the mode of a plugin that adds a byte to a file for each call.
+const countsIn = "counts in "
+
+func countIn(file string) {
+	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err == nil {
+		_, err = f.WriteString(".")
+	}
+	if err != nil {
+		panic(err) // the call fails with it
+	}
+	_ = f.Close()
 }
 
 // request has what the tests ask of the plugin.
@@ -177,7 +199,11 @@ var deeds = map[string]func(r request) ([]*plugins.Dependent, error){
 		return one(object)
 	},
 	"very many": func(r request) ([]*plugins.Dependent, error) {
-		object := r.configMap()
+		// It costs the plugin little to encode it.
+		object := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": r.Owner.Name + "-config"},
+			"data": map[string]any{"value": strings.Repeat("x", 100)},
+		}}
 		many := make([]*plugins.Dependent, 0, 30_000)
 		for i := range cap(many) {
 			many = append(many, plugins.Owns(fmt.Sprint("config-", i), object))
@@ -192,6 +218,13 @@ var deeds = map[string]func(r request) ([]*plugins.Dependent, error){
 			many = append(many, plugins.Owns(fmt.Sprint("config-", i), object))
 		}
 		return many, nil
+	},
+	"five": func(r request) ([]*plugins.Dependent, error) {
+		var all []*plugins.Dependent
+		for i, part := range fiveParts(r.Owner.Name, r.fields["value"]) {
+			all = append(all, plugins.Owns(fmt.Sprint("part-", i), part))
+		}
+		return all, nil
 	},
 	"that of tool": func(r request) ([]*plugins.Dependent, error) {
 		object := r.configMap()
@@ -297,6 +330,20 @@ var deeds = map[string]func(r request) ([]*plugins.Dependent, error){
 		object.Name = r.Owner.Name + "-second"
 		return []*plugins.Dependent{plugins.Owns("config", r.configMap()), plugins.Owns("second", object)}, nil
 	},
+}
+
+// fiveParts are five objects of some size for an owner.
+func fiveParts(owner, value string) []*corev1.ConfigMap {
+	parts := make([]*corev1.ConfigMap, 5)
+	for i := range parts {
+		parts[i] = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+			Name: fmt.Sprint(owner, "-part-", i), Labels: map[string]string{"app.kubernetes.io/instance": owner},
+		}, Data: map[string]string{"value": value, "part": fmt.Sprint(i)}}
+		for j := range 5 {
+			parts[i].Data[fmt.Sprint("setting-", j)] = strings.Repeat("x", 40)
+		}
+	}
+	return parts
 }
 
 // fork starts another process, and tells its ID.

@@ -29,7 +29,7 @@ func (rawPlugin) Dependents(
 	_ context.Context, r *protocol.DependentsRequest,
 ) (*protocol.DependentsResponse, error) {
 	object := fmt.Sprintf(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "%s-config"},
-		"data": {"mode": "raw", "spec": %q}}`, r.GetOwner().GetName(), r.GetOwner().GetSpec())
+		"data": {"mode": "raw", "pid": "%d", "spec": %q}}`, r.GetOwner().GetName(), os.Getpid(), r.GetOwner().GetSpec())
 	return &protocol.DependentsResponse{Outcome: &protocol.DependentsResponse_Dependents{
 		Dependents: &protocol.Dependents{Items: []*protocol.Dependent{{
 			Name: "config", ApiVersion: "v1", Kind: "ConfigMap", Object: []byte(object),
@@ -38,7 +38,7 @@ func (rawPlugin) Dependents(
 }
 
 // serveRaw does what the contract asks of a program, and no more.
-func serveRaw() {
+func serveRaw(options ...grpc.ServerOption) {
 	if os.Getenv("ESPALIER_PLUGIN") != "dependents.v1" {
 		os.Exit(1)
 	}
@@ -48,12 +48,17 @@ func serveRaw() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	server, healthy := grpc.NewServer(), health.NewServer()
+	server, healthy := grpc.NewServer(options...), health.NewServer()
 	healthy.SetServingStatus("plugin", grpc_health_v1.HealthCheckResponse_SERVING)
 	grpc_health_v1.RegisterHealthServer(server, healthy)
 	protocol.RegisterPluginServer(server, rawPlugin{})
 	fmt.Println("1|1|unix|" + socket + "|grpc")
 	_ = server.Serve(listener) // it is killed
+}
+
+// neverEnds has a server answer no call that is not of the contract, such as the one that asks the program to end.
+func neverEnds(any, grpc.ServerStream) error {
+	select {}
 }
 
 // The contract is all that a plugin needs.

@@ -168,7 +168,9 @@ func (s *sources) unlisted(listed program.List) map[string]bool {
 	}
 	for _, file := range files {
 		name := file.Name()
-		if _, is := listed[name]; is || file.IsDir() || strings.HasPrefix(name, ".") {
+		// The list, or a copy of it, may be in the folder.
+		other := file.IsDir() || strings.HasPrefix(name, ".") || name == filepath.Base(s.host.List)
+		if _, is := listed[name]; is || other {
 			continue
 		}
 		names[name] = true

@@ -26,7 +26,8 @@ const SocketEnvironment = "ESPALIER_PLUGIN_SOCKET"
 // process when the host asks for that, and with a message if the plugin is not valid, or if nobody started it as one.
 //
 // With the environment variable [SocketEnvironment], it serves on that socket until the process is told to end by
-// SIGTERM or an interrupt. A socket of that path that nobody listens on is replaced.
+// SIGTERM or an interrupt. A socket of that path that nobody listens on is replaced. The user and the group of the
+// socket can connect to it.
 func Serve(plugin Plugin) {
 	if err := serve(plugin); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -81,20 +82,29 @@ func serveOn(ctx context.Context, socket string, plugin Plugin) error {
 	return nil
 }
 
+// socketMode has the group connect as well: the host has a user of its own, and both have the group of the folder.
+const socketMode = 0o660
+
 // listen listens on a socket. One that an earlier process left is removed first.
 func listen(ctx context.Context, socket string) (net.Listener, error) {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "unix", socket)
-	if !errors.Is(err, syscall.EADDRINUSE) {
-		return listener, err
+	if errors.Is(err, syscall.EADDRINUSE) {
+		var dialer net.Dialer
+		if connection, dialErr := dialer.DialContext(ctx, "unix", socket); dialErr == nil {
+			_ = connection.Close()
+			return nil, err
+		}
+		if err := os.Remove(socket); err != nil {
+			return nil, err
+		}
+		listener, err = config.Listen(ctx, "unix", socket)
 	}
-	var dialer net.Dialer
-	if connection, dialErr := dialer.DialContext(ctx, "unix", socket); dialErr == nil {
-		_ = connection.Close()
+	if err != nil {
 		return nil, err
 	}
-	if err := os.Remove(socket); err != nil {
-		return nil, err
+	if err := os.Chmod(socket, socketMode); err != nil {
+		return nil, errors.Join(err, listener.Close())
 	}
-	return config.Listen(ctx, "unix", socket)
+	return listener, nil
 }

@@ -111,7 +111,8 @@ func (p *runningProcess) hasEnded() bool {
 	}
 }
 
-// Attach connects to a plugin that somebody else runs, and that listens on a socket.
+// Attach connects to a plugin that somebody else runs, and that listens on a socket. It does not reattach by go-plugin,
+// which would add nothing but that the plugin is asked to end when the connection is closed.
 func Attach(socket string, limits Limits) (*Plugin, error) {
 	p := &Plugin{lost: make(chan struct{})}
 	if err := p.connect(socket, limits, nil); err != nil {

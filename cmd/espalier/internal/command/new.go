@@ -28,7 +28,7 @@ func newNew() *cobra.Command {
 	o := &newOptions{}
 	c := &cobra.Command{
 		Use:   "new DIR --group GROUP --kind KIND",
-		Short: "Start the project of an operator",
+		Short: "Start the project of an operator, or of a plugin",
 		Long: `Start the project of an operator, in a folder that is new or empty.
 
 The project builds, tests and runs at once: "make run" runs it on a cluster in its
@@ -38,7 +38,10 @@ code, by a Helm chart, or by a kustomization.
 
 With --add, a root is put into a project of Kubebuilder, next to what is there:
 the folder is that of its PROJECT file. No file is changed. The command says what
-it adds, and which lines to add to main.go.`,
+it adds, and which lines to add to main.go.
+
+With --plugin, it is the project of a plugin: a program that says which objects
+fulfil a capability, and that is released apart from the operators that use it.`,
 		Example: `  # a project, and then its operator on a cluster in its process
   espalier new shop --group shop.example.com --kind Shop
   make -C shop run
@@ -47,9 +50,15 @@ it adds, and which lines to add to main.go.`,
   espalier new portal --group portal.example.com --kind Portal --component chart --namespaced=false --validating-webhook
 
   # one more kind for a project of Kubebuilder
-  espalier new . --add --group shop --version v1 --kind Branch`,
+  espalier new . --add --group shop --version v1 --kind Branch
+
+  # a plugin for the capability postgres of the category database
+  espalier new postgres --plugin database/postgres`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
+			if err := o.checkPlugin(c.Flags()); err != nil {
+				return err
+			}
 			if err := o.read(args[0]); err != nil {
 				return err
 			}
@@ -74,6 +83,8 @@ func (o *newOptions) addFlags(flags *pflag.FlagSet) {
 		strings.Join(scaffold.Generators, ", "))
 	flags.BoolVar(&o.Defaulting, "defaulting-webhook", false, "add a webhook that fills in defaults")
 	flags.BoolVar(&o.Validating, "validating-webhook", false, "add a webhook that refuses what is wrong")
+	flags.StringVar(&o.Plugin, "plugin", "",
+		"make the project of a plugin instead, for a category and a type, such as database/postgres")
 	flags.StringVar(&o.Module, "module", "",
 		"the path of the Go module; by default example.com/ and the name of the folder")
 	flags.StringVar(&o.GoVersion, "go-version", scaffold.GoVersion, "the version of Go in go.mod")
@@ -89,6 +100,28 @@ func (o *newOptions) addFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.force, "force", false, "write over files in a folder that is not empty")
 	flags.BoolVar(&o.add, "add", false, "add a root to the project of Kubebuilder in the folder")
 	flags.BoolVar(&o.skipTidy, "skip-tidy", false, "leave go mod tidy to you; the project does not build before")
+}
+
+// ofOperators are the flags that say what an operator is like.
+var ofOperators = []string{
+	"group", "version", "kind", "plural", "namespaced", "component", "defaulting-webhook", "validating-webhook",
+	"operator-name", "add",
+}
+
+// checkPlugin returns an error if a flag is given that is not for plugins.
+func (o *newOptions) checkPlugin(flags *pflag.FlagSet) error {
+	if !flags.Changed("plugin") {
+		return nil
+	}
+	if o.Plugin == "" {
+		return fmt.Errorf("--plugin is empty: give a category and a type, such as database/postgres")
+	}
+	for _, name := range ofOperators {
+		if flags.Changed(name) {
+			return fmt.Errorf("--%s is not for --plugin: it says what an operator is like", name)
+		}
+	}
+	return nil
 }
 
 // read completes what flags say by what is in files.
@@ -141,11 +174,13 @@ func (o *newOptions) create(c *cobra.Command, dir string) error {
 			return err
 		}
 	}
-	next := "make -C " + dir + " run"
+	what, next := "Run the operator on a cluster in its process", "make -C "+dir+" run"
+	if o.Plugin != "" {
+		what, next = "Test the plugin, and build it", "make -C "+dir+" test build"
+	}
 	if o.skipTidy {
 		next = "(cd " + dir + " && go mod tidy)\n    " + next
 	}
-	_, err = fmt.Fprintf(c.OutOrStdout(),
-		"%d files are in %s. Run the operator on a cluster in its process:\n\n    %s\n\n", len(files), dir, next)
+	_, err = fmt.Fprintf(c.OutOrStdout(), "%d files are in %s. %s:\n\n    %s\n\n", len(files), dir, what, next)
 	return err
 }

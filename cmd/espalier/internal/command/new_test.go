@@ -2,11 +2,14 @@ package command_test
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/spf13/pflag"
 
 	"github.com/espalier-dev/espalier/cmd/espalier/internal/command"
 )
@@ -28,6 +31,7 @@ func TestNewErrors(t *testing.T) {
 	if err := os.WriteFile(file, []byte("theirs"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	plugin := []string{filepath.Join(dir, "a"), "--plugin=database/postgres", "--espalier-version=v0.1.0", "--skip-tidy"}
 	shop := []string{"--group=shop.example.com", "--kind=Shop", "--espalier-version=v0.1.0", "--skip-tidy"}
 	for name, tc := range map[string]struct {
 		args []string
@@ -40,6 +44,12 @@ func TestNewErrors(t *testing.T) {
 		"no header":              {append(shop, dir+"/a", "--license-header="+dir+"/none"), "--license-header: open"},
 		"not an empty folder":    {append(shop, dir), dir + " is not empty, it has file"},
 		"below what is a file":   {append(shop, filepath.Join(file, "a")), file + ": not a directory"},
+		"a plugin, no text":      {append(plugin, "--plugin="), "--plugin is empty"},
+		"a plugin, no type":      {append(plugin, "--plugin=database"), `--plugin is "database", and must be a category`},
+		"a plugin with a kind":   {append(plugin, "--kind=Shop"), "--kind is not for --plugin"},
+		"a plugin with defaults": {append(plugin, "--version=v1alpha1"), "--version is not for --plugin"},
+		"a plugin, added":        {append(plugin, "--add"), "--add is not for --plugin"},
+		"a plugin, cluster":      {append(plugin, "--namespaced=false"), "--namespaced is not for --plugin"},
 		"a name that is no path": {append(shop, filepath.Join(dir, "Web Shop")), `--module is "example.com/web shop"`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -75,6 +85,37 @@ func TestNewWithoutProxy(t *testing.T) {
 	if err != nil || !strings.Contains(printed, "go mod tidy)\n    make -C "+dir+" run\n") {
 		t.Errorf("with --skip-tidy: %v\n%s", err, printed)
 	}
+}
+
+// TestNewPlugin: each flag is for plugins, or refused with them.
+func TestNewPlugin(t *testing.T) {
+	t.Parallel()
+	values := map[string]string{
+		"module": "example.com/p", "go-version": "1.26.1", "image": "registry.example.com/p:1", "owner": "The owners",
+		"license": "MIT", "license-header": "", "espalier-version": "v0.1.0", "replace": "", "force": "true",
+		"skip-tidy": "true", "plugin": "database/mysql",
+	}
+	made, _, err := command.New(io.Discard, io.Discard).Find([]string{"new"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	made.Flags().VisitAll(func(flag *pflag.Flag) {
+		value, forPlugins := values[flag.Name]
+		if !forPlugins {
+			value = flag.DefValue
+		}
+		dir := filepath.Join(t.TempDir(), "p")
+		printed, err := runNew(t, dir, "--plugin=database/postgres", "--espalier-version=v0.1.0", "--skip-tidy",
+			"--"+flag.Name+"="+value)
+		_, there := os.Stat(filepath.Join(dir, "plugin.go"))
+		refused := "--" + flag.Name + " is not for --plugin: it says what an operator is like"
+		switch {
+		case forPlugins && (err != nil || there != nil || !strings.Contains(printed, "make -C "+dir+" test build\n")):
+			t.Errorf("with --%s: %v, %v, printed %q, want a project", flag.Name, err, there, printed)
+		case !forPlugins && (err == nil || err.Error() != refused || there == nil):
+			t.Errorf("with --%s: %v, want nothing but %s", flag.Name, err, refused)
+		}
+	})
 }
 
 // TestNewHeader: a header has the year where controller-gen would put it, and no byte order mark.

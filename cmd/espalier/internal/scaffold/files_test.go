@@ -26,6 +26,7 @@ var combinations = map[string]func(*scaffold.Options){
 	"chart":         func(o *scaffold.Options) { o.Component, o.Validating = "chart", true },
 	"kustomization": func(o *scaffold.Options) { o.Component, o.Namespaced = "kustomization", false },
 	"dummy":         func(o *scaffold.Options) { o.Component, o.Defaulting = "dummy", true },
+	"plugin":        func(o *scaffold.Options) { o.Plugin = "database/postgres" },
 }
 
 func filesOf(t *testing.T, change func(*scaffold.Options)) scaffold.Files {

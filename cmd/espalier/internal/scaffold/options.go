@@ -38,10 +38,14 @@ type Options struct {
 	// Defaulting and Validating say which webhooks there are.
 	Defaulting, Validating bool // --defaulting-webhook, --validating-webhook
 
+	// Plugin is the category and the type of a capability, as in "database/postgres", for the project of a plugin.
+	// Then the fields above do not count. Empty is the project of an operator.
+	Plugin string // --plugin
+
 	Module    string // --module
 	GoVersion string // --go-version
 	// Operator is the name of the program, of what is deployed, and of the Lease of its leader. Empty is that of the
-	// kind in lower case and "-operator".
+	// kind in lower case and "-operator". That of a plugin is its type and "-plugin".
 	Operator string // --operator-name
 	// Image is what is built and deployed. Empty is the name of the operator with the tag "dev".
 	Image string // --image
@@ -65,7 +69,9 @@ var (
 		`^[a-z0-9]([a-z0-9._:/-]*[a-z0-9])?(:[A-Za-z0-9_][A-Za-z0-9._-]*)?(@sha256:[0-9a-f]{64})?$`)
 	// goVersions are those that go.mod may name.
 	goVersions = regexp.MustCompile(`^[0-9]+\.[0-9]+(\.[0-9]+|rc[0-9]+)?$`)
-	licenses   = regexp.MustCompile(`^[A-Za-z0-9.+-]+( (AND|OR|WITH) [A-Za-z0-9.+-]+)*$`)
+	// capabilities are a category and a type.
+	capabilities = regexp.MustCompile(`^[a-z]([a-z0-9-]*[a-z0-9])?/[a-z]([a-z0-9-]*[a-z0-9])?$`)
+	licenses     = regexp.MustCompile(`^[A-Za-z0-9.+-]+( (AND|OR|WITH) [A-Za-z0-9.+-]+)*$`)
 	// reserved are what the package of the API declares besides the kind.
 	reserved = []string{"GroupVersion", "AddToScheme", "DeploymentReady"}
 )
@@ -73,6 +79,8 @@ var (
 const (
 	// maxKind leaves room for "list" in a name of 63 characters.
 	maxKind = 59
+	// maxCapability leaves room for "-plugin" in the name of an operator.
+	maxCapability = 40
 	// maxOperator leaves room for "-leader-election" in one.
 	maxOperator = 47
 	// MaxHeader is how many bytes a header may have.
@@ -82,6 +90,11 @@ const (
 // Complete returns the options with defaults in place of what is empty, or an error that names the flag of what cannot
 // be.
 func (o Options) Complete() (Options, error) {
+	checkContent := Options.checkAPI
+	if o.Plugin != "" {
+		checkContent = Options.checkPlugin
+		o.Operator = o.capability().typ + "-plugin"
+	}
 	lower := strings.ToLower(o.Kind)
 	if o.Plural == "" && o.Kind != "" {
 		o.Plural = plural(lower)
@@ -95,7 +108,7 @@ func (o Options) Complete() (Options, error) {
 	if o.GoVersion == "" {
 		o.GoVersion = GoVersion
 	}
-	for _, check := range []func(Options) error{Options.checkAPI, Options.checkProgram, Options.checkHeader} {
+	for _, check := range []func(Options) error{checkContent, Options.checkProgram, Options.checkHeader} {
 		if err := check(o); err != nil {
 			return o, err
 		}
@@ -146,6 +159,28 @@ func (o Options) checkAPI() error {
 			o.Group, validation.DNS1123SubdomainMaxLength)
 	case o.Component != "" && !slices.Contains(Generators, o.Component):
 		return fmt.Errorf("--component is %q, and must be one of %s", o.Component, strings.Join(Generators, ", "))
+	}
+	return nil
+}
+
+// capability is what a plugin provides.
+type capability struct{ category, typ string }
+
+func (o Options) capability() capability {
+	category, typ, _ := strings.Cut(o.Plugin, "/")
+	return capability{category, typ}
+}
+
+func (o Options) checkPlugin() error {
+	c := o.capability()
+	switch {
+	case !capabilities.MatchString(o.Plugin) || !isText(c.category) || !isText(c.typ):
+		return fmt.Errorf("--plugin is %q, and must be a category and a type, such as database/postgres", o.Plugin)
+	case len(c.category) > maxCapability || len(c.typ) > maxCapability:
+		return fmt.Errorf("--plugin is %q, and its category and its type must each have at most %d characters",
+			o.Plugin, maxCapability)
+	case strings.Contains(o.Image, "@"):
+		return fmt.Errorf("--image is %q, and must have no digest with --plugin: two images are built", o.Image)
 	}
 	return nil
 }

@@ -56,6 +56,14 @@ func TestComplete(t *testing.T) {
 		"--license-header has": func(o *scaffold.Options) {
 			o.LicenseHeader = strings.Repeat("a", 1<<17)
 		},
+		`--plugin is "postgres"`:               func(o *scaffold.Options) { o.Plugin = "postgres" },
+		`--plugin is "Database/postgres"`:      func(o *scaffold.Options) { o.Plugin = "Database/postgres" },
+		`--plugin is "database/null"`:          func(o *scaffold.Options) { o.Plugin = "database/null" },
+		`--plugin is "database/../postgres"`:   func(o *scaffold.Options) { o.Plugin = "database/../postgres" },
+		"must each have at most 40 characters": func(o *scaffold.Options) { o.Plugin = "a/" + strings.Repeat("b", 41) },
+		"must have no digest with --plugin": func(o *scaffold.Options) {
+			o.Plugin, o.Image = "database/postgres", "p@sha256:"+strings.Repeat("0", 64)
+		},
 		`--espalier-version is ""`:             func(o *scaffold.Options) { o.EspalierVersion = "" },
 		`--replace is "../espalier"`:           func(o *scaffold.Options) { o.Replace = "../espalier" },
 		`--plural is "a/../../../../etc/cron"`: func(o *scaffold.Options) { o.Plural = "a/../../../../etc/cron" },

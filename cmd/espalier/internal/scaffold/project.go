@@ -1,8 +1,8 @@
 // Package scaffold makes the files of a new project, and of a root for one that exists.
 //
 // The templates are a project that compiles, in the folder project: the packages in common, with those in tree or in
-// component and in a folder for what generates the objects. The tests of this module run its tests. [Options.Files]
-// leaves out what options do not ask for, and puts in names.
+// component and in a folder for what generates the objects; or those in plugin alone. The tests of this module run its
+// tests. [Options.Files] leaves out what options do not ask for, and puts in names.
 package scaffold
 
 import (
@@ -30,6 +30,9 @@ type Files map[string][]byte
 
 // layers returns the folders of templates that the project is made of.
 func (o Options) layers() []string {
+	if o.Plugin != "" {
+		return []string{"project/plugin"}
+	}
 	if o.Component == "" {
 		return []string{"project/common", "project/tree"}
 	}
@@ -122,6 +125,10 @@ func (o Options) withHeader(source string) string {
 
 // modules returns the modules of Espalier that the project needs, by their paths in the repository.
 func (o Options) modules() (required, replaced []string) {
+	if o.Plugin != "" {
+		required = []string{"", "/plugins"}
+		return required, required
+	}
 	required = []string{"", "/testing/simulation"}
 	switch o.Component {
 	case "chart":

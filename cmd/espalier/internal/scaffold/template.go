@@ -12,7 +12,7 @@ const templates = `github\.com/espalier-dev/espalier/cmd/espalier/internal/scaff
 // tokens are what stands in templates for what options say. Of two at one place, the first counts.
 var tokens = regexp.MustCompile(strings.Join([]string{
 	templates, `registry\.example\.test/placeholder-operator:tag`,
-	"placeholder-operator", "placeholders", "placeholder", "Placeholder",
+	"placeholder-operator", "placeholder-category", "placeholders", "placeholder", "Placeholder",
 	`group\.example\.test`, "v9alpha9", "scope=Namespaced", `v0\.0\.0-controller-gen`, `golang:0\.0-go`,
 }, "|"))
 
@@ -24,9 +24,14 @@ func (o Options) replaceTokens(text string) string {
 			return o.Image
 		case "placeholder-operator":
 			return o.Operator
+		case "placeholder-category":
+			return o.capability().category
 		case "placeholders":
 			return o.Plural
 		case "placeholder":
+			if o.Plugin != "" {
+				return o.capability().typ
+			}
 			return strings.ToLower(o.Kind)
 		case "Placeholder":
 			return o.Kind
