@@ -168,6 +168,12 @@ type InventoryRecord struct {
 	LastAppliedAt *metav1.Time `json:"lastAppliedAt,omitempty"`
 }
 
+// IsDone reports whether nothing is left to do to apply the object: it is ready, or was purged after its wave.
+func (r *InventoryRecord) IsDone() bool {
+	isCurrent := r.Status == "" || r.Status == ObjectCurrent
+	return r.Phase == PhaseReady && isCurrent || r.Phase == PhaseCompleted
+}
+
 // ManagedType is a type that an object brings into the cluster. Version or Kind may be "*" for all.
 type ManagedType struct {
 	Group   string `json:"group"`

@@ -460,6 +460,13 @@ func BenchmarkComponentUnchanged(b *testing.B) {
 			}
 			b.StopTimer()
 			b.ReportMetric(float64(op.requests.Total())/float64(b.N), "requests/op")
+			// The operator of the next case would keep this component, too.
+			if err := c.Delete(b.Context(), assembly); err != nil {
+				b.Fatal(err)
+			}
+			if err := gone(b.Context(), op.watch, assembly); err != nil {
+				b.Fatal(err)
+			}
 		})
 	}
 }

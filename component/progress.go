@@ -73,8 +73,7 @@ func (p Progress) Wave() (order int16, isUnderWay bool) {
 	isDeletion := p.State == apis.ComponentDeleting || p.State == apis.ComponentDeletionPending
 	for i := range p.Inventory {
 		record := &p.Inventory[i]
-		isReady := record.Phase == apis.PhaseReady && (record.Status == "" || record.Status == apis.ObjectCurrent)
-		if !isDeletion && (isReady || record.Phase == apis.PhaseCompleted) {
+		if !isDeletion && record.IsDone() {
 			continue
 		}
 		of := record.ApplyOrder

@@ -85,11 +85,11 @@ const (
 )
 
 func (r *row) part() wavePart {
+	record := apis.InventoryRecord{Phase: r.phase, Status: r.status}
 	switch {
 	case r.status == apis.ObjectFailed:
 		return partFailed
-	case r.phase == apis.PhaseCompleted,
-		r.phase == apis.PhaseReady && (r.status == "" || r.status == apis.ObjectCurrent):
+	case record.IsDone():
 		return partReady
 	case r.phase == apis.PhaseScheduledForApplication, r.phase == apis.PhaseScheduledForDeletion,
 		r.phase == apis.PhaseScheduledForCompletion:

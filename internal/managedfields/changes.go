@@ -59,7 +59,7 @@ func valueAt(content map[string]any, path fieldpath.Path) any {
 			continue
 		}
 		items, _ := at.([]any)
-		index := slices.IndexFunc(items, func(item any) bool { return isItem(item, element) })
+		index := slices.IndexFunc(items, func(item any) bool { return IsItem(item, element) })
 		if index < 0 {
 			return nil
 		}

@@ -56,8 +56,8 @@ func compare(
 	c := comparison{unowned: len(entries) == 0, found: Differences{}, added: addedTo(wanted["apiVersion"])}
 	ours, applied, others := &fieldpath.Set{}, &fieldpath.Set{}, &fieldpath.Set{}
 	for _, entry := range entries {
-		fields, ok := fieldsOf(entry)
-		ok = ok && entry.FieldsV1 != nil && entry.APIVersion == wanted["apiVersion"]
+		fields, err := FieldsOf(&entry)
+		ok := err == nil && entry.FieldsV1 != nil && entry.APIVersion == wanted["apiVersion"]
 		switch {
 		case !ok && owner.owns(entry):
 			// Field names of another version may mean something else.

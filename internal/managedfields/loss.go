@@ -30,12 +30,12 @@ func Losses(
 ) []Loss {
 	ours, theirs, others := &fieldpath.Set{}, &fieldpath.Set{}, []metav1.ManagedFieldsEntry(nil)
 	for _, entry := range entries {
-		fields, ok := fieldsOf(entry)
+		fields, err := FieldsOf(&entry)
 		switch {
 		case !owner.owns(entry):
 			others = append(others, entry)
 			theirs = theirs.Union(fields)
-		case !ok:
+		case err != nil:
 			return nil
 		default:
 			ours = ours.Union(fields)
@@ -94,8 +94,8 @@ func partsBelow(path fieldpath.Path, at any, theirs *fieldpath.Set) (parts []fie
 func managersOf(path fieldpath.Path, entries []metav1.ManagedFieldsEntry) []string {
 	var names []string
 	for _, entry := range entries {
-		fields, ok := fieldsOf(entry)
-		if !ok {
+		fields, err := FieldsOf(&entry)
+		if err != nil {
 			continue
 		}
 		fields.Iterate(func(owned fieldpath.Path) {
@@ -125,7 +125,7 @@ func pointerTo(path fieldpath.Path, wanted Configuration) string {
 			at = members[token]
 		default:
 			items, _ := at.([]any)
-			index := slices.IndexFunc(items, func(item any) bool { return isItem(item, element) })
+			index := slices.IndexFunc(items, func(item any) bool { return IsItem(item, element) })
 			if element.Index != nil {
 				index = *element.Index
 			}
@@ -139,8 +139,8 @@ func pointerTo(path fieldpath.Path, wanted Configuration) string {
 	return pointer.String()
 }
 
-// isItem reports whether the item of a list is the one that an element of a path means, by its keys or its value.
-func isItem(item any, element fieldpath.PathElement) bool {
+// IsItem reports whether the item of a list is the one that an element of a path means, by its keys or its value.
+func IsItem(item any, element fieldpath.PathElement) bool {
 	if element.Value != nil {
 		return value.Equals(*element.Value, value.NewValueInterface(item))
 	}

@@ -1,6 +1,7 @@
 package managedfields
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,14 +39,33 @@ func (o Owner) owns(entry metav1.ManagedFieldsEntry) bool {
 	return entry.Operation == metav1.ManagedFieldsOperationUpdate && (name == o.Name || slices.Contains(o.Before, name))
 }
 
-// fieldsOf returns the fields of an entry, and false if they cannot be understood.
-func fieldsOf(entry metav1.ManagedFieldsEntry) (*fieldpath.Set, bool) {
+// FieldsOf returns the fields of an entry. The set is never nil, and it is empty with an error.
+func FieldsOf(entry *metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
 	fields := &fieldpath.Set{}
 	if entry.FieldsV1 == nil {
-		return fields, true
+		return fields, nil
 	}
-	return fields, entry.FieldsType == "FieldsV1" && fields.FromJSON(entry.FieldsV1.GetRawReader()) == nil
+	if entry.FieldsType != fieldsType {
+		return fields, fmt.Errorf("the managed fields of %q have the unknown type %q", entry.Manager, entry.FieldsType)
+	}
+	if err := fields.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
+		return &fieldpath.Set{}, fmt.Errorf("the managed fields of %q cannot be understood: %w", entry.Manager, err)
+	}
+	return fields, nil
 }
+
+// SetFields gives an entry its fields.
+func SetFields(entry *metav1.ManagedFieldsEntry, fields *fieldpath.Set) error {
+	raw, err := fields.ToJSON()
+	if err != nil {
+		return fmt.Errorf("the managed fields of %q cannot be written: %w", entry.Manager, err)
+	}
+	entry.FieldsType, entry.FieldsV1 = fieldsType, metav1.NewFieldsV1(string(raw))
+	return nil
+}
+
+// fieldsType is the only type of managed fields that there is.
+const fieldsType = "FieldsV1"
 
 // without returns fields without the paths for which leave returns true.
 func without(fields *fieldpath.Set, leave func(fieldpath.Path) bool) *fieldpath.Set {
@@ -90,13 +110,13 @@ func (m Migration) Migrate(
 	first, target := -1, -1
 	var written *metav1.Time
 	for _, entry := range entries {
-		fields, ok := fieldsOf(entry)
+		fields, err := FieldsOf(&entry)
 		switch {
-		case m.isTarget(entry, version) && !ok:
+		case m.isTarget(entry, version) && err != nil:
 			return entries, nil
 		case m.isTarget(entry, version):
 			target, applied = len(migrated), fields
-		case ok && m.moves(entry):
+		case err == nil && m.moves(entry):
 			if first < 0 {
 				first, written = len(migrated), entry.Time
 			}
@@ -115,14 +135,12 @@ func (m Migration) Migrate(
 		target = first
 		migrated = slices.Insert(migrated, target, metav1.ManagedFieldsEntry{
 			Manager: m.Owner.Name, Operation: metav1.ManagedFieldsOperationApply, APIVersion: version,
-			FieldsType: "FieldsV1", Time: written,
+			Time: written,
 		})
 	}
-	raw, err := moved.Union(applied).ToJSON()
-	if err != nil {
+	if SetFields(&migrated[target], moved.Union(applied)) != nil {
 		return entries, nil
 	}
-	migrated[target].FieldsV1 = metav1.NewFieldsV1(string(raw))
 	slices.Sort(from)
 	return migrated, slices.Compact(from)
 }

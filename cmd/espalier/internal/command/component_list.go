@@ -77,7 +77,7 @@ func printComponents(out io.Writer, form output, found []release.Component, now 
 		of := &found[i]
 		done, waves := 0, wavesOf(of.Status.Inventory)
 		for i := range of.Status.Inventory {
-			if isDone(&of.Status.Inventory[i]) {
+			if of.Status.Inventory[i].IsDone() {
 				done++
 			}
 		}

@@ -52,18 +52,12 @@ func (d *display) show(p component.Progress) {
 	}
 	done := 0
 	for i := range p.Inventory {
-		if isDone(&p.Inventory[i]) {
+		if p.Inventory[i].IsDone() {
 			done++
 		}
 	}
 	text := fmt.Sprintf("%s %d/%d %s", bar(done, len(p.Inventory)), done, len(p.Inventory), p.Message)
 	d.draw(fit(text, d.width()-1), p.State)
-}
-
-// isDone reports whether nothing is left to do for an object.
-func isDone(r *apis.InventoryRecord) bool {
-	isReady := r.Phase == apis.PhaseReady && (r.Status == "" || r.Status == apis.ObjectCurrent)
-	return isReady || r.Phase == apis.PhaseCompleted
 }
 
 const barWidth = 20

@@ -4,23 +4,23 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/espalier-dev/espalier/internal/managedfields"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
-	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
 // appliedBy returns what a manager has written of an object: the manifest, as far as it is known.
 func appliedBy(live *unstructured.Unstructured, manager string) (*unstructured.Unstructured, error) {
 	owned := &fieldpath.Set{}
 	for _, entry := range live.GetManagedFields() {
-		if entry.Manager != manager || entry.Subresource != "" || entry.FieldsV1 == nil {
+		if entry.Manager != manager || entry.Subresource != "" {
 			continue
 		}
-		fields := &fieldpath.Set{}
-		if err := fields.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
-			const why = "the managed fields of the %s %s are damaged: %w"
-			return nil, fmt.Errorf(why, live.GetKind(), live.GetName(), err)
+		fields, err := managedfields.FieldsOf(&entry)
+		if err != nil {
+			return nil, fmt.Errorf("the %s %s: %w", live.GetKind(), live.GetName(), err)
 		}
 		owned = owned.Union(fields)
 	}
@@ -56,7 +56,7 @@ func extract(from any, fields *fieldpath.Set) any {
 		part := []any{}
 		for i := range typed {
 			for _, element := range elements {
-				if selects(element, i, typed[i]) {
+				if element.Index != nil && *element.Index == i || managedfields.IsItem(typed[i], element) {
 					part = append(part, extractBelow(typed[i], fields, element))
 					break
 				}
@@ -93,26 +93,4 @@ func elementsOf(fields *fieldpath.Set) []fieldpath.PathElement {
 		}
 	})
 	return elements
-}
-
-// selects reports whether an element of a path stands for an item of a list.
-func selects(element fieldpath.PathElement, index int, item any) bool {
-	switch {
-	case element.Index != nil:
-		return *element.Index == index
-	case element.Value != nil:
-		return value.Equals(*element.Value, value.NewValueInterface(item))
-	case element.Key == nil:
-		return false
-	}
-	fields, ok := item.(map[string]any)
-	if !ok {
-		return false
-	}
-	for _, field := range *element.Key {
-		if !value.Equals(field.Value, value.NewValueInterface(fields[field.Name])) {
-			return false
-		}
-	}
-	return true
 }

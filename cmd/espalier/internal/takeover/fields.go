@@ -1,7 +1,6 @@
 package takeover
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/espalier-dev/espalier/internal/managedfields"
@@ -33,7 +32,7 @@ func (n Names) handOverFields(
 			moved = append(moved, entry)
 			continue
 		}
-		fields, err := fieldsOf(&entry)
+		fields, err := managedfields.FieldsOf(&entry)
 		if err != nil {
 			return nil, false, err
 		}
@@ -48,7 +47,7 @@ func (n Names) handOverFields(
 		changed = true
 		if !stays.Empty() {
 			rest := entry
-			if err := setFields(&rest, stays); err != nil {
+			if err := managedfields.SetFields(&rest, stays); err != nil {
 				return nil, false, err
 			}
 			moved = append(moved, rest)
@@ -87,7 +86,7 @@ func (n Names) giveBackFields(
 		}
 	}
 	for i := range back {
-		fields, err := fieldsOf(&back[i])
+		fields, err := managedfields.FieldsOf(&back[i])
 		if err != nil {
 			return nil, false, err
 		}
@@ -115,7 +114,7 @@ func (n Names) componentFields(
 		if entry.Manager != Manager {
 			continue
 		}
-		fields, err := fieldsOf(&entry)
+		fields, err := managedfields.FieldsOf(&entry)
 		if err != nil {
 			return nil, false, err
 		}
@@ -149,16 +148,15 @@ func addTo(
 ) ([]metav1.ManagedFieldsEntry, error) {
 	at := slices.IndexFunc(entries, func(entry metav1.ManagedFieldsEntry) bool { return isTwin(&entry, &target) })
 	if at < 0 {
-		target.FieldsType = "FieldsV1"
 		at, entries = len(entries), append(entries, target)
 	} else {
-		known, err := fieldsOf(&entries[at])
+		known, err := managedfields.FieldsOf(&entries[at])
 		if err != nil {
 			return nil, err
 		}
 		fields = known.Union(fields)
 	}
-	return entries, setFields(&entries[at], fields)
+	return entries, managedfields.SetFields(&entries[at], fields)
 }
 
 // mergeTwins merges entries that are one for the API server: an entry of our operator may follow what was moved there.
@@ -170,7 +168,7 @@ func mergeTwins(entries []metav1.ManagedFieldsEntry, changed bool) ([]metav1.Man
 			merged = append(merged, entries[i])
 			continue
 		}
-		fields, err := fieldsOf(&entries[i])
+		fields, err := managedfields.FieldsOf(&entries[i])
 		if err != nil {
 			return nil, false, err
 		}
@@ -179,27 +177,6 @@ func mergeTwins(entries []metav1.ManagedFieldsEntry, changed bool) ([]metav1.Man
 		}
 	}
 	return merged, changed, nil
-}
-
-// fieldsOf returns the fields of an entry.
-func fieldsOf(entry *metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
-	fields := &fieldpath.Set{}
-	if entry.FieldsV1 == nil {
-		return fields, nil
-	}
-	if err := fields.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
-		return nil, fmt.Errorf("the managed fields of %q cannot be understood: %w", entry.Manager, err)
-	}
-	return fields, nil
-}
-
-func setFields(entry *metav1.ManagedFieldsEntry, fields *fieldpath.Set) error {
-	raw, err := fields.ToJSON()
-	if err != nil {
-		return fmt.Errorf("the managed fields of %q cannot be written: %w", entry.Manager, err)
-	}
-	entry.FieldsV1 = metav1.NewFieldsV1(string(raw))
-	return nil
 }
 
 // split divides fields into those at or below one of the pointers, and all others.
