@@ -1,5 +1,5 @@
-// Package emptywatch has the predicate of a watch that passes no event on. A builder requires a watch of the type that a
-// controller is for, also if the controller watches it by a handler of its own.
+// Package emptywatch has the predicate of a watch that passes no event on. A builder requires a watch of the type that
+// a controller is for, also if the controller watches it by a handler of its own.
 package emptywatch
 
 import (

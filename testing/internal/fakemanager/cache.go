@@ -61,7 +61,7 @@ func (c *Cache) Problems() []string {
 	return slices.Clone(c.problems)
 }
 
-// Watched returns the types that are watched, sorted, each as often as it is watched: by handlers that events can reach.
+// Watched returns the types that are watched, sorted, each as often as a handler that events can reach watches it.
 func (c *Cache) Watched() []Type {
 	c.mu.Lock()
 	defer c.mu.Unlock()
