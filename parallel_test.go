@@ -19,6 +19,7 @@ import (
 	"github.com/espalier-dev/espalier/page"
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/stash"
+	rtesting "github.com/espalier-dev/espalier/testing"
 	"github.com/espalier-dev/espalier/testing/fake"
 	"github.com/espalier-dev/espalier/tracing"
 	"github.com/espalier-dev/espalier/tracker"
@@ -213,6 +214,44 @@ func TestAtOnceWithTheWholeVocabulary(t *testing.T) {
 	if end := "deleted: <nil>\ngone"; want[len(want)-1] != end {
 		t.Errorf("in the end there is %s, want %s", want[len(want)-1], end)
 	}
+}
+
+// A row has its requests in the order of the nodes, and so have its replays with faults.
+func TestAtOnceInRows(t *testing.T) {
+	const finalizer = "test.espalier.dev/registered"
+	tree := func() node {
+		return espalier.Steps[*resources.Widget](
+			espalier.AtOnce[*resources.Widget](
+				keeps("a"), keeps("b"),
+				espalier.Runs("Register", func(context.Context, *resources.Widget) error { return nil }).
+					Finalizes(finalizer, func(context.Context, *resources.Widget) error { return nil }),
+			),
+			keeps("c"),
+		)
+	}
+	finalized := func(w *resources.Widget) { w.Finalizers = []string{finalizer} }
+	patch := []rtesting.PatchRef{{
+		Group: "test.espalier.dev", Kind: "Widget", Namespace: "default", Name: "gadget", PatchType: types.MergePatchType,
+		Patch: []byte(`{"metadata":{"finalizers":["` + finalizer + `"],"resourceVersion":"999"}}`),
+	}}
+	patched := []rtesting.Event{rtesting.NewEvent(widget, scheme, corev1.EventTypeNormal, "FinalizerPatched",
+		"Patched finalizer %q", finalizer)}
+	run(t, tests{
+		"a new widget": {
+			Resource:       widget.Object(),
+			ExpectResource: widget.With(finalized, ready("a"), ready("b"), ready("c")).Object(),
+			ExpectCreates:  []object{kept("a"), kept("b"), kept("c")},
+			ExpectPatches:  patch,
+			ExpectEvents:   slices.Concat(events("Created", "a", "b"), patched, events("Created", "c")),
+		},
+		"one fails": {
+			Resource:       widget.With(with("a fails"), finalized).Object(),
+			ExpectResource: widget.With(with("a fails"), finalized, ready("b")).Object(),
+			ExpectCreates:  []object{kept("b")},
+			ExpectEvents:   events("Created", "b"),
+			ShouldErr:      true,
+		},
+	}, tree)
 }
 
 // stateOf returns what there is of a resource and of its children.

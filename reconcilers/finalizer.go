@@ -71,7 +71,7 @@ func (c finalizerChange) words() (done, reason string) {
 func changeFinalizers(ctx context.Context, resource client.Object, change finalizerChange) error {
 	s := contextOf(ctx)
 	if s.branch != nil {
-		return s.branch.finalizers.change(ctx, s.branch.order, resource, change)
+		return s.branch.changeFinalizers(ctx, resource, change)
 	}
 	answer, err := patchFinalizers(ctx, resource, change.of(resource.GetFinalizers()), change)
 	if answer != nil {

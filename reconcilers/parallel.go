@@ -143,8 +143,12 @@ func (p place) sets() iter.Seq2[any, string] {
 
 // Reconcile runs the nodes, see [Parallel].
 func (p *Parallel[Type]) Reconcile(ctx context.Context, resource Type) (Result, error) {
-	if len(p.Nodes) == 0 {
+	switch len(p.Nodes) {
+	case 0:
 		return Result{}, nil
+	case 1:
+		// Nothing is changed at the same time, so there is nothing to merge.
+		return Always[Type](p.Nodes).reconcile(ctx, "Parallel", "Nodes", resource)
 	}
 	run := newParallelRun(ctx, p.Nodes, resource)
 	run.all(cmp.Or(p.Limit, defaultBranches))

@@ -22,6 +22,8 @@ type branchPlace struct {
 	order []int
 	// finalizers are those of the resource, for all branches.
 	finalizers *branchFinalizers
+	// patched is the last patch of the branch itself.
+	patched finalizersPatch
 	// conditions are those that were set in the branch, outside of a root.
 	conditions conditionlog.Log
 }
@@ -110,7 +112,7 @@ func (b *parallelBranch[Type]) enter(s *treeContext, resource client.Object) {
 // all runs the branches, up to limit at the same time.
 func (r *parallelRun[Type]) all(limit int) {
 	inOrder := RetrieveAdmissionResponse(r.ctx) != nil || branching.IsInOrder(r.ctx)
-	if limit == 1 || len(r.branches) == 1 || inOrder {
+	if limit == 1 || inOrder {
 		for i := range r.branches {
 			r.branches[i].run()
 		}

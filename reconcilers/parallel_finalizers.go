@@ -13,8 +13,22 @@ type branchFinalizers struct {
 	// turn has room for the branch that changes them. It is no lock, because the branch waits for the API server.
 	turn  chan struct{}
 	names []orderedFinalizer
-	// answer is the resource as the last patch has left it; nil if there was none.
+	// last is the last patch.
+	last finalizersPatch
+}
+
+// finalizersPatch is what a patch of finalizers has left. It is zero if there was none.
+type finalizersPatch struct {
 	answer client.Object
+	number int
+}
+
+// show gives an object the version that the patch has left.
+func (p finalizersPatch) show(obj client.Object) {
+	if p.answer != nil {
+		obj.SetResourceVersion(p.answer.GetResourceVersion())
+		obj.SetGeneration(p.answer.GetGeneration())
+	}
 }
 
 // orderedFinalizer is a finalizer with the branch that has added it; nil if none did.
@@ -31,11 +45,10 @@ func newBranchFinalizers(resource client.Object) *branchFinalizers {
 	return f
 }
 
-// change changes the finalizers of the resource for a branch, which has resource. They end up in the order of the
-// branches. In memory the branch sees only what it has changed itself.
-func (f *branchFinalizers) change(
-	ctx context.Context, order []int, resource client.Object, change finalizerChange,
-) error {
+// changeFinalizers changes the finalizers of the resource for the branch, which has resource. They end up in the order of
+// the branches. In memory the branch sees only what it has changed itself.
+func (b *branchPlace) changeFinalizers(ctx context.Context, resource client.Object, change finalizerChange) error {
+	f := b.finalizers
 	select {
 	case f.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -46,12 +59,9 @@ func (f *branchFinalizers) change(
 	if item := itemOf(ctx); item != nil {
 		cleared = item.cleared
 	}
-	own, next := resource.GetFinalizers(), f.with(order, change)
+	own, next := resource.GetFinalizers(), f.with(b.order, change)
 	resource.SetFinalizers(without(namesOf(f.names), cleared...))
-	if f.answer != nil {
-		resource.SetResourceVersion(f.answer.GetResourceVersion())
-		resource.SetGeneration(f.answer.GetGeneration())
-	}
+	f.last.show(resource)
 	answer, err := patchFinalizers(ctx, resource, without(namesOf(next), cleared...), change)
 	if err != nil {
 		resource.SetFinalizers(own)
@@ -59,7 +69,8 @@ func (f *branchFinalizers) change(
 	}
 	f.names = next
 	if answer != nil {
-		f.answer = answer
+		f.last = finalizersPatch{answer, f.last.number + 1}
+		b.patched = f.last
 	}
 	resource.SetFinalizers(change.of(own))
 	return nil

@@ -49,33 +49,38 @@ func (r *parallelRun[Type]) merge() (Result, error) {
 // mergeFinalizers gives the resource the finalizers that the branches have left, and the version that it has since.
 func (r *parallelRun[Type]) mergeFinalizers(s *treeContext) {
 	views, cleared := make([][]string, len(r.branches)), make([][]string, len(r.branches))
+	var patched finalizersPatch
 	for i := range r.branches {
-		views[i] = r.branches[i].resource.GetFinalizers()
-		if item := r.branches[i].item; item != nil {
-			cleared[i] = item.cleared
+		b := &r.branches[i]
+		views[i] = b.resource.GetFinalizers()
+		if b.item != nil {
+			cleared[i] = b.item.cleared
+		}
+		if b.place.patched.number > patched.number {
+			patched = b.place.patched
 		}
 	}
 	if s.item != nil {
 		s.item.cleared = mergedNames(s.item.cleared, cleared...)
 	}
-	before := r.resource.GetFinalizers()
-	names, answer := mergedNames(before, views...), r.branches[0].place.finalizers.answer
-	if answer != nil && s.branch == nil {
-		s.state.finalizersPatched(answer)
+	switch {
+	case patched.answer == nil:
+	case s.branch != nil:
+		s.branch.patched = patched
+	default:
+		s.state.finalizersPatched(patched.answer)
 	}
-	// Now there is nothing left to merge.
-	all := []client.Object{r.resource}
-	for i := range r.branches {
-		all = append(all, r.branches[i].resource)
-	}
-	for _, obj := range all {
+	// On the copies there is nothing left to merge.
+	names := mergedNames(r.resource.GetFinalizers(), views...)
+	show := func(obj client.Object) {
+		patched.show(obj)
 		if !slices.Equal(obj.GetFinalizers(), names) {
 			obj.SetFinalizers(names)
 		}
-		if answer != nil {
-			obj.SetResourceVersion(answer.GetResourceVersion())
-			obj.SetGeneration(answer.GetGeneration())
-		}
+	}
+	show(r.resource)
+	for i := range r.branches {
+		show(r.branches[i].resource)
 	}
 }
 

@@ -151,7 +151,8 @@ func nameOf(field reflect.StructField) string {
 	switch {
 	case name != "":
 		return "." + name
-	case field.Anonymous || strings.Contains(options, "inline"):
+	case field.Anonymous, strings.Contains(options, "inline"), field.Type == reflect.TypeFor[map[string]any]():
+		// The last one is the content of an unstructured object.
 		return ""
 	}
 	return "." + field.Name
