@@ -170,6 +170,7 @@ func TestCombinatorsNameTheirNodes(t *testing.T) {
 func TestCombinatorsLocateErrors(t *testing.T) {
 	paths := map[string]string{
 		"Always":        "Root/0",
+		"Parallel":      "Root/0",
 		"Reverse":       "Root/0",
 		"TryCatch":      "Root/TryCatch",
 		"Finally":       "Root/TryCatch",
