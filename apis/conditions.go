@@ -264,7 +264,22 @@ func (m *conditionManager) mark(
 		Reason:  reason,
 		Message: fmt.Sprintf(messageFormat, messageA...),
 	}
-	repeated := m.happyRepeats(t)
+	if m.log.Marks() && len(m.dependents) > 0 {
+		m.log.Marked(m.happyType, m.status, func(status any) { m.again(status.(ConditionsAccessor), marked) })
+	}
+	m.follows(marked)
+}
+
+// again marks a condition in another status.
+func (m *conditionManager) again(status ConditionsAccessor, marked metav1.Condition) {
+	other := *m
+	other.status, other.log = status, nil
+	other.follows(marked)
+}
+
+// follows sets a condition that is marked, and has the happy condition follow it.
+func (m *conditionManager) follows(marked metav1.Condition) {
+	repeated := m.happyRepeats(marked.Type)
 	m.SetCondition(marked)
 	if happy, ok := m.follow(marked, repeated); ok {
 		happy.Type = m.happyType

@@ -39,6 +39,11 @@ func (a Always[Type]) Validate(ctx context.Context) error {
 
 // Reconcile runs the nodes, see [Always].
 func (a Always[Type]) Reconcile(ctx context.Context, resource Type) (Result, error) {
+	return a.reconcile(ctx, "Always", "Always", resource)
+}
+
+// reconcile runs the nodes, which are those in a field of a node of that kind.
+func (a Always[Type]) reconcile(ctx context.Context, kind, field string, resource Type) (Result, error) {
 	aggregate := Result{}
 	var errs []error
 	parent := pathOf(ctx)
@@ -49,7 +54,7 @@ func (a Always[Type]) Reconcile(ctx context.Context, resource Type) (Result, err
 		var result Result
 		var err error
 		if gotype.IsNil(node) {
-			err = nilElement("Always", "Always", i)
+			err = nilElement(kind, field, i)
 		} else {
 			result, err = ReconcileNested(&paths[i], node, resource)
 		}

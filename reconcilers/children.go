@@ -80,16 +80,15 @@ func (k *children[T, CT, CLT]) cached(ctx context.Context, config Config, resour
 		return k.list(ctx, config, resource)
 	}
 	key := k.listKey(ctx, config)
-	if known, ok := request.lists.Get(key); ok && key.Node == nil {
-		return known, nil
-	}
-	// References into the cache are enough, because they are copied below.
-	listed, err := k.list(ctx, config, resource, client.UnsafeDisableDeepCopy)
-	if err != nil {
-		return nil, err
-	}
-	now := rtime.RetrieveNow(ctx)
-	return request.lists.Believe(ctx, request.resource, config.APIReader, now, key, k.indexed.Kind, listed)
+	return request.lists.Once(ctx, key, func() ([]client.Object, error) {
+		// References into the cache are enough, because they are copied below.
+		listed, err := k.list(ctx, config, resource, client.UnsafeDisableDeepCopy)
+		if err != nil {
+			return nil, err
+		}
+		now := rtime.RetrieveNow(ctx)
+		return listing.Believe(ctx, request.resource, config.APIReader, now, key, k.indexed.Kind, listed)
+	})
 }
 
 // list returns what the cache has. Without list options of the author, these are the objects that the resource
@@ -248,9 +247,14 @@ func (k *children[T, CT, CLT]) take(ctx context.Context, config Config, resource
 	key, node := k.listKey(ctx, config), itemOf(ctx).of(k.node)
 	for _, child := range found {
 		if other := request.lists.Take(key, child, node, at); other != nil {
+			first, second := other.String(), at.String()
+			if request.lists.IsBranch() && second < first {
+				// Which one is first is by chance, and the text must not be.
+				first, second = second, first
+			}
 			return fmt.Errorf("the nodes %s and %s both count %s as their child: "+
 				"set LabelChildren (Labeled in the short form) or OurChild on both",
-				other, at, describeObject(child))
+				first, second, describeObject(child))
 		}
 	}
 	return nil

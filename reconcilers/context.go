@@ -36,6 +36,8 @@ type treeContext struct {
 	item *item
 	// list is the run of the innermost list that has one.
 	list *listRun
+	// branch is the branch of the innermost [Parallel], or nil.
+	branch *branchPlace
 	// casts are the objects that stand for the resource, innermost first.
 	casts *castFrame
 
@@ -72,6 +74,9 @@ func (s *treeContext) Value(key any) any {
 		}
 		if s.state != nil {
 			return &s.state.conditions
+		}
+		if s.branch != nil {
+			return &s.branch.conditions
 		}
 	}
 	return s.Context.Value(key)

@@ -27,8 +27,7 @@ func AddFinalizer(ctx context.Context, resource client.Object, finalizer string)
 		resource.SetFinalizers(append(slices.Clone(resource.GetFinalizers()), finalizer))
 		return nil
 	}
-	finalizers := append(slices.Clone(resource.GetFinalizers()), finalizer)
-	return patchFinalizers(ctx, resource, finalizer, finalizers, "added finalizer", "clean-up is needed later")
+	return changeFinalizers(ctx, resource, finalizerChange{name: finalizer, added: true})
 }
 
 // ClearFinalizer removes finalizer from resource, in the cluster and in memory. Other finalizers stay. It does nothing
@@ -41,10 +40,44 @@ func ClearFinalizer(ctx context.Context, resource client.Object, finalizer strin
 		item.clear(resource, finalizer)
 		return nil
 	}
-	// With an empty list rather than nil, the patch of an unstructured object has [] and not null, as in
-	// reconciler.io/runtime.
-	others := without(resource.GetFinalizers(), finalizer)
-	return patchFinalizers(ctx, resource, finalizer, others, "removed finalizer", "clean-up is done")
+	return changeFinalizers(ctx, resource, finalizerChange{name: finalizer})
+}
+
+// finalizerChange adds or removes a finalizer.
+type finalizerChange struct {
+	name  string
+	added bool
+}
+
+// of returns a copy of finalizers with the change. With an empty list rather than nil, the patch of an unstructured
+// object has [] and not null, as in reconciler.io/runtime.
+func (c finalizerChange) of(finalizers []string) []string {
+	others := without(finalizers, c.name)
+	if c.added {
+		return append(others, c.name)
+	}
+	return others
+}
+
+// words are those in the log: what is done, and why.
+func (c finalizerChange) words() (done, reason string) {
+	if c.added {
+		return "added finalizer", "clean-up is needed later"
+	}
+	return "removed finalizer", "clean-up is done"
+}
+
+// changeFinalizers changes the finalizers of resource, in the cluster and in memory.
+func changeFinalizers(ctx context.Context, resource client.Object, change finalizerChange) error {
+	s := contextOf(ctx)
+	if s.branch != nil {
+		return s.branch.changeFinalizers(ctx, resource, change)
+	}
+	answer, err := patchFinalizers(ctx, resource, change.of(resource.GetFinalizers()), change)
+	if answer != nil {
+		s.state.finalizersPatched(answer)
+	}
+	return err
 }
 
 // without returns a copy of names without some of them.
@@ -52,17 +85,18 @@ func without(names []string, removed ...string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(removed, name) })
 }
 
-// patchFinalizers makes finalizers those of resource. Done and reason are the words in the log.
+// patchFinalizers makes finalizers those of resource, because of a change. It returns the answer of the API server, or
+// nil if there is none.
 func patchFinalizers(
-	ctx context.Context, resource client.Object, finalizer string, finalizers []string, done, reason string,
-) error {
+	ctx context.Context, resource client.Object, finalizers []string, change finalizerChange,
+) (client.Object, error) {
 	config, err := RetrieveOriginalConfig(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	base, err := patchBase(ctx, resource)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	desired := base.DeepCopyObject().(client.Object)
 	desired.SetFinalizers(finalizers)
@@ -73,34 +107,33 @@ func patchFinalizers(
 		desired.SetFinalizers(slices.Concat(finalizers, hidden))
 	}
 	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
-	write := written{verb: "patch", object: base, details: []any{"finalizer", finalizer}}
+	write := written{verb: "patch", object: base, details: []any{"finalizer", change.name}}
 	if err := config.Patch(ctx, desired, patch); err != nil {
 		removes := len(finalizers) < len(base.GetFinalizers())
 		if removes && base.GetDeletionTimestamp() != nil && apierrs.IsNotFound(err) {
 			// The cache does not show yet that the last finalizer is gone, and the resource with it.
 			resource.SetFinalizers(finalizers)
-			return nil
+			return nil, nil
 		}
 		recordFailure(ctx, describeObject(base), err)
 		noteFailure(ctx, write, err)
 		if !isQuiet(err) {
 			config.record(base, corev1.EventTypeWarning, "FinalizerPatchFailed",
-				"Failed to patch finalizer %q: %s", finalizer, err)
+				"Failed to patch finalizer %q: %s", change.name, err)
 		}
-		return err
+		return nil, err
 	}
+	done, reason := change.words()
 	noteWrite(ctx, done, write, because(reason))
-	state := contextOf(ctx).state
-	if state == nil || !state.skipFinalizerEvents {
-		config.record(base, corev1.EventTypeNormal, "FinalizerPatched", "Patched finalizer %q", finalizer)
+	if state := contextOf(ctx).state; state == nil || !state.skipFinalizerEvents {
+		config.record(base, corev1.EventTypeNormal, "FinalizerPatched", "Patched finalizer %q", change.name)
 	}
-	state.finalizersPatched(desired)
 
 	// Nothing else is copied, because earlier nodes may have changed the rest of resource in memory.
 	resource.SetFinalizers(without(desired.GetFinalizers(), hidden...))
 	resource.SetResourceVersion(desired.GetResourceVersion())
 	resource.SetGeneration(desired.GetGeneration())
-	return nil
+	return desired, nil
 }
 
 // patchBase returns a copy of the resource to compute a patch from. Below a cast it is a copy of the original resource.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -113,6 +114,7 @@ func patchedBy(finalizers ...string) func(*resources.Widget) {
 
 // trace records calls in their order.
 type trace struct {
+	mu    sync.Mutex
 	calls []string
 	// reads are recorded too.
 	reads bool
@@ -121,6 +123,8 @@ type trace struct {
 }
 
 func (c *trace) add(format string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.calls = append(c.calls, fmt.Sprintf(format, args...))
 }
 

@@ -56,6 +56,37 @@ type requestState struct {
 	ownerRef metav1.OwnerReference
 }
 
+// branch returns the state for one of several branches that run at the same time. It is nil for nil.
+func (s *requestState) branch() *requestState {
+	if s == nil {
+		return nil
+	}
+	b := &requestState{
+		resource: s.resource, stored: s.stored, observers: s.observers, skipFinalizerEvents: s.skipFinalizerEvents,
+		leavePanics: s.leavePanics, described: s.described, reads: s.reads,
+	}
+	b.conditions.Branch(&s.conditions)
+	b.lists.Branch(&s.lists)
+	return b
+}
+
+// merge notes what the nodes of a branch have noted. Before is the digest of reads with which the branch began.
+func (s *requestState) merge(b *requestState, before uint64) {
+	if s == nil {
+		return
+	}
+	s.lists.Merge(&b.lists)
+	s.panicked(b.panic)
+	s.wakeAfter(b.wake)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.retry = s.retry || b.retry
+	s.reads += b.reads - before
+	for _, f := range b.failures {
+		s.note(f)
+	}
+}
+
 // readSeed is the seed of the digests of reads.
 var readSeed = maphash.MakeSeed()
 

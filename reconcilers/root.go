@@ -166,7 +166,7 @@ func (r *rootParts[T]) prepare(ctx context.Context, req Request, p *requestState
 	s.Context = ctx
 	s.request = req
 	r.fill(&s)
-	s.state, s.watches, s.list = p, r.watches, nil
+	s.state, s.watches, s.list, s.branch = p, r.watches, nil, nil
 	return Enter(&s, r.name)
 }
 

@@ -12,6 +12,18 @@ type Log struct {
 	mu sync.Mutex
 	// needed is true for a type that was set last, and false for one that was said not to be needed last.
 	needed map[string]bool
+
+	// outer is the log that this one is a branch of; nil for none.
+	outer *Log
+	// marks are the calls that have set a condition which sums up others, in a branch.
+	marks []mark
+}
+
+// mark is one such call. Again makes it for another status.
+type mark struct {
+	summary string
+	status  any
+	again   func(status any)
 }
 
 // Key is the key of the [Log] on a context, a *Log.
@@ -31,6 +43,61 @@ func (l *Log) Start() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.needed = map[string]bool{}
+}
+
+// Branch has l note what one branch of several sets: it knows what outer knows, which must not change until
+// [Log.Merge]. Outer may be nil.
+func (l *Log) Branch(outer *Log) {
+	if outer == nil {
+		outer = &Log{}
+	}
+	l.outer = outer
+	outer.mu.Lock()
+	defer outer.mu.Unlock()
+	if outer.needed != nil {
+		l.needed = map[string]bool{}
+	}
+}
+
+// Merge notes what a branch of l has noted.
+func (l *Log) Merge(branch *Log) {
+	if l == nil {
+		return
+	}
+	branch.mu.Lock()
+	defer branch.mu.Unlock()
+	for conditionType, needed := range branch.needed {
+		l.note(conditionType, needed)
+	}
+	if l.outer != nil {
+		l.marks = append(l.marks, branch.marks...)
+	}
+}
+
+// Marks reports whether the calls that set a condition which sums up others are to be noted.
+func (l *Log) Marks() bool { return l != nil && l.outer != nil }
+
+// Marked notes such a call, which has changed status. Again makes it for another status.
+func (l *Log) Marked(summary string, status any, again func(status any)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.marks = append(l.marks, mark{summary, status, again})
+}
+
+// MarkAgain makes the calls that a branch has noted of some statuses for another one. It returns the types of the
+// conditions that sum up others.
+func (l *Log) MarkAgain(of func(status any) bool, other any) []string {
+	if l == nil {
+		return nil
+	}
+	var summaries []string
+	for _, m := range l.marks {
+		if of(m.status) {
+			m.again(other)
+			summaries = append(summaries, m.summary)
+		}
+	}
+	return summaries
 }
 
 // Set notes that the condition of that type was set.
@@ -58,5 +125,8 @@ func (l *Log) Of(conditionType string) (needed, known bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	needed, known = l.needed[conditionType]
+	if !known {
+		return l.outer.Of(conditionType)
+	}
 	return needed, known
 }

@@ -3,6 +3,7 @@ package listing
 import (
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"sync"
@@ -28,6 +29,18 @@ type Lists struct {
 	takers map[takenObject]taker
 	// labelled are the objects of lists by the value of a label, as far as they were asked for by it.
 	labelled map[ListKey]map[string][]client.Object
+	// asking has a place for each list that is being asked for, so that branches ask once.
+	asking map[ListKey]chan struct{}
+
+	// outer are the lists that these are a branch of; nil for none. Writes are those of the branch.
+	outer  *Lists
+	writes []listWrite
+}
+
+// listWrite is a write of an object of a list, see [Lists.Wrote].
+type listWrite struct {
+	key             ListKey
+	before, written client.Object
 }
 
 // ListKey identifies a list. The same type in another cluster is another list. A node with list options has a list of
@@ -46,6 +59,75 @@ func (l *Lists) Get(key ListKey) ([]client.Object, bool) {
 	defer l.mu.Unlock()
 	known, ok := l.byKey[key]
 	return known, ok
+}
+
+// Branch has l be the lists of one of several branches that run at the same time. It begins with those of outer, which
+// nobody else uses until all branches have ended. A list that a branch asks for is the same one for all, as it was when
+// the first one asked. What a branch writes only it knows, until [Lists.Merge].
+func (l *Lists) Branch(outer *Lists) {
+	outer.mu.Lock()
+	defer outer.mu.Unlock()
+	l.outer, l.byKey = outer, maps.Clone(outer.byKey)
+}
+
+// IsBranch reports whether other nodes run at the same time.
+func (l *Lists) IsBranch() bool { return l.outer != nil }
+
+// Merge adds what a branch has written, and the lists that only one node asks for.
+func (l *Lists) Merge(branch *Lists) {
+	for key, list := range branch.byKey {
+		if key.Node != nil {
+			l.set(key, list)
+		}
+	}
+	for _, write := range branch.writes {
+		if known, ok := l.Get(write.key); ok {
+			l.wrote(write, known)
+		}
+	}
+}
+
+// Once returns a list. If it was not asked for, list makes it. Branches wait for the first that asks.
+func (l *Lists) Once(
+	ctx context.Context, key ListKey, list func() ([]client.Object, error),
+) ([]client.Object, error) {
+	if known, ok := l.Get(key); ok && key.Node == nil {
+		return known, nil
+	}
+	if l.outer != nil && key.Node == nil {
+		place := l.outer.placeToAsk(key)
+		select {
+		case place <- struct{}{}:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+		defer func() { <-place }()
+		known, err := l.outer.Once(ctx, key, list)
+		if err == nil {
+			l.set(key, known)
+		}
+		return known, err
+	}
+	objects, err := list()
+	if err == nil {
+		l.set(key, objects)
+	}
+	return objects, err
+}
+
+// placeToAsk returns a channel that has room for one that asks for a list.
+func (l *Lists) placeToAsk(key ListKey) chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	place, ok := l.asking[key]
+	if !ok {
+		place = make(chan struct{}, 1)
+		if l.asking == nil {
+			l.asking = map[ListKey]chan struct{}{}
+		}
+		l.asking[key] = place
+	}
+	return place
 }
 
 func (l *Lists) set(key ListKey, list []client.Object) {
@@ -77,10 +159,10 @@ func (l *Lists) Labelled(key ListKey, label, value string) []client.Object {
 	return known[value]
 }
 
-// Believe keeps and returns what is believed of the objects that the cache shows, by the writes in memory. Shown has
+// Believe returns what is believed of the objects that the cache shows, by the writes in memory. Shown has
 // references into the cache, sorted. The API server is asked through reader, which may be nil, for what was created and
 // is not shown. An object without a kind gets kind, because a cache sets the kind only on its copies.
-func (l *Lists) Believe(
+func Believe(
 	ctx context.Context, memory *resourcestate.State, reader client.Reader, now time.Time,
 	key ListKey, kind schema.GroupVersionKind, shown []client.Object,
 ) ([]client.Object, error) {
@@ -94,7 +176,6 @@ func (l *Lists) Believe(
 			carried.SetGroupVersionKind(kind)
 		}
 	}
-	l.set(key, objects)
 	return objects, nil
 }
 
@@ -146,16 +227,26 @@ func (l *Lists) Wrote(
 		return
 	}
 	writes := resourcestate.LoadOrNew[resourcestate.OwnWrites](memory, key)
-	objects := slices.DeleteFunc(slices.Clone(known), func(obj client.Object) bool { return obj == before })
 	if deleted {
 		writes.Deleted(before, now)
 	} else {
 		// The functions of the author get the object, and may change it.
 		writes.Wrote(written.DeepCopyObject().(client.Object), created, now)
-		objects = append(objects, written)
+	}
+	l.wrote(listWrite{key, before, written}, known)
+}
+
+// wrote replaces a list by one in which an object is as it was written.
+func (l *Lists) wrote(write listWrite, known []client.Object) {
+	objects := slices.DeleteFunc(slices.Clone(known), func(obj client.Object) bool { return obj == write.before })
+	if !gotype.IsNil(write.written) {
+		objects = append(objects, write.written)
 		Sort(objects)
 	}
-	l.set(key, objects)
+	l.set(write.key, objects)
+	if l.outer != nil {
+		l.writes = append(l.writes, write)
+	}
 }
 
 // Inputs returns the digest of the status of all listed objects that have one, except for the one with that UID. What
@@ -194,6 +285,9 @@ func (l *Lists) Take(key ListKey, obj client.Object, node any, at fmt.Stringer) 
 	taken := takenObject{list: key, uid: obj.GetUID()}
 	if taken.uid == "" {
 		return nil
+	}
+	if l.outer != nil {
+		return l.outer.Take(key, obj, node, at)
 	}
 	taken.list.Node = nil
 	l.mu.Lock()
