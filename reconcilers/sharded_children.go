@@ -100,6 +100,10 @@ func (k *children[T, CT, CLT]) existing(ctx context.Context, config Config) *exi
 	return resourcestate.LoadOrNew[existing](request.resource, existingKey{k.listKey(ctx, config)})
 }
 
+// hiddenRevisit is after how long a resource with a hidden child is reconciled again, because no event of the child
+// arrives.
+const hiddenRevisit = 30 * time.Second
+
 // withHidden returns what the cache shows together with the children that it does not show, sorted.
 func (k *children[T, CT, CLT]) withHidden(
 	ctx context.Context, config Config, resource T, shown []client.Object,
@@ -116,6 +120,9 @@ func (k *children[T, CT, CLT]) withHidden(
 	hidden, err := k.hidden(ctx, config, resource, shown, since)
 	if err != nil {
 		return nil, err
+	}
+	if len(hidden) > 0 {
+		listKeeper(ctx).wakeAfter(hiddenRevisit)
 	}
 	all := append(shown, hidden...)
 	known.answered(all)

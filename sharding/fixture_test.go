@@ -49,21 +49,22 @@ func live(t testing.TB) client.Client {
 	return c
 }
 
-// widgetTree is the root of an operator: a Widget has a ConfigMap of its name, and a finalizer until the ConfigMap is
-// gone. The ConfigMap says which process made it.
-func widgetTree(process string) func(reconcilers.Config) *reconcilers.ResourceReconciler[*resources.Widget] {
+// made is the node that makes the child of a Widget: a ConfigMap of its name, which says which process made it.
+func made(process string) node {
+	return espalier.Owns("Config", func(_ context.Context, w *resources.Widget) (*corev1.ConfigMap, error) {
+		return &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name},
+			Data:       map[string]string{"by": process, "image": w.Spec.Fields["image"]},
+		}, nil
+	})
+}
+
+type node = reconcilers.SubReconciler[*resources.Widget]
+
+// tree returns a function that makes the root of an operator.
+func tree(node node) func(reconcilers.Config) *reconcilers.ResourceReconciler[*resources.Widget] {
 	return func(config reconcilers.Config) *reconcilers.ResourceReconciler[*resources.Widget] {
-		return &reconcilers.ResourceReconciler[*resources.Widget]{
-			Config: config,
-			Reconciler: reconcilers.Sequence[*resources.Widget]{
-				espalier.Owns("Config", func(_ context.Context, w *resources.Widget) (*corev1.ConfigMap, error) {
-					return &corev1.ConfigMap{
-						ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name},
-						Data:       map[string]string{"by": process, "image": w.Spec.Fields["image"]},
-					}, nil
-				}),
-			},
-		}
+		return &reconcilers.ResourceReconciler[*resources.Widget]{Config: config, Reconciler: node}
 	}
 }
 
@@ -76,7 +77,7 @@ type process struct {
 }
 
 // start starts a process of the ring for the Widgets of a namespace.
-func start(t *testing.T, namespace, name string) *process {
+func start(t *testing.T, namespace, name string, of node) *process {
 	t.Helper()
 	config := plane.Config(t)
 	options := ctrl.Options{
@@ -86,8 +87,7 @@ func start(t *testing.T, namespace, name string) *process {
 	options.Controller.SkipNameValidation = new(true)
 	options.LeaseDuration, options.RenewDeadline = new(3*time.Second), new(2*time.Second)
 	options.RetryPeriod = new(200 * time.Millisecond)
-	tree := widgetTree(name)
-	shard, err := sharding.Ring{Name: ring, Shard: name}.Join(config, &options, tree(reconcilers.Config{}))
+	shard, err := sharding.Ring{Name: ring, Shard: name}.Join(config, &options, tree(of)(reconcilers.Config{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func start(t *testing.T, namespace, name string) *process {
 	}
 	mgr = shard.Manager(mgr)
 	p := &process{Shard: shard, manager: mgr, config: espalier.NewConfig(mgr).WithShard(shard)}
-	if err := tree(p.config).SetupWithManager(t.Context(), mgr); err != nil {
+	if err := tree(of)(p.config).SetupWithManager(t.Context(), mgr); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

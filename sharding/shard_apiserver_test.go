@@ -16,13 +16,13 @@ import (
 
 // isBy returns an error unless a process made the ConfigMap of a Widget as it is now.
 func isBy(ctx context.Context, c client.Client, w *resources.Widget, process, image string) error {
-	made := &corev1.ConfigMap{}
-	if err := c.Get(ctx, client.ObjectKeyFromObject(w), made); err != nil {
+	child := &corev1.ConfigMap{}
+	if err := c.Get(ctx, client.ObjectKeyFromObject(w), child); err != nil {
 		return err
 	}
-	if made.Data["by"] != process || made.Data["image"] != image {
+	if child.Data["by"] != process || child.Data["image"] != image {
 		return fmt.Errorf("the ConfigMap has %v, want it made by %s for the image %q: %w",
-			made.Data, process, image, errNotYet)
+			child.Data, process, image, errNotYet)
 	}
 	return nil
 }
@@ -32,8 +32,8 @@ func isBy(ctx context.Context, c client.Client, w *resources.Widget, process, im
 func TestAResourceIsItsShardsUntilItIsGivenBack(t *testing.T) {
 	t.Parallel()
 	c, namespace := live(t), plane.Namespace(t)
-	start(t, namespace, "first")
-	start(t, namespace, "second")
+	start(t, namespace, "first", made("first"))
+	start(t, namespace, "second", made("second"))
 	w := &resources.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "w"}}
 	other := &resources.Widget{ObjectMeta: metav1.ObjectMeta{
 		Namespace: namespace, Name: "other", Labels: map[string]string{shardLabel: "first"},
@@ -52,12 +52,12 @@ func TestAResourceIsItsShardsUntilItIsGivenBack(t *testing.T) {
 
 	label(t, c, w, assigned("first"))
 	eventually(t, "the Widget has no child", func(ctx context.Context) error { return isBy(ctx, c, w, "first", "") })
-	made := &corev1.ConfigMap{}
-	if err := c.Get(t.Context(), client.ObjectKeyFromObject(w), made); err != nil {
+	child := &corev1.ConfigMap{}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(w), child); err != nil {
 		t.Fatal(err)
 	}
-	if len(made.Labels) > 0 {
-		t.Errorf("the child has the labels %v, want none: they are the ring's to set", made.Labels)
+	if len(child.Labels) > 0 {
+		t.Errorf("the child has the labels %v, want none: they are the ring's to set", child.Labels)
 	}
 
 	label(t, c, w, fmt.Sprintf(`{%q:"true"}`, drainLabel))
@@ -78,7 +78,7 @@ func TestAResourceIsItsShardsUntilItIsGivenBack(t *testing.T) {
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(w), again); err != nil {
 		t.Fatal(err)
 	}
-	if again.UID != made.UID {
+	if again.UID != child.UID {
 		t.Errorf("the child was created again, want that of the first process")
 	}
 }
@@ -88,7 +88,7 @@ func TestAResourceIsItsShardsUntilItIsGivenBack(t *testing.T) {
 func TestALeaseKeepsWhatOthersSet(t *testing.T) {
 	t.Parallel()
 	c, namespace := live(t), plane.Namespace(t)
-	p := start(t, namespace, "one")
+	p := start(t, namespace, "one", made("one"))
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "one"}}
 	read := func(ctx context.Context) error { return c.Get(ctx, client.ObjectKeyFromObject(lease), lease) }
 	eventually(t, "there is no Lease", read)
