@@ -246,8 +246,14 @@ func (k *children[T, CT, CLT]) noteExisting(ctx context.Context, config Config, 
 	if !isAbsent(actual) {
 		return
 	}
-	switch known := k.existing(ctx, config); {
-	case known == nil:
+	known := k.existing(ctx, config)
+	if known == nil {
+		return
+	}
+	// What was asked before does not have the child.
+	s := contextOf(ctx)
+	shard.Leave(config.shard, kindOf(config.Client, s.originalResourceType).GroupKind(), s.request.NamespacedName)
+	switch {
 	case !gotype.IsNil(written):
 		known.created(written)
 	case err != nil:
