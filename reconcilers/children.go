@@ -83,6 +83,9 @@ func (k *children[T, CT, CLT]) cached(ctx context.Context, config Config, resour
 	return request.lists.Once(ctx, key, func() ([]client.Object, error) {
 		// References into the cache are enough, because they are copied below.
 		listed, err := k.list(ctx, config, resource, client.UnsafeDisableDeepCopy)
+		if err == nil {
+			listed, err = k.withHidden(ctx, config, resource, listed)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -124,13 +127,6 @@ func listKeeper(ctx context.Context) *requestState {
 		return s.state
 	}
 	return nil
-}
-
-// holdsFinalizer reports whether the resource has a finalizer that stays on it until the children are gone.
-func (k *children[T, CT, CLT]) holdsFinalizer(resource T) bool {
-	return slices.ContainsFunc(resource.GetFinalizers(), func(finalizer string) bool {
-		return finalizer == k.finalizer || slices.Contains(managerFinalizers(k.manager), finalizer)
-	})
 }
 
 // withUnlabelled returns found together with the unlabelled children that have the name of a desired one.
@@ -347,11 +343,15 @@ func (k *children[T, CT, CLT]) checkScope(config Config, desired CT) error {
 
 func (k *children[T, CT, CLT]) manage(ctx context.Context, config Config, resource T, actual, desired CT) (CT, error) {
 	ctx, err := k.beforeCreate(ctx, config, resource, actual, desired)
+	if err == nil {
+		err = k.confirmAbsent(ctx, config, resource, actual, desired)
+	}
 	if err != nil {
 		var none CT
 		return none, err
 	}
 	child, err := k.manager.Manage(ctx, resource, actual, desired)
+	k.noteExisting(ctx, config, actual, child, err)
 	if err == nil || !gotype.IsNil(child) {
 		k.recordWrite(ctx, config, actual, child)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 
@@ -74,6 +75,13 @@ const NodeLabel = "espalier.dev/node"
 func (k *children[T, CT, CLT]) setLabels(child CT, item string) {
 	setLabel(child, NodeLabel, k.label)
 	setLabel(child, ItemLabel, item)
+}
+
+// holdsFinalizer reports whether the resource has a finalizer that stays on it until the children are gone.
+func (k *children[T, CT, CLT]) holdsFinalizer(resource T) bool {
+	return slices.ContainsFunc(resource.GetFinalizers(), func(finalizer string) bool {
+		return finalizer == k.finalizer || slices.Contains(managerFinalizers(k.manager), finalizer)
+	})
 }
 
 // setLabel gives an object a label, unless its value is empty.
@@ -288,7 +296,9 @@ func (k *children[T, CT, CLT]) watch(ctx context.Context, mgr Manager, bldr *Bui
 
 // uses returns what the node does with the type of its children, and with the resource because of them.
 func (k *children[T, CT, CLT]) uses() []Access {
-	uses := []Access{{Object: k.childType, Verbs: []string{"get", "list", "watch"}, Optional: k.optional}}
+	uses := []Access{{
+		Object: k.childType, Verbs: []string{"get", "list", "watch"}, Optional: k.optional, Owned: !k.unowned,
+	}}
 	uses = append(uses, managerAccess(k.manager, k.childType)...)
 	return append(uses, finalizerAccess("", !k.unowned)...)
 }
@@ -384,7 +394,7 @@ func HaveChildren(ctx context.Context, d Description, resource client.Object) (b
 			return exist, err
 		}
 	}
-	if d.items || d.replacesConfig {
+	if d.items || d.ReplacesConfig {
 		return false, nil
 	}
 	for _, nested := range d.Nodes {

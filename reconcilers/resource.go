@@ -216,7 +216,9 @@ func (r *ResourceReconciler[T]) SetupWithManagerYieldingController(
 		root:     r,
 		validate: r.Validate,
 		watch: func(bldr *Builder) {
-			r.watches.watchResources(bldr, watchable(r.Type, mgr.GetScheme()), r.SetupForOptions)
+			obj := watchable(r.Type, mgr.GetScheme())
+			r.watches.watchResources(bldr, obj, r.SetupForOptions)
+			watchShard(mgr, bldr, r.Config, obj)
 		},
 	})
 }
@@ -259,6 +261,9 @@ func (r *ResourceReconciler[T]) Reconcile(ctx context.Context, req Request) (Res
 	if err := r.check(&parts); err != nil {
 		return Result{}, err
 	}
+	if r.Config.shard != nil && (r.SkipRequest != nil || r.BeforeReconcile != nil) {
+		parts.first = r.giveBackFirst
+	}
 	return parts.handleRequest(ctx, req, r.SkipRequest, r.reconcile)
 }
 
@@ -279,6 +284,9 @@ func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, p *r
 	now := rtime.RetrieveNow(ctx)
 	p.resource = r.states.Of(original)
 	original = resolve(ctx, p, original)
+	if gone, err := r.notForShard(ctx, config, req, original); gone {
+		return Result{}, err
+	}
 	p.stored = original
 	resource := copyOf(original)
 	p.resourceSeen = resource
@@ -311,17 +319,26 @@ func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, p *r
 	}
 	r.showPanic(ctx, p, resource, r.SummaryCondition, r.ErrorCondition)
 	if !r.SkipStatusUpdate {
-		changed, normalizeErr := r.statusChanged(original, resource, err)
-		if normalizeErr != nil {
-			err = joinLoud(err, normalizeErr)
-		} else if changed {
-			result, err = r.writeStatus(ctx, config, original, resource, result, err)
-		}
+		result, err = r.writeChangedStatus(ctx, config, original, resource, result, err)
 	}
 	if p.written {
 		p.resource.Wrote(p.stored.DeepCopyObject().(client.Object), false, now)
 	}
 	return result, err
+}
+
+// writeChangedStatus writes the status if it changed. It returns the outcome of the request.
+func (r *ResourceReconciler[T]) writeChangedStatus(
+	ctx context.Context, config Config, original, resource T, result Result, err error,
+) (Result, error) {
+	changed, normalizeErr := r.statusChanged(original, resource, err)
+	if normalizeErr != nil {
+		return result, joinLoud(err, normalizeErr)
+	}
+	if !changed {
+		return result, err
+	}
+	return r.writeStatus(ctx, config, original, resource, result, err)
 }
 
 // resolve returns the resource as the root has written it, if the cache shows an older state.
