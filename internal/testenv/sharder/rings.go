@@ -80,7 +80,7 @@ func (s *Sharder) configuration(ring Ring) *admissionregistrationv1.MutatingWebh
 		},
 		Webhooks: []admissionregistrationv1.MutatingWebhook{{
 			Name:              "sharder.sharding.timebertt.dev",
-			ClientConfig:      at(s.options.Webhook, webhookPath+ring.Name),
+			ClientConfig:      at(s.options.Webhook, WebhookPath+ring.Name),
 			Rules:             rules(ring),
 			NamespaceSelector: ring.namespaces(),
 			ObjectSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{

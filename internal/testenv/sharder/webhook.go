@@ -12,13 +12,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// webhookPath is what the path of a ring's webhook begins with. The name of the ring follows.
-const webhookPath = "/webhooks/sharder/controllerring/"
+// WebhookPath is where [Sharder.Webhook] is served. The name of a ring follows.
+const WebhookPath = "/webhooks/sharder/controllerring/"
 
 // Webhook returns the handler of the webhooks of all rings.
 func (s *Sharder) Webhook() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		name, ok := strings.CutPrefix(r.URL.Path, webhookPath)
+		name, ok := strings.CutPrefix(r.URL.Path, WebhookPath)
 		if !ok {
 			http.NotFound(w, r)
 			return
