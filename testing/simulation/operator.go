@@ -193,12 +193,18 @@ func (r *replica) setUp(ctx context.Context, alive *transport.Client) (mgr ctrl.
 		made, err := newCache(config, o)
 		return ending{Cache: made, process: ctx}, err
 	}
-	mgr, err = ctrl.NewManager(r.options.authenticated(alive.Config(server.Host)), options)
+	config, operator := r.options.authenticated(alive.Config(server.Host)), r.options.Operator
+	if r.options.Prepare != nil {
+		if operator, err = r.options.Prepare(ctx, config, &options); err != nil {
+			return nil, err
+		}
+	}
+	mgr, err = ctrl.NewManager(config, options)
 	if err != nil {
 		return nil, fmt.Errorf("make a manager: %w", err)
 	}
-	if r.options.Operator != nil {
-		err = r.options.Operator(ctx, &process{mgr, ctx, r.panicked})
+	if operator != nil {
+		err = operator(ctx, &process{mgr, ctx, r.panicked})
 	}
 	return mgr, err
 }
