@@ -288,7 +288,9 @@ func (k *children[T, CT, CLT]) watch(ctx context.Context, mgr Manager, bldr *Bui
 
 // uses returns what the node does with the type of its children, and with the resource because of them.
 func (k *children[T, CT, CLT]) uses() []Access {
-	uses := []Access{{Object: k.childType, Verbs: []string{"get", "list", "watch"}, Optional: k.optional}}
+	uses := []Access{{
+		Object: k.childType, Verbs: []string{"get", "list", "watch"}, Optional: k.optional, Owned: !k.unowned,
+	}}
 	uses = append(uses, managerAccess(k.manager, k.childType)...)
 	return append(uses, finalizerAccess("", !k.unowned)...)
 }
@@ -384,7 +386,7 @@ func HaveChildren(ctx context.Context, d Description, resource client.Object) (b
 			return exist, err
 		}
 	}
-	if d.items || d.replacesConfig {
+	if d.items || d.ReplacesConfig {
 		return false, nil
 	}
 	for _, nested := range d.Nodes {

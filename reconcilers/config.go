@@ -10,6 +10,7 @@ import (
 	"github.com/espalier-dev/espalier/duck"
 	"github.com/espalier-dev/espalier/internal/informer"
 	"github.com/espalier-dev/espalier/internal/listing"
+	"github.com/espalier-dev/espalier/internal/shard"
 	"github.com/espalier-dev/espalier/tracker"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -57,6 +58,8 @@ type Config struct {
 	owners *listing.Index
 	// observers are told what trees with the config do. It is nil for none.
 	observers *observerList
+	// shard is what the process is to its ring; nil if the roots are not sharded.
+	shard *shard.Shard
 }
 
 // NewConfig returns the config for the manager's own cluster. apiType is not used, and exists for compatibility.
@@ -98,6 +101,8 @@ func (c Config) withCluster(other cluster.Cluster, inner client.Client) Config {
 	c.cached = duck.NewDuckAwareAPIReaderWrapper(
 		informer.NewCacheReader(other, c.syncTimeout, explainKind), other.GetClient())
 	c.owners = listing.NewIndex(other.GetFieldIndexer())
+	// The objects of another cluster belong to no shard.
+	c.shard = nil
 	if c.Tracker != nil {
 		c.Tracker = tracker.InCluster(c.Tracker, other)
 	}

@@ -49,6 +49,8 @@ type Description struct {
 	Order *Order
 	// Nodes are the nested nodes, in the order in which they run.
 	Nodes []Description
+	// ReplacesConfig is true if Nodes run with another [Config] than the node, which may be that of another cluster.
+	ReplacesConfig bool
 
 	// children says which objects the node counts as its children. It is nil for a node without children.
 	children *childSelection
@@ -60,8 +62,6 @@ type Description struct {
 	alternatives bool
 	// tracks is true for an object manager that has the resource woken by the objects that it writes.
 	tracks bool
-	// replacesConfig is true if Nodes run with another config than the node.
-	replacesConfig bool
 }
 
 // Access is a use of one API type.
@@ -76,6 +76,9 @@ type Access struct {
 	// Optional says that the cluster may not serve the type, see [WatchOptional]. Then [Description.PolicyRules] has
 	// the rules to watch what defines types, unless the type is one of Kubernetes itself.
 	Optional bool
+	// Owned says that the resource is the controller of the objects of the type that the node makes. Package sharding
+	// has to know it.
+	Owned bool
 	// IfClusterScoped is an object of a type that the resource of the root cannot own if the type is cluster-scoped and
 	// the resource has a namespace. The use counts only then. Nil: it counts.
 	IfClusterScoped client.Object
@@ -203,7 +206,7 @@ func placesOf(d Description) []place {
 func appendPlaces(places []place, d Description, at place) []place {
 	at.path, at.Description = d.pathBelow(at.path), d
 	places = append(places, at)
-	if d.replacesConfig {
+	if d.ReplacesConfig {
 		at.config = at.path
 	}
 	node := len(places) - 1

@@ -116,6 +116,9 @@ func (e *Embedded[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr *B
 	if err := e.check(&parts); err != nil {
 		return err
 	}
+	if err := parts.checkUnsharded("the hand-written reconciler would not give resources back"); err != nil {
+		return err
+	}
 	ctx = parts.prepare(ctx, Request{}, nil)
 	beforeSetup := derive(ctx, func(s *treeContext) { s.beforeSetup = true })
 	if err := parts.validateTree(validation.WithRecursive(beforeSetup)); err != nil {

@@ -212,7 +212,9 @@ func (r *ResourceReconciler[T]) SetupWithManagerYieldingController(
 		root:     r,
 		validate: r.Validate,
 		watch: func(bldr *Builder) {
-			r.watches.watchResources(bldr, watchable(r.Type, mgr.GetScheme()), r.SetupForOptions)
+			obj := watchable(r.Type, mgr.GetScheme())
+			r.watches.watchResources(bldr, obj, r.SetupForOptions)
+			watchDrained(mgr, bldr, r.Config, obj)
 		},
 	})
 }
@@ -255,6 +257,9 @@ func (r *ResourceReconciler[T]) Reconcile(ctx context.Context, req Request) (Res
 	if err := r.check(&parts); err != nil {
 		return Result{}, err
 	}
+	if r.Config.shard != nil && (r.SkipRequest != nil || r.BeforeReconcile != nil) {
+		parts.first = r.giveBackFirst
+	}
 	return parts.handleRequest(ctx, req, r.SkipRequest, r.reconcile)
 }
 
@@ -275,6 +280,9 @@ func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, p *r
 	now := rtime.RetrieveNow(ctx)
 	p.resource = r.states.Of(original)
 	original = resolve(ctx, p, original)
+	if gone, err := r.notForShard(ctx, config, req, original); gone {
+		return Result{}, err
+	}
 	p.stored = original
 	resource := copyOf(original)
 	p.resourceSeen = resource

@@ -96,6 +96,8 @@ type rootParts[T client.Object] struct {
 	// skipForbiddenRetry and skipFinalizerEvents are the fields of the root.
 	skipForbiddenRetry  bool
 	skipFinalizerEvents bool
+	// first is called before the hooks of the author. It reports whether nothing else is to be done. Optional.
+	first func(ctx context.Context, req Request) (done bool, err error)
 }
 
 // errorf returns an error of the root.
@@ -210,7 +212,7 @@ func (r *rootParts[T]) setUp(ctx context.Context, mgr Manager, how rootSetup) (c
 	if err := checkTree(ctx, Describe(how.root), r.resourceType, kind); err != nil {
 		return nil, r.errorf("%w", err)
 	}
-	built, err := bldr.Build(how.root)
+	built, err := buildOnShard(r.config, bldr, how.root)
 	if err != nil {
 		if strings.Contains(err.Error(), "Controller names must be unique") {
 			// Controller-runtime has no error type for that.
@@ -254,11 +256,21 @@ func (r *rootParts[T]) handleRequest(
 	if err := r.checkConfig(); err != nil {
 		return Result{}, err
 	}
+	end, err := beginOnShard(r.config)
+	if err != nil {
+		return Result{}, r.errorf("does not reconcile %s: %w", req, err)
+	}
+	defer end()
 	p := &requestState{
 		skipFinalizerEvents: r.skipFinalizerEvents, leavePanics: r.watches.leavePanics(), observers: r.config.observers,
 	}
 	ctx = rtime.StashNow(stash.WithContext(ctx), time.Now())
 	ctx = r.prepare(ctx, req, p)
+	if r.first != nil {
+		if done, err := r.first(ctx, req); done || err != nil {
+			return Result{}, err
+		}
+	}
 	if skip != nil && skip(ctx, req) {
 		if r.watches != nil {
 			r.watches.causes.forget(req)

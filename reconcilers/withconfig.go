@@ -115,5 +115,5 @@ func (r *WithConfig[Type]) replace(ctx context.Context) (context.Context, error)
 func (r *WithConfig[Type]) Describe() Description {
 	r.init()
 	nested := []Description{Describe(r.Reconciler)}
-	return Description{Kind: "WithConfig", Name: r.Name, Nodes: nested, replacesConfig: true}
+	return Description{Kind: "WithConfig", Name: r.Name, Nodes: nested, ReplacesConfig: true}
 }

@@ -47,6 +47,7 @@ var espalier = table{
 		{"reconcilers", 5},
 		{"component", 6},
 		{"feature", 6},
+		{"sharding", 6},
 		{".", 7},
 		{"manifests", 7},
 		{"page", 7},

@@ -1,0 +1,132 @@
+package reconcilers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/espalier-dev/espalier/internal/shard"
+
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// WithShard returns a copy of c whose roots reconcile only the resources that a ring of processes has given to this
+// one. The shard is that of package sharding, and the config has to be that of the cluster of its manager.
+//
+//   - A root does nothing for a resource that is not the shard's, and for none while the shard does not hold its Lease.
+//   - If the ring asks for a resource back, the root does no work for it any more. When the request that runs has
+//     ended, the root drops what it remembers of the resource, and takes the labels of the ring off it. No predicate of
+//     the author keeps it from that.
+//   - Webhooks are served by each process, and read past what the cache lacks.
+//
+// An [AggregateReconciler] and an [Embedded] cannot be sharded.
+func (c Config) WithShard(s *shard.Shard) Config {
+	c.shard = s
+	return c
+}
+
+// beginOnShard notes that a request begins. It returns an error if the shard of the config does not hold its Lease.
+func beginOnShard(config Config) (end func(), err error) {
+	if config.shard == nil {
+		return func() {}, nil
+	}
+	return shard.Begin(config.shard)
+}
+
+// buildOnShard builds a controller, which the manager of a shard refuses if the config has no shard.
+func buildOnShard(
+	config Config, bldr *Builder, root reconcile.Reconciler,
+) (built controller.Controller, err error) {
+	if config.shard == nil {
+		return bldr.Build(root)
+	}
+	err = shard.Admit(config.shard, func() (err error) {
+		built, err = bldr.Build(root)
+		return err
+	})
+	return built, err
+}
+
+var errSharded = errors.New("cannot be sharded")
+
+// checkUnsharded returns an error if the config of a root that cannot be sharded has a shard.
+func (r *rootParts[T]) checkUnsharded(reason string) error {
+	if r.config.shard == nil {
+		return nil
+	}
+	return r.errorf("%w: %s", errSharded, reason)
+}
+
+// watchDrained has resources reconciled that the ring asks for back, whatever the predicates of the author say. So the
+// watch is none of the builder's.
+func watchDrained(mgr Manager, bldr *Builder, config Config, obj client.Object) {
+	if config.shard == nil {
+		return
+	}
+	drains := predicate.NewPredicateFuncs(func(obj client.Object) bool { return shard.IsDraining(config.shard, obj) })
+	bldr.WatchesRawSource(source.Kind(mgr.GetCache(), obj, &handler.EnqueueRequestForObject{}, drains))
+}
+
+// notForShard reports whether the tree does not run, because the resource is not the shard's or is to become another's.
+// What is remembered of the resource is dropped. The resource may share memory with the cache.
+func (r *ResourceReconciler[T]) notForShard(
+	ctx context.Context, config Config, req Request, resource T,
+) (bool, error) {
+	if config.shard == nil {
+		return false, nil
+	}
+	if resource.GetNamespace() == "" {
+		return true, reconcile.TerminalError(
+			fmt.Errorf("%s %w: %w", describeObject(resource), errSharded, errClusterScoped))
+	}
+	duty := shard.DutyFor(config.shard, resource)
+	if duty == shard.Reconcile {
+		return false, nil
+	}
+	// Another process may have the resource as soon as the labels are gone, so nothing may be left by then.
+	r.forget(ctx, config, r.Type, req)
+	if duty == shard.Ignore {
+		return true, nil
+	}
+	return true, giveBack(ctx, config, resource)
+}
+
+// giveBackFirst gives a resource back before hooks of the author are called, which may end the request.
+func (r *ResourceReconciler[T]) giveBackFirst(ctx context.Context, req Request) (done bool, err error) {
+	config, err := RetrieveOriginalConfig(ctx)
+	if err != nil {
+		return false, err
+	}
+	resource := copyOf(r.Type)
+	if err := r.fetch(ctx, config, req, resource); err != nil {
+		// The handling of the request meets the error again.
+		return false, nil
+	}
+	if shard.DutyFor(config.shard, resource) != shard.GiveBack {
+		return false, nil
+	}
+	return r.notForShard(ctx, config, req, resource)
+}
+
+var errClusterScoped = errors.New("the ring does not assign objects without a namespace")
+
+// giveBack takes the labels of the ring off a resource, unless it has changed. The next request finds it gone.
+func giveBack(ctx context.Context, config Config, resource client.Object) error {
+	base := resource.DeepCopyObject().(client.Object)
+	given := resource.DeepCopyObject().(client.Object)
+	shard.Unassign(config.shard, given)
+	err := config.Patch(ctx, given, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+	if apierrs.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("unable to give %s back to the ring %q: %w", describeObject(base), config.shard.Ring(), err)
+	}
+	return nil
+}
