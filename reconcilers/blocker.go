@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/internal/ownership"
 	"github.com/espalier-dev/espalier/internal/resourcestate"
+	"github.com/espalier-dev/espalier/internal/shard"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -181,6 +183,10 @@ func (k *children[T, CT, CLT]) explain(
 	if (!k.unowned || k.tracked) && config.Tracker != nil {
 		if err := config.track(ctx, blocker, resource); err != nil {
 			found.unreadable = k.errorf("is unable to track %s: %w", describeObject(blocker), err)
+		}
+		if filters, _ := shard.Filters(config.shard, k.indexed.Kind); filters {
+			// It may have no events, since it may be no object of the shard.
+			contextOf(ctx).state.wakeAfter(time.Minute)
 		}
 	}
 	return found

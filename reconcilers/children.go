@@ -88,6 +88,9 @@ func (k *children[T, CT, CLT]) cached(ctx context.Context, config Config, resour
 	if err != nil {
 		return nil, err
 	}
+	if listed, err = k.withHidden(ctx, config, resource, listed); err != nil {
+		return nil, err
+	}
 	now := rtime.RetrieveNow(ctx)
 	return request.lists.Believe(ctx, request.resource, config.APIReader, now, key, k.indexed.Kind, listed)
 }
@@ -343,11 +346,15 @@ func (k *children[T, CT, CLT]) checkScope(config Config, desired CT) error {
 
 func (k *children[T, CT, CLT]) manage(ctx context.Context, config Config, resource T, actual, desired CT) (CT, error) {
 	ctx, err := k.beforeCreate(ctx, config, resource, actual, desired)
+	if err == nil {
+		err = k.confirmAbsent(ctx, config, resource, actual, desired)
+	}
 	if err != nil {
 		var none CT
 		return none, err
 	}
 	child, err := k.manager.Manage(ctx, resource, actual, desired)
+	k.noteExisting(ctx, config, actual, child, err)
 	if err == nil || !gotype.IsNil(child) {
 		k.recordWrite(ctx, config, actual, child)
 	}

@@ -43,6 +43,8 @@ type requestState struct {
 
 	mu       sync.Mutex
 	failures []failure
+	// asked has the lists of children that the API server was asked for, past a cache that does not have all.
+	asked map[listing.ListKey]bool
 	// panic is the text of the first panic. It is empty if no node panicked.
 	panic string
 	// reads is the digest of the versions of the objects that were read and are tracked.
@@ -77,6 +79,23 @@ func (s *requestState) inputsBeside(uid types.UID) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.reads + s.lists.Inputs(uid)
+}
+
+// noteAsked notes that the API server was asked for a list of children.
+func (s *requestState) noteAsked(list listing.ListKey) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.asked == nil {
+		s.asked = map[listing.ListKey]bool{}
+	}
+	s.asked[list] = true
+}
+
+// wasAsked reports whether the API server was asked for a list of children.
+func (s *requestState) wasAsked(list listing.ListKey) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asked[list]
 }
 
 // wantRetry notes that what was refused is to be tried again, with back-off.

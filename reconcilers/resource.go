@@ -214,7 +214,7 @@ func (r *ResourceReconciler[T]) SetupWithManagerYieldingController(
 		watch: func(bldr *Builder) {
 			obj := watchable(r.Type, mgr.GetScheme())
 			r.watches.watchResources(bldr, obj, r.SetupForOptions)
-			watchDrained(mgr, bldr, r.Config, obj)
+			watchShard(mgr, bldr, r.Config, obj)
 		},
 	})
 }

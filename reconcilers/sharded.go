@@ -8,10 +8,11 @@ import (
 	"github.com/espalier-dev/espalier/internal/shard"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
@@ -28,6 +29,10 @@ import (
 // An [AggregateReconciler] and an [Embedded] cannot be sharded.
 func (c Config) WithShard(s *shard.Shard) Config {
 	c.shard = s
+	if s != nil && c.Client != nil {
+		c.Client = &shardReads{Client: c.Client, live: c.APIReader, shard: s}
+		c.own = c.Client
+	}
 	return c
 }
 
@@ -63,14 +68,36 @@ func (r *rootParts[T]) checkUnsharded(reason string) error {
 	return r.errorf("%w: %s", errSharded, reason)
 }
 
-// watchDrained has resources reconciled that the ring asks for back, whatever the predicates of the author say. So the
+// watchShard has resources reconciled that the ring asks for back, whatever the predicates of the author say. So the
 // watch is none of the builder's.
-func watchDrained(mgr Manager, bldr *Builder, config Config, obj client.Object) {
+func watchShard(mgr Manager, bldr *Builder, config Config, obj client.Object) {
 	if config.shard == nil {
 		return
 	}
-	drains := predicate.NewPredicateFuncs(func(obj client.Object) bool { return shard.IsDraining(config.shard, obj) })
-	bldr.WatchesRawSource(source.Kind(mgr.GetCache(), obj, &handler.EnqueueRequestForObject{}, drains))
+	kind := kindOf(config.Client, obj).GroupKind()
+	enqueue := func(obj client.Object, queue workqueue.TypedRateLimitingInterface[Request]) {
+		if shard.IsDraining(config.shard, obj) {
+			queue.Add(Request{NamespacedName: client.ObjectKeyFromObject(obj)})
+		}
+	}
+	bldr.WatchesRawSource(source.Kind(mgr.GetCache(), obj, handler.Funcs{
+		CreateFunc: func(
+			_ context.Context, e event.CreateEvent, queue workqueue.TypedRateLimitingInterface[Request],
+		) {
+			shard.Arrive(config.shard, kind, client.ObjectKeyFromObject(e.Object))
+			enqueue(e.Object, queue)
+		},
+		UpdateFunc: func(
+			_ context.Context, e event.UpdateEvent, queue workqueue.TypedRateLimitingInterface[Request],
+		) {
+			enqueue(e.ObjectNew, queue)
+		},
+		DeleteFunc: func(
+			_ context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[Request],
+		) {
+			shard.Leave(config.shard, kind, client.ObjectKeyFromObject(e.Object))
+		},
+	}))
 }
 
 // notForShard reports whether the tree does not run, because the resource is not the shard's or is to become another's.

@@ -11,6 +11,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/internal/informer"
 	"github.com/espalier-dev/espalier/internal/listing"
+	"github.com/espalier-dev/espalier/internal/shard"
 	"github.com/espalier-dev/espalier/tracker"
 
 	"github.com/go-logr/logr"
@@ -332,6 +333,10 @@ func (c Config) watchTracked(ctx context.Context, obj runtime.Object, namespace 
 	if err != nil {
 		// Tracking and reading fail for the same reason.
 		return nil
+	}
+	if filters, _ := shard.Filters(c.shard, gvk); filters {
+		return fmt.Errorf("unable to track %s, of which the shard sees its own objects alone: "+
+			"have a node of the tree say that it reads the type, as the Uses of a SyncReconciler do", gvk.Kind)
 	}
 	if s.optionalWatch(c, gvk) != nil {
 		return c.readyKind(ctx, gvk, namespace)

@@ -163,8 +163,10 @@ func (r *AdmissionWebhookAdapter[T]) prepare(ctx context.Context) context.Contex
 }
 
 func (r *AdmissionWebhookAdapter[T]) configure(s *treeContext) {
-	s.setConfig(r.Config)
-	s.originalConfig, s.hasOriginalConfig = r.Config, true
+	// Each process serves webhooks for the resources of all.
+	config := r.Config.unfiltered()
+	s.setConfig(config)
+	s.originalConfig, s.hasOriginalConfig = config, true
 	s.resourceType, s.originalResourceType = r.Type, r.Type
 }
 

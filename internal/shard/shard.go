@@ -29,6 +29,7 @@ const (
 type Shard struct {
 	ring, name string
 	guard      *guard
+	snapshots  snapshots
 
 	mu sync.Mutex
 	// kinds are those of which the cache has the objects of the shard alone; true for the kinds of main resources.

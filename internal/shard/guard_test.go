@@ -1,0 +1,157 @@
+package shard_test
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/espalier-dev/espalier/internal/shard"
+
+	"k8s.io/client-go/rest"
+)
+
+const deadline = 10 * time.Second
+
+func newShard(t *testing.T) *shard.Shard {
+	t.Helper()
+	s, err := shard.New("ring", "one", deadline)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// server is a transport that counts what arrives, and waits while it is blocked.
+type server struct {
+	arrived int
+	block   chan struct{}
+}
+
+func (s *server) RoundTrip(req *http.Request) (*http.Response, error) {
+	s.arrived++
+	if s.block != nil {
+		<-s.block
+	}
+	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody, Request: req}, nil
+}
+
+// body is a body that notes that it was closed.
+type body struct {
+	io.Reader
+	closed bool
+}
+
+func (b *body) Close() error {
+	b.closed = true
+	return nil
+}
+
+// guarded returns a client of the server whose transport is guarded.
+func guarded(t *testing.T, s *shard.Shard, to *server) http.RoundTripper {
+	t.Helper()
+	config := &rest.Config{Host: "http://server", Transport: to}
+	shard.Guard(s, config)
+	transport, err := rest.TransportFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return transport
+}
+
+func request(t *testing.T, method, path string) (*http.Request, *body) {
+	t.Helper()
+	content := &body{Reader: strings.NewReader("{}")}
+	req, err := http.NewRequest(method, "http://server"+path, content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return req, content
+}
+
+func TestNothingIsWrittenWithoutTheLease(t *testing.T) {
+	const (
+		widgets = "/apis/test.espalier.dev/v1/namespaces/ns/widgets"
+		reviews = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+	)
+	synctest.Test(t, func(t *testing.T) {
+		s, to := newShard(t), &server{}
+		transport := guarded(t, s, to)
+		for _, step := range []struct {
+			name, method, path string
+			before             func()
+			refused            bool
+		}{
+			{name: "a write before the Lease was held", method: http.MethodPost, path: widgets, refused: true},
+			{name: "a read before the Lease was held", method: http.MethodGet, path: widgets},
+			{name: "a review before the Lease was held", method: http.MethodPost, path: reviews},
+			{name: "a write with the Lease", method: http.MethodPatch, path: widgets, before: func() { shard.Hold(s) }},
+			{name: "a write just in time", method: http.MethodPut, path: widgets,
+				before: func() { time.Sleep(deadline - time.Nanosecond) }},
+			{name: "a write too late", method: http.MethodDelete, path: widgets, refused: true,
+				before: func() { time.Sleep(time.Nanosecond) }},
+			{name: "a read too late", method: http.MethodGet, path: widgets},
+			{name: "a write after another renewal", method: http.MethodPost, path: widgets,
+				before: func() { shard.Hold(s) }},
+		} {
+			if step.before != nil {
+				step.before()
+			}
+			req, content := request(t, step.method, step.path)
+			before := to.arrived
+			_, err := transport.RoundTrip(req)
+			if refused := errors.Is(err, shard.ErrNotHeld); refused != step.refused || (to.arrived == before) != refused {
+				t.Errorf("%s: the error is %v, and %d requests arrived, want that it is refused: %t",
+					step.name, err, to.arrived-before, step.refused)
+			}
+			if step.refused && !content.closed {
+				t.Errorf("%s: the body of a refused request is open, want it closed", step.name)
+			}
+		}
+	})
+}
+
+func TestARequestOfAResourceNeedsTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShard(t)
+		if _, err := shard.Begin(s); !errors.Is(err, shard.ErrNotHeld) {
+			t.Errorf("a request before the Lease was held gives %v, want ErrNotHeld", err)
+		}
+		shard.Hold(s)
+		end, err := shard.Begin(s)
+		if err != nil {
+			t.Fatalf("a request with the Lease gives %v, want none", err)
+		}
+		end()
+		time.Sleep(deadline)
+		if _, err := shard.Begin(s); !errors.Is(err, shard.ErrNotHeld) {
+			t.Errorf("a request after the deadline gives %v, want ErrNotHeld", err)
+		}
+	})
+}
+
+func TestNamesAreThoseOfLeasesAndLabels(t *testing.T) {
+	for _, test := range []struct {
+		ring, name string
+		ok         bool
+	}{
+		{"ring", "pod-1", true},
+		{"", "pod-1", false},
+		{"ring", "", false},
+		{strings.Repeat("r", 63), strings.Repeat("n", 63), true},
+		{strings.Repeat("r", 64), "pod-1", false},
+		{"ring", strings.Repeat("n", 64), false},
+		{"ring", "Pod", false},
+		{"ring", "host.example.com", true},
+		{"a/b", "pod-1", false},
+	} {
+		_, err := shard.New(test.ring, test.name, deadline)
+		if (err == nil) != test.ok {
+			t.Errorf("the shard %q of the ring %q gives the error %v, want that it is one: %t",
+				test.name, test.ring, err, test.ok)
+		}
+	}
+}

@@ -1,0 +1,313 @@
+package reconcilers
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/espalier-dev/espalier/internal/gotype"
+	"github.com/espalier-dev/espalier/internal/listing"
+	"github.com/espalier-dev/espalier/internal/resourcestate"
+	"github.com/espalier-dev/espalier/internal/shard"
+
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// existing are the children of one list of a resource that are known to exist, whether or not the cache shows them. A
+// cache that has the objects of the shard alone does not show a child that the ring has given to another shard, as it
+// does before the resource itself moves and after.
+//
+// A request believes the cache if it shows all of them. Otherwise the API server is asked: for a resource that is new
+// to the shard, after a create whose outcome is not known, and while a child is hidden. A child is created only after
+// the API server was asked in the same request.
+type existing struct {
+	mu sync.Mutex
+	// complete is true while no child can exist that is not in uids.
+	complete bool
+	uids     map[types.UID]bool
+	// asked is true once the API server was asked.
+	asked bool
+}
+
+// existingKey is the key of existing in the state of a resource.
+type existingKey struct{ list listing.ListKey }
+
+// shows reports whether the cache shows all children that exist.
+func (e *existing) shows(shown []client.Object) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	left := len(e.uids)
+	for _, obj := range shown {
+		if e.uids[obj.GetUID()] {
+			left--
+		}
+	}
+	return e.complete && left == 0
+}
+
+// isNew reports whether the API server was never asked.
+func (e *existing) isNew() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return !e.asked
+}
+
+// answered notes that the API server was asked, and that these objects exist.
+func (e *existing) answered(objects []client.Object) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.complete, e.asked = true, true
+	e.uids = make(map[types.UID]bool, len(objects))
+	for _, obj := range objects {
+		e.uids[obj.GetUID()] = true
+	}
+}
+
+// created notes that an object exists.
+func (e *existing) created(obj client.Object) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.uids == nil {
+		e.uids = map[types.UID]bool{}
+	}
+	e.uids[obj.GetUID()] = true
+}
+
+// doubt notes that a child may exist that is not known.
+func (e *existing) doubt() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.complete = false
+}
+
+// existing returns what is known to exist of the children. It returns nil if the cache shows all of them.
+func (k *children[T, CT, CLT]) existing(ctx context.Context, config Config) *existing {
+	if config.shard == nil || k.unowned {
+		return nil
+	}
+	request := listKeeper(ctx)
+	if filters, _ := shard.Filters(config.shard, k.indexed.Kind); !filters || request == nil {
+		return nil
+	}
+	return resourcestate.LoadOrNew[existing](request.resource, existingKey{k.listKey(ctx, config)})
+}
+
+// hiddenRevisit is after how long a resource with a hidden child is reconciled again, because no event of the child
+// arrives.
+const hiddenRevisit = 30 * time.Second
+
+// withHidden returns what the cache shows together with the children that it does not show, sorted.
+func (k *children[T, CT, CLT]) withHidden(
+	ctx context.Context, config Config, resource T, shown []client.Object,
+) ([]client.Object, error) {
+	known := k.existing(ctx, config)
+	if known == nil || known.shows(shown) {
+		return shown, nil
+	}
+	since := time.Now()
+	if s := contextOf(ctx); known.isNew() {
+		since = shard.ArrivedAt(config.shard, kindOf(config.Client, s.originalResourceType).GroupKind(),
+			s.request.NamespacedName)
+	}
+	hidden, err := k.hidden(ctx, config, resource, shown, since)
+	if err != nil {
+		return nil, err
+	}
+	if len(hidden) > 0 {
+		listKeeper(ctx).wakeAfter(hiddenRevisit)
+	}
+	all := append(shown, hidden...)
+	known.answered(all)
+	listKeeper(ctx).noteAsked(k.listKey(ctx, config))
+	listing.Sort(all)
+	return all, nil
+}
+
+// hidden returns the objects that are among the candidates, but not among those that are shown, as the API server has
+// had them at some time after since.
+func (k *children[T, CT, CLT]) hidden(
+	ctx context.Context, config Config, resource T, shown []client.Object, since time.Time,
+) ([]client.Object, error) {
+	if config.APIReader == nil {
+		return nil, k.errorf("needs the APIReader of a config with a shard")
+	}
+	namespace := resource.GetNamespace()
+	all, err := shard.SnapshotSince(config.shard, k.indexed.Kind, namespace, since, func() (shard.Snapshot, error) {
+		return takeSnapshot(ctx, config, k.indexed, namespace)
+	})
+	if err != nil {
+		return nil, k.errorf("is unable to list the %s that the cache of the shard may not show: %w",
+			typeName(k.childType), err)
+	}
+	isShown := map[types.UID]bool{}
+	for _, obj := range shown {
+		isShown[obj.GetUID()] = true
+	}
+	var hidden []client.Object
+	for uid, name := range all[resource.GetUID()] {
+		if isShown[uid] {
+			continue
+		}
+		obj := copyOf(k.childType)
+		if err := config.APIReader.Get(ctx, name, obj); apierrs.IsNotFound(err) {
+			continue
+		} else if err != nil {
+			return nil, k.errorf("is unable to read %s %s, which the cache of the shard does not show: %w",
+				typeName(k.childType), name, err)
+		}
+		if obj.GetUID() == uid && k.selects(ctx, resource, obj) {
+			hidden = append(hidden, obj)
+		}
+	}
+	return hidden, nil
+}
+
+// selects reports whether an object that the resource controls is among the candidates, by the list options of the
+// author.
+func (k *children[T, CT, CLT]) selects(ctx context.Context, resource T, obj CT) bool {
+	if !k.mayBeOwn(resource, obj) && k.listOptions != nil {
+		return false
+	}
+	if k.listOptions == nil {
+		return metav1.IsControlledBy(obj, resource)
+	}
+	selector := (&client.ListOptions{}).ApplyOptions(k.listOptions(ctx, resource)).LabelSelector
+	return selector == nil || selector.Matches(labels.Set(obj.GetLabels()))
+}
+
+// snapshotPage is how many objects are listed with one request.
+const snapshotPage = 1000
+
+// takeSnapshot lists the metadata of all objects of a type in a namespace past the cache.
+func takeSnapshot(ctx context.Context, config Config, of listing.Type, namespace string) (shard.Snapshot, error) {
+	taken := shard.Snapshot{}
+	page := &metav1.PartialObjectMetadataList{}
+	for {
+		page.SetGroupVersionKind(of.Kind.GroupVersion().WithKind(of.Kind.Kind + "List"))
+		err := config.APIReader.List(ctx, page, client.InNamespace(namespace), client.Limit(snapshotPage),
+			client.Continue(page.Continue))
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Items {
+			item := &page.Items[i]
+			owner := metav1.GetControllerOfNoCopy(item)
+			if owner == nil {
+				continue
+			}
+			if taken[owner.UID] == nil {
+				taken[owner.UID] = shard.Owned{}
+			}
+			taken[owner.UID][item.UID] = client.ObjectKeyFromObject(item)
+		}
+		if page.Continue == "" {
+			return taken, nil
+		}
+		page = &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{Continue: page.Continue}}
+	}
+}
+
+// confirmAbsent returns a quiet error if a child that is about to be created may be there already: the next request
+// finds what the cache does not show.
+func (k *children[T, CT, CLT]) confirmAbsent(
+	ctx context.Context, config Config, resource T, actual, desired CT,
+) error {
+	if !isAbsent(actual) || gotype.IsNil(desired) {
+		return nil
+	}
+	known, request, key := k.existing(ctx, config), listKeeper(ctx), k.listKey(ctx, config)
+	if known == nil || request.wasAsked(key) {
+		return nil
+	}
+	shown, _ := request.lists.Get(key)
+	hidden, err := k.hidden(ctx, config, resource, shown, time.Now())
+	if err != nil {
+		return err
+	}
+	known.answered(slices.Concat(shown, hidden))
+	request.noteAsked(key)
+	if len(hidden) > 0 {
+		return k.errorf("has found %s, which the cache of the shard does not show: %w",
+			describeObject(hidden[0]), ErrQuiet)
+	}
+	return nil
+}
+
+// noteExisting notes what a call of Manage says of which children exist.
+func (k *children[T, CT, CLT]) noteExisting(ctx context.Context, config Config, actual, written CT, err error) {
+	if !isAbsent(actual) {
+		return
+	}
+	switch known := k.existing(ctx, config); {
+	case known == nil:
+	case !gotype.IsNil(written):
+		known.created(written)
+	case err != nil:
+		known.doubt()
+	}
+}
+
+// shardReads reads past a cache that has the objects of the shard alone.
+type shardReads struct {
+	client.Client
+	live  client.Reader
+	shard *shard.Shard
+	// past is true if the cache is never asked. Else a child that the cache does not show is asked for.
+	past bool
+}
+
+var _ client.WithWatch = (*shardReads)(nil)
+
+// Get implements [client.Reader].
+func (r *shardReads) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	filters, main := shard.Filters(r.shard, kindOf(r.Client, obj))
+	if filters && r.past && r.live != nil {
+		return r.live.Get(ctx, key, obj, opts...)
+	}
+	err := r.Client.Get(ctx, key, obj, opts...)
+	if filters && !main && apierrs.IsNotFound(err) && r.live != nil {
+		return r.live.Get(ctx, key, obj, opts...)
+	}
+	return err
+}
+
+// List implements [client.Reader].
+func (r *shardReads) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	kind, _ := r.GroupVersionKindFor(list)
+	kind.Kind = strings.TrimSuffix(kind.Kind, "List")
+	if filters, _ := shard.Filters(r.shard, kind); filters && r.past && r.live != nil {
+		return r.live.List(ctx, list, opts...)
+	}
+	return r.Client.List(ctx, list, opts...)
+}
+
+// Watch implements [client.WithWatch].
+func (r *shardReads) Watch(
+	ctx context.Context, list client.ObjectList, opts ...client.ListOption,
+) (watch.Interface, error) {
+	watcher, ok := r.Client.(client.WithWatch)
+	if !ok {
+		return nil, errors.New("the client of the config cannot watch")
+	}
+	return watcher.Watch(ctx, list, opts...)
+}
+
+// unfiltered returns a copy of c that reads past a cache which has the objects of the shard alone.
+func (c Config) unfiltered() Config {
+	if reads, ok := c.Client.(*shardReads); ok {
+		past := *reads
+		past.past = true
+		c.Client = &past
+		c.own = c.Client
+	}
+	c.shard = nil
+	return c
+}
