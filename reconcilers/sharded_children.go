@@ -140,7 +140,7 @@ func (k *children[T, CT, CLT]) hidden(
 		return nil, k.errorf("needs the APIReader of a config with a shard")
 	}
 	namespace := resource.GetNamespace()
-	all, err := shard.SnapshotSince(config.shard, k.indexed.Kind, namespace, since, func() (shard.Snapshot, error) {
+	all, err := shard.SnapshotSince(ctx, config.shard, k.indexed.Kind, namespace, since, func() (shard.Snapshot, error) {
 		return takeSnapshot(ctx, config, k.indexed, namespace)
 	})
 	if err != nil {

@@ -64,6 +64,11 @@ func (r *replica) start() {
 // end ends the replica and waits for it. What its process had not sent has no effect.
 func (r *replica) end() {
 	r.kill()
+	r.terminate()
+}
+
+// terminate ends the replica and waits for it. Its process ends what it has begun.
+func (r *replica) terminate() {
 	r.mu.Lock()
 	stop, done := r.stop, r.done
 	r.stop, r.done = nil, nil

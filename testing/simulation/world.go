@@ -323,7 +323,18 @@ func (w *World) Stop(replicas ...string) {
 	settle()
 }
 
-// Start starts replicas of the operator after Stop.
+// Terminate asks replicas of the operator to end, as a kubelet does, and waits until their managers have. They do not
+// run until Start is called.
+func (w *World) Terminate(replicas ...string) {
+	w.Helper()
+	w.network.Note(strings.Join(append([]string{"terminate"}, replicas...), " "))
+	for _, r := range w.named(replicas) {
+		r.terminate()
+	}
+	settle()
+}
+
+// Start starts replicas of the operator after Stop or Terminate.
 func (w *World) Start(replicas ...string) {
 	w.Helper()
 	for _, r := range w.named(replicas) {
