@@ -18,13 +18,21 @@ import (
 	"github.com/espalier-dev/espalier/testing/simulation"
 )
 
+// The names of laws.
+const (
+	creationLaw  = "no child is created twice"
+	deletionLaw  = "no child is deleted that is wanted"
+	finalizerLaw = "no finalizer goes early"
+	leaseLaw     = "a shard without its Lease writes nothing"
+)
+
 // laws hold at each write.
 func laws() []simulation.Invariant {
 	return []simulation.Invariant{
-		{Name: "no child is created twice", Check: createdOnce},
-		{Name: "no child is deleted that is wanted", Check: deletedUnwanted},
-		{Name: "no finalizer goes early", Check: finalized},
-		{Name: "a shard without its Lease writes nothing", Check: leased},
+		{Name: creationLaw, Check: createdOnce},
+		{Name: deletionLaw, Check: deletedUnwanted},
+		{Name: finalizerLaw, Check: finalized},
+		{Name: leaseLaw, Check: leased},
 		simulation.NothingForeign(func(obj *unstructured.Unstructured) bool { return obj.GetKind() == "Widget" }),
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -63,19 +64,53 @@ func (r *registry) lists(uid string) bool {
 	return r.uids[uid]
 }
 
-// prepare makes a process a shard of the ring, with the name of its actor.
-func prepare(ctx context.Context, config *rest.Config, options *ctrl.Options) (
+// flaw is something that a shard lacks.
+type flaw string
+
+const (
+	// flawless is a shard that lacks nothing.
+	flawless flaw = ""
+	// unguarded is a shard whose transport lets each write through.
+	unguarded flaw = "each write is sent"
+	// filtered is a shard that asks the API server for its own children alone, which is what its cache shows.
+	filtered flaw = "no more is asked for than the cache shows"
+)
+
+// prepare returns what makes a process a shard of the ring, with the name of its actor.
+func prepare(lacks flaw) func(context.Context, *rest.Config, *ctrl.Options) (
 	func(context.Context, ctrl.Manager) error, error,
 ) {
-	listed := registries.In(ctx)
-	root := func(config reconcilers.Config) *reconcilers.ResourceReconciler[*resources.Widget] {
-		return newRoot(config, listed)
+	return func(ctx context.Context, config *rest.Config, options *ctrl.Options) (
+		func(context.Context, ctrl.Manager) error, error,
+	) {
+		listed := registries.In(ctx)
+		root := func(config reconcilers.Config) *reconcilers.ResourceReconciler[*resources.Widget] {
+			return newRoot(config, listed)
+		}
+		shard, err := sharding.Ring{Name: ring, Shard: config.UserAgent}.Join(config, options, root(reconcilers.Config{}))
+		if lacks == unguarded {
+			config.WrapTransport = nil
+		}
+		return func(ctx context.Context, mgr ctrl.Manager) error {
+			mgr = shard.Manager(mgr)
+			config := espalier.NewConfig(mgr).WithShard(shard)
+			if lacks == filtered {
+				config.APIReader = onlyOwn{config.APIReader, shard.Selector()}
+			}
+			return root(config).SetupWithManager(ctx, mgr)
+		}, err
 	}
-	shard, err := sharding.Ring{Name: ring, Shard: config.UserAgent}.Join(config, options, root(reconcilers.Config{}))
-	return func(ctx context.Context, mgr ctrl.Manager) error {
-		mgr = shard.Manager(mgr)
-		return root(espalier.NewConfig(mgr).WithShard(shard)).SetupWithManager(ctx, mgr)
-	}, err
+}
+
+// onlyOwn lists the objects of a shard alone.
+type onlyOwn struct {
+	client.Reader
+	selector labels.Selector
+}
+
+// List implements [client.Reader].
+func (r onlyOwn) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	return r.Reader.List(ctx, list, append(options, client.MatchingLabelsSelector{Selector: r.selector})...)
 }
 
 // newRoot returns the tree of the operator. A Widget is listed in the registry, has parts that go before it does, a note

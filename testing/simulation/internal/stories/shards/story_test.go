@@ -32,8 +32,9 @@ var replicas = []string{simulation.Operator, simulation.Operator + "-2", simulat
 
 func cluster() simulation.Options {
 	return simulation.Options{
-		Prepare:     prepare,
-		Manager:     ctrl.Options{LeaderElectionNamespace: "default"},
+		Prepare: prepare(flawless),
+		// Leases are renewed less often than by default, which takes less time here.
+		Manager:     ctrl.Options{LeaderElectionNamespace: "default", RetryPeriod: new(5 * time.Second)},
 		Replicas:    len(replicas),
 		Scheme:      resources.NewScheme(),
 		Definitions: []*apiextensionsv1.CustomResourceDefinition{resources.CRD(), sharder.Definition()},
