@@ -1,5 +1,5 @@
-// Package manifests writes the files that can be derived from the tree of an operator: its RBAC role, and a picture of
-// the tree. It is for a command that "go generate" runs:
+// Package manifests writes the files that can be derived from the tree of an operator: its RBAC role, a picture of the
+// tree, and the ring of a sharded one. It is for a command that "go generate" runs:
 //
 //	func main() { manifests.Main(".", files) }
 //
@@ -112,16 +112,7 @@ func (g Generator) manifest(tree reconcilers.Description, role func([]rbacv1.Pol
 	if err != nil {
 		return nil, err
 	}
-	out := bytes.NewBufferString(header)
-	for _, rule := range rules {
-		for gr, kind := range guessed {
-			if rule.APIGroups[0] == gr.Group && rule.Resources[0] == gr.Resource {
-				fmt.Fprintf(out, "# The resource %s is guessed from the kind %s.\n", gr, kind.Kind)
-			}
-		}
-	}
-	out.Write(manifest)
-	return out.Bytes(), nil
+	return noteGuessed(manifest, rules, guessed), nil
 }
 
 // mapper returns a mapper of what the fields say.
