@@ -23,9 +23,9 @@ import (
 // period, and with back-off after an error.
 func (s *Sharder) addSync(mgr ctrl.Manager) error {
 	const shortest = 5 * time.Second
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](shortest, s.options.SyncPeriod)
 	return forRings(mgr, "sharder", s.availabilityChanged()).
-		WithOptions(controller.Options{RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
-			shortest, s.options.SyncPeriod)}).
+		WithOptions(controller.Options{RateLimiter: limiter}).
 		Complete(reconcile.Func(s.sync))
 }
 

@@ -12,8 +12,8 @@ type hold struct {
 
 // Hold keeps requests and answers of actors, and events of their watches, until Lift is called for them. Requests that
 // begin meanwhile, and fail when it ends, do not reach the server. Nor do those that are on their way, unless the actor
-// is frozen: what a process has sent before it stands still arrives. A frozen actor does not give up requests. Discovery
-// fails at once.
+// is frozen: what a process has sent before it stands still arrives. A frozen actor does not give up requests.
+// Discovery fails at once.
 func (n *Network) Hold(frozen bool, actors ...string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"reflect"
 	"sync"
+	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -90,12 +91,18 @@ func widgetRing(w *simulation.World) client.Object {
 	return obj
 }
 
-// old lists what was there at an earlier list, half of the times, as the watch cache of an API server may.
+// old lists what was there at a list up to a minute ago, half of the times, as the watch cache of an API server may.
 type old struct {
 	client.Reader
 	mu     sync.Mutex
 	random *rand.Rand
-	last   map[string]client.ObjectList
+	last   map[string]listed
+}
+
+// listed is a list, and when it was read.
+type listed struct {
+	list client.ObjectList
+	at   time.Time
 }
 
 // List implements [client.Reader].
@@ -104,8 +111,8 @@ func (o *old) List(ctx context.Context, list client.ObjectList, options ...clien
 	kind := list.GetObjectKind().GroupVersionKind().String()
 	last, stale := o.last[kind], o.random.IntN(2) == 0
 	o.mu.Unlock()
-	if last != nil && stale {
-		reflect.ValueOf(list).Elem().Set(reflect.ValueOf(last.DeepCopyObject()).Elem())
+	if last.list != nil && time.Since(last.at) < time.Minute && stale {
+		reflect.ValueOf(list).Elem().Set(reflect.ValueOf(last.list.DeepCopyObject()).Elem())
 		return nil
 	}
 	if err := o.Reader.List(ctx, list, options...); err != nil {
@@ -114,8 +121,8 @@ func (o *old) List(ctx context.Context, list client.ObjectList, options ...clien
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.last == nil {
-		o.last = map[string]client.ObjectList{}
+		o.last = map[string]listed{}
 	}
-	o.last[kind] = list.DeepCopyObject().(client.ObjectList)
+	o.last[kind] = listed{list.DeepCopyObject().(client.ObjectList), time.Now()}
 	return nil
 }
