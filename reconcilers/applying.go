@@ -334,7 +334,7 @@ func (a *applyCall[Type]) update(ctx context.Context, w objectWriter[Type], actu
 	wanted.Identify(actual)
 	log := logr.FromContextOrDiscard(ctx).V(detailed)
 	accepted, _ := known.Learned.(managedfields.Differences)
-	if a.inSync(wanted, actual, known.Version != "", accepted) {
+	if a.inSync(wanted, withoutRingLabels(w.config, actual), known.Version != "", accepted) {
 		log.Info("resource is in sync, no update required")
 		w.lastWrites.Record(actual, a.identity, known.Learned)
 		return actual, nil

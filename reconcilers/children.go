@@ -130,13 +130,6 @@ func listKeeper(ctx context.Context) *requestState {
 	return nil
 }
 
-// holdsFinalizer reports whether the resource has a finalizer that stays on it until the children are gone.
-func (k *children[T, CT, CLT]) holdsFinalizer(resource T) bool {
-	return slices.ContainsFunc(resource.GetFinalizers(), func(finalizer string) bool {
-		return finalizer == k.finalizer || slices.Contains(managerFinalizers(k.manager), finalizer)
-	})
-}
-
 // withUnlabelled returns found together with the unlabelled children that have the name of a desired one.
 func (k *children[T, CT, CLT]) withUnlabelled(
 	ctx context.Context, config Config, resource T, found []CT, desired ...CT,

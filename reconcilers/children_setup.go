@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 
@@ -74,6 +75,13 @@ const NodeLabel = "espalier.dev/node"
 func (k *children[T, CT, CLT]) setLabels(child CT, item string) {
 	setLabel(child, NodeLabel, k.label)
 	setLabel(child, ItemLabel, item)
+}
+
+// holdsFinalizer reports whether the resource has a finalizer that stays on it until the children are gone.
+func (k *children[T, CT, CLT]) holdsFinalizer(resource T) bool {
+	return slices.ContainsFunc(resource.GetFinalizers(), func(finalizer string) bool {
+		return finalizer == k.finalizer || slices.Contains(managerFinalizers(k.manager), finalizer)
+	})
 }
 
 // setLabel gives an object a label, unless its value is empty.

@@ -315,17 +315,26 @@ func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, p *r
 	}
 	r.showPanic(ctx, p, resource, r.SummaryCondition, r.ErrorCondition)
 	if !r.SkipStatusUpdate {
-		changed, normalizeErr := r.statusChanged(original, resource, err)
-		if normalizeErr != nil {
-			err = joinLoud(err, normalizeErr)
-		} else if changed {
-			result, err = r.writeStatus(ctx, config, original, resource, result, err)
-		}
+		result, err = r.writeChangedStatus(ctx, config, original, resource, result, err)
 	}
 	if p.written {
 		p.resource.Wrote(p.stored.DeepCopyObject().(client.Object), false, now)
 	}
 	return result, err
+}
+
+// writeChangedStatus writes the status if it changed. It returns the outcome of the request.
+func (r *ResourceReconciler[T]) writeChangedStatus(
+	ctx context.Context, config Config, original, resource T, result Result, err error,
+) (Result, error) {
+	changed, normalizeErr := r.statusChanged(original, resource, err)
+	if normalizeErr != nil {
+		return result, joinLoud(err, normalizeErr)
+	}
+	if !changed {
+		return result, err
+	}
+	return r.writeStatus(ctx, config, original, resource, result, err)
 }
 
 // resolve returns the resource as the root has written it, if the cache shows an older state.

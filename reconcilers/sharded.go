@@ -124,6 +124,23 @@ func (r *ResourceReconciler[T]) notForShard(
 	return true, giveBack(ctx, config, resource)
 }
 
+// keepRingLabels gives an object that is about to be written the labels of the ring that actual has.
+func keepRingLabels(ctx context.Context, actual, written client.Object) {
+	if s := contextOf(ctx).config.shard; s != nil {
+		shard.KeepLabels(s, actual, written)
+	}
+}
+
+// withoutRingLabels returns obj, or a copy of it without the labels of the ring if there are any.
+func withoutRingLabels[T client.Object](config Config, obj T) T {
+	if config.shard == nil || !shard.IsLabelled(config.shard, obj) {
+		return obj
+	}
+	obj = copyOf(obj)
+	shard.Unassign(config.shard, obj)
+	return obj
+}
+
 // giveBackFirst gives a resource back before hooks of the author are called, which may end the request.
 func (r *ResourceReconciler[T]) giveBackFirst(ctx context.Context, req Request) (done bool, err error) {
 	config, err := RetrieveOriginalConfig(ctx)

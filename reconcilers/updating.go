@@ -277,6 +277,7 @@ func (m *UpdatingObjectManager[Type]) merge(
 		}
 	}
 	m.MergeBeforeUpdate(current, expected)
+	keepRingLabels(ctx, actual, current)
 	return current, normalize(current)
 }
 

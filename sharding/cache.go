@@ -92,7 +92,8 @@ func (sel *selected) complete(options *cache.Options) error {
 				"objects without a namespace", sel.by[kind], kind.Kind))
 			continue
 		case main && err != nil:
-			errs = append(errs, fmt.Errorf("%s: unable to tell whether %s is namespaced: %w", sel.by[kind], kind.Kind, err))
+			errs = append(errs, fmt.Errorf("%s: unable to tell whether %s is namespaced: %w",
+				sel.by[kind], kind.Kind, err))
 			continue
 		case err != nil && !meta.IsNoMatchError(err):
 			errs = append(errs, fmt.Errorf("unable to tell whether %s is namespaced: %w", kind.Kind, err))

@@ -1,4 +1,5 @@
-// Package sharding has several processes of an operator share its resources, by the engine kubernetes-controller-sharding.
+// Package sharding has several processes of an operator share its resources, by the engine
+// kubernetes-controller-sharding.
 //
 // A cluster with that engine has a sharder. It gives each resource of an operator to one of the processes that hold a
 // Lease of the operator's ring, and moves resources when a process comes or goes. This package is what a process needs

@@ -24,7 +24,10 @@ func generated(process string) node {
 				Data:       map[string]string{"by": process, "image": w.Spec.Fields["image"]},
 			}, nil
 		},
-		MergeBeforeUpdate: func(current, desired *corev1.ConfigMap) { current.Data = desired.Data },
+		MergeBeforeUpdate: func(current, desired *corev1.ConfigMap) {
+			// As many do, it drops the labels of others.
+			current.Labels, current.Data = desired.Labels, desired.Data
+		},
 		ReflectChildStatusOnParent: func(_ context.Context, w *resources.Widget, child *corev1.ConfigMap, _ error) {
 			w.Status.AddField("child", client.Object(child).GetName())
 		},

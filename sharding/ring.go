@@ -2,6 +2,7 @@ package sharding
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -45,7 +46,8 @@ const renewDeadline = 10 * time.Second
 //
 //   - The manager runs its controllers while it holds the Lease of the shard, which is in LeaderElectionNamespace of
 //     options or, by default, in the namespace of the Pod. Leader election is configured for that, with the durations
-//     of options. The Lease is released when all requests have ended; if they do not end in time, it expires.
+//     of options. The Lease is released when all requests have ended; if they do not end in time, it expires. The
+//     metrics of leader election have the LeaderElectionID of options as their name or, by default, that of the ring.
 //   - The cache of the manager has only the shard's objects of the types that the roots reconcile and own. A type that
 //     a node also reads otherwise stays as it is.
 //   - Clients that are made of config from then on refuse to write while the shard does not hold its Lease, with an
@@ -95,6 +97,7 @@ func (r Ring) join(config *rest.Config, options *manager.Options, roots []reconc
 	options.NewCache = selected.newCache(options.NewCache)
 	options.LeaderElection = true
 	options.LeaderElectionNamespace = namespace
+	options.LeaderElectionID = cmp.Or(options.LeaderElectionID, r.Name)
 	options.LeaderElectionReleaseOnCancel = true
 	options.LeaderElectionResourceLockInterface = shard.NewLock(s, leases, namespace)
 	shard.Guard(s, config)

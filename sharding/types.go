@@ -169,12 +169,12 @@ func (t types) conflicts() []error {
 	for _, kind := range sortedKinds(t.main) {
 		main := t.main[kind]
 		if owned, ok := t.owned[kind]; ok {
-			errs = append(errs, fmt.Errorf("%s and %s cannot be sharded: the first reconciles %s, and the second owns "+
-				"objects of the type, so the ring would place each object twice", main.by, owned.by, kind.Kind))
+			errs = append(errs, fmt.Errorf("%s and %s cannot be sharded: the first reconciles %s, and the second "+
+				"owns objects of the type, so the ring would place each object twice", main.by, owned.by, kind.Kind))
 		}
 		if read, ok := t.read[kind]; ok {
-			errs = append(errs, fmt.Errorf("%s and %s cannot be sharded: the first reconciles %s, and the second reads "+
-				"the type, of which each shard has only its own objects", main.by, read.by, kind.Kind))
+			errs = append(errs, fmt.Errorf("%s and %s cannot be sharded: the first reconciles %s, and the second "+
+				"reads the type, of which each shard has only its own objects", main.by, read.by, kind.Kind))
 		}
 	}
 	return errs

@@ -5,6 +5,7 @@ package shard
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -100,15 +101,43 @@ func IsDraining(s *Shard, obj client.Object) bool {
 	return drains
 }
 
+// IsLabelled reports whether an object has labels of the ring.
+func IsLabelled(s *Shard, obj client.Object) bool {
+	_, assigned := obj.GetLabels()[shardPrefix+s.ring]
+	return assigned || IsDraining(s, obj)
+}
+
 // Unassign takes the labels of the ring off an object in memory.
 func Unassign(s *Shard, obj client.Object) {
-	others := map[string]string{}
-	for key, value := range obj.GetLabels() {
-		if key != shardPrefix+s.ring && key != drainPrefix+s.ring {
-			others[key] = value
-		}
+	others := maps.Clone(obj.GetLabels())
+	delete(others, shardPrefix+s.ring)
+	delete(others, drainPrefix+s.ring)
+	if len(others) == 0 {
+		others = nil
 	}
 	obj.SetLabels(others)
+}
+
+// KeepLabels gives an object in memory the labels of the ring that actual has, and no others of the ring. They are the
+// ring's to set, on what the shard writes too.
+func KeepLabels(s *Shard, actual, obj client.Object) {
+	has, wanted := obj.GetLabels(), actual.GetLabels()
+	for _, key := range []string{shardPrefix + s.ring, drainPrefix + s.ring} {
+		value, isWanted := wanted[key]
+		if got, isThere := has[key]; isThere == isWanted && got == value {
+			continue
+		}
+		// The author may use one map for several objects.
+		if has = maps.Clone(has); has == nil {
+			has = map[string]string{}
+		}
+		if isWanted {
+			has[key] = value
+		} else {
+			delete(has, key)
+		}
+		obj.SetLabels(has)
+	}
 }
 
 // Filter notes that the cache has the objects of the shard alone of a kind. Main is true for a main resource.

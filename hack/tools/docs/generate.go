@@ -64,7 +64,7 @@ var chapters = []chapter{
 	{"From the first operator to its operation", []string{
 		"getting-started.md", "new.md", "add.md", "which-one.md",
 		"testing.md", "events-and-logs.md", "metrics.md", "operating.md",
-		"alerts.md", "stuck.md", "troubleshooting.md", "security.md", "leader-election.md",
+		"alerts.md", "stuck.md", "troubleshooting.md", "security.md", "leader-election.md", "sharding.md",
 	}},
 	{"By topic", []string{
 		"short-form.md", "command.md", "vet.md", "conditions.md", "components.md", "annotations.md", "helm.md",

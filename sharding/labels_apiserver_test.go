@@ -1,0 +1,131 @@
+package sharding_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/internal/testenv/resources"
+	"github.com/espalier-dev/espalier/reconcilers"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+)
+
+// labelled are nodes whose child has a label of its own: one is applied, one is updated as a whole.
+func labelled() map[string]node {
+	desired := func(_ context.Context, w *resources.Widget) (*corev1.ConfigMap, error) {
+		return &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name, Labels: map[string]string{"own": "label"}},
+			Data:       map[string]string{"by": "first", "image": w.Spec.Fields["image"]},
+		}, nil
+	}
+	return map[string]node{
+		"applied": espalier.Owns("Config", desired),
+		"updated": &reconcilers.ChildReconciler[*resources.Widget, *corev1.ConfigMap, *corev1.ConfigMapList]{
+			DesiredChild: desired,
+			MergeBeforeUpdate: func(current, desired *corev1.ConfigMap) {
+				current.Labels, current.Data = desired.Labels, desired.Data
+			},
+			ReflectChildStatusOnParent: func(context.Context, *resources.Widget, *corev1.ConfigMap, error) {},
+		},
+	}
+}
+
+// A label of the ring is neither removed nor set by a write of the child, nor is it a reason for a write.
+func TestTheLabelOfAChildIsTheRings(t *testing.T) {
+	t.Parallel()
+	for name, of := range labelled() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, namespace := live(t), plane.Namespace(t)
+			p := start(t, namespace, "first", of)
+			w, child := createWidget(t, c, namespace, "first"), &corev1.ConfigMap{}
+			image := ""
+			for step, shard := range []string{"first", "second", "first", ""} {
+				eventually(t, "not reconciled", func(ctx context.Context) error {
+					return onlyChild(ctx, c, w, child, "first", image)
+				})
+				want := assigned(shard)
+				if shard == "" {
+					want = fmt.Sprintf(`{%q:null}`, shardLabel)
+				}
+				label(t, c, child, want)
+				placed := child.ResourceVersion
+				root := tree(of)(p.config)
+				if _, err := root.Reconcile(t.Context(), requestOf(w)); err != nil {
+					t.Fatal(err)
+				}
+				if err := c.Get(t.Context(), client.ObjectKeyFromObject(child), child); err != nil {
+					t.Fatal(err)
+				}
+				if child.ResourceVersion != placed {
+					t.Errorf("step %d: after the ring has set its label, the child is written (%v), want no write",
+						step, child.Labels)
+				}
+				image = fmt.Sprint(step)
+				setImage(t, c, w, image)
+				eventually(t, "not written", func(ctx context.Context) error {
+					return onlyChild(ctx, c, w, child, "first", image)
+				})
+				if child.Labels[shardLabel] != shard || child.Labels["own"] != "label" {
+					t.Errorf("step %d: after a write, the child has the labels %v, want its own and the shard %q",
+						step, child.Labels, shard)
+				}
+			}
+		})
+	}
+}
+
+func requestOf(obj client.Object) reconcilers.Request {
+	return reconcilers.Request{NamespacedName: client.ObjectKeyFromObject(obj)}
+}
+
+// A webhook sees what the cache of its process lacks: it is called for the resources of all shards.
+func TestAWebhookSeesTheObjectsOfAllShards(t *testing.T) {
+	t.Parallel()
+	c, namespace := live(t), plane.Namespace(t)
+	p := start(t, namespace, "first", made("first"))
+	w := createWidget(t, c, namespace, "first")
+	eventually(t, "not reconciled", func(ctx context.Context) error { return isBy(ctx, c, w, "first", "") })
+	other := &resources.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "other"}}
+	if err := c.Create(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	hidden := &resources.WidgetList{}
+	if err := p.config.List(t.Context(), hidden, client.InNamespace(namespace)); err != nil || len(hidden.Items) != 1 {
+		t.Errorf("the cache shows %d Widgets (%v), want the one of the shard", len(hidden.Items), err)
+	}
+	seen, child := &resources.WidgetList{}, &corev1.ConfigMap{}
+	hook := &reconcilers.AdmissionWebhookAdapter[*resources.Widget]{
+		Config: p.config,
+		Reconciler: &reconcilers.SyncReconciler[*resources.Widget]{
+			Sync: func(ctx context.Context, _ *resources.Widget) error {
+				config := reconcilers.RetrieveConfigOrDie(ctx)
+				if err := config.List(ctx, seen, client.InNamespace(namespace)); err != nil {
+					return err
+				}
+				if err := config.Get(ctx, client.ObjectKeyFromObject(other), &resources.Widget{}); err != nil {
+					return err
+				}
+				return config.Get(ctx, client.ObjectKeyFromObject(w), child)
+			},
+		},
+	}
+	raw, err := json.Marshal(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer := hook.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+		Operation: admissionv1.Update, Object: runtime.RawExtension{Raw: raw}, Namespace: namespace, Name: w.Name,
+	}})
+	if !answer.Allowed || len(seen.Items) != 2 {
+		t.Errorf("the webhook answers %v and sees %d Widgets, want that it allows and sees 2", answer, len(seen.Items))
+	}
+}
