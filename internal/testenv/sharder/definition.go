@@ -22,7 +22,8 @@ func Definition() *apiextensionsv1.CustomResourceDefinition {
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: RingKind.Group,
 			Names: apiextensionsv1.CustomResourceDefinitionNames{
-				Plural: "controllerrings", Singular: "controllerring", Kind: RingKind.Kind, ListKind: RingKind.Kind + "List",
+				Plural: "controllerrings", Singular: "controllerring",
+				Kind: RingKind.Kind, ListKind: RingKind.Kind + "List",
 			},
 			Scope: apiextensionsv1.ClusterScoped,
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
