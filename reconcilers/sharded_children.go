@@ -140,9 +140,8 @@ func (k *children[T, CT, CLT]) hidden(
 		return nil, k.errorf("needs the APIReader of a config with a shard")
 	}
 	namespace := resource.GetNamespace()
-	all, err := shard.SnapshotSince(config.shard, k.indexed.Kind, namespace, since, func() (shard.Snapshot, error) {
-		return takeSnapshot(ctx, config, k.indexed, namespace)
-	})
+	take := func() (shard.Snapshot, error) { return takeSnapshot(ctx, config, k.indexed, namespace) }
+	all, err := shard.SnapshotSince(ctx, config.shard, k.indexed.Kind, namespace, since, take)
 	if err != nil {
 		return nil, k.errorf("is unable to list the %s that the cache of the shard may not show: %w",
 			typeName(k.childType), err)

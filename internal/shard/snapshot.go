@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -35,7 +36,11 @@ type snapshots struct {
 }
 
 type snapshot struct {
-	mu    sync.Mutex
+	// turn has one item while nobody takes the snapshot. No lock is held during a request: those who only say what
+	// arrives would wait for it.
+	turn chan struct{}
+
+	// begun and of belong to the lock of the snapshots.
 	begun time.Time
 	of    Snapshot
 }
@@ -71,46 +76,67 @@ func ArrivedAt(s *Shard, kind schema.GroupKind, name types.NamespacedName) time.
 }
 
 // SnapshotSince returns what is owned in a namespace, as the API server has had it at some time after since. It calls
-// take if there is no such snapshot. Callers of one namespace and kind wait for each other.
+// take if there is no such snapshot. Callers of one namespace and kind wait for each other, until their context ends.
 func SnapshotSince(
-	s *Shard, kind schema.GroupVersionKind, namespace string, since time.Time, take func() (Snapshot, error),
+	ctx context.Context, s *Shard, kind schema.GroupVersionKind, namespace string, since time.Time,
+	take func() (Snapshot, error),
 ) (Snapshot, error) {
 	key := snapshotKey{kind, namespace}
-	s.snapshots.mu.Lock()
-	if s.snapshots.taken == nil {
-		s.snapshots.taken = map[snapshotKey]*snapshot{}
+	last := s.snapshots.last(key)
+	select {
+	case <-last.turn:
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
-	last, ok := s.snapshots.taken[key]
-	if !ok {
-		last = &snapshot{}
-		s.snapshots.taken[key] = last
-	}
-	s.snapshots.mu.Unlock()
-
-	last.mu.Lock()
-	defer last.mu.Unlock()
-	if last.begun.After(since) {
-		return last.of, nil
+	defer func() { last.turn <- struct{}{} }()
+	if of, ok := s.snapshots.since(last, since); ok {
+		return of, nil
 	}
 	begun := time.Now()
 	of, err := take()
 	if err != nil {
 		return nil, err
 	}
-	last.begun, last.of = begun, of
-	time.AfterFunc(snapshotLasts, func() { s.snapshots.drop(key, begun) })
+	s.snapshots.keep(key, last, begun, of)
 	return of, nil
+}
+
+// last returns the last snapshot of a key, which may be empty.
+func (s *snapshots) last(key snapshotKey) *snapshot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.taken == nil {
+		s.taken = map[snapshotKey]*snapshot{}
+	}
+	last, ok := s.taken[key]
+	if !ok {
+		last = &snapshot{turn: make(chan struct{}, 1)}
+		last.turn <- struct{}{}
+		s.taken[key] = last
+	}
+	return last
+}
+
+// since returns what a snapshot has. It reports whether that was taken after a time.
+func (s *snapshots) since(last *snapshot, since time.Time) (Snapshot, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return last.of, last.begun.After(since)
+}
+
+// keep keeps a snapshot for a while.
+func (s *snapshots) keep(key snapshotKey, last *snapshot, begun time.Time, of Snapshot) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last.begun, last.of = begun, of
+	time.AfterFunc(snapshotLasts, func() { s.drop(key, begun) })
 }
 
 // drop drops a snapshot that was begun at that time.
 func (s *snapshots) drop(key snapshotKey, begun time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if last := s.taken[key]; last != nil {
-		last.mu.Lock()
-		defer last.mu.Unlock()
-		if last.begun.Equal(begun) {
-			delete(s.taken, key)
-		}
+	if last := s.taken[key]; last != nil && last.begun.Equal(begun) {
+		delete(s.taken, key)
 	}
 }

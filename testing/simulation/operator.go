@@ -64,6 +64,11 @@ func (r *replica) start() {
 // end ends the replica and waits for it. What its process had not sent has no effect.
 func (r *replica) end() {
 	r.kill()
+	r.terminate()
+}
+
+// terminate ends the replica and waits for it. Its process ends what it has begun.
+func (r *replica) terminate() {
 	r.mu.Lock()
 	stop, done := r.stop, r.done
 	r.stop, r.done = nil, nil
@@ -193,12 +198,18 @@ func (r *replica) setUp(ctx context.Context, alive *transport.Client) (mgr ctrl.
 		made, err := newCache(config, o)
 		return ending{Cache: made, process: ctx}, err
 	}
-	mgr, err = ctrl.NewManager(r.options.authenticated(alive.Config(server.Host)), options)
+	config, operator := r.options.authenticated(alive.Config(server.Host)), r.options.Operator
+	if r.options.Prepare != nil {
+		if operator, err = r.options.Prepare(ctx, config, &options); err != nil {
+			return nil, err
+		}
+	}
+	mgr, err = ctrl.NewManager(config, options)
 	if err != nil {
 		return nil, fmt.Errorf("make a manager: %w", err)
 	}
-	if r.options.Operator != nil {
-		err = r.options.Operator(ctx, &process{mgr, ctx, r.panicked})
+	if operator != nil {
+		err = operator(ctx, &process{mgr, ctx, r.panicked})
 	}
 	return mgr, err
 }

@@ -12,6 +12,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -38,6 +39,11 @@ type Options struct {
 	// begins after a second, which becomes up to five minutes if more processes fail. The story fails if it fails in
 	// each of the first five processes. Nil adds nothing.
 	Operator func(ctx context.Context, mgr ctrl.Manager) error
+	// Prepare changes what the manager of a process is made of, as a main function does before it makes the manager,
+	// and returns what takes the place of Operator. The user agent of the configuration is the name of the process as
+	// an actor. Nil changes nothing.
+	Prepare func(ctx context.Context, config *rest.Config, options *ctrl.Options) (
+		operator func(ctx context.Context, mgr ctrl.Manager) error, err error)
 	// Manager are the options of managers. Left empty, as it should be, a field has the default of controller-runtime.
 	// Addresses to serve at and the webhook server are ignored: metrics and probes are not served, and webhooks are
 	// called in process.

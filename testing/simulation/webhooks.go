@@ -26,18 +26,34 @@ type hooks struct {
 	// serving are the processes that serve, and next is the one whose turn it is.
 	serving []*hookServer
 	next    int
+	// others are the handlers of others, by their address.
+	others map[string]http.Handler
 }
 
-// handler returns what serves webhooks at any address, nil if no process does.
-func (h *hooks) handler(string) http.Handler {
+// handler returns what serves webhooks at an address, nil if nobody does. What is nobody else's is the operator's.
+func (h *hooks) handler(address string) http.Handler {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if other, ok := h.others[address]; ok {
+		return other
+	}
 	h.serving = slices.DeleteFunc(h.serving, func(s *hookServer) bool { return s.process.Err() != nil })
 	if len(h.serving) == 0 {
 		return nil
 	}
 	h.next++
 	return h.serving[h.next%len(h.serving)]
+}
+
+// ServeWebhooks has webhooks of somebody else than the operator be called at an address, such as
+// "hooks.system.svc:443" for the port 443 of a service. Nil has nothing listen there.
+func (w *World) ServeWebhooks(address string, handler http.Handler) {
+	w.hooks.mu.Lock()
+	defer w.hooks.mu.Unlock()
+	if w.hooks.others == nil {
+		w.hooks.others = map[string]http.Handler{}
+	}
+	w.hooks.others[address] = handler
 }
 
 // server returns the webhook server of a process, which ends with its context.

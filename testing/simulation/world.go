@@ -323,11 +323,50 @@ func (w *World) Stop(replicas ...string) {
 	settle()
 }
 
-// Start starts replicas of the operator after Stop.
+// Terminate asks replicas of the operator to end, as a kubelet does, and waits until their managers have. They do not
+// run until Start is called.
+func (w *World) Terminate(replicas ...string) {
+	w.Helper()
+	w.network.Note(strings.Join(append([]string{"terminate"}, replicas...), " "))
+	for _, r := range w.named(replicas) {
+		r.terminate()
+	}
+	settle()
+}
+
+// Start starts replicas of the operator after Stop or Terminate.
 func (w *World) Start(replicas ...string) {
 	w.Helper()
 	for _, r := range w.named(replicas) {
 		r.start()
+	}
+	settle()
+}
+
+// Freeze has replicas of the operator stand still until Resume is called: they send nothing, and no answer and no event
+// reaches them. Requests that they have sent arrive. Their time goes on, but they do not give up requests, and notice
+// only afterwards that they have taken too long.
+func (w *World) Freeze(replicas ...string) { w.hold("freeze", true, replicas) }
+
+// Partition cuts replicas of the operator off the API server until Resume is called. Requests under way are lost, and
+// answers and events arrive then.
+func (w *World) Partition(replicas ...string) { w.hold("partition", false, replicas) }
+
+func (w *World) hold(what string, frozen bool, replicas []string) {
+	w.Helper()
+	w.network.Note(strings.Join(append([]string{what}, replicas...), " "))
+	for _, r := range w.named(replicas) {
+		w.network.Hold(frozen, r.name)
+	}
+	settle()
+}
+
+// Resume ends what Freeze or Partition began.
+func (w *World) Resume(replicas ...string) {
+	w.Helper()
+	w.network.Note(strings.Join(append([]string{"resume"}, replicas...), " "))
+	for _, r := range w.named(replicas) {
+		w.network.Lift(r.name)
 	}
 	settle()
 }

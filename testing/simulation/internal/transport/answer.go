@@ -31,6 +31,9 @@ type answer struct {
 // process.
 func (a answer) Read(p []byte) (int, error) {
 	n, err := a.ReadCloser.Read(p)
+	if held := a.exchange.pass(); held != nil {
+		n, err = 0, held
+	}
 	if context.Cause(a.exchange.ctx) == errDead {
 		n, err = 0, errDead
 	}

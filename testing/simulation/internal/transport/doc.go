@@ -4,7 +4,8 @@
 // which is the transport of its configuration. A request passes through these steps:
 //
 //   - call.go tells what the request is, as a plan and a reader see it.
-//   - exchange.go takes it to the server and back, with latency and faults.
+//   - exchange.go takes it to the server and back, with latency and faults; hold.go keeps it while its actor is cut off
+//     or stands still.
 //   - answer.go is the body of an answer, which breaks when the connection does; lag.go lets events of a watch arrive
 //     late, and clock.go moves times for an actor whose clock is wrong.
 //   - log.go and text.go keep what happened.

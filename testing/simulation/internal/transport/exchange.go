@@ -29,7 +29,7 @@ type exchange struct {
 
 // do takes the request to the server and brings the answer back.
 func (x *exchange) do() (*http.Response, error) {
-	if err := x.wait(x.decision.There); err != nil {
+	if err := x.travel(); err != nil {
 		x.closeBody()
 		err = x.notice(err)
 		if err != errDead {
@@ -54,6 +54,20 @@ func (x *exchange) do() (*http.Response, error) {
 		return nil, err
 	}
 	return response, nil
+}
+
+// travel takes the request to the server.
+func (x *exchange) travel() error {
+	if err := x.leave(); err != nil {
+		return err
+	}
+	if err := x.wait(x.decision.There); err != nil {
+		return err
+	}
+	if h := x.held(); h != nil && h.frozen {
+		return nil // what was sent arrives
+	}
+	return x.leave()
 }
 
 // meet is what the request meets: a fault that has no effect, or the server.
@@ -118,7 +132,13 @@ func (x *exchange) after(struck fault.Fault) error {
 	case fault.CutsWatch:
 		x.cut = time.AfterFunc(struck.Delay, func() { x.cancel(errReset) })
 	}
-	return x.wait(x.decision.Back)
+	if err := x.wait(x.decision.Back); err != nil && x.held() == nil {
+		return err
+	}
+	if err := x.pass(); err != nil {
+		return err
+	}
+	return x.broken()
 }
 
 // notice waits until the client notices that the connection is broken. This takes as long as an answer, so that clients

@@ -49,6 +49,8 @@ type Network struct {
 	happened []fault.Fault
 	// calm says that no fault strikes.
 	calm bool
+	// holds are those of actors.
+	holds map[string]*hold
 	// struck is when the last fault did.
 	struck time.Time
 	log    log
@@ -59,7 +61,10 @@ func New(options Options) *Network {
 	if options.Lines <= 0 {
 		options.Lines = 10000
 	}
-	return &Network{options: options, began: time.Now(), made: map[uint64]int{}, log: newLog(options.Lines)}
+	return &Network{
+		options: options, began: time.Now(), made: map[uint64]int{}, holds: map[string]*hold{},
+		log: newLog(options.Lines),
+	}
 }
 
 // Serve has requests answered by a server from now on. Nil refuses them. The transport has to call a handler in

@@ -1,0 +1,282 @@
+package shards_test
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/internal/testenv/resources"
+	"github.com/espalier-dev/espalier/internal/testenv/sharder"
+	"github.com/espalier-dev/espalier/testing/simulation"
+	"github.com/espalier-dev/espalier/testing/simulation/internal/plan"
+)
+
+// namespaces are those of Widgets.
+var namespaces = []string{"default", "team"}
+
+// replicas are the processes of the operator.
+var replicas = []string{simulation.Operator, simulation.Operator + "-2", simulation.Operator + "-3"}
+
+func cluster() simulation.Options {
+	return simulation.Options{
+		Prepare: prepare(flawless),
+		// Leases are renewed less often than by default, which takes less time here.
+		Manager:     ctrl.Options{LeaderElectionNamespace: "default", RetryPeriod: new(5 * time.Second)},
+		Replicas:    len(replicas),
+		Scheme:      resources.NewScheme(),
+		Definitions: []*apiextensionsv1.CustomResourceDefinition{resources.CRD(), sharder.Definition()},
+		Objects:     []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}}},
+		Always:      laws(),
+	}
+}
+
+// story is one that is drawn.
+type story struct {
+	*simulation.World
+	*rand.Rand
+	sharder *engine
+	widgets []*resources.Widget
+	// made is how many Widgets were made.
+	made int
+}
+
+// begin begins a story, when all replicas are ready.
+func begin(w *simulation.World, seed uint64) *story {
+	w.Helper()
+	s := &story{World: w, Rand: rand.New(rand.NewPCG(seed, 1)), sharder: startEngine(w, seed)}
+	s.Until("all shards are ready", func() bool {
+		leases := &coordinationv1.LeaseList{}
+		s.List(leases, client.MatchingLabels{sharder.StateLabel: string(sharder.Ready)})
+		return len(leases.Items) == len(replicas)
+	})
+	return s
+}
+
+// make makes a Widget.
+func (s *story) make() {
+	s.Helper()
+	s.made++
+	widget := &resources.Widget{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespaces[s.made%2], Name: fmt.Sprintf("w%d", s.made),
+	}}
+	widget.Spec.Fields = map[string]string{"parts": fmt.Sprint(1 + s.IntN(3)), "color": "red"}
+	s.Create(widget)
+	s.widgets = append(s.widgets, widget)
+}
+
+// change changes a Widget: it has more parts, or others than before.
+func (s *story) change() {
+	s.Helper()
+	widget := s.widgets[s.IntN(len(s.widgets))]
+	n, color := 1+s.IntN(3), fmt.Sprint(s.IntN(1000))
+	s.Update(widget, func() {
+		widget.Spec.Fields["color"] = color
+		widget.Spec.Fields["parts"] = fmt.Sprint(max(n, number(widget)))
+	})
+}
+
+// remove deletes a Widget.
+func (s *story) remove() {
+	s.Helper()
+	i := s.IntN(len(s.widgets))
+	s.Delete(s.widgets[i])
+	s.widgets = slices.Delete(s.widgets, i, i+1)
+}
+
+// passes lets a time pass, which is mostly short.
+func (s *story) passes(longest time.Duration) {
+	s.Pass(time.Duration(s.Int64N(int64(longest)>>s.IntN(8))) + 1)
+}
+
+// replica returns one of the replicas.
+func (s *story) replica() string { return replicas[s.IntN(len(replicas))] }
+
+// outage has something go on for a time in which users do something.
+func (s *story) outage(begin, end func(replica string)) {
+	s.Helper()
+	replica := s.replica()
+	begin(replica)
+	for range s.IntN(3) {
+		s.passes(2 * time.Minute)
+		s.user()
+	}
+	s.passes(2 * time.Minute)
+	end(replica)
+}
+
+// user does something that a user does.
+func (s *story) user() {
+	s.Helper()
+	switch n := s.IntN(4); {
+	case n == 0 || len(s.widgets) < 3:
+		s.make()
+	case n == 1:
+		s.remove()
+	default:
+		s.change()
+	}
+}
+
+// events are what happens to the operator and to the sharder.
+func (s *story) events() []func() {
+	one := func(do func(w *simulation.World, names ...string)) func(string) {
+		return func(replica string) { do(s.World, replica) }
+	}
+	start := one((*simulation.World).Start)
+	return []func(){
+		func() { s.Kill(s.replica()) },
+		func() { s.outage(one((*simulation.World).Terminate), start) },
+		func() { s.outage(one((*simulation.World).Stop), start) },
+		func() { s.outage(one((*simulation.World).Freeze), one((*simulation.World).Resume)) },
+		func() { s.outage(one((*simulation.World).Partition), one((*simulation.World).Resume)) },
+		s.loseLease,
+		func() {
+			s.outage(func(string) { s.sharder.listen(false) }, func(string) { s.sharder.listen(true) })
+		},
+	}
+}
+
+// loseLease has somebody delete the Lease of a shard.
+func (s *story) loseLease() {
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: s.replica()}}
+	if err := client.IgnoreNotFound(s.Client.Delete(s.Context(), lease)); err != nil {
+		s.Logf("delete a Lease: %v", err)
+	}
+}
+
+// told tells a story of a seed.
+func told(w *simulation.World, seed uint64) {
+	w.Helper()
+	s := begin(w, seed)
+	for range 4 {
+		s.make()
+	}
+	s.passes(time.Minute)
+	for range 5 {
+		events := s.events()
+		events[s.IntN(len(events))]()
+		s.passes(2 * time.Minute)
+		s.user()
+		s.passes(time.Minute)
+	}
+	s.end()
+}
+
+// end waits for rest, and checks what there is then.
+func (s *story) end() {
+	s.Helper()
+	s.Rest()
+	s.areReconciled()
+	for _, widget := range s.widgets {
+		s.Delete(widget)
+	}
+	s.widgets = nil
+	s.Rest()
+	s.areReconciled()
+}
+
+// areReconciled fails the story unless each Widget and its children are as they should be, and of one shard, and nothing
+// else is there.
+func (s *story) areReconciled() {
+	s.Helper()
+	var got, want []string
+	widgets := &resources.WidgetList{}
+	s.List(widgets)
+	owners := map[string]*resources.Widget{}
+	for i := range widgets.Items {
+		widget := &widgets.Items[i]
+		owners[string(widget.UID)] = widget
+		got = append(got, s.seen(widget))
+	}
+	for _, list := range []client.ObjectList{
+		&corev1.ConfigMapList{}, &corev1.SecretList{}, &corev1.ServiceAccountList{},
+	} {
+		s.List(list, client.HasLabels{widgetLabel})
+		for _, obj := range items(list) {
+			labels := obj.GetLabels()
+			owner := owners[labels[widgetLabel]]
+			if owner == nil {
+				s.Errorf("%T %s is left of a Widget that is gone", obj, obj.GetName())
+				continue
+			}
+			got = append(got, owner.Name+" "+labels[roleLabel]+" "+color(obj))
+			_, owned := obj.(*corev1.ServiceAccount)
+			if shard, of := labels[sharder.ShardLabel(ring)], owner.Labels[sharder.ShardLabel(ring)]; !owned && shard != of {
+				s.Errorf("%T %s is of the shard %q, and Widget %s of %q", obj, obj.GetName(), shard, owner.Name, of)
+			}
+		}
+	}
+	for _, widget := range s.widgets {
+		s.Get(widget)
+		want = append(want, fmt.Sprintf("%s of generation %d, of a shard", widget.Name, widget.Generation))
+		want = append(want, widget.Name+" account ", widget.Name+" note "+widget.Spec.Fields["color"])
+		for i := range number(widget) {
+			want = append(want, fmt.Sprintf("%s part-%d %s", widget.Name, i, widget.Spec.Fields["color"]))
+		}
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		s.Errorf("there are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// seen says which generation of a Widget was reconciled, and whether a shard has it.
+func (s *story) seen(widget *resources.Widget) string {
+	text := fmt.Sprintf("%s of generation %d", widget.Name, widget.Status.ObservedGeneration)
+	labels := widget.Labels
+	if _, asked := labels[sharder.DrainLabel(ring)]; asked || labels[sharder.ShardLabel(ring)] == "" {
+		return fmt.Sprintf("%s, with the labels %v", text, labels)
+	}
+	return text + ", of a shard"
+}
+
+// color returns what an object has from its Widget.
+func color(obj client.Object) string {
+	switch obj := obj.(type) {
+	case *corev1.ConfigMap:
+		return obj.Data["color"]
+	case *corev1.Secret:
+		return string(obj.Data["color"])
+	}
+	return ""
+}
+
+// TestShards tells stories that are drawn from seeds, under faults that are drawn from them, too.
+func TestShards(t *testing.T) {
+	number := flag.Lookup("simulation.seeds").Value.(flag.Getter).Get().(int)
+	first := flag.Lookup("simulation.seed").Value.(flag.Getter).Get().(uint64)
+	for seed := first; seed < first+uint64(number); seed++ {
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			t.Parallel()
+			options := cluster()
+			if seed%2 == 1 {
+				options.Plan = plan.FromSeed(seed, plan.Options{Actors: replicas, Latency: underWay, Calm: 20 * time.Minute})
+			}
+			simulation.Run(t, options, func(w *simulation.World) { told(w, seed) })
+		})
+	}
+}
+
+// items returns the objects of a list.
+func items(list client.ObjectList) []client.Object {
+	var all []client.Object
+	_ = meta.EachListItem(list, func(item runtime.Object) error {
+		all = append(all, item.(client.Object))
+		return nil
+	})
+	return all
+}
