@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/message"
@@ -22,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -332,107 +329,4 @@ func digestOf(identity string, request *protocol.DependentsRequest) digest {
 	sum.Write([]byte{0})
 	sum.Write(text)
 	return digest(sum.Sum(nil))
-}
-
-// call is a call that is under way, or has ended.
-type call struct {
-	asked  digest
-	cancel context.CancelFunc
-	done   chan struct{}
-	// left is true if no request waits for the answer any more, so that the resource has to be woken.
-	left atomic.Bool
-	// response and err are the answer, once done is closed.
-	response *protocol.DependentsResponse
-	err      error
-}
-
-// start asks a plugin in the background, and wakes the resource if nobody has waited for the answer.
-func (n *Node[Type]) start(
-	plugin found, request *protocol.DependentsRequest, asked digest, from types.NamespacedName,
-) *call {
-	ctx, cancel := context.WithCancel(context.Background())
-	c := &call{asked: asked, cancel: cancel, done: make(chan struct{})}
-	n.pending.Add(1)
-	go func() {
-		c.response, c.err = plugin.caller.Dependents(ctx, request)
-		n.pending.Add(-1)
-		close(c.done)
-		if c.left.Load() {
-			n.awake.wake(from)
-		}
-	}()
-	return c
-}
-
-// await waits for the answer for some time. It reports whether there is one.
-func (c *call) await(ctx context.Context, patient time.Duration) bool {
-	if patient > 0 {
-		timer := time.NewTimer(patient)
-		defer timer.Stop()
-		select {
-		case <-c.done:
-		case <-timer.C:
-		case <-ctx.Done():
-		}
-	}
-	c.left.Store(true)
-	select {
-	case <-c.done:
-		return true
-	default:
-		return false
-	}
-}
-
-// wakeups has resources reconciled again. The zero value is ready for use.
-type wakeups struct {
-	mu    sync.Mutex
-	queue workqueue.TypedRateLimitingInterface[reconcilers.Request]
-	known map[types.NamespacedName]int
-}
-
-func (w *wakeups) startWith(queue workqueue.TypedRateLimitingInterface[reconcilers.Request]) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.queue = queue
-}
-
-// add notes a resource to be woken.
-func (w *wakeups) add(name types.NamespacedName) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.known == nil {
-		w.known = map[types.NamespacedName]int{}
-	}
-	w.known[name]++
-}
-
-// remove notes that a resource is gone. Within the items of a loop, a resource is noted once for each.
-func (w *wakeups) remove(name types.NamespacedName) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.known[name]--; w.known[name] <= 0 {
-		delete(w.known, name)
-	}
-}
-
-// wake has a resource reconciled again, if the controller runs.
-func (w *wakeups) wake(name types.NamespacedName) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.queue != nil {
-		w.queue.Add(reconcilers.Request{NamespacedName: name})
-	}
-}
-
-// all wakes all resources.
-func (w *wakeups) all() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.queue == nil {
-		return
-	}
-	for name := range w.known {
-		w.queue.Add(reconcilers.Request{NamespacedName: name})
-	}
 }

@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllertest"
 
-	"github.com/espalier-dev/espalier/internal/emptywatch"
 	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/testing/internal/objects"
 )
@@ -61,17 +60,13 @@ func (c *Cache) Problems() []string {
 	return slices.Clone(c.problems)
 }
 
-// Watched returns the types that are watched, sorted, each as often as a handler that events can reach watches it.
+// Watched returns the types that are watched, sorted, each as often as it is watched.
 func (c *Cache) Watched() []Type {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var watched []Type
 	for t, i := range c.informers {
-		for _, h := range i.registered() {
-			if !emptywatch.Is(h.ResourceEventHandler) {
-				watched = append(watched, t)
-			}
-		}
+		watched = append(watched, slices.Repeat([]Type{t}, len(i.registered()))...)
 	}
 	slices.SortFunc(watched, func(a, b Type) int { return cmp.Compare(a.String(), b.String()) })
 	return watched
