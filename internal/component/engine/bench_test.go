@@ -48,6 +48,7 @@ func (o *obedient) Wrote(_ observe.Component, _ observe.Interest, object *unstru
 }
 
 func (o *obedient) Managed(observe.Component, plan.Key) []metav1.ManagedFieldsEntry { return nil }
+func (o *obedient) AwaitDeleted(context.Context, observe.Component) bool            { return false }
 func (o *obedient) WatchNames(observe.Component, []plan.Key) bool                   { return true }
 func (o *obedient) Unchanged(observe.Component) bool                                { return false }
 

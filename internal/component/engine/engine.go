@@ -1,7 +1,8 @@
 // Package engine deploys a component: it observes, plans and executes.
 //
-// One [Engine.Run] goes as far as the cluster allows and returns. It never waits for the cluster. The [Report] says
-// what is left to wait for. The observer wakes the component when an object of it changes.
+// One [Engine.Run] goes as far as the cluster allows and returns. It does not wait for the cluster, except for the
+// moment in which watches show what it has deleted. The [Report] says what is left to wait for. The observer wakes the
+// component when an object of it changes.
 //
 // The life of a manifest object:
 //
@@ -15,7 +16,8 @@
 //  6. The executor makes the requests of the stage (stage.go, execute/execute.go). It fences off a type before it
 //     deletes it, so that no instances are created meanwhile (fences.go, foreign/protocol.go).
 //  7. The results go to the observer and into the records (stage.go, plan/record.go). Corrections of what other clients
-//     have changed are counted (corrections.go). Run continues with step 4 until no operation is left.
+//     have changed are counted (corrections.go). Run continues with step 4 until no operation is left. A run that has
+//     deleted all that it could looks once more (stage.go).
 //  8. Run saves the inventory. The caller writes the status of the component.
 //
 // A run that left nothing to do is remembered. The next request needs no run as long as nothing has changed
@@ -149,6 +151,8 @@ type run struct {
 	calledBeforeDelete bool
 	// calledBeforeCreate reports whether BeforeCreate was called.
 	calledBeforeCreate bool
+	// awaitedDeleted reports whether the run has waited for watches to show what it deleted.
+	awaitedDeleted bool
 	// unsaved are the objects that this process created, or may have, and of which the stored inventory does not say
 	// that they exist.
 	unsaved map[plan.Key]bool
@@ -210,7 +214,12 @@ func (r *run) run(ctx context.Context) error {
 		}
 		repeated, stuck := r.giveUpRepeated(ctx, next)
 		if len(next.Next.Operations) == 0 || stuck {
-			break
+			if again, err := r.observeDeleted(ctx); err != nil {
+				return errors.Join(failed, err)
+			} else if !again {
+				break
+			}
+			continue
 		}
 		if repeated {
 			continue

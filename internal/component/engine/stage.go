@@ -1,6 +1,7 @@
 package engine
 
 import (
+
 	"context"
 	"errors"
 	"slices"
@@ -67,6 +68,27 @@ func (r *run) executeStage(ctx context.Context, p plan.Plan) (failed, err error)
 	r.report.Results = append(r.report.Results, results...)
 	r.planner.Add(outcomes)
 	return errors.Join(problems...), nil
+}
+
+// observeDeleted observes once more after the run has deleted all that it could, when watches had a moment to show it.
+// Most objects are gone at once, and the component with them, so no inventory is stored that says otherwise.
+func (r *run) observeDeleted(ctx context.Context) (again bool, err error) {
+	if !r.task.Deleting || r.task.DryRun || r.awaitedDeleted || len(r.succeeded) == 0 {
+		return false, nil
+	}
+	r.awaitedDeleted = true
+	if !r.Observer.AwaitDeleted(ctx, r.Component) {
+		return false, nil
+	}
+	r.in.Inventory = r.planner.Inventory()
+	r.report.Inventory = r.in.Inventory
+	if err := r.observe(ctx); err != nil {
+		return false, err
+	}
+	r.planner = plan.New(&r.in)
+	// What another client has created again since is deleted again.
+	clear(r.succeeded)
+	return true, nil
 }
 
 // executor returns what carries out the next stage of a plan.

@@ -288,6 +288,9 @@ func (d *Direct) Deleted(c Component, key plan.Key, uid types.UID, gone bool) {
 	}
 }
 
+// AwaitDeleted implements [Observer]. No watch shows anything.
+func (d *Direct) AwaitDeleted(context.Context, Component) bool { return false }
+
 // WatchNames implements [Observer]. It watches nothing.
 func (d *Direct) WatchNames(_ Component, keys []plan.Key) (all bool) { return len(keys) == 0 }
 

@@ -130,6 +130,10 @@ type Observer interface {
 	Wrote(c Component, interest Interest, object *unstructured.Unstructured) plan.Observed
 	// Deleted records that the component deleted the object of that UID. If gone is false, the object may linger.
 	Deleted(c Component, key plan.Key, uid types.UID, gone bool)
+	// AwaitDeleted waits for a moment until the watches show what the component has deleted: that the objects are gone,
+	// or linger. It reports whether watches show all objects that the last Observe named, so that another Observe makes
+	// no request.
+	AwaitDeleted(ctx context.Context, c Component) bool
 	// WatchNames watches objects by name that are in the way of the component, until it is called again without them.
 	// They are among those that the last Observe named. all reports whether a watch shows each of them, so that the
 	// component is woken when one changes or goes; otherwise, the caller has to come back.
