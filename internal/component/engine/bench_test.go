@@ -71,12 +71,8 @@ func BenchmarkWaves(b *testing.B) {
 		b.Run(fmt.Sprintf("waves=%d", waves), func(b *testing.B) {
 			generated := make([]client.Object, objects)
 			for i := range generated {
-				generated[i] = &unstructured.Unstructured{Object: map[string]any{
-					"apiVersion": "v1", "kind": "ConfigMap",
-					"metadata": map[string]any{"name": strconv.Itoa(i), "namespace": "default",
-						"annotations": map[string]any{prefix + "/apply-order": strconv.Itoa(i % waves)}},
-					"data": map[string]any{"a": strconv.Itoa(i)},
-				}}
+				generated[i] = configMap(strconv.Itoa(i))
+				generated[i].SetAnnotations(map[string]string{prefix + "/apply-order": strconv.Itoa(i % waves)})
 			}
 			options := manifest.Options{Prefix: prefix, Namespaced: func(schema.GroupVersionKind) (bool, bool, error) { return true, true, nil }}
 			before := processorTime()
@@ -105,6 +101,14 @@ func BenchmarkWaves(b *testing.B) {
 			}
 		})
 	}
+}
+
+func configMap(name string) client.Object {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": map[string]any{"name": name, "namespace": "default"},
+		"data":     map[string]any{"a": name},
+	}}
 }
 
 func processorTime() time.Duration {

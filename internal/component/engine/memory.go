@@ -101,6 +101,8 @@ func (e *Engine) Unchanged(now time.Time) *Report {
 		r.inventory != e.Store.Version() || !e.Observer.Unchanged(e.Component) {
 		return nil
 	}
+	// The inventory that was found is the one of the last run.
+	e.Memory.unsaved = nil
 	return &Report{Unchanged: true, Plan: plan.Plan{Done: true, Reapply: r.reapply}}
 }
 
