@@ -147,6 +147,7 @@ func (r *run) keepUnsaved() {
 	if len(r.unsaved) == 0 {
 		return
 	}
+	r.Memory.unsaved = make([]apis.InventoryRecord, 0, len(r.unsaved))
 	for _, record := range r.report.Inventory {
 		if r.unsaved[plan.KeyOf(record)] {
 			r.Memory.unsaved = append(r.Memory.unsaved, record)
