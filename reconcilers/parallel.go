@@ -49,7 +49,8 @@ type Parallel[Type client.Object] struct {
 	// Nodes are the nodes. Default: none.
 	Nodes []SubReconciler[Type]
 
-	// Limit is how many branches run at the same time, at most. With 1 they run one after the other. Default (zero): 16.
+	// Limit is how many branches run at the same time, at most. Default (zero): 16. With 1 they run one after
+	// the other.
 	Limit int
 }
 

@@ -50,7 +50,8 @@ type parallelBranch[Type client.Object] struct {
 type branchEnd int
 
 const (
-	// hasExited is a branch that called runtime.Goexit, as tests do when they fail, or that did not run because of that.
+	// hasExited is a branch that called runtime.Goexit, as tests do when they fail, or that did not run because of
+	// that.
 	hasExited branchEnd = iota
 	hasReturned
 	hasPanicked

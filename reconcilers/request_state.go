@@ -199,3 +199,15 @@ func stateOf(ctx context.Context) *resourcestate.State {
 	}
 	return nil
 }
+
+// memoryKey is the key of a memory of a node in the state of a resource.
+type memoryKey[Value any] struct{ node any }
+
+// memoryOf returns what a node remembers of its children. Outside of a root the node itself keeps it, as own.
+func memoryOf[Value any](ctx context.Context, node any, own *resourcestate.Memory[Value]) *resourcestate.Memory[Value] {
+	kept := stateOf(ctx)
+	if kept == nil {
+		return own
+	}
+	return resourcestate.LoadOrNew[resourcestate.Memory[Value]](kept, memoryKey[Value]{node})
+}
