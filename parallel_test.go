@@ -11,8 +11,10 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/feature"
 	"github.com/espalier-dev/espalier/feature/gate"
+	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/branching"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/metrics"
@@ -25,6 +27,7 @@ import (
 	"github.com/espalier-dev/espalier/tracker"
 
 	"github.com/prometheus/client_golang/prometheus"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -95,6 +98,37 @@ func vocabulary(name string) []node {
 				espalier.Owns(name+"OffA", desired("off-a")).Labeled(), espalier.Owns(name+"OffB", desired("off-b")).Labeled(),
 			),
 		},
+		&feature.Feature[*resources.Widget]{
+			Name: name + "Parts", GracePeriod: time.Hour,
+			Reconciler: espalier.AtOnce(
+				espalier.Owns(name+"Part", desired("part")).Labeled().Reports(name+"Part"),
+				espalier.Owns(name+"Server", func(_ context.Context, w *resources.Widget) (*appsv1.Deployment, error) {
+					d := deployment.Object()
+					d.ObjectMeta = configMap(w, "server").ObjectMeta
+					return d, nil
+				}).Labeled(),
+				&feature.Feature[*resources.Widget]{
+					Name: name + "Inner", Reconciler: espalier.AtOnce(note("InnerA"), note("InnerB")),
+				},
+			),
+		},
+		espalier.Each(name+"Components", func(context.Context, *resources.Widget) ([]string, error) {
+			return []string{"a", "b"}, nil
+		}, func(item string) string { return item }, &component.ComponentReconciler[*resources.Widget]{
+			Name: name + "Component", Prefix: strings.ToLower(name) + ".test.espalier.dev", FenceMargin: -1,
+			Condition: name + "Deployed",
+			Generator: generator.GeneratorFunc(func(
+				_ context.Context, namespace, of string, _ generator.Unstructurable,
+			) ([]client.Object, error) {
+				var objects []client.Object
+				for i := range 5 {
+					object := &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}}
+					object.Namespace, object.Name = namespace, fmt.Sprintf("%s-%s-%d", of, strings.ToLower(name), i)
+					objects = append(objects, object)
+				}
+				return objects, nil
+			}),
+		}),
 		espalier.Steps(
 			espalier.Yield(espalier.Owns(name+"First", desired("first")).Labeled(), value,
 				func(c *corev1.ConfigMap) (string, error) { return c.Name, nil }),

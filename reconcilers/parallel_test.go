@@ -352,11 +352,18 @@ func TestParallelIsValidated(t *testing.T) {
 		order := &reconcilers.Order{Yields: []stash.Key{key}}
 		return &described{Description: reconcilers.Description{Kind: "node", Name: name, Order: order}}
 	}
+	ofItems := func(name string, node widgetNode) widgetNode {
+		return &reconcilers.ForEach[*resources.Widget, string]{
+			Name: name, Key: func(item string) string { return item }, Reconciler: node,
+			Items: func(context.Context, *resources.Widget) ([]string, error) { return nil, nil },
+		}
+	}
 	same := sets("same")
 	child := reflectingChild(&trace{})
 	child.Name = "child"
 	for want, node := range map[string]*widgetParallel{
-		"": parallel(sets("a", "A", "A"), sets("b", "B"), yields("c", "x"), yields("d", "y"), sets("e", ""), sets("f", "")),
+		"": parallel(sets("a", "A", "A"), sets("b", "B"), yields("c", "x"), yields("d", "y"), sets("e", ""), sets("f", ""),
+			ofItems("g", yields("h", "z")), ofItems("i", yields("j", "z"))),
 		"Parallel must not have the Limit -1: it is a number of nodes, or zero for 16": {Limit: -1},
 		"Parallel must have a valid Nodes[1]: must not be nil":                         parallel(idle{}, nil),
 		"Parallel must not have one node twice, as Nodes[0] and Nodes[2]":              parallel(same, idle{}, same),
