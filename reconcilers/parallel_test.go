@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/branching"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/stash"
@@ -130,6 +131,43 @@ func TestParallelLimit(t *testing.T) {
 			}
 		})
 	}
+}
+
+// In a simulation, the branches begin in the order that the simulation decides, and each waits for its turn.
+func TestParallelHasAPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var places []string
+		ctx := branching.WithPace(t.Context(), branching.Pace{
+			Order: func(place string, count int) []int {
+				places = append(places, fmt.Sprint(place, " ", count))
+				return []int{2, 0, 3, 1}
+			},
+			Wait: func(place int) { time.Sleep(time.Duration(1+place) * time.Nanosecond) },
+		})
+		ctx = reconcilers.StashRequest(ctx, widgetRequest)
+		calls := &trace{}
+		var nodes []widgetNode
+		for _, name := range []string{"a", "b", "c", "d"} {
+			nodes = append(nodes, syncing(func(context.Context, *resources.Widget) {
+				calls.add("%s begins", name)
+				time.Sleep(time.Second)
+			}))
+		}
+		for limit, want := range map[int][]string{
+			0: {"c begins", "a begins", "d begins", "b begins"}, 2: {"c begins", "a begins", "d begins", "b begins"},
+			1: {"a begins", "b begins", "c begins", "d begins"},
+		} {
+			calls.calls = nil
+			node := &widgetParallel{Nodes: nodes, Limit: limit}
+			if _, err := node.Reconcile(reconcilers.Enter(ctx, "Root"), widget.Object()); err != nil {
+				t.Errorf("the error is %v, want none", err)
+			}
+			calls.compare(t, want)
+		}
+		if want := []string{"default/gadget Root 4", "default/gadget Root 4"}; !slices.Equal(places, want) {
+			t.Errorf("the order is asked for at %q, want %q", places, want)
+		}
+	})
 }
 
 // A limit of nodes that wait, and a cancellation: those that have not begun do not run, and Reconcile returns once the
