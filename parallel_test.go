@@ -289,7 +289,8 @@ func TestAtOnceInAFeature(t *testing.T) {
 		}
 		condition := reconcilers.GetCondition(w, "SearchReady")
 		got := fmt.Sprint(condition.Status, " ", condition.Reason, " ", condition.Message)
-		const want = "Unknown Processing Deployment default/server-a: 0 of 3 replicas available"
+		const want = "False Creating Deployment default/server-a: 0 of 3 replicas available; " +
+			"Deployment default/server-b: 0 of 3 replicas available"
 		if got != want {
 			t.Fatalf("the condition is %q, want %q", got, want)
 		}
@@ -338,7 +339,9 @@ func TestAtOnceTellsTheRoot(t *testing.T) {
 	for _, condition := range w.Status.Conditions {
 		got = append(got, fmt.Sprint(condition.Type, "=", condition.Status, " ", condition.Reason))
 	}
-	want := []string{"Fine=True Ready", "Ready=False AlreadyExists", "Taken=False AlreadyExists"}
+	want := []string{
+		"ChildReady=Unknown Initializing", "Fine=True Ready", "Ready=False AlreadyExists", "Taken=False AlreadyExists",
+	}
 	if !slices.Equal(got, want) || result.RequeueAfter != time.Minute {
 		t.Errorf("the conditions are %q, and the next request is after %s, want %q and a minute", got, result.RequeueAfter, want)
 	}

@@ -30,7 +30,7 @@ type (
 func combinators(node widgetNode) map[string]widgetNode {
 	return map[string]widgetNode{
 		"Always":        widgetAlways{node},
-		"Parallel":      parallel(node, idle{}),
+		"Parallel":      parallel(node),
 		"Reverse":       widgetReverse{node},
 		"TryCatch":      &widgetTryCatch{Try: node},
 		"Finally":       &widgetTryCatch{Try: widgetSequence{}, Finally: node},

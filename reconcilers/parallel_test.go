@@ -382,6 +382,18 @@ func TestParallelPanics(t *testing.T) {
 	}
 }
 
+// The error of a branch is located at the node that met it, also at one that does not record its errors.
+func TestParallelLocatesErrors(t *testing.T) {
+	calls := &trace{}
+	for name, node := range map[string]widgetNode{
+		"Root/1":       parallel(idle{}, calls.step("fails", nothing, errBoom), idle{}),
+		"Root/1/0":     parallel(idle{}, parallel(calls.step("fails", nothing, errBoom), idle{})),
+		"Root/1/named": parallel(idle{}, &widgetSync{Name: "named", Sync: func(context.Context, *resources.Widget) error { return errBoom }}),
+	} {
+		locates(t, node, errBoom, name)
+	}
+}
+
 func TestParallelIsValidated(t *testing.T) {
 	sets := func(name string, conditions ...string) widgetNode {
 		return &described{Description: reconcilers.Description{Kind: "node", Name: name, Conditions: conditions}}
