@@ -137,12 +137,19 @@ func TestParallelLimit(t *testing.T) {
 func TestParallelHasAPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var places []string
+		var mu sync.Mutex
+		var waited []int
 		ctx := branching.WithPace(t.Context(), branching.Pace{
 			Order: func(place string, count int) []int {
 				places = append(places, fmt.Sprint(place, " ", count))
 				return []int{2, 0, 3, 1}
 			},
-			Wait: func(place int) { time.Sleep(time.Duration(1+place) * time.Nanosecond) },
+			Wait: func(place int) {
+				mu.Lock()
+				waited = append(waited, place)
+				mu.Unlock()
+				time.Sleep(time.Duration(1+place) * time.Nanosecond)
+			},
 		})
 		ctx = reconcilers.StashRequest(ctx, widgetRequest)
 		calls := &trace{}
@@ -166,6 +173,10 @@ func TestParallelHasAPace(t *testing.T) {
 		}
 		if want := []string{"default/gadget Root 4", "default/gadget Root 4"}; !slices.Equal(places, want) {
 			t.Errorf("the order is asked for at %q, want %q", places, want)
+		}
+		slices.Sort(waited)
+		if want := []int{0, 0, 1, 1, 2, 3}; !slices.Equal(waited, want) {
+			t.Errorf("there are waits for the places %v, want %v: four branches begin at once, and then two", waited, want)
 		}
 	})
 }
@@ -391,6 +402,12 @@ func TestParallelLocatesErrors(t *testing.T) {
 		"Root/1/named": parallel(idle{}, &widgetSync{Name: "named", Sync: func(context.Context, *resources.Widget) error { return errBoom }}),
 	} {
 		locates(t, node, errBoom, name)
+	}
+	root := &widgetRoot{Name: "Root", Reconciler: parallel(idle{}, nil), Config: expectWidget(widget).Config()}
+	_, err := root.Reconcile(t.Context(), widgetRequest)
+	var located *reconcilers.Error
+	if !errors.As(err, &located) || located.Path != "Root/1" {
+		t.Errorf("the error of a nil node is %v, want one at Root/1", err)
 	}
 }
 
