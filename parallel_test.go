@@ -257,8 +257,9 @@ func TestAtOnceWithTheWholeVocabulary(t *testing.T) {
 // A feature whose node is an AtOnce waits for the objects of all branches. Which one is faster does not matter.
 func TestAtOnceInAFeature(t *testing.T) {
 	keeps := func(suffix string) node {
-		return espalier.Owns("Settings"+suffix, func(_ context.Context, w *resources.Widget) (*corev1.ConfigMap, error) {
-			return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "settings-" + suffix}}, nil
+		desired := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "settings-" + suffix}}
+		return espalier.Owns("Settings"+suffix, func(context.Context, *resources.Widget) (*corev1.ConfigMap, error) {
+			return desired.DeepCopy(), nil
 		}).Labeled()
 	}
 	serves := func(suffix string) node {
@@ -275,7 +276,8 @@ func TestAtOnceInAFeature(t *testing.T) {
 			Client: c, APIReader: c, Recorder: record.NewFakeRecorder(1000), Tracker: tracker.New(scheme, time.Hour),
 		}
 		root := espalier.For(config, &feature.Feature[*resources.Widget]{
-			Name: "Search", Reconciler: espalier.AtOnce(serves("b"), keeps("a"), espalier.Steps(keeps("b"), serves("a"))),
+			Name:       "Search",
+			Reconciler: espalier.AtOnce(serves("b"), keeps("a"), espalier.Steps(keeps("b"), serves("a"))),
 		})
 		key := client.ObjectKeyFromObject(widget.Object())
 		for range 3 {
@@ -343,7 +345,8 @@ func TestAtOnceTellsTheRoot(t *testing.T) {
 		"ChildReady=Unknown Initializing", "Fine=True Ready", "Ready=False AlreadyExists", "Taken=False AlreadyExists",
 	}
 	if !slices.Equal(got, want) || result.RequeueAfter != time.Minute {
-		t.Errorf("the conditions are %q, and the next request is after %s, want %q and a minute", got, result.RequeueAfter, want)
+		t.Errorf("the conditions are %q, and the next request is after %s, want %q and a minute", got,
+			result.RequeueAfter, want)
 	}
 }
 

@@ -78,7 +78,8 @@ func TestDescribeParallel(t *testing.T) {
 		t.Errorf("the tree differs (-expected, +actual):\n%s", diff)
 	}
 	rules, err := tree.PolicyRules(widgetScheme, nil)
-	if got := fmt.Sprint(rules); err != nil || !strings.Contains(got, "configmaps") || !strings.Contains(got, "widgets/finalizers") {
+	got := fmt.Sprint(rules)
+	if err != nil || !strings.Contains(got, "configmaps") || !strings.Contains(got, "widgets/finalizers") {
 		t.Errorf("the rules are %s (%v), want those for the child and the finalizer of branches among them", got, err)
 	}
 }

@@ -48,7 +48,9 @@ func (f *forest) changing(name string) widgetNode {
 
 // around puts a node into one of the combinators that call a node in another way than a list does, or leaves it alone.
 func (f *forest) around(node widgetNode) widgetNode {
-	passes := func(_ context.Context, _ *resources.Widget, result reconcilers.Result, err error) (reconcilers.Result, error) {
+	passes := func(
+		_ context.Context, _ *resources.Widget, result reconcilers.Result, err error,
+	) (reconcilers.Result, error) {
 		return result, err
 	}
 	switch f.IntN(12) {
@@ -60,7 +62,9 @@ func (f *forest) around(node widgetNode) widgetNode {
 		return &reconcilers.TryCatch[*resources.Widget]{Try: f.leaf(), Finally: node}
 	case 3:
 		return &reconcilers.While[*resources.Widget]{
-			Condition:  func(ctx context.Context, _ *resources.Widget) bool { return reconcilers.RetrieveIteration(ctx) < 2 },
+			Condition: func(ctx context.Context, _ *resources.Widget) bool {
+				return reconcilers.RetrieveIteration(ctx) < 2
+			},
 			Reconciler: node,
 		}
 	case 4:
@@ -243,7 +247,8 @@ func TestParallelTracks(t *testing.T) {
 	for i := range tracked {
 		nodes = append(nodes, &widgetSync{Sync: func(ctx context.Context, _ *resources.Widget) error {
 			config := reconcilers.RetrieveConfigOrDie(ctx)
-			return client.IgnoreNotFound(config.TrackAndGet(ctx, client.ObjectKeyFromObject(named(tracked[i])), &corev1.ConfigMap{}))
+			key := client.ObjectKeyFromObject(named(tracked[i]))
+			return client.IgnoreNotFound(config.TrackAndGet(ctx, key, &corev1.ConfigMap{}))
 		}})
 	}
 	root := &widgetRoot{Config: config, Reconciler: parallel(nodes[0], parallel(nodes[1], nodes[2]), nodes[3])}
@@ -255,7 +260,8 @@ func TestParallelTracks(t *testing.T) {
 		for _, name := range []string{"a", "b", "c", "d", "x", "y"} {
 			woken, err := config.Tracker.GetObservers(named(name))
 			if want := slices.Contains(names, name); err != nil || slices.Contains(woken, widgetKey) != want {
-				t.Errorf("with %v tracked, a change of %s wakes %v (%v), want the widget woken: %t", names, name, woken, err, want)
+				t.Errorf("with %v tracked, a change of %s wakes %v (%v), want the widget woken: %t",
+					names, name, woken, err, want)
 			}
 		}
 	}

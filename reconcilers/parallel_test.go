@@ -176,7 +176,7 @@ func TestParallelHasAPace(t *testing.T) {
 		}
 		slices.Sort(waited)
 		if want := []int{0, 0, 1, 1, 2, 3}; !slices.Equal(waited, want) {
-			t.Errorf("there are waits for the places %v, want %v: four branches begin at once, and then two", waited, want)
+			t.Errorf("there are waits for the places %v, want %v: four branches begin, and then two", waited, want)
 		}
 	})
 }
@@ -396,10 +396,11 @@ func TestParallelPanics(t *testing.T) {
 // The error of a branch is located at the node that met it, also at one that does not record its errors.
 func TestParallelLocatesErrors(t *testing.T) {
 	calls := &trace{}
+	named := &widgetSync{Name: "named", Sync: func(context.Context, *resources.Widget) error { return errBoom }}
 	for name, node := range map[string]widgetNode{
 		"Root/1":       parallel(idle{}, calls.step("fails", nothing, errBoom), idle{}),
 		"Root/1/0":     parallel(idle{}, parallel(calls.step("fails", nothing, errBoom), idle{})),
-		"Root/1/named": parallel(idle{}, &widgetSync{Name: "named", Sync: func(context.Context, *resources.Widget) error { return errBoom }}),
+		"Root/1/named": parallel(idle{}, named),
 	} {
 		locates(t, node, errBoom, name)
 	}
@@ -429,7 +430,8 @@ func TestParallelIsValidated(t *testing.T) {
 	child := reflectingChild(&trace{})
 	child.Name = "child"
 	for want, node := range map[string]*widgetParallel{
-		"": parallel(sets("a", "A", "A"), sets("b", "B"), yields("c", "x"), yields("d", "y"), sets("e", ""), sets("f", ""),
+		"": parallel(
+			sets("a", "A", "A"), sets("b", "B"), yields("c", "x"), yields("d", "y"), sets("e", ""), sets("f", ""),
 			ofItems("g", yields("h", "z")), ofItems("i", yields("j", "z"))),
 		"Parallel must not have the Limit -1: it is a number of nodes, or zero for 16": {Limit: -1},
 		"Parallel must have a valid Nodes[1]: must not be nil":                         parallel(idle{}, nil),
