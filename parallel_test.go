@@ -11,8 +11,10 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/feature"
 	"github.com/espalier-dev/espalier/feature/gate"
+	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/branching"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/metrics"
@@ -21,10 +23,12 @@ import (
 	"github.com/espalier-dev/espalier/stash"
 	rtesting "github.com/espalier-dev/espalier/testing"
 	"github.com/espalier-dev/espalier/testing/fake"
+	rtime "github.com/espalier-dev/espalier/time"
 	"github.com/espalier-dev/espalier/tracing"
 	"github.com/espalier-dev/espalier/tracker"
 
 	"github.com/prometheus/client_golang/prometheus"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -95,6 +99,37 @@ func vocabulary(name string) []node {
 				espalier.Owns(name+"OffA", desired("off-a")).Labeled(), espalier.Owns(name+"OffB", desired("off-b")).Labeled(),
 			),
 		},
+		&feature.Feature[*resources.Widget]{
+			Name: name + "Parts", GracePeriod: time.Hour,
+			Reconciler: espalier.AtOnce(
+				espalier.Owns(name+"Part", desired("part")).Labeled().Reports(name+"Part"),
+				espalier.Owns(name+"Server", func(_ context.Context, w *resources.Widget) (*appsv1.Deployment, error) {
+					d := deployment.Object()
+					d.ObjectMeta = configMap(w, "server").ObjectMeta
+					return d, nil
+				}).Labeled(),
+				&feature.Feature[*resources.Widget]{
+					Name: name + "Inner", Reconciler: espalier.AtOnce(note("InnerA"), note("InnerB")),
+				},
+			),
+		},
+		espalier.Each(name+"Components", func(context.Context, *resources.Widget) ([]string, error) {
+			return []string{"a", "b"}, nil
+		}, func(item string) string { return item }, &component.ComponentReconciler[*resources.Widget]{
+			Name: name + "Component", Prefix: strings.ToLower(name) + ".test.espalier.dev", FenceMargin: -1,
+			Condition: name + "Deployed",
+			Generator: generator.GeneratorFunc(func(
+				_ context.Context, namespace, of string, _ generator.Unstructurable,
+			) ([]client.Object, error) {
+				var objects []client.Object
+				for i := range 5 {
+					object := &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}}
+					object.Namespace, object.Name = namespace, fmt.Sprintf("%s-%s-%d", of, strings.ToLower(name), i)
+					objects = append(objects, object)
+				}
+				return objects, nil
+			}),
+		}),
 		espalier.Steps(
 			espalier.Yield(espalier.Owns(name+"First", desired("first")).Labeled(), value,
 				func(c *corev1.ConfigMap) (string, error) { return c.Name, nil }),
@@ -156,7 +191,7 @@ func vocabulary(name string) []node {
 // The whole vocabulary runs in branches, for several resources, while observers listen. What is left is the same as if
 // it had run in order, at each step of the life of a resource.
 func TestAtOnceWithTheWholeVocabulary(t *testing.T) {
-	const requests = 4
+	const requests = 8
 	story := func(ctx context.Context, t *testing.T) []string {
 		builder := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&resources.Widget{})
 		keys := []types.NamespacedName{}
@@ -179,10 +214,13 @@ func TestAtOnceWithTheWholeVocabulary(t *testing.T) {
 			t.Fatalf("the tree is not valid: %v", err)
 		}
 		var states []string
+		now := time.Unix(1000, 0)
 		for _, step := range []string{"made", "deleted"} {
 			for range requests {
 				errs := make([]error, len(keys))
 				var workers sync.WaitGroup
+				now = now.Add(10 * time.Second)
+				ctx := rtime.StashNow(ctx, now)
 				for i, key := range keys {
 					workers.Go(func() { _, errs[i] = root.Reconcile(ctx, reconcilers.Request{NamespacedName: key}) })
 				}
@@ -203,7 +241,7 @@ func TestAtOnceWithTheWholeVocabulary(t *testing.T) {
 		return states
 	}
 	want := story(branching.InOrder(t.Context()), t)
-	for range 5 {
+	for range 3 {
 		got := story(t.Context(), t)
 		for i := range want {
 			if got[i] != want[i] {
@@ -213,6 +251,102 @@ func TestAtOnceWithTheWholeVocabulary(t *testing.T) {
 	}
 	if end := "deleted: <nil>\ngone"; want[len(want)-1] != end {
 		t.Errorf("in the end there is %s, want %s", want[len(want)-1], end)
+	}
+}
+
+// A feature whose node is an AtOnce waits for the objects of all branches. Which one is faster does not matter.
+func TestAtOnceInAFeature(t *testing.T) {
+	keeps := func(suffix string) node {
+		desired := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "settings-" + suffix}}
+		return espalier.Owns("Settings"+suffix, func(context.Context, *resources.Widget) (*corev1.ConfigMap, error) {
+			return desired.DeepCopy(), nil
+		}).Labeled()
+	}
+	serves := func(suffix string) node {
+		return espalier.Owns("Server"+suffix, func(context.Context, *resources.Widget) (*appsv1.Deployment, error) {
+			d := deployment.Object()
+			d.Name, d.OwnerReferences = "server-"+suffix, nil
+			return d, nil
+		}).Labeled()
+	}
+	for range 20 {
+		c := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&resources.Widget{}).
+			WithObjects(widget.Object()).Build()
+		config := reconcilers.Config{
+			Client: c, APIReader: c, Recorder: record.NewFakeRecorder(1000), Tracker: tracker.New(scheme, time.Hour),
+		}
+		root := espalier.For(config, &feature.Feature[*resources.Widget]{
+			Name:       "Search",
+			Reconciler: espalier.AtOnce(serves("b"), keeps("a"), espalier.Steps(keeps("b"), serves("a"))),
+		})
+		key := client.ObjectKeyFromObject(widget.Object())
+		for range 3 {
+			if _, err := root.Reconcile(t.Context(), reconcilers.Request{NamespacedName: key}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w := &resources.Widget{}
+		if err := c.Get(t.Context(), key, w); err != nil {
+			t.Fatal(err)
+		}
+		condition := reconcilers.GetCondition(w, "SearchReady")
+		got := fmt.Sprint(condition.Status, " ", condition.Reason, " ", condition.Message)
+		const want = "False Creating Deployment default/server-a: 0 of 3 replicas available; " +
+			"Deployment default/server-b: 0 of 3 replicas available"
+		if got != want {
+			t.Fatalf("the condition is %q, want %q", got, want)
+		}
+		var names []string
+		for _, d := range w.Status.Features[0].Dependents {
+			names = append(names, d.Name)
+		}
+		if want := []string{"server-a", "server-b"}; !slices.Equal(names, want) {
+			t.Fatalf("the feature waits for %q, want %q", names, want)
+		}
+	}
+}
+
+// The root hears of what the nodes of branches found out: which conditions are not needed, and when to look again.
+func TestAtOnceTellsTheRoot(t *testing.T) {
+	keeps := func(name string) *child {
+		return espalier.Owns(name, func(_ context.Context, w *resources.Widget) (*corev1.ConfigMap, error) {
+			return &corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: strings.ToLower(name)},
+			}, nil
+		}).Labeled().Reports(name)
+	}
+	taken := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "taken"}}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&resources.Widget{}).
+		WithObjects(widget.Object(), taken).Build()
+	config := reconcilers.Config{
+		Client: c, APIReader: c, Recorder: record.NewFakeRecorder(1000), Tracker: tracker.New(scheme, time.Hour),
+	}
+	never := func(context.Context, *resources.Widget) bool { return false }
+	root := espalier.For(config, espalier.AtOnce[*resources.Widget](
+		espalier.When("When", never, keeps("Off")), keeps("Taken").Unwatched(), keeps("Fine"),
+	))
+	key := client.ObjectKeyFromObject(widget.Object())
+	var result reconcilers.Result
+	for range 3 {
+		var err error
+		if result, err = root.Reconcile(t.Context(), reconcilers.Request{NamespacedName: key}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := &resources.Widget{}
+	if err := c.Get(t.Context(), key, w); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, condition := range w.Status.Conditions {
+		got = append(got, fmt.Sprint(condition.Type, "=", condition.Status, " ", condition.Reason))
+	}
+	want := []string{
+		"ChildReady=Unknown Initializing", "Fine=True Ready", "Ready=False AlreadyExists", "Taken=False AlreadyExists",
+	}
+	if !slices.Equal(got, want) || result.RequeueAfter != time.Minute {
+		t.Errorf("the conditions are %q, and the next request is after %s, want %q and a minute", got,
+			result.RequeueAfter, want)
 	}
 }
 
@@ -265,15 +399,6 @@ func stateOf(t *testing.T, c client.Client, key types.NamespacedName) string {
 	var list corev1.ConfigMapList
 	if err := errors.Join(err, c.List(t.Context(), &list)); err != nil {
 		t.Fatal(err)
-	}
-	for i := range w.Status.Conditions {
-		w.Status.Conditions[i].LastTransitionTime = metav1.Time{}
-	}
-	for i := range w.Status.Features {
-		w.Status.Features[i].Since = metav1.Time{}
-		for j := range w.Status.Features[i].Dependents {
-			w.Status.Features[i].Dependents[j].Since = metav1.Time{}
-		}
 	}
 	text := fmt.Sprintf("%v\n%v\n%+v\n", w.Finalizers, w.Labels, w.Status)
 	for _, c := range list.Items {

@@ -429,18 +429,6 @@ func (k *children[T, CT, CLT]) recreate(
 	return deleted, nil
 }
 
-// memoryKey is the key of a memory of a node in the state of a resource.
-type memoryKey[Value any] struct{ node any }
-
-// memoryOf returns what a node remembers of its children. Outside of a root the node itself keeps it, as own.
-func memoryOf[Value any](ctx context.Context, node any, own *resourcestate.Memory[Value]) *resourcestate.Memory[Value] {
-	kept := stateOf(ctx)
-	if kept == nil {
-		return own
-	}
-	return resourcestate.LoadOrNew[resourcestate.Memory[Value]](kept, memoryKey[Value]{node})
-}
-
 // refusedField returns the first field that a refusal names and in which actual really differs from what is desired.
 func refusedField(refused error, desired, actual client.Object) (string, bool) {
 	wanted, err := contentOf(desired)

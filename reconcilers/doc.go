@@ -53,10 +53,11 @@
 //		},
 //	}
 //
-// [Sequence] and [Always] run lists of nodes, [IfThen], [While] and [ForEach] choose and repeat, [TryCatch],
-// [SuppressTransientErrors] and [WithFinalizer] guard, [Advice], [OverrideSetup], [WithConfig] and [CastResource]
-// adapt. The doc comment of each node says what it runs, when it stops, and what it does on an error and on deletion.
-// [Describe] describes the tree, and [Description.PolicyRules] returns the RBAC rules that it needs.
+// [Sequence], [List] and [Always] run nodes one after the other, [Parallel] runs them at the same time, [IfThen],
+// [While] and [ForEach] choose and repeat, [TryCatch], [SuppressTransientErrors] and [WithFinalizer] guard, [Advice],
+// [OverrideSetup], [WithConfig] and [CastResource] adapt. The doc comment of each node says what it runs, when it
+// stops, and what it does on an error and on deletion. [Describe] describes the tree, and [Description.PolicyRules]
+// returns the RBAC rules that it needs.
 //
 // # A webhook
 //

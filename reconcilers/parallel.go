@@ -32,14 +32,17 @@ import (
 //   - The stash: a value that one branch has stored or removed. Values themselves must not be changed in branches.
 //   - Finalizers: each branch adds and removes its own. The patches are sent one after the other.
 //   - Two branches that give a field, or a value in the stash, different values are an error, which names both nodes
-//     and the field. The value of the first one counts.
+//     and the field. The value of the first one counts. A list is one value, so two branches must not append to it,
+//     unless it has conditions, records of package apis, or the tag patchMergeKey. So is a struct that has fields that
+//     are not exported, or an encoding of its own.
 //
 // Validate refuses what is known before: two branches that describe one condition, yield one value, or are the same
 // node. The set-up of the root also refuses a node that needs a value of another branch, children of one kind that
 // cannot be told apart, and one finalizer in two branches.
 //
 // A panic in a branch is an error of its node, below a root. Otherwise it reaches the caller once all branches have
-// ended. Functions of the author are called at the same time, so what they share has to be safe for that.
+// ended. Functions of the author are called at the same time, so what they share has to be safe for that. Requests and
+// events are made in the order in which branches come to them.
 //
 // Below an [AdmissionWebhookAdapter], branches run one after the other, because they share the response. So they do in
 // the tables of package testing, where what they request has the order of the nodes.
@@ -49,7 +52,8 @@ type Parallel[Type client.Object] struct {
 	// Nodes are the nodes. Default: none.
 	Nodes []SubReconciler[Type]
 
-	// Limit is how many branches run at the same time, at most. With 1 they run one after the other. Default (zero): 16.
+	// Limit is how many branches run at the same time, at most. Default (zero): 16. With 1 they run one after
+	// the other.
 	Limit int
 }
 
@@ -104,8 +108,10 @@ func checkBranches(branches []Description) error {
 	}
 	setters := map[any]setter{}
 	for i, branch := range branches {
-		for _, p := range placesOf(branch) {
-			for key, what := range p.sets() {
+		places := placesOf(branch)
+		for _, p := range places {
+			isOfItem := slices.ContainsFunc(p.around, func(around int) bool { return places[around].items })
+			for key, what := range p.sets(isOfItem) {
 				known, ok := setters[key]
 				if ok && known.branch != i {
 					return fmt.Errorf("Parallel must not have %s at %s and at %s, which run at the same time",
@@ -120,15 +126,16 @@ func checkBranches(branches []Description) error {
 	return nil
 }
 
-// sets returns what the node itself has in common with no other one, by a key that stands for it.
-func (p place) sets() iter.Seq2[any, string] {
+// sets returns what the node itself has in common with no other one, by a key that stands for it. What a node yields
+// for an item is not in the stash of the request.
+func (p place) sets(isOfItem bool) iter.Seq2[any, string] {
 	return func(yield func(any, string) bool) {
 		for _, condition := range nonEmpty(slices.Clone(p.Conditions)...) {
 			if !yield(condition, "the condition "+condition) {
 				return
 			}
 		}
-		if p.Order != nil {
+		if p.Order != nil && !isOfItem {
 			for _, key := range p.Order.Yields {
 				if !yield(key, fmt.Sprintf("the value %q", key)) {
 					return

@@ -50,7 +50,8 @@ type parallelBranch[Type client.Object] struct {
 type branchEnd int
 
 const (
-	// hasExited is a branch that called runtime.Goexit, as tests do when they fail, or that did not run because of that.
+	// hasExited is a branch that called runtime.Goexit, as tests do when they fail, or that did not run because of
+	// that.
 	hasExited branchEnd = iota
 	hasReturned
 	hasPanicked
@@ -118,20 +119,36 @@ func (r *parallelRun[Type]) all(limit int) {
 		}
 		return
 	}
+	pace := branching.PaceOf(r.ctx)
+	var order []int
+	if pace != nil {
+		order = pace.Order(RetrieveRequest(r.ctx).String()+" "+RetrievePath(r.ctx), len(r.branches))
+	}
 	var begun atomic.Int64
 	var running sync.WaitGroup
-	for range min(limit, len(r.branches)) {
+	for worker := range min(limit, len(r.branches)) {
 		running.Go(func() {
-			for {
-				i := int(begun.Add(1)) - 1
-				if i >= len(r.branches) {
-					return
-				}
-				r.branches[i].run()
+			if pace != nil {
+				pace.Wait(worker)
 			}
+			r.next(&begun, order)
 		})
 	}
 	running.Wait()
+}
+
+// next runs the next branches until all have begun. Order has their indexes; nil is the order of the nodes.
+func (r *parallelRun[Type]) next(begun *atomic.Int64, order []int) {
+	for {
+		i := int(begun.Add(1)) - 1
+		if i >= len(r.branches) {
+			return
+		}
+		if order != nil {
+			i = order[i]
+		}
+		r.branches[i].run()
+	}
 }
 
 // run runs the node. A panic ends at the branch, because no caller of the goroutine could recover it.

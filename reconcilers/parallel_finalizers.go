@@ -7,8 +7,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// branchFinalizers are the finalizers of the resource while branches run: as the API server has them, but for those that
-// an item does not need any more. Branches change them one after the other.
+// branchFinalizers are the finalizers of the resource while branches run: as the API server has them, but for those
+// that an item does not need any more. Branches change them one after the other.
 type branchFinalizers struct {
 	// turn has room for the branch that changes them. It is no lock, because the branch waits for the API server.
 	turn  chan struct{}
@@ -45,8 +45,8 @@ func newBranchFinalizers(resource client.Object) *branchFinalizers {
 	return f
 }
 
-// changeFinalizers changes the finalizers of the resource for the branch, which has resource. They end up in the order of
-// the branches. In memory the branch sees only what it has changed itself.
+// changeFinalizers changes the finalizers of the resource for the branch, which has resource. They end up in the order
+// of the branches. In memory the branch sees only what it has changed itself.
 func (b *branchPlace) changeFinalizers(ctx context.Context, resource client.Object, change finalizerChange) error {
 	f := b.finalizers
 	select {

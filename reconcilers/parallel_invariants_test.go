@@ -46,8 +46,44 @@ func (f *forest) changing(name string) widgetNode {
 	}}
 }
 
+// around puts a node into one of the combinators that call a node in another way than a list does, or leaves it alone.
+func (f *forest) around(node widgetNode) widgetNode {
+	passes := func(
+		_ context.Context, _ *resources.Widget, result reconcilers.Result, err error,
+	) (reconcilers.Result, error) {
+		return result, err
+	}
+	switch f.IntN(12) {
+	case 0:
+		return &reconcilers.Advice[*resources.Widget]{Reconciler: node, After: passes}
+	case 1:
+		return &reconcilers.TryCatch[*resources.Widget]{Try: node, Catch: passes, Finally: f.leaf()}
+	case 2:
+		return &reconcilers.TryCatch[*resources.Widget]{Try: f.leaf(), Finally: node}
+	case 3:
+		return &reconcilers.While[*resources.Widget]{
+			Condition: func(ctx context.Context, _ *resources.Widget) bool {
+				return reconcilers.RetrieveIteration(ctx) < 2
+			},
+			Reconciler: node,
+		}
+	case 4:
+		return &reconcilers.ForEach[*resources.Widget, string]{
+			Items:      func(context.Context, *resources.Widget) ([]string, error) { return []string{"x", "y"}, nil },
+			Reconciler: node,
+		}
+	case 5:
+		return &reconcilers.SuppressTransientErrors[*resources.Widget, *resources.WidgetList]{Reconciler: node}
+	case 6:
+		return f.when(true, node, nil)
+	case 7:
+		return widgetSequence{node, f.leaf()}
+	}
+	return node
+}
+
 // The outcome does not depend on which branch is faster, nor on whether branches run at the same time: it is that of
-// the nodes one after the other, by Always. Also if branches have branches.
+// the nodes one after the other, by Always. Also if branches have branches, and if other combinators are around them.
 func TestParallelIsAnAlways(t *testing.T) {
 	for seed := range uint64(200) {
 		var outcomes [3]string
@@ -67,9 +103,9 @@ func TestParallelIsAnAlways(t *testing.T) {
 					}
 					limit := f.IntN(4)
 					if way == 0 {
-						return widgetAlways(nodes)
+						return f.around(widgetAlways(nodes))
 					}
-					return &widgetParallel{Nodes: nodes, Limit: limit}
+					return f.around(&widgetParallel{Nodes: nodes, Limit: limit})
 				}
 				tree := grow(2)
 				ctx := testContext(t, expectWidget().Config())
@@ -195,6 +231,37 @@ func TestParallelFinalizers(t *testing.T) {
 		for _, name := range []string{"a", "b", "c"} {
 			if _, ok := cleaned.Load(name); !ok {
 				t.Errorf("%s has not cleaned up, want it to", name)
+			}
+		}
+	}
+}
+
+// What branches track wakes the resource, and what no branch tracks any more does not.
+func TestParallelTracks(t *testing.T) {
+	named := func(name string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+	}
+	config := inMemory(widget.Object())
+	tracked := []string{"a", "b", "c", "d"}
+	var nodes []widgetNode
+	for i := range tracked {
+		nodes = append(nodes, &widgetSync{Sync: func(ctx context.Context, _ *resources.Widget) error {
+			config := reconcilers.RetrieveConfigOrDie(ctx)
+			key := client.ObjectKeyFromObject(named(tracked[i]))
+			return client.IgnoreNotFound(config.TrackAndGet(ctx, key, &corev1.ConfigMap{}))
+		}})
+	}
+	root := &widgetRoot{Config: config, Reconciler: parallel(nodes[0], parallel(nodes[1], nodes[2]), nodes[3])}
+	for _, names := range [][]string{{"a", "b", "c", "d"}, {"a", "x", "c", "y"}} {
+		tracked = names
+		if _, err := root.Reconcile(t.Context(), widgetRequest); err != nil {
+			t.Fatalf("the error is %v, want none", err)
+		}
+		for _, name := range []string{"a", "b", "c", "d", "x", "y"} {
+			woken, err := config.Tracker.GetObservers(named(name))
+			if want := slices.Contains(names, name); err != nil || slices.Contains(woken, widgetKey) != want {
+				t.Errorf("with %v tracked, a change of %s wakes %v (%v), want the widget woken: %t",
+					names, name, woken, err, want)
 			}
 		}
 	}

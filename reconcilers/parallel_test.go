@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/branching"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/stash"
@@ -130,6 +131,54 @@ func TestParallelLimit(t *testing.T) {
 			}
 		})
 	}
+}
+
+// In a simulation, the branches begin in the order that the simulation decides, and each waits for its turn.
+func TestParallelHasAPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var places []string
+		var mu sync.Mutex
+		var waited []int
+		ctx := branching.WithPace(t.Context(), branching.Pace{
+			Order: func(place string, count int) []int {
+				places = append(places, fmt.Sprint(place, " ", count))
+				return []int{2, 0, 3, 1}
+			},
+			Wait: func(place int) {
+				mu.Lock()
+				waited = append(waited, place)
+				mu.Unlock()
+				time.Sleep(time.Duration(1+place) * time.Nanosecond)
+			},
+		})
+		ctx = reconcilers.StashRequest(ctx, widgetRequest)
+		calls := &trace{}
+		var nodes []widgetNode
+		for _, name := range []string{"a", "b", "c", "d"} {
+			nodes = append(nodes, syncing(func(context.Context, *resources.Widget) {
+				calls.add("%s begins", name)
+				time.Sleep(time.Second)
+			}))
+		}
+		for limit, want := range map[int][]string{
+			0: {"c begins", "a begins", "d begins", "b begins"}, 2: {"c begins", "a begins", "d begins", "b begins"},
+			1: {"a begins", "b begins", "c begins", "d begins"},
+		} {
+			calls.calls = nil
+			node := &widgetParallel{Nodes: nodes, Limit: limit}
+			if _, err := node.Reconcile(reconcilers.Enter(ctx, "Root"), widget.Object()); err != nil {
+				t.Errorf("the error is %v, want none", err)
+			}
+			calls.compare(t, want)
+		}
+		if want := []string{"default/gadget Root 4", "default/gadget Root 4"}; !slices.Equal(places, want) {
+			t.Errorf("the order is asked for at %q, want %q", places, want)
+		}
+		slices.Sort(waited)
+		if want := []int{0, 0, 1, 1, 2, 3}; !slices.Equal(waited, want) {
+			t.Errorf("there are waits for the places %v, want %v: four branches begin, and then two", waited, want)
+		}
+	})
 }
 
 // A limit of nodes that wait, and a cancellation: those that have not begun do not run, and Reconcile returns once the
@@ -344,6 +393,25 @@ func TestParallelPanics(t *testing.T) {
 	}
 }
 
+// The error of a branch is located at the node that met it, also at one that does not record its errors.
+func TestParallelLocatesErrors(t *testing.T) {
+	calls := &trace{}
+	named := &widgetSync{Name: "named", Sync: func(context.Context, *resources.Widget) error { return errBoom }}
+	for name, node := range map[string]widgetNode{
+		"Root/1":       parallel(idle{}, calls.step("fails", nothing, errBoom), idle{}),
+		"Root/1/0":     parallel(idle{}, parallel(calls.step("fails", nothing, errBoom), idle{})),
+		"Root/1/named": parallel(idle{}, named),
+	} {
+		locates(t, node, errBoom, name)
+	}
+	root := &widgetRoot{Name: "Root", Reconciler: parallel(idle{}, nil), Config: expectWidget(widget).Config()}
+	_, err := root.Reconcile(t.Context(), widgetRequest)
+	var located *reconcilers.Error
+	if !errors.As(err, &located) || located.Path != "Root/1" {
+		t.Errorf("the error of a nil node is %v, want one at Root/1", err)
+	}
+}
+
 func TestParallelIsValidated(t *testing.T) {
 	sets := func(name string, conditions ...string) widgetNode {
 		return &described{Description: reconcilers.Description{Kind: "node", Name: name, Conditions: conditions}}
@@ -352,11 +420,19 @@ func TestParallelIsValidated(t *testing.T) {
 		order := &reconcilers.Order{Yields: []stash.Key{key}}
 		return &described{Description: reconcilers.Description{Kind: "node", Name: name, Order: order}}
 	}
+	ofItems := func(name string, node widgetNode) widgetNode {
+		return &reconcilers.ForEach[*resources.Widget, string]{
+			Name: name, Key: func(item string) string { return item }, Reconciler: node,
+			Items: func(context.Context, *resources.Widget) ([]string, error) { return nil, nil },
+		}
+	}
 	same := sets("same")
 	child := reflectingChild(&trace{})
 	child.Name = "child"
 	for want, node := range map[string]*widgetParallel{
-		"": parallel(sets("a", "A", "A"), sets("b", "B"), yields("c", "x"), yields("d", "y"), sets("e", ""), sets("f", "")),
+		"": parallel(
+			sets("a", "A", "A"), sets("b", "B"), yields("c", "x"), yields("d", "y"), sets("e", ""), sets("f", ""),
+			ofItems("g", yields("h", "z")), ofItems("i", yields("j", "z"))),
 		"Parallel must not have the Limit -1: it is a number of nodes, or zero for 16": {Limit: -1},
 		"Parallel must have a valid Nodes[1]: must not be nil":                         parallel(idle{}, nil),
 		"Parallel must not have one node twice, as Nodes[0] and Nodes[2]":              parallel(same, idle{}, same),

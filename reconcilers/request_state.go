@@ -41,6 +41,9 @@ type requestState struct {
 	// lists are those of the children.
 	lists listing.Lists
 
+	// outer is the state that this one is a branch of; nil for none.
+	outer *requestState
+
 	mu       sync.Mutex
 	failures []failure
 	// asked has the lists of children that the API server was asked for, past a cache that does not have all.
@@ -65,7 +68,7 @@ func (s *requestState) branch() *requestState {
 	}
 	b := &requestState{
 		resource: s.resource, stored: s.stored, observers: s.observers, skipFinalizerEvents: s.skipFinalizerEvents,
-		leavePanics: s.leavePanics, described: s.described, reads: s.reads,
+		leavePanics: s.leavePanics, described: s.described, reads: s.reads, outer: s,
 	}
 	b.conditions.Branch(&s.conditions)
 	b.lists.Branch(&s.lists)
@@ -114,6 +117,7 @@ func (s *requestState) inputsBeside(uid types.UID) uint64 {
 
 // noteAsked notes that the API server was asked for a list of children.
 func (s *requestState) noteAsked(list listing.ListKey) {
+	s = s.ofAllBranches()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.asked == nil {
@@ -124,9 +128,18 @@ func (s *requestState) noteAsked(list listing.ListKey) {
 
 // wasAsked reports whether the API server was asked for a list of children.
 func (s *requestState) wasAsked(list listing.ListKey) bool {
+	s = s.ofAllBranches()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.asked[list]
+}
+
+// ofAllBranches returns the state that is no branch of another one.
+func (s *requestState) ofAllBranches() *requestState {
+	for s.outer != nil {
+		s = s.outer
+	}
+	return s
 }
 
 // wantRetry notes that what was refused is to be tried again, with back-off.
@@ -198,4 +211,16 @@ func stateOf(ctx context.Context) *resourcestate.State {
 		return s.state.resource
 	}
 	return nil
+}
+
+// memoryKey is the key of a memory of a node in the state of a resource.
+type memoryKey[Value any] struct{ node any }
+
+// memoryOf returns what a node remembers of its children. Outside of a root the node itself keeps it, as own.
+func memoryOf[Value any](ctx context.Context, node any, own *resourcestate.Memory[Value]) *resourcestate.Memory[Value] {
+	kept := stateOf(ctx)
+	if kept == nil {
+		return own
+	}
+	return resourcestate.LoadOrNew[resourcestate.Memory[Value]](kept, memoryKey[Value]{node})
 }

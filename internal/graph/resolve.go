@@ -136,7 +136,8 @@ func (t *tree) yielding(node int, key string) ([]edge, error) {
 		return nil, fmt.Errorf("must have %s before %s, which needs its value %q",
 			t.places[later[0].target].Path, path, key)
 	case len(beside) > 0:
-		return nil, fmt.Errorf("must not have %s and %s run at the same time: the first one needs the value %q of the other",
+		return nil, fmt.Errorf(
+			"must not have %s and %s run at the same time: the first one needs the value %q of the other",
 			path, t.places[beside[0].target].Path, key)
 	case inside:
 		return nil, fmt.Errorf("must have a node before %s that yields %q: it must not need what only itself yields",

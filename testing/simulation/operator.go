@@ -183,7 +183,9 @@ func (r *replica) setUp(ctx context.Context, alive *transport.Client) (mgr ctrl.
 		}
 	}})
 	base := options.BaseContext
-	options.BaseContext = func() context.Context { return fault.WithCaller(panicsIn(ctx, base)(), alive) }
+	options.BaseContext = func() context.Context {
+		return withPace(fault.WithCaller(panicsIn(ctx, base)(), alive), r.options.Plan.Seed, r.name)
+	}
 	if options.LeaderElection && options.LeaderElectionNamespace == "" {
 		options.LeaderElectionNamespace = "default"
 	}
