@@ -100,8 +100,9 @@ type ringResource struct {
 	ControlledResources []groupResource `json:"controlledResources,omitempty"`
 }
 
+// groupResource is a resource. The definition of a ControllerRing requires a group, if only the empty one of the core.
 type groupResource struct {
-	Group    string `json:"group,omitempty"`
+	Group    string `json:"group"`
 	Resource string `json:"resource"`
 }
 

@@ -46,7 +46,8 @@ metadata:
 spec:
   resources:
   - controlledResources:
-    - resource: configmaps
+    - group: ""
+      resource: configmaps
     - group: apps
       resource: deployments
     group: example.com

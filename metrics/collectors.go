@@ -19,6 +19,7 @@ type collectors struct {
 	features, resourceFeature                        *prometheus.GaugeVec
 	watches                                          *prometheus.GaugeVec
 	sizes                                            *sizes
+	shards                                           *shards
 }
 
 func newCollectors(registerer prometheus.Registerer) (*collectors, error) {
@@ -45,6 +46,7 @@ func newCollectors(registerer prometheus.Registerer) (*collectors, error) {
 		resourceFeature:      shared(r, resourceFeature, definition.gauge),
 		watches:              shared(r, watches, definition.gauge),
 		sizes:                shared(r, trackerWatchers, newSizes),
+		shards:               shared(r, shardHeld, newShards),
 	}
 	return c, r.err
 }

@@ -129,6 +129,22 @@ var (
 		name: "espalier_tracker_references", kind: gauge,
 		help: "Number of references of resources to objects that they track.",
 	}
+	shardHeld = definition{
+		name: "espalier_shard_held", kind: gauge, labels: []string{"ring"},
+		help: "1 if the process holds the Lease of its shard, so that it reconciles and writes, and 0 if not.",
+	}
+	shardArrivals = definition{
+		name: "espalier_shard_arrivals_total", kind: counter, labels: []string{"ring"},
+		help: "Resources that became the shard's, with those that it found when it started.",
+	}
+	shardDrains = definition{
+		name: "espalier_shard_drains_total", kind: counter, labels: []string{"ring"},
+		help: "Resources that the shard gave back because the ring had asked for them.",
+	}
+	shardRefusedWrites = definition{
+		name: "espalier_shard_refused_writes_total", kind: counter, labels: []string{"ring"},
+		help: "Writes that were not sent because the process did not hold the Lease of its shard.",
+	}
 )
 
 // definitions are those of all metrics.
@@ -138,6 +154,7 @@ var definitions = []definition{
 	components, componentObjects, componentObstacles, componentRollout, componentState, componentWaves,
 	features, resourceFeature,
 	watches, componentWatches, componentCached, trackerWatchers, trackerReferences,
+	shardHeld, shardArrivals, shardDrains, shardRefusedWrites,
 }
 
 func (d definition) counter() *prometheus.CounterVec {

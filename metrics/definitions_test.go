@@ -78,7 +78,12 @@ func (r *recorder) Register(c prometheus.Collector) error {
 	c.Describe(descs)
 	close(descs)
 	for desc := range descs {
-		switch c.(type) {
+		switch c := c.(type) {
+		case *shards:
+			r.registered[desc.String()] = counter
+			if desc.String() == c.held.String() {
+				r.registered[desc.String()] = gauge
+			}
 		case *prometheus.CounterVec:
 			r.registered[desc.String()] = counter
 		case *prometheus.HistogramVec:

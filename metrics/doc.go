@@ -25,5 +25,6 @@
 // A number of resources is kept from one request to the next, so a scrape costs nothing for resources. The observer
 // keeps a small entry for each resource, until the resource is gone.
 //
-// A process that does not reconcile, because another one is the leader, has no series.
+// A process that does not reconcile, because another one is the leader, has no series. A process that is a shard has
+// those of its shard from the set-up of a root on, whether or not it holds its Lease.
 package metrics

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/espalier-dev/espalier/feature"
+	"github.com/espalier-dev/espalier/internal/shard"
 	"github.com/espalier-dev/espalier/reconcilers"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -72,6 +73,10 @@ func (o *Observer) Note(ctx context.Context, node *reconcilers.Node, fact any) {
 	if setUp, ok := fact.(reconcilers.SetUp); ok {
 		// A process that is not the leader is set up, too, so it is not shown yet.
 		o.watches.Store(node.Root, len(setUp.Watched))
+		return
+	}
+	if of, ok := fact.(*shard.Shard); ok {
+		o.collectors.shards.add(of)
 		return
 	}
 	if reconcilers.IsDryRun(ctx) {

@@ -225,6 +225,9 @@ func (r *rootParts[T]) setUp(ctx context.Context, mgr Manager, how rootSetup) (c
 		r.config.observers.note(ctx, r.rootNode(), SetUp{
 			Tree: Describe(how.root), Watched: r.watches.kinds(),
 		})
+		if r.config.shard != nil {
+			r.config.observers.note(ctx, r.rootNode(), r.config.shard)
+		}
 	}
 	return built, nil
 }

@@ -172,5 +172,6 @@ func giveBack(ctx context.Context, config Config, resource client.Object) error 
 	if err != nil {
 		return fmt.Errorf("unable to give %s back to the ring %q: %w", describeObject(base), config.shard.Ring(), err)
 	}
+	shard.CountGivenBack(config.shard)
 	return nil
 }

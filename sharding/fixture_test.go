@@ -35,6 +35,8 @@ const (
 	shardLabel = "shard.alpha.sharding.timebertt.dev/" + ring
 	drainLabel = "drain.alpha.sharding.timebertt.dev/" + ring
 	finalizer  = "test.espalier.dev/clean"
+
+	leaseDuration = 3 * time.Second
 )
 
 var eventually = controlplanetest.Eventually
@@ -59,12 +61,15 @@ func made(process string) node {
 	})
 }
 
-type node = reconcilers.SubReconciler[*resources.Widget]
+type (
+	node          = reconcilers.SubReconciler[*resources.Widget]
+	rootOfWidgets = reconcilers.ResourceReconciler[*resources.Widget]
+)
 
 // tree returns a function that makes the root of an operator.
-func tree(node node) func(reconcilers.Config) *reconcilers.ResourceReconciler[*resources.Widget] {
-	return func(config reconcilers.Config) *reconcilers.ResourceReconciler[*resources.Widget] {
-		return &reconcilers.ResourceReconciler[*resources.Widget]{Config: config, Reconciler: node}
+func tree(node node) func(reconcilers.Config) *rootOfWidgets {
+	return func(config reconcilers.Config) *rootOfWidgets {
+		return &rootOfWidgets{Config: config, Reconciler: node}
 	}
 }
 
@@ -76,8 +81,14 @@ type process struct {
 	stop    func() error
 }
 
-// start starts a process of the ring for the Widgets of a namespace.
+// start starts a process of the ring for the Widgets of a namespace, with a root of one node.
 func start(t *testing.T, namespace, name string, of node) *process {
+	t.Helper()
+	return startTree(t, namespace, name, tree(of))
+}
+
+// startTree starts a process of the ring for the Widgets of a namespace.
+func startTree(t *testing.T, namespace, name string, tree func(reconcilers.Config) *rootOfWidgets) *process {
 	t.Helper()
 	config := plane.Config(t)
 	options := ctrl.Options{
@@ -85,9 +96,9 @@ func start(t *testing.T, namespace, name string, of node) *process {
 		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}},
 	}
 	options.Controller.SkipNameValidation = new(true)
-	options.LeaseDuration, options.RenewDeadline = new(3*time.Second), new(2*time.Second)
+	options.LeaseDuration, options.RenewDeadline = new(leaseDuration), new(2*time.Second)
 	options.RetryPeriod = new(200 * time.Millisecond)
-	shard, err := sharding.Ring{Name: ring, Shard: name}.Join(config, &options, tree(of)(reconcilers.Config{}))
+	shard, err := sharding.Ring{Name: ring, Shard: name}.Join(config, &options, tree(reconcilers.Config{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +108,7 @@ func start(t *testing.T, namespace, name string, of node) *process {
 	}
 	mgr = shard.Manager(mgr)
 	p := &process{Shard: shard, manager: mgr, config: espalier.NewConfig(mgr).WithShard(shard)}
-	if err := tree(of)(p.config).SetupWithManager(t.Context(), mgr); err != nil {
+	if err := tree(p.config).SetupWithManager(t.Context(), mgr); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

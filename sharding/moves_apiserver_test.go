@@ -16,8 +16,8 @@ import (
 )
 
 // generated is a node whose child has a generated name. So nothing but the node itself keeps it from having two.
-func generated(process string) node {
-	return &reconcilers.ChildReconciler[*resources.Widget, *corev1.ConfigMap, *corev1.ConfigMapList]{
+func generated(process string) *childOfWidget {
+	return &childOfWidget{
 		DesiredChild: func(_ context.Context, w *resources.Widget) (*corev1.ConfigMap, error) {
 			return &corev1.ConfigMap{
 				ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, GenerateName: w.Name + "-"},
@@ -33,6 +33,8 @@ func generated(process string) node {
 		},
 	}
 }
+
+type childOfWidget = reconcilers.ChildReconciler[*resources.Widget, *corev1.ConfigMap, *corev1.ConfigMapList]
 
 // waiting is a node that is not done with a terminating Widget in a request that has found a child.
 type waiting struct{ node }

@@ -20,6 +20,7 @@ var ErrNotHeld = errors.New("the shard does not hold its Lease")
 type guard struct {
 	shard    string
 	deadline time.Duration
+	counters *counters
 
 	mu sync.Mutex
 	// last is when the renewal of the Lease began that succeeded last. It is zero if the Lease was never held.
@@ -51,6 +52,13 @@ func (g *guard) held(now time.Time) error {
 		return fmt.Errorf("%w %q any more, since it was not renewed for %s", ErrNotHeld, g.shard, g.deadline)
 	}
 	return nil
+}
+
+// isHeld reports whether the Lease is held.
+func (g *guard) isHeld(now time.Time) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.held(now) == nil
 }
 
 // begin notes that a request of a resource begins.
@@ -102,6 +110,7 @@ func (t *guarded) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	end, err := t.guard.count(&t.guard.writes)
 	if err != nil {
+		t.guard.counters.refused.Add(1)
 		if req.Body != nil {
 			_ = req.Body.Close() // nothing of it was read
 		}

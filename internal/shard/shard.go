@@ -31,6 +31,7 @@ type Shard struct {
 	ring, name string
 	guard      *guard
 	snapshots  snapshots
+	counters   *counters
 
 	mu sync.Mutex
 	// kinds are those of which the cache has the objects of the shard alone; true for the kinds of main resources.
@@ -54,8 +55,9 @@ func New(ring, name string, deadline time.Duration) (*Shard, error) {
 		return nil, fmt.Errorf("the shard cannot have the name %q, since it is that of a Lease and the value of a "+
 			"label: %s", name, strings.Join(problems, ", "))
 	}
+	counters := &counters{}
 	return &Shard{
-		ring: ring, name: name, guard: &guard{shard: name, deadline: deadline},
+		ring: ring, name: name, guard: &guard{shard: name, deadline: deadline, counters: counters}, counters: counters,
 		kinds: map[schema.GroupVersionKind]bool{},
 	}, nil
 }

@@ -56,6 +56,7 @@ func Arrive(s *Shard, kind schema.GroupKind, name types.NamespacedName) {
 		s.snapshots.arrivals = map[arrival]time.Time{}
 	}
 	s.snapshots.arrivals[arrival{kind, name}] = time.Now()
+	s.counters.arrived.Add(1)
 }
 
 // Leave notes that a resource is the shard's no more.

@@ -7,6 +7,7 @@ import (
 
 	delivery "github.com/espalier-dev/espalier/examples/platform/delivery/demo/scenario"
 	plugins "github.com/espalier-dev/espalier/examples/plugins/demo/scenario"
+	shop "github.com/espalier-dev/espalier/examples/shop/demo/scenario"
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 	"github.com/espalier-dev/espalier/internal/testenv/demo/demotest"
@@ -17,6 +18,7 @@ var plane = controlplanetest.Shared{Options: controlplane.Options{NamespaceDelet
 func TestMain(m *testing.M) { os.Exit(plane.Main(m)) }
 
 func TestExistingCluster(t *testing.T) {
+	demotest.RunOnExistingCluster(t, plane.Config(t), shop.Demo, "each was reconciled", "A third replica joins")
 	demotest.RunOnExistingCluster(t, plane.Config(t), delivery.Demo,
 		"the monitor is Ready: revision 1", "the schema of the chart refuses")
 	built := t.TempDir()

@@ -1,0 +1,191 @@
+package sharding_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/espalier-dev/espalier/internal/testenv/resources"
+	"github.com/espalier-dev/espalier/reconcilers"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+)
+
+// isGivenBack returns an error unless a Widget has no label of the ring.
+func isGivenBack(ctx context.Context, c client.Client, w *resources.Widget) error {
+	if err := c.Get(ctx, client.ObjectKeyFromObject(w), w); err != nil {
+		return err
+	}
+	if len(w.Labels) > 0 {
+		return fmt.Errorf("the Widget has the labels %v: %w", w.Labels, errNotYet)
+	}
+	return nil
+}
+
+// Neither a predicate nor a hook of the author keeps a resource from being given back.
+func TestAResourceIsGivenBackWhateverTheAuthorDrops(t *testing.T) {
+	t.Parallel()
+	for name, drop := range map[string]func(*rootOfWidgets, *atomic.Bool){
+		"a predicate": func(r *rootOfWidgets, drops *atomic.Bool) {
+			r.Setup = func(_ context.Context, _ reconcilers.Manager, bldr *reconcilers.Builder) error {
+				bldr.WithEventFilter(predicate.NewPredicateFuncs(func(client.Object) bool { return !drops.Load() }))
+				return nil
+			}
+		},
+		"SkipRequest": func(r *rootOfWidgets, drops *atomic.Bool) {
+			r.SkipRequest = func(context.Context, reconcilers.Request) bool { return drops.Load() }
+		},
+		"SkipResource": func(r *rootOfWidgets, drops *atomic.Bool) {
+			r.SkipResource = func(context.Context, *resources.Widget) bool { return drops.Load() }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, namespace := live(t), plane.Namespace(t)
+			var drops atomic.Bool
+			startTree(t, namespace, "first", func(config reconcilers.Config) *rootOfWidgets {
+				root := tree(made("first"))(config)
+				drop(root, &drops)
+				return root
+			})
+			w := createWidget(t, c, namespace, "first")
+			eventually(t, "not reconciled", func(ctx context.Context) error { return isBy(ctx, c, w, "first", "") })
+			drops.Store(true)
+			label(t, c, w, fmt.Sprintf(`{%q:"true"}`, drainLabel))
+			eventually(t, "the Widget is not given back", func(ctx context.Context) error {
+				return isGivenBack(ctx, c, w)
+			})
+		})
+	}
+}
+
+// A create of the process that had the resource before may arrive when another has looked for children already. The
+// other one looks again before it creates one.
+func TestAChildThatArrivesLateIsNotCreatedAgain(t *testing.T) {
+	t.Parallel()
+	c, namespace := live(t), plane.Namespace(t)
+	node := generated("second")
+	desired := node.DesiredChild
+	node.DesiredChild = func(ctx context.Context, w *resources.Widget) (*corev1.ConfigMap, error) {
+		if w.Spec.Fields["image"] == "" {
+			return nil, nil
+		}
+		return desired(ctx, w)
+	}
+	node.ReflectChildStatusOnParent = func(_ context.Context, w *resources.Widget, child *corev1.ConfigMap, _ error) {
+		w.Status.AddField("seen", fmt.Sprint(child != nil))
+	}
+	start(t, namespace, "second", node)
+	w := createWidget(t, c, namespace, "second")
+	eventually(t, "not reconciled", func(ctx context.Context) error {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(w), w); err != nil || w.Status.Fields["seen"] == "false" {
+			return err
+		}
+		return errNotYet
+	})
+	late := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, GenerateName: w.Name + "-", Labels: map[string]string{shardLabel: "first"},
+			OwnerReferences: []metav1.OwnerReference{
+				*metav1.NewControllerRef(w, resources.GroupVersion.WithKind("Widget")),
+			},
+		},
+		Data: map[string]string{"by": "first"},
+	}
+	if err := c.Create(t.Context(), late); err != nil {
+		t.Fatal(err)
+	}
+	setImage(t, c, w, "1")
+	child := &corev1.ConfigMap{}
+	eventually(t, "not reconciled", func(ctx context.Context) error {
+		return onlyChild(ctx, c, w, child, "second", "1")
+	})
+	if child.UID != late.UID {
+		t.Errorf("the Widget has the child %s, want the one that came late, %s", child.Name, late.Name)
+	}
+}
+
+// What a node tracks without saying so may be another shard's, of which no event arrives. So it is refused.
+func TestTrackingWhatTheCacheLacksIsRefused(t *testing.T) {
+	t.Parallel()
+	c, namespace := live(t), plane.Namespace(t)
+	told := make(chan error, 100)
+	tracking := &reconcilers.SyncReconciler[*resources.Widget]{
+		Name: "Tracking",
+		Sync: func(ctx context.Context, w *resources.Widget) error {
+			key := client.ObjectKey{Namespace: w.Namespace, Name: "other"}
+			select {
+			case told <- reconcilers.RetrieveConfigOrDie(ctx).TrackAndGet(ctx, key, &corev1.ConfigMap{}):
+			default:
+			}
+			return nil
+		},
+	}
+	start(t, namespace, "first", reconcilers.Sequence[*resources.Widget]{made("first"), tracking})
+	createWidget(t, c, namespace, "first")
+	var err error
+	eventually(t, "not reconciled", func(context.Context) error {
+		select {
+		case err = <-told:
+			return nil
+		default:
+			return errNotYet
+		}
+	})
+	if err == nil || !strings.Contains(err.Error(), "Uses") {
+		t.Errorf("to track a type of which the cache has the shard's own objects gives the error %v, "+
+			"want one that names Uses", err)
+	}
+}
+
+// Of two processes of one name, the second waits until the first has gone. So does one that is the only shard of its
+// ring, and is replaced.
+func TestASecondProcessOfTheNameWaits(t *testing.T) {
+	t.Parallel()
+	c, namespace := live(t), plane.Namespace(t)
+	first := start(t, namespace, "one", made("first"))
+	w := createWidget(t, c, namespace, "one")
+	eventually(t, "not reconciled", func(ctx context.Context) error { return isBy(ctx, c, w, "first", "") })
+	var requests atomic.Int64
+	startTree(t, namespace, "one", func(config reconcilers.Config) *rootOfWidgets {
+		root := tree(made("second"))(config)
+		root.BeforeReconcile = func(ctx context.Context, _ reconcilers.Request) (context.Context, reconcilers.Result, error) {
+			requests.Add(1)
+			return ctx, reconcilers.Result{}, nil
+		}
+		return root
+	})
+	// It is renewed for longer than it lasts.
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "one"}}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(lease), lease); err != nil {
+		t.Fatal(err)
+	}
+	process := lease.Annotations["espalier.dev/process"]
+	lasts := lease.Spec.RenewTime.Add(leaseDuration)
+	eventually(t, "the Lease is not renewed", func(ctx context.Context) error {
+		err := c.Get(ctx, client.ObjectKeyFromObject(lease), lease)
+		if err != nil || lease.Spec.RenewTime.After(lasts) {
+			return err
+		}
+		return errNotYet
+	})
+	if now := lease.Annotations["espalier.dev/process"]; now != process || ptr.Deref(lease.Spec.HolderIdentity, "") != "one" {
+		t.Errorf("the Lease is of the process %s now, want that of the first, %s", now, process)
+	}
+	if n := requests.Load(); n > 0 {
+		t.Errorf("the second process has %d requests while the first runs, want none", n)
+	}
+	if err := first.stop(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the second process does not go on", func(ctx context.Context) error {
+		return isBy(ctx, c, w, "second", "")
+	})
+}
