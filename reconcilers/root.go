@@ -259,7 +259,7 @@ func (r *rootParts[T]) handleRequest(
 	if err := r.checkConfig(); err != nil {
 		return Result{}, err
 	}
-	end, err := beginOnShard(r.config)
+	ctx, end, err := r.beginOnShard(ctx, req)
 	if err != nil {
 		return Result{}, r.errorf("does not reconcile %s: %w", req, err)
 	}

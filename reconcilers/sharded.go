@@ -37,11 +37,16 @@ func (c Config) WithShard(s *shard.Shard) Config {
 }
 
 // beginOnShard notes that a request begins. It returns an error if the shard of the config does not hold its Lease.
-func beginOnShard(config Config) (end func(), err error) {
-	if config.shard == nil {
-		return func() {}, nil
+func (r *rootParts[T]) beginOnShard(ctx context.Context, req Request) (_ context.Context, end func(), err error) {
+	if r.config.shard == nil {
+		return ctx, func() {}, nil
 	}
-	return shard.Begin(config.shard)
+	end, err = shard.Begin(r.config.shard)
+	return shard.WithResource(ctx, resourceOfShard(r.config, r.resourceType, req)), end, err
+}
+
+func resourceOfShard(config Config, obj client.Object, req Request) shard.Resource {
+	return shard.Resource{GroupKind: kindOf(config.Client, obj).GroupKind(), NamespacedName: req.NamespacedName}
 }
 
 // buildOnShard builds a controller, which the manager of a shard refuses if the config has no shard.
@@ -120,6 +125,10 @@ func (r *ResourceReconciler[T]) notForShard(
 	r.forget(ctx, config, r.Type, req)
 	if duty == shard.Ignore {
 		return true, nil
+	}
+	if err := shard.Settled(config.shard, resourceOfShard(config, r.Type, req)); err != nil {
+		return true, fmt.Errorf("does not give %s back to the ring %q yet: %w: %w", describeObject(resource),
+			config.shard.Ring(), err, ErrQuiet)
 	}
 	return true, giveBack(ctx, config, resource)
 }

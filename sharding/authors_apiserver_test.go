@@ -2,7 +2,9 @@ package sharding_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -13,6 +15,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -63,6 +66,59 @@ func TestAResourceIsGivenBackWhateverTheAuthorDrops(t *testing.T) {
 				return isGivenBack(ctx, c, w)
 			})
 		})
+	}
+}
+
+// losing is a transport that loses the answer to the first creation of a ConfigMap.
+type losing struct {
+	inner http.RoundTripper
+	lost  *atomic.Bool
+}
+
+func (l losing) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := l.inner.RoundTrip(req)
+	creates := req.Method == http.MethodPost && strings.HasSuffix(req.URL.Path, "/configmaps")
+	if err != nil || !creates || l.lost.Swap(true) {
+		return resp, err
+	}
+	_ = resp.Body.Close() // it is not read
+	return nil, errors.New("the connection is lost")
+}
+
+// A write without an answer may still arrive, so the resource is not given back meanwhile.
+func TestAResourceIsNotGivenBackWhileAWriteMayArrive(t *testing.T) {
+	t.Parallel()
+	c, namespace := live(t), plane.Namespace(t)
+	var lost atomic.Bool
+	var root *rootOfWidgets
+	startTree(t, namespace, "first", func(config reconcilers.Config) *rootOfWidgets {
+		root = tree(made("first"))(config)
+		return root
+	}, func(config *rest.Config) {
+		config.Wrap(func(inner http.RoundTripper) http.RoundTripper { return losing{inner: inner, lost: &lost} })
+	})
+	w := createWidget(t, c, namespace, "first")
+	eventually(t, "not reconciled", func(ctx context.Context) error { return isBy(ctx, c, w, "first", "") })
+	label(t, c, w, fmt.Sprintf(`{%q:"true"}`, drainLabel))
+	if !lost.Load() {
+		t.Fatal("no answer was lost, want that one was")
+	}
+	eventually(t, "the process does not see that the Widget is asked back", func(ctx context.Context) error {
+		seen := &resources.Widget{}
+		if err := root.Config.Get(ctx, client.ObjectKeyFromObject(w), seen); err != nil {
+			return err
+		}
+		if _, drains := seen.Labels[drainLabel]; !drains {
+			return fmt.Errorf("it has the labels %v: %w", seen.Labels, errNotYet)
+		}
+		_, err := root.Reconcile(ctx, reconcilers.Request{NamespacedName: client.ObjectKeyFromObject(w)})
+		return err
+	})
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(w), w); err != nil {
+		t.Fatal(err)
+	}
+	if w.Labels[shardLabel] != "first" {
+		t.Errorf("the Widget has the labels %v, want that it is still the shard's", w.Labels)
 	}
 }
 

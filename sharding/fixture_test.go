@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -88,9 +89,14 @@ func start(t *testing.T, namespace, name string, of node) *process {
 }
 
 // startTree starts a process of the ring for the Widgets of a namespace.
-func startTree(t *testing.T, namespace, name string, tree func(reconcilers.Config) *rootOfWidgets) *process {
+func startTree(
+	t *testing.T, namespace, name string, tree func(reconcilers.Config) *rootOfWidgets, change ...func(*rest.Config),
+) *process {
 	t.Helper()
 	config := plane.Config(t)
+	for _, f := range change {
+		f(config)
+	}
 	options := ctrl.Options{
 		Scheme: resources.NewScheme(), Metrics: metricsserver.Options{BindAddress: "0"}, LeaderElectionNamespace: namespace,
 		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}},

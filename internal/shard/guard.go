@@ -1,8 +1,11 @@
 package shard
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -25,11 +28,35 @@ type guard struct {
 	mu sync.Mutex
 	// last is when the renewal of the Lease began that succeeded last. It is zero if the Lease was never held.
 	last time.Time
-	// given is true once the shard gives its Lease back.
-	given bool
+	// ended says why nothing is let through any more, whatever is renewed; empty if that is not so.
+	ended string
 	// requests is how many requests of resources run, and writes how many writes are under way.
 	requests, writes int
+	// unknown has until when writes may still arrive that were not answered, by the resource for which they were sent.
+	unknown map[Resource]time.Time
 }
+
+const (
+	// answerLimit is how long the answer to a write is awaited after its caller has given it up.
+	answerLimit = 10 * time.Second
+	// arrivalLimit is how long an API server works for a write that has no answer. It is the --request-timeout of an
+	// API server, by default.
+	arrivalLimit = time.Minute
+)
+
+// end has the guard let nothing through any more.
+func (g *guard) end(reason string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.ended == "" {
+		g.ended = reason
+	}
+}
+
+const (
+	endedGiven = "it was given back"
+	endedLost  = "another process has written it, or it was deleted"
+)
 
 // renewed notes a renewal of the Lease that began at that time.
 func (g *guard) renewed(begin time.Time) {
@@ -43,8 +70,8 @@ func (g *guard) renewed(begin time.Time) {
 // held returns an error if the Lease is not held. The caller holds the mutex.
 func (g *guard) held(now time.Time) error {
 	switch {
-	case g.given:
-		return fmt.Errorf("%w %q any more, since it was given back", ErrNotHeld, g.shard)
+	case g.ended != "":
+		return fmt.Errorf("%w %q any more, since %s", ErrNotHeld, g.shard, g.ended)
 	case g.last.IsZero():
 		return fmt.Errorf("%w %q yet", ErrNotHeld, g.shard)
 	// The first is by the monotonic clock. The clock of a machine that was suspended stands, that of the wall does not.
@@ -84,12 +111,40 @@ func (g *guard) count(number *int) (end func(), err error) {
 func (g *guard) giveBack() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.given = true
-	if g.requests > 0 || g.writes > 0 {
-		return fmt.Errorf("%d requests and %d writes still run, so the Lease %q expires instead of being released",
-			g.requests, g.writes, g.shard)
+	g.ended = endedGiven
+	if g.requests > 0 || g.writes > 0 || len(g.unanswered(time.Now())) > 0 {
+		return fmt.Errorf("%d requests and %d writes still run, and writes for %d resources were not answered, so the "+
+			"Lease %q expires instead of being released", g.requests, g.writes, len(g.unknown), g.shard)
 	}
 	return nil
+}
+
+// unanswered returns until when writes may still arrive that were not answered. The caller holds the mutex.
+func (g *guard) unanswered(now time.Time) map[Resource]time.Time {
+	maps.DeleteFunc(g.unknown, func(_ Resource, until time.Time) bool { return !now.Before(until) })
+	return g.unknown
+}
+
+// failed notes that a write for a resource was not answered.
+func (g *guard) failed(of Resource, now time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.unknown == nil {
+		g.unknown = map[Resource]time.Time{}
+	}
+	g.unanswered(now)
+	g.unknown[of] = now.Add(arrivalLimit)
+}
+
+// settled returns an error if a write for a resource may still arrive.
+func (g *guard) settled(of Resource, now time.Time) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	until, ok := g.unanswered(now)[of]
+	if !ok {
+		return nil
+	}
+	return fmt.Errorf("a write for %s was not answered and may still arrive, until %s", of, until.UTC().Format(time.RFC3339))
 }
 
 // Guard has the clients that are made of config refuse to write while the shard does not hold its Lease.
@@ -97,7 +152,9 @@ func Guard(s *Shard, config *rest.Config) {
 	config.Wrap(func(inner http.RoundTripper) http.RoundTripper { return &guarded{inner: inner, guard: s.guard} })
 }
 
-// guarded is a transport that refuses writes.
+// guarded is a transport that refuses writes while the Lease is not held. It knows of each other write whether it was
+// answered. So a write that was sent does not end when its caller gives it up: the answer is awaited, for as long as
+// answerLimit. A write that has none then, or whose connection is lost, may arrive for as long as arrivalLimit.
 type guarded struct {
 	inner http.RoundTripper
 	guard *guard
@@ -108,16 +165,56 @@ func (t *guarded) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !isWrite(req) {
 		return t.inner.RoundTrip(req)
 	}
+	if err := context.Cause(req.Context()); err != nil {
+		return notSent(req, err)
+	}
 	end, err := t.guard.count(&t.guard.writes)
 	if err != nil {
 		t.guard.counters.refused.Add(1)
-		if req.Body != nil {
-			_ = req.Body.Close() // nothing of it was read
-		}
-		return nil, fmt.Errorf("%s was not sent: %w", req.Method, err)
+		return notSent(req, err)
 	}
 	defer end()
-	return t.inner.RoundTrip(req)
+	resp, err := awaitAnswer(t.inner, req)
+	// An API server answers with an error of its own what it has not finished in time.
+	if err != nil || resp.StatusCode >= http.StatusInternalServerError {
+		t.guard.failed(resourceOf(req.Context()), time.Now())
+	}
+	return resp, err
+}
+
+func notSent(req *http.Request, err error) (*http.Response, error) {
+	if req.Body != nil {
+		_ = req.Body.Close() // nothing of it was read
+	}
+	return nil, fmt.Errorf("%s was not sent: %w", req.Method, err)
+}
+
+// awaitAnswer sends a request, and does not give it up before answerLimit is over.
+func awaitAnswer(inner http.RoundTripper, req *http.Request) (*http.Response, error) {
+	caller := req.Context()
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(caller))
+	stop := context.AfterFunc(caller, func() {
+		time.AfterFunc(answerLimit, func() { cancel(context.Cause(caller)) })
+	})
+	resp, err := inner.RoundTrip(req.WithContext(ctx))
+	if err != nil {
+		stop()
+		cancel(nil)
+		return resp, err
+	}
+	resp.Body = &closing{ReadCloser: resp.Body, closed: func() { stop(); cancel(nil) }}
+	return resp, nil
+}
+
+// closing is a body that tells when it is closed.
+type closing struct {
+	io.ReadCloser
+	closed func()
+}
+
+func (c *closing) Close() error {
+	defer c.closed()
+	return c.ReadCloser.Close()
 }
 
 // WrappedRoundTripper returns the transport that has the connections.

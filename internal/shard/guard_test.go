@@ -1,6 +1,8 @@
 package shard_test
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -11,6 +13,8 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/shard"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 )
 
@@ -25,18 +29,29 @@ func newShard(t *testing.T) *shard.Shard {
 	return s
 }
 
-// server is a transport that counts what arrives, and waits while it is blocked.
+// server is a transport that counts what arrives, and waits while it is blocked. It answers with a status, by default
+// OK, and not at all if that is negative.
 type server struct {
 	arrived int
 	block   chan struct{}
+	status  int
 }
+
+var errConnection = errors.New("the connection is lost")
 
 func (s *server) RoundTrip(req *http.Request) (*http.Response, error) {
 	s.arrived++
 	if s.block != nil {
-		<-s.block
+		select {
+		case <-s.block:
+		case <-req.Context().Done():
+			return nil, context.Cause(req.Context())
+		}
 	}
-	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody, Request: req}, nil
+	if s.status < 0 {
+		return nil, errConnection
+	}
+	return &http.Response{StatusCode: cmp.Or(s.status, http.StatusOK), Body: http.NoBody, Request: req}, nil
 }
 
 // body is a body that notes that it was closed.
@@ -112,6 +127,67 @@ func TestNothingIsWrittenWithoutTheLease(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A write does not end when its caller gives it up, and one without an answer may still arrive: until then its resource
+// is not settled, and the Lease is not released.
+func TestAWriteWithoutAnAnswerMayArrive(t *testing.T) {
+	theirs := shard.Resource{GroupKind: schema.GroupKind{Kind: "Widget"}, NamespacedName: types.NamespacedName{Name: "theirs"}}
+	ours := shard.Resource{GroupKind: schema.GroupKind{Kind: "Widget"}, NamespacedName: types.NamespacedName{Name: "ours"}}
+	for name, test := range map[string]struct {
+		// givenUp is when the caller gives the write up, and answered when it is answered; zero for never.
+		givenUp, answered time.Duration
+		status            int
+		took              time.Duration
+		settled           bool
+	}{
+		"answered":                   {answered: time.Second, took: time.Second, settled: true},
+		"answered after that":        {givenUp: time.Second, answered: 2 * time.Second, took: 2 * time.Second, settled: true},
+		"given up, never answered":   {givenUp: time.Second, took: 11 * time.Second},
+		"given up before it is sent": {givenUp: -1, settled: true},
+		"the connection is lost":     {answered: time.Second, status: -1, took: time.Second},
+		"not finished in time":       {answered: time.Second, status: http.StatusGatewayTimeout, took: time.Second},
+		"refused":                    {answered: time.Second, status: http.StatusConflict, took: time.Second, settled: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, to := newShard(t), &server{block: make(chan struct{}), status: test.status}
+				transport := guarded(t, s, to)
+				shard.Hold(s)
+				ctx, giveUp := context.WithCancel(shard.WithResource(t.Context(), ours))
+				defer giveUp()
+				switch {
+				case test.givenUp < 0:
+					giveUp()
+				case test.givenUp > 0:
+					time.AfterFunc(test.givenUp, giveUp)
+				}
+				if test.answered > 0 {
+					time.AfterFunc(test.answered, func() { close(to.block) })
+				}
+				req, _ := request(t, http.MethodPost, "/api/v1/namespaces")
+				began := time.Now()
+				if resp, err := transport.RoundTrip(req.WithContext(ctx)); err == nil {
+					_ = resp.Body.Close() // there is none
+				}
+				if took := time.Since(began); took != test.took {
+					t.Errorf("the write took %v, want %v", took, test.took)
+				}
+				for _, wait := range []time.Duration{time.Minute - time.Nanosecond, time.Nanosecond} {
+					if err := shard.Settled(s, ours); (err == nil) != test.settled {
+						t.Errorf("after %v its resource has the error %v, want that it is settled: %t", time.Since(began), err, test.settled)
+					}
+					if err := shard.Settled(s, theirs); err != nil {
+						t.Errorf("another resource has the error %v, want none", err)
+					}
+					time.Sleep(wait)
+				}
+				if err := shard.Settled(s, ours); err != nil {
+					t.Errorf("after a minute its resource has the error %v, want none", err)
+				}
+			})
+		})
+	}
 }
 
 func TestARequestOfAResourceNeedsTheLease(t *testing.T) {

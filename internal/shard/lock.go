@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/utils/ptr"
 )
 
 // ProcessAnnotation is the key of the annotation of a Lease with the process that wrote it last. Two processes may have
@@ -21,7 +22,8 @@ const ProcessAnnotation = "espalier.dev/process"
 
 // Lock is the Lease of a shard, as the lock of a leader election. It writes what leader election does not, and keeps
 // the labels and annotations of others. A Lease of the shard's own name that another process wrote counts as held by
-// that process.
+// that process. A process that has lost its Lease does not get it again: another may have its objects, and what it
+// remembers of them holds no more. It has to start anew.
 type Lock struct {
 	shard   *Shard
 	client  coordinationclient.LeaseInterface
@@ -29,6 +31,8 @@ type Lock struct {
 	process string
 	// lease is the Lease as it was read or written last. An election is one goroutine.
 	lease *coordinationv1.Lease
+	// held is true once this process has held the Lease.
+	held bool
 }
 
 var _ resourcelock.Interface = (*Lock)(nil)
@@ -48,15 +52,30 @@ func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 	}
 	l.lease = lease
 	record := resourcelock.LeaseSpecToLeaderElectionRecord(&lease.Spec)
-	if record.HolderIdentity == l.shard.name && lease.Annotations[ProcessAnnotation] != l.process {
+	if record.HolderIdentity == l.shard.name && !l.isOurs(lease) {
 		record.HolderIdentity += " (another process)"
 	}
 	raw, err := json.Marshal(record)
 	return record, raw, err
 }
 
+// isOurs reports whether this process has written a Lease last, and holds it.
+func (l *Lock) isOurs(lease *coordinationv1.Lease) bool {
+	return ptr.Deref(lease.Spec.HolderIdentity, "") == l.shard.name && lease.Annotations[ProcessAnnotation] == l.process
+}
+
+// lost ends what the shard does, since it had a Lease that it has not any more.
+func (l *Lock) lost() error {
+	l.shard.guard.end(endedLost)
+	return fmt.Errorf("the shard has lost its Lease %s, since %s: it is not taken again before the process has started anew",
+		l.at, endedLost)
+}
+
 // Create implements [resourcelock.Interface].
 func (l *Lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	if l.held {
+		return l.lost()
+	}
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: l.shard.name}}
 	return l.write(ctx, lease, record, func(lease *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 		return l.client.Create(ctx, lease, metav1.CreateOptions{})
@@ -69,6 +88,13 @@ var errNotRead = errors.New("the Lease was neither read nor created")
 func (l *Lock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	if l.lease == nil {
 		return errNotRead
+	}
+	switch ours := l.isOurs(l.lease); {
+	case ours || !l.held && record.HolderIdentity != "":
+	case record.HolderIdentity == "":
+		return fmt.Errorf("the Lease %s is not released: another process holds it", l.at)
+	default:
+		return l.lost()
 	}
 	if record.HolderIdentity == "" {
 		if err := l.shard.guard.giveBack(); err != nil {
@@ -97,6 +123,7 @@ func (l *Lock) write(
 	}
 	l.lease = written
 	if record.HolderIdentity == l.shard.name {
+		l.held = true
 		l.shard.guard.renewed(begin)
 	}
 	return nil
