@@ -1,78 +1,34 @@
 package large_test
 
 import (
-	"bytes"
-	"context"
-	"encoding/json"
+	"bufio"
+	"encoding/binary"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
-
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// template is an object of one resource, as JSON. The same object of another resource differs in number alone.
-type template struct {
-	// kind and apiVersion are of the object, and path is where its type is listed.
-	kind, apiVersion, path string
-	text                   []byte
-}
-
-// number stands for the number of a resource: in its name, and in the UIDs of its objects.
-const number = "00000000"
-
-// object returns the object of resource i.
-func (t *template) object(i int) []byte {
-	return bytes.ReplaceAll(t.text, []byte(number), []byte(fmt.Sprintf("%0*d", len(number), i)))
-}
-
-// templateOf makes a template of an object whose name has number in it. uids maps UIDs to those with number.
-func templateOf(t testing.TB, scheme *runtime.Scheme, mapper meta.RESTMapper, obj client.Object, uids map[string]string) template {
-	t.Helper()
-	gvk, err := apiutil.GVKForObject(obj, scheme)
-	if err != nil {
-		t.Fatal(err)
-	}
-	mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-	if err != nil {
-		t.Fatal(err)
-	}
-	obj = obj.DeepCopyObject().(client.Object)
-	obj.GetObjectKind().SetGroupVersionKind(gvk)
-	obj.SetResourceVersion("1000")
-	text, err := json.Marshal(obj)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for from, to := range uids {
-		text = bytes.ReplaceAll(text, []byte(from), []byte(to))
-	}
-	path := "/api/" + gvk.Version
-	if gvk.Group != "" {
-		path = "/apis/" + gvk.GroupVersion().String()
-	}
-	return template{
-		kind: gvk.Kind, apiVersion: gvk.GroupVersion().String(), path: path + "/" + mapping.Resource.Resource, text: text,
-	}
-}
-
-// apiServer lists resources, and the objects of each, and never changes anything.
+// apiServer lists the objects of many resources, and never changes anything. It makes up what it lists, so it takes no
+// room. An apply is answered by the object as it is.
 type apiServer struct {
 	templates []template
 	resources int
+	// pages is whether the limit of a list is kept to. An API server does that for lists that its watch cache does not
+	// answer.
+	pages bool
 
 	mu     sync.Mutex
 	counts map[string]int
-	// others are the requests that it does not serve.
+	// others are the requests that are not reads.
 	others []string
 }
 
@@ -84,7 +40,7 @@ func (s *apiServer) serve(t testing.TB) *rest.Config {
 	return &rest.Config{Host: server.URL, QPS: -1}
 }
 
-// taken returns how often each verb was asked for, and what the server does not serve.
+// taken returns how often each verb was asked for, and the requests that are not reads.
 func (s *apiServer) taken() (counts map[string]int, others []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,63 +54,168 @@ func (s *apiServer) count(verb string) {
 }
 
 func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	i := slices.IndexFunc(s.templates, func(t template) bool { return t.path == r.URL.Path })
-	if r.Method != http.MethodGet || i < 0 {
-		s.count("other")
-		s.mu.Lock()
+	for i := range s.templates {
+		t := &s.templates[i]
+		if r.Method == http.MethodGet && r.URL.Path == t.prefix+"/"+t.plural {
+			s.read(w, r, t)
+			return
+		}
+	}
+	s.mu.Lock()
+	s.counts["other"]++
+	if len(s.others) < 10 {
 		s.others = append(s.others, r.Method+" "+r.URL.Path)
-		s.mu.Unlock()
-		http.Error(w, "this server only lists", http.StatusMethodNotAllowed)
+	}
+	s.mu.Unlock()
+	if t, i, ok := s.find(r.URL.Path); ok && r.Method == http.MethodPatch {
+		w.Header().Set("Content-Type", "application/json")
+		w.Write(t.json.write(nil, i))
 		return
 	}
-	w.Header().Set("Content-Type", "application/json")
+	http.Error(w, "this server only lists", http.StatusMethodNotAllowed)
+}
+
+// find returns of which resource, and of which type, an object is.
+func (s *apiServer) find(path string) (t *template, i int, ok bool) {
+	for k := range s.templates {
+		t := &s.templates[k]
+		rest, ok := strings.CutPrefix(path, t.prefix+"/namespaces/")
+		if !ok {
+			continue
+		}
+		if _, name, ok := strings.Cut(rest, "/"+t.plural+"/widget-"); ok {
+			i, err := strconv.Atoi(name)
+			return t, i, err == nil
+		}
+	}
+	return nil, 0, false
+}
+
+// read lists or watches all objects of a type.
+func (s *apiServer) read(w http.ResponseWriter, r *http.Request, t *template) {
+	accept := r.Header.Get("Accept")
+	a := answer{
+		Writer: bufio.NewWriterSize(w, 64<<10), template: t, objects: s.resources,
+		metadata: strings.Contains(accept, "as=PartialObjectMetadata"),
+		proto:    strings.HasPrefix(accept, "application/vnd.kubernetes.protobuf") && len(t.event.text) > 0,
+	}
+	a.proto = a.proto && !a.metadata
 	query := r.URL.Query()
 	switch {
 	case query.Get("watch") == "":
 		s.count("list")
-		s.list(w, &s.templates[i], query.Get("limit"), query.Get("continue"))
+		a.begin, _ = strconv.Atoi(query.Get("continue"))
+		if limit, _ := strconv.Atoi(query.Get("limit")); limit > 0 && s.pages {
+			a.objects = min(a.objects, a.begin+limit)
+		}
+		next := ""
+		if a.objects < s.resources {
+			next = strconv.Itoa(a.objects)
+		}
+		w.Header().Set("Content-Type", a.contentType())
+		a.list(next)
+		a.Flush()
 	default:
 		s.count("watch")
-		s.watch(r.Context(), w, &s.templates[i], query.Get("sendInitialEvents") == "true")
+		w.Header().Set("Content-Type", a.contentType()+";stream=watch")
+		if query.Get("sendInitialEvents") == "true" {
+			a.watch()
+		}
+		a.Flush()
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
 	}
+}
+
+// answer writes the objects of a type.
+type answer struct {
+	*bufio.Writer
+	template        *template
+	begin, objects  int
+	proto, metadata bool
+	buffer          []byte
+}
+
+func (a *answer) contentType() string {
+	if a.proto {
+		return "application/vnd.kubernetes.protobuf"
+	}
+	return "application/json"
+}
+
+func (a *answer) object(f form, i int) {
+	a.buffer = f.write(a.buffer[:0], i)
+	a.Write(a.buffer)
+}
+
+func (a *answer) json() (f form, apiVersion, kind string) {
+	if a.metadata {
+		return a.template.metadata, metav1.SchemeGroupVersion.String(), "PartialObjectMetadata"
+	}
+	return a.template.json, a.template.apiVersion, a.template.kind
 }
 
 // list writes a page of a list. The token is the number of the first object of the next page.
-func (s *apiServer) list(w http.ResponseWriter, t *template, limit, from string) {
-	begin, _ := strconv.Atoi(from)
-	end := s.resources
-	if n, _ := strconv.Atoi(limit); n > 0 {
-		end = min(end, begin+n)
+func (a *answer) list(next string) {
+	if a.proto {
+		a.listProto(next)
+		return
 	}
-	next := ""
-	if end < s.resources {
-		next = strconv.Itoa(end)
-	}
-	fmt.Fprintf(w, `{"kind":"%sList","apiVersion":%q,"metadata":{"resourceVersion":"1000","continue":%q},"items":[`,
-		t.kind, t.apiVersion, next)
-	for i := begin; i < end; i++ {
-		if i > begin {
-			w.Write([]byte{','})
+	f, apiVersion, kind := a.json()
+	fmt.Fprintf(a, `{"kind":"%sList","apiVersion":%q,"metadata":{"resourceVersion":%q,"continue":%q},"items":[`,
+		kind, apiVersion, version, next)
+	for i := a.begin; i < a.objects; i++ {
+		if i > a.begin {
+			a.WriteByte(',')
 		}
-		w.Write(t.object(i))
+		a.object(f, i)
 	}
-	w.Write([]byte("]}"))
+	io.WriteString(a, "]}")
 }
 
-// watch writes all objects if they are wanted, and then nothing until the client goes.
-func (s *apiServer) watch(ctx context.Context, w http.ResponseWriter, t *template, initial bool) {
-	if initial {
-		for i := range s.resources {
-			fmt.Fprintf(w, "{\"type\":\"ADDED\",\"object\":%s}\n", t.object(i))
-		}
-		fmt.Fprintf(w, `{"type":"BOOKMARK","object":{"kind":%q,"apiVersion":%q,"metadata":{"resourceVersion":"1000",`+
-			`"annotations":{"k8s.io/initial-events-end":"true"}}}}`+"\n", t.kind, t.apiVersion)
+// listProto writes a page in protobuf: an envelope with the type, and in it the metadata and the objects.
+func (a *answer) listProto(next string) {
+	field := func(number byte, length int) []byte { // of bytes
+		return binary.AppendUvarint([]byte{number<<3 | 2}, uint64(length))
 	}
-	w.(http.Flusher).Flush()
-	<-ctx.Done()
+	list := metav1.ListMeta{ResourceVersion: version, Continue: next}
+	metadata, _ := list.Marshal()
+	item := field(2, len(a.template.proto.text))
+	kind := a.template.kind + "List"
+	typeMeta := slices.Concat(field(1, len(a.template.apiVersion)), []byte(a.template.apiVersion),
+		field(2, len(kind)), []byte(kind))
+	header := field(1, len(metadata))
+	length := len(header) + len(metadata) + (a.objects-a.begin)*(len(item)+len(a.template.proto.text))
+	for _, part := range [][]byte{
+		[]byte("k8s\x00"), field(1, len(typeMeta)), typeMeta, field(2, length), header, metadata,
+	} {
+		a.Write(part)
+	}
+	for i := a.begin; i < a.objects; i++ {
+		a.Write(item)
+		a.object(a.template.proto, i)
+	}
 }
 
-// uidOf returns the UID of the object of a template, with number in it.
-func uidOf(i int) string {
-	return fmt.Sprintf("%s-0000-4000-8000-%012d", number, i+1)
+// watch writes all objects, and that these are all.
+func (a *answer) watch() {
+	if a.proto {
+		for i := range a.objects {
+			a.object(a.template.event, i)
+		}
+		a.Write(a.template.endsFrame)
+		return
+	}
+	f, apiVersion, kind := a.json()
+	for i := range a.objects {
+		io.WriteString(a, `{"type":"ADDED","object":`)
+		a.object(f, i)
+		io.WriteString(a, "}\n")
+	}
+	ends := a.template.ends
+	if a.metadata {
+		ends = fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,"metadata":{"resourceVersion":%q,"annotations":{%q:"true"}}}`,
+			kind, apiVersion, version, metav1.InitialEventsAnnotationKey)
+	}
+	fmt.Fprintf(a, `{"type":"BOOKMARK","object":%s}`+"\n", ends)
 }
