@@ -10,8 +10,12 @@ import (
 // Memory has what one node remembers of each of its children. A root keeps it with the resource. Outside of a root the
 // node itself keeps it, for a limited number of children. The zero value is ready for use, also concurrently.
 type Memory[Value any] struct {
-	mu      sync.Mutex
-	byChild map[Child]Value
+	mu sync.Mutex
+	// first is of the child that was put first. Most nodes have one child, and a map takes room for eight.
+	first      Value
+	firstChild Child
+	hasFirst   bool
+	byChild    map[Child]Value
 }
 
 // maxRemembered is for how many children a node remembers something. If there are more, it forgets all.
@@ -67,6 +71,9 @@ func (d DesiredName) Next(generation int64, name string) (next DesiredName, unst
 func (m *Memory[Value]) Get(child Child) Value {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.hasFirst && m.firstChild == child {
+		return m.first
+	}
 	return m.byChild[child]
 }
 
@@ -74,7 +81,14 @@ func (m *Memory[Value]) Get(child Child) Value {
 func (m *Memory[Value]) Put(child Child, value Value) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.byChild == nil || len(m.byChild) >= maxRemembered {
+	if len(m.byChild) >= maxRemembered {
+		m.hasFirst, m.byChild = false, nil
+	}
+	if !m.hasFirst || m.firstChild == child {
+		m.first, m.firstChild, m.hasFirst = value, child, true
+		return
+	}
+	if m.byChild == nil {
 		m.byChild = map[Child]Value{}
 	}
 	m.byChild[child] = value
