@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// shards are numbers of the shards that this process is, which are read when they are asked for. A process that does not
-// hold its Lease has them too.
+// shards are numbers of the shards that this process is, which are read when they are asked for. A process that does
+// not hold its Lease has them too.
 type shards struct {
 	held, arrivals, drains, refused *prometheus.Desc
 

@@ -77,7 +77,7 @@ func (k *children[T, CT, CLT]) candidates(ctx context.Context, config Config, re
 func (k *children[T, CT, CLT]) cached(ctx context.Context, config Config, resource T) ([]client.Object, error) {
 	request := listKeeper(ctx)
 	if request == nil {
-		return k.list(ctx, config, resource)
+		return k.shown(ctx, config, resource)
 	}
 	key := k.listKey(ctx, config)
 	return request.lists.Once(ctx, key, func() ([]client.Object, error) {
@@ -342,6 +342,7 @@ func (k *children[T, CT, CLT]) checkScope(config Config, desired CT) error {
 }
 
 func (k *children[T, CT, CLT]) manage(ctx context.Context, config Config, resource T, actual, desired CT) (CT, error) {
+	desired = k.withoutRingLabels(config, desired)
 	ctx, err := k.beforeCreate(ctx, config, resource, actual, desired)
 	if err == nil {
 		err = k.confirmAbsent(ctx, config, resource, actual, desired)

@@ -212,7 +212,7 @@ func (r *rootParts[T]) setUp(ctx context.Context, mgr Manager, how rootSetup) (c
 	if err := checkTree(ctx, Describe(how.root), r.resourceType, kind); err != nil {
 		return nil, r.errorf("%w", err)
 	}
-	built, err := buildOnShard(r.config, bldr, how.root)
+	built, err := r.buildOnShard(bldr, how.root)
 	if err != nil {
 		if strings.Contains(err.Error(), "Controller names must be unique") {
 			// Controller-runtime has no error type for that.

@@ -50,13 +50,13 @@ func resourceOfShard(config Config, obj client.Object, req Request) shard.Resour
 }
 
 // buildOnShard builds a controller, which the manager of a shard refuses if the config has no shard.
-func buildOnShard(
-	config Config, bldr *Builder, root reconcile.Reconciler,
+func (r *rootParts[T]) buildOnShard(
+	bldr *Builder, root reconcile.Reconciler,
 ) (built controller.Controller, err error) {
-	if config.shard == nil {
+	if r.config.shard == nil {
 		return bldr.Build(root)
 	}
-	err = shard.Admit(config.shard, func() (err error) {
+	err = shard.Admit(r.config.shard, kindOf(r.config.Client, r.resourceType), func() (err error) {
 		built, err = bldr.Build(root)
 		return err
 	})
@@ -121,12 +121,15 @@ func (r *ResourceReconciler[T]) notForShard(
 	if duty == shard.Reconcile {
 		return false, nil
 	}
-	// Another process may have the resource as soon as the labels are gone, so nothing may be left by then.
+	// Another process may have the resource as soon as the labels are gone, so nothing may be left by then. If the
+	// resource comes back, what was read before it left is not believed.
 	r.forget(ctx, config, r.Type, req)
+	of := resourceOfShard(config, r.Type, req)
+	shard.Leave(config.shard, of.GroupKind, of.NamespacedName)
 	if duty == shard.Ignore {
 		return true, nil
 	}
-	if err := shard.Settled(config.shard, resourceOfShard(config, r.Type, req)); err != nil {
+	if err := shard.Settled(config.shard, of); err != nil {
 		return true, fmt.Errorf("does not give %s back to the ring %q yet: %w: %w", describeObject(resource),
 			config.shard.Ring(), err, ErrQuiet)
 	}

@@ -100,6 +100,23 @@ func (k *children[T, CT, CLT]) existing(ctx context.Context, config Config) *exi
 	return resourcestate.LoadOrNew[existing](request.resource, existingKey{k.listKey(ctx, config)})
 }
 
+// shown is list, outside of a request that keeps lists. It returns an error if the cache may not show some children.
+func (k *children[T, CT, CLT]) shown(ctx context.Context, config Config, resource T) ([]client.Object, error) {
+	if filters, _ := shard.Filters(config.shard, k.indexed.Kind); filters && !k.unowned {
+		return nil, k.errorf("cannot tell which %s the cache of the shard does not show: the client of the config has "+
+			"to be a pointer, or of another type that can be compared", typeName(k.childType))
+	}
+	return k.list(ctx, config, resource)
+}
+
+// withoutRingLabels returns what is desired without labels of the ring: authors copy the labels of the resource.
+func (k *children[T, CT, CLT]) withoutRingLabels(config Config, desired CT) CT {
+	if gotype.IsNil(desired) {
+		return desired
+	}
+	return withoutRingLabels(config, desired)
+}
+
 // hiddenRevisit is after how long a resource with a hidden child is reconciled again, because no event of the child
 // arrives.
 const hiddenRevisit = 30 * time.Second
@@ -307,10 +324,9 @@ func (r *shardReads) Watch(
 
 // unfiltered returns a copy of c that reads past a cache which has the objects of the shard alone.
 func (c Config) unfiltered() Config {
-	if reads, ok := c.Client.(*shardReads); ok {
-		past := *reads
-		past.past = true
-		c.Client = &past
+	if c.shard != nil && c.Client != nil {
+		// The author may have wrapped the client.
+		c.Client = &shardReads{Client: c.Client, live: c.APIReader, shard: c.shard, past: true}
 		c.own = c.Client
 	}
 	c.shard = nil

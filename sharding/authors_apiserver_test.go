@@ -8,13 +8,16 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/espalier-dev/espalier/internal/shard"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -119,6 +122,61 @@ func TestAResourceIsNotGivenBackWhileAWriteMayArrive(t *testing.T) {
 	}
 	if w.Labels[shardLabel] != "first" {
 		t.Errorf("the Widget has the labels %v, want that it is still the shard's", w.Labels)
+	}
+}
+
+// What was read for a resource before it left is not believed when it comes back, also if no watch shows that it left.
+func TestAResourceThatComesBackIsNew(t *testing.T) {
+	t.Parallel()
+	c, namespace := live(t), plane.Namespace(t)
+	s, err := shard.New(ring, "first", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shard.Hold(s)
+	root := tree(made("first"))(reconcilers.Config{Client: c, APIReader: c}.WithShard(s))
+	kind := schema.GroupKind{Group: resources.GroupVersion.Group, Kind: "Widget"}
+	for name, labels := range map[string]map[string]string{
+		"given-back": {shardLabel: "first", drainLabel: "true"},
+		"another's":  {shardLabel: "second"},
+	} {
+		w := &resources.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "w-", Labels: labels}}
+		if err := c.Create(t.Context(), w); err != nil {
+			t.Fatal(err)
+		}
+		shard.Arrive(s, kind, client.ObjectKeyFromObject(w))
+		before := time.Now()
+		if _, err := root.Reconcile(t.Context(), requestOf(w)); err != nil {
+			t.Fatal(err)
+		}
+		if at := shard.ArrivedAt(s, kind, client.ObjectKeyFromObject(w)); !at.After(before) {
+			t.Errorf("%s: what was read at %v is believed, want nothing from before the request at %v", name, at, before)
+		}
+	}
+}
+
+// many is a client that cannot be the key of a map.
+type many struct {
+	client.Client
+	_ []string
+}
+
+// The children that the cache does not show can be told only if the client of the config is always the same.
+func TestAClientThatCannotBeComparedIsRefused(t *testing.T) {
+	t.Parallel()
+	c, namespace := live(t), plane.Namespace(t)
+	s, err := shard.New(ring, "first", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shard.Hold(s)
+	shard.Filter(s, corev1.SchemeGroupVersion.WithKind("ConfigMap"), false)
+	config := reconcilers.Config{Client: c, APIReader: c}.WithShard(s)
+	config.Client = many{Client: config.Client}
+	w := createWidget(t, c, namespace, "first")
+	_, err = tree(made("first"))(config).Reconcile(t.Context(), requestOf(w))
+	if err == nil || !strings.Contains(err.Error(), "compared") {
+		t.Errorf("the request gives the error %v, want one that says that the client cannot be compared", err)
 	}
 }
 

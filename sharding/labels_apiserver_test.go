@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"testing"
 
 	"github.com/espalier-dev/espalier"
@@ -18,11 +19,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// labelled are nodes whose child has a label of its own: one is applied, one is updated as a whole.
+// labelled are nodes whose child has a label of its own, and those of its resource, as many authors have it: one is
+// applied, one is updated as a whole.
 func labelled() map[string]node {
 	desired := func(_ context.Context, w *resources.Widget) (*corev1.ConfigMap, error) {
+		labels := maps.Clone(w.Labels)
+		labels["own"] = "label"
 		return &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name, Labels: map[string]string{"own": "label"}},
+			ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name, Labels: labels},
 			Data:       map[string]string{"by": "first", "image": w.Spec.Fields["image"]},
 		}, nil
 	}
@@ -102,9 +106,33 @@ func TestAWebhookSeesTheObjectsOfAllShards(t *testing.T) {
 	if err := p.config.List(t.Context(), hidden, client.InNamespace(namespace)); err != nil || len(hidden.Items) != 1 {
 		t.Errorf("the cache shows %d Widgets (%v), want the one of the shard", len(hidden.Items), err)
 	}
+	raw, err := json.Marshal(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrapped := p.config
+	wrapped.Client = struct{ client.Client }{wrapped.Client}
+	for name, config := range map[string]reconcilers.Config{
+		"the config":                  p.config,
+		"with a client that wraps":    wrapped,
+		"with a client of duck types": p.config.WithDangerousDuckClientOperations(),
+	} {
+		answer, seen := ask(t, config, raw, other, w)
+		if !answer.Allowed || seen != 2 {
+			t.Errorf("%s: the webhook answers %v and sees %d Widgets, want that it allows and sees 2", name, answer, seen)
+		}
+	}
+}
+
+// ask asks a webhook whose node looks for all Widgets of a namespace, for another Widget, and for the child of one.
+func ask(
+	t *testing.T, config reconcilers.Config, raw []byte, other, w *resources.Widget,
+) (answer admission.Response, widgets int) {
+	t.Helper()
+	namespace := w.Namespace
 	seen, child := &resources.WidgetList{}, &corev1.ConfigMap{}
 	hook := &reconcilers.AdmissionWebhookAdapter[*resources.Widget]{
-		Config: p.config,
+		Config: config,
 		Reconciler: &reconcilers.SyncReconciler[*resources.Widget]{
 			Sync: func(ctx context.Context, _ *resources.Widget) error {
 				config := reconcilers.RetrieveConfigOrDie(ctx)
@@ -118,14 +146,8 @@ func TestAWebhookSeesTheObjectsOfAllShards(t *testing.T) {
 			},
 		},
 	}
-	raw, err := json.Marshal(w)
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer := hook.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+	answer = hook.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 		Operation: admissionv1.Update, Object: runtime.RawExtension{Raw: raw}, Namespace: namespace, Name: w.Name,
 	}})
-	if !answer.Allowed || len(seen.Items) != 2 {
-		t.Errorf("the webhook answers %v and sees %d Widgets, want that it allows and sees 2", answer, len(seen.Items))
-	}
+	return answer, len(seen.Items)
 }

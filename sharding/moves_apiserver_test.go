@@ -228,6 +228,23 @@ func TestAManagerOfAShardRefusesWhatIsNotSharded(t *testing.T) {
 	}
 }
 
+// A root that the ring does not know would see a part of what it reads, or share resources with another.
+func TestARootThatHasNotJoinedIsRefused(t *testing.T) {
+	t.Parallel()
+	namespace := plane.Namespace(t)
+	p := start(t, namespace, "one", made("one"))
+	again := tree(made("one"))(p.config)
+	again.ControllerName = "again"
+	another := &reconcilers.ResourceReconciler[*corev1.Secret]{Config: p.config, Reconciler: reconcilers.Sequence[*corev1.Secret]{}}
+	for name, root := range map[string]interface {
+		SetupWithManager(ctx context.Context, mgr reconcilers.Manager) error
+	}{"a type that the ring does not share": another, "another root for one type": again} {
+		if err := root.SetupWithManager(t.Context(), p.manager); err == nil || !strings.Contains(err.Error(), "Join") {
+			t.Errorf("%s: the set-up gives the error %v, want one that names Join", name, err)
+		}
+	}
+}
+
 // everywhere runs in each process.
 type everywhere struct{ manager.Runnable }
 

@@ -36,6 +36,8 @@ type Shard struct {
 	mu sync.Mutex
 	// kinds are those of which the cache has the objects of the shard alone; true for the kinds of main resources.
 	kinds map[schema.GroupVersionKind]bool
+	// taken are the kinds of the roots that were added to the manager.
+	taken map[schema.GroupVersionKind]bool
 	// adding is true while a root that is sharded adds its controller to the manager.
 	adding sync.Mutex
 	admits bool
@@ -175,13 +177,13 @@ func Begin(s *Shard) (end func(), err error) { return s.guard.begin() }
 // Hold has the shard hold its Lease from now on for as long as the renew deadline. It is for tests.
 func Hold(s *Shard) { s.guard.renewed(time.Now()) }
 
-// Admit lets do add a controller whose root is sharded to the manager. It returns an error if the manager is not
-// that of the shard.
-func Admit(s *Shard, do func() error) error {
+// Admit lets do add a controller whose root is sharded, and reconciles resources of a kind, to the manager. It returns an
+// error if the manager is not that of the shard, or if the shard did not join the ring for that root.
+func Admit(s *Shard, kind schema.GroupVersionKind, do func() error) error {
 	s.adding.Lock()
 	defer s.adding.Unlock()
 	s.mu.Lock()
-	managed := s.managed
+	managed, joined, taken := s.managed, s.kinds[kind], s.taken[kind]
 	s.admits = true
 	s.mu.Unlock()
 	defer func() {
@@ -189,10 +191,23 @@ func Admit(s *Shard, do func() error) error {
 		s.admits = false
 		s.mu.Unlock()
 	}()
-	if !managed {
+	switch {
+	case !managed:
 		return errUnmanaged
+	case !joined || taken:
+		return fmt.Errorf("the shard did not join the ring %q for this root of %s: give each root to Join",
+			s.ring, kind.Kind)
 	}
-	return do()
+	if err := do(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.taken == nil {
+		s.taken = map[schema.GroupVersionKind]bool{}
+	}
+	s.taken[kind] = true
+	return nil
 }
 
 var errUnmanaged = errors.New("the manager does not refuse what is not sharded: " +

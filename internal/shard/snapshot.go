@@ -96,6 +96,7 @@ func SnapshotSince(
 	begun := time.Now()
 	of, err := take()
 	if err != nil {
+		s.snapshots.drop(key, last.begun)
 		return nil, err
 	}
 	s.snapshots.keep(key, last, begun, of)
