@@ -144,7 +144,8 @@ func (g *guard) settled(of Resource, now time.Time) error {
 	if !ok {
 		return nil
 	}
-	return fmt.Errorf("a write for %s was not answered and may still arrive, until %s", of, until.UTC().Format(time.RFC3339))
+	return fmt.Errorf("a write for %s was not answered and may still arrive, until %s", of,
+		until.UTC().Format(time.RFC3339))
 }
 
 // Guard has the clients that are made of config refuse to write while the shard does not hold its Lease.

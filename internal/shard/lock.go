@@ -67,8 +67,8 @@ func (l *Lock) isOurs(lease *coordinationv1.Lease) bool {
 // lost ends what the shard does, since it had a Lease that it has not any more.
 func (l *Lock) lost() error {
 	l.shard.guard.end(endedLost)
-	return fmt.Errorf("the shard has lost its Lease %s, since %s: it is not taken again before the process has started anew",
-		l.at, endedLost)
+	return fmt.Errorf("the shard has lost its Lease %s, since %s: it is not taken again before the process has "+
+		"started anew", l.at, endedLost)
 }
 
 // Create implements [resourcelock.Interface].

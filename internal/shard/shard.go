@@ -177,8 +177,8 @@ func Begin(s *Shard) (end func(), err error) { return s.guard.begin() }
 // Hold has the shard hold its Lease from now on for as long as the renew deadline. It is for tests.
 func Hold(s *Shard) { s.guard.renewed(time.Now()) }
 
-// Admit lets do add a controller whose root is sharded, and reconciles resources of a kind, to the manager. It returns an
-// error if the manager is not that of the shard, or if the shard did not join the ring for that root.
+// Admit lets do add a controller whose root is sharded, and reconciles resources of a kind, to the manager. It returns
+// an error if the manager is not that of the shard, or if the shard did not join the ring for that root.
 func Admit(s *Shard, kind schema.GroupVersionKind, do func() error) error {
 	s.adding.Lock()
 	defer s.adding.Unlock()

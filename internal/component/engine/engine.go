@@ -236,6 +236,12 @@ func (r *run) run(ctx context.Context) error {
 			return errors.Join(failed, err)
 		}
 	}
+	r.conclude(ctx)
+	return errors.Join(failed, r.save(ctx))
+}
+
+// conclude completes the report of a run that left no operation to do.
+func (r *run) conclude(ctx context.Context) {
 	r.report.Inventory = r.planner.Inventory()
 	r.report.Plan.Inventory, r.report.Input.Inventory = r.report.Inventory, r.report.Inventory
 	if r.task.Deleting {
@@ -245,7 +251,6 @@ func (r *run) run(ctx context.Context) error {
 		r.report.RetryAt = r.retryAt()
 	}
 	r.Memory.forget(r.task.Now)
-	return errors.Join(failed, r.save(ctx))
 }
 
 // watchObstacles has the objects watched that are in the way and not ours, and those that are only read. No other watch

@@ -66,7 +66,10 @@ func (s *scenario) steps() []demo.Step {
 				return errors.Join(s.remember(ctx), s.startReplica(ctx, three))
 			},
 			Checks: []demo.Check{
-				{Text: "it got shops (→) that the others gave back", Holds: s.belongTo(one, two, three), Show: s.showPlaced},
+				{
+					Text:  "it got shops (→) that the others gave back",
+					Holds: s.belongTo(one, two, three), Show: s.showPlaced,
+				},
 			},
 		},
 		{
