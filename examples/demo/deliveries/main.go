@@ -1,6 +1,6 @@
-// Command deliveries shows an operator whose replicas share its resources, and two operators at work whose objects come
-// from others: one delivers software, on two clusters, and one has plugins. The script examples/plugins/build puts these
-// into the folder plugins beside the program.
+// Command deliveries shows an operator whose replicas share its resources, and two operators at work whose objects
+// come from others: one delivers software, on two clusters, and one has plugins. The script examples/plugins/build puts
+// these into the folder plugins beside the program.
 package main
 
 import (
