@@ -65,6 +65,7 @@ var chapters = []chapter{
 		"getting-started.md", "new.md", "add.md", "which-one.md",
 		"testing.md", "events-and-logs.md", "metrics.md", "operating.md",
 		"alerts.md", "stuck.md", "troubleshooting.md", "security.md", "leader-election.md", "sharding.md",
+		"large.md",
 	}},
 	{"By topic", []string{
 		"short-form.md", "command.md", "vet.md", "conditions.md", "components.md", "annotations.md", "helm.md",
