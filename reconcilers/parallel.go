@@ -28,7 +28,9 @@ import (
 //
 //   - The resource: every field that one branch has changed has the value of that branch, conditions by their types. A
 //     happy condition of a [github.com/espalier-dev/espalier/apis.ConditionSet] is made anew, as if the branches had
-//     marked their conditions one after the other. What is neither exported nor below an exported field stays as it is.
+//     marked and set their conditions one after the other. If a branch changes the happy condition without a manager of
+//     conditions or a function of this package, and another branch marks conditions, both nodes are in an error, as
+//     below. What is neither exported nor below an exported field stays as it is.
 //   - The stash: a value that one branch has stored or removed. Values themselves must not be changed in branches.
 //   - Finalizers: each branch adds and removes its own. The patches are sent one after the other.
 //   - Two branches that give a field, or a value in the stash, different values are an error, which names both nodes
