@@ -236,6 +236,46 @@ func TestParallelFinalizers(t *testing.T) {
 	}
 }
 
+// A change of finalizers that two branches make is sent once. After the last one is gone, there is nothing to patch.
+func TestParallelBranchesChangeOneFinalizer(t *testing.T) {
+	changes := func(do func(context.Context, client.Object, string) error) widgetNode {
+		one := func() widgetNode {
+			return &widgetSync{SyncDuringFinalization: true, Sync: func(ctx context.Context, w *resources.Widget) error {
+				return do(ctx, w, theirs)
+			}}
+		}
+		return parallel(one(), parallel(one(), idle{}), one())
+	}
+	for name, test := range map[string]struct {
+		given *resources.Widget
+		node  widgetNode
+		left  []string
+	}{
+		"added":   {widget.Object(), changes(reconcilers.AddFinalizer), []string{theirs}},
+		"cleared": {widget.With(func(w *resources.Widget) { w.Finalizers = []string{theirs} }).Object(), changes(reconcilers.ClearFinalizer), nil},
+		"cleared, terminating": {
+			terminatingWidget.With(func(w *resources.Widget) { w.Finalizers = []string{theirs} }).Object(),
+			changes(reconcilers.ClearFinalizer), nil,
+		},
+	} {
+		config := inMemory(test.given)
+		counted := &counting{Client: config.Client}
+		config.Client = counted
+		root := &widgetRoot{Config: config, Reconciler: test.node}
+		for i := range 2 {
+			if _, err := root.Reconcile(t.Context(), widgetRequest); err != nil {
+				t.Errorf("%s: the error of request %d is %v, want none", name, i, err)
+			}
+		}
+		var w resources.Widget
+		err := config.Get(t.Context(), widgetKey, &w)
+		if client.IgnoreNotFound(err) != nil || !slices.Equal(w.Finalizers, test.left) || counted.patches != 1 {
+			t.Errorf("%s: %d patches leave the finalizers %v (%v), want one patch and %v",
+				name, counted.patches, w.Finalizers, err, test.left)
+		}
+	}
+}
+
 // What branches track wakes the resource, and what no branch tracks any more does not.
 func TestParallelTracks(t *testing.T) {
 	named := func(name string) *corev1.ConfigMap {
@@ -320,8 +360,17 @@ func TestParallelBranchesShareLists(t *testing.T) {
 // counting is a client that counts calls about config maps.
 type counting struct {
 	client.Client
-	mu            sync.Mutex
-	lists, writes int
+	mu                     sync.Mutex
+	lists, writes, patches int
+}
+
+func (c *counting) Patch(
+	ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption,
+) error {
+	c.mu.Lock()
+	c.patches++
+	c.mu.Unlock()
+	return c.Client.Patch(ctx, obj, patch, opts...)
 }
 
 func (c *counting) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
