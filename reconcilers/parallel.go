@@ -80,10 +80,17 @@ func (p *Parallel[Type]) Validate(ctx context.Context) error {
 	return p.check()
 }
 
-func (p *Parallel[Type]) check() error {
+func (p *Parallel[Type]) checkLimit() error {
 	if p.Limit < 0 {
 		return fmt.Errorf("Parallel must not have the Limit %d: it is a number of nodes, or zero for %d",
 			p.Limit, defaultBranches)
+	}
+	return nil
+}
+
+func (p *Parallel[Type]) check() error {
+	if err := p.checkLimit(); err != nil {
+		return err
 	}
 	for i, node := range p.Nodes {
 		isSame := func(other SubReconciler[Type]) bool { return isSameNode(other, node) }
@@ -158,6 +165,9 @@ func (p *Parallel[Type]) Reconcile(ctx context.Context, resource Type) (Result, 
 	case 1:
 		// Nothing is changed at the same time, so there is nothing to merge.
 		return Always[Type](p.Nodes).reconcile(ctx, "Parallel", "Nodes", resource)
+	}
+	if err := p.checkLimit(); err != nil {
+		return Result{}, Failed(ctx, nil, err)
 	}
 	run := newParallelRun(ctx, p.Nodes, resource)
 	run.all(cmp.Or(p.Limit, defaultBranches))
