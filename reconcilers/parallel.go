@@ -169,6 +169,13 @@ func (p *Parallel[Type]) Reconcile(ctx context.Context, resource Type) (Result, 
 	if err := p.checkLimit(); err != nil {
 		return Result{}, Failed(ctx, nil, err)
 	}
+	original, _ := resourceBehindCast(ctx, resource)
+	for _, obj := range []client.Object{resource, original} {
+		// Content with Go types that JSON does not know cannot be copied.
+		if err := normalize(obj); err != nil {
+			return Result{}, Failed(ctx, resource, err)
+		}
+	}
 	run := newParallelRun(ctx, p.Nodes, resource)
 	run.all(cmp.Or(p.Limit, defaultBranches))
 	return run.merge()

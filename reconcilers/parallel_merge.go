@@ -85,11 +85,17 @@ func (r *parallelRun[Type]) mergeFinalizers(s *treeContext) {
 
 // mergeResource changes the resource as the branches have changed their copies.
 func (r *parallelRun[Type]) mergeResource() []error {
-	errs := r.mergeSummaries()
 	copies := make([]any, len(r.branches))
+	var errs []error
 	for i := range r.branches {
+		if err := normalize(r.branches[i].resource); err != nil {
+			// Content that holds itself has no end, so it cannot be compared.
+			errs = append(errs, fmt.Errorf("what the node %s has changed is left out: %w", r.branches[i].name(), err))
+			r.branches[i].resource = copyOf(r.resource)
+		}
 		copies[i] = r.branches[i].resource
 	}
+	errs = append(errs, r.mergeSummaries()...)
 	for _, c := range threeway.Merge(r.resource, recordKeys, copies...) {
 		errs = append(errs, r.errBothChange(c.First, c.Second, c.Field+" of the resource"))
 	}
