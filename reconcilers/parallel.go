@@ -42,6 +42,12 @@ import (
 // node. The set-up of the root also refuses a node that needs a value of another branch, children of one kind that
 // cannot be told apart, and one finalizer in two branches.
 //
+// If two nodes that were not set up together count one object as their child, the one that comes to it last fails, and
+// that depends on their speed. The text of the error does not.
+//
+// Each request copies the resource once for each node before the first one begins, whatever the Limit, and compares
+// each copy with the resource at the end, also if no node changes anything.
+//
 // A panic in a branch is an error of its node, below a root. Otherwise it reaches the caller once all branches have
 // ended. Functions of the author are called at the same time, so what they share has to be safe for that. Requests and
 // events are made in the order in which branches come to them.

@@ -98,7 +98,8 @@ func (r *parallelRun[Type]) mergeSummaries() []error {
 			if !clash {
 				continue
 			}
-			errs = append(errs, r.errBothChange(first, second, fmt.Sprintf(".status.conditions[%s] of the resource", t)))
+			what := fmt.Sprintf(".status.conditions[%s] of the resource", t)
+			errs = append(errs, r.errBothChange(first, second, what))
 			for _, i := range []int{second, first} {
 				own := GetCondition(r.branches[i].resource, t)
 				if !saysSame(own, meta.FindStatusCondition(m.before, t)) {
