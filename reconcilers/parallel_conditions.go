@@ -152,7 +152,8 @@ func (m *mergedSummaries) clash(conditionType string) (first, second int, clash 
 
 // showCondition gives a resource the condition of that type. Nil removes it.
 func showCondition(resource client.Object, conditionType string, value *metav1.Condition) {
-	if saysSame(GetCondition(resource, conditionType), value) {
+	own := GetCondition(resource, conditionType)
+	if saysSame(own, value) && (own == nil || own.LastTransitionTime.Equal(&value.LastTransitionTime)) {
 		return
 	}
 	shown := conditionsBeside{statusfield.Of(resource).GetConditions()}

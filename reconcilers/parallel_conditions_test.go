@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
@@ -127,10 +129,12 @@ func widgetWith(status metav1.ConditionStatus) *resources.Widget {
 
 // shapesOf are trees of three nodes.
 var shapesOf = map[string]func(list listMaker, a, b, c widgetNode) widgetNode{
-	"flat":          func(list listMaker, a, b, c widgetNode) widgetNode { return list(a, b, c) },
-	"first nested":  func(list listMaker, a, b, c widgetNode) widgetNode { return list(list(a, b), c) },
-	"last nested":   func(list listMaker, a, b, c widgetNode) widgetNode { return list(a, list(b, c)) },
-	"each nested":   func(list listMaker, a, b, c widgetNode) widgetNode { return list(list(a, idle{}), list(b, idle{}), c) },
+	"flat":         func(list listMaker, a, b, c widgetNode) widgetNode { return list(a, b, c) },
+	"first nested": func(list listMaker, a, b, c widgetNode) widgetNode { return list(list(a, b), c) },
+	"last nested":  func(list listMaker, a, b, c widgetNode) widgetNode { return list(a, list(b, c)) },
+	"each nested": func(list listMaker, a, b, c widgetNode) widgetNode {
+		return list(list(a, idle{}), list(b, idle{}), c)
+	},
 	"nested thrice": func(list listMaker, a, b, c widgetNode) widgetNode { return list(list(list(a, b), idle{}), c) },
 	"in a sequence": func(list listMaker, a, b, c widgetNode) widgetNode {
 		return list(widgetSequence{list(a, b)}, c, idle{})
@@ -141,11 +145,13 @@ var shapesOf = map[string]func(list listMaker, a, b, c widgetNode) widgetNode{
 // several requests.
 func TestParallelSumsUpNestedConditions(t *testing.T) {
 	states := []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown}
-	ways := map[string]func(string, conditionsDo) widgetNode{"plainly": plainly, "in a cast": inACast, "in an item": inAnItem}
+	ways := map[string]func(string, conditionsDo) widgetNode{
+		"plainly": plainly, "in a cast": inACast, "in an item": inAnItem,
+	}
 	for shape, build := range shapesOf {
 		for way, node := range ways {
 			t.Run(shape+", "+way, func(t *testing.T) {
-				for seed := range uint64(20) {
+				for seed := range uint64(10) {
 					r := rand.New(rand.NewPCG(seed, 0))
 					start := states[r.IntN(3)]
 					const n = 7
@@ -200,7 +206,9 @@ func TestParallelSumsUpConditionsThatAreSet(t *testing.T) {
 	}
 	var reporter reconcilers.Reporter
 	first := map[string]widgetNode{
-		"a dependent by the manager": plainly("", func(m apis.ConditionManager) { m.SetCondition(condition("A", "False")) }),
+		"a dependent by the manager": plainly("", func(m apis.ConditionManager) {
+			m.SetCondition(condition("A", "False"))
+		}),
 		"a dependent": syncing(func(ctx context.Context, w *resources.Widget) {
 			reconcilers.SetCondition(ctx, w, condition("A", "False"))
 		}),
@@ -259,10 +267,13 @@ func TestParallelReportsAClashOfSummaries(t *testing.T) {
 		node        widgetNode
 		ready, want string
 	}{
-		"first":  {parallel(writes, marked), "Ready=False Written \"\"", "Root/0/writes and Root/1/SyncReconciler both"},
-		"last":   {parallel(marked, writes), "Ready=Unknown CAsking \"\"", "Root/0/SyncReconciler and Root/1/writes both"},
-		"nested": {parallel(idle{}, parallel(idle{}, writes), marked), "Ready=False Written \"\"", "Root/1 and Root/2/SyncReconciler both"},
-		"alone":  {parallel(idle{}, parallel(idle{}, writes), idle{}), "Ready=False Written \"\"", ""},
+		"first": {parallel(writes, marked), "Ready=False Written \"\"", "Root/0/writes and Root/1/SyncReconciler both"},
+		"last":  {parallel(marked, writes), "Ready=Unknown CAsking \"\"", "Root/0/SyncReconciler and Root/1/writes both"},
+		"nested": {
+			parallel(idle{}, parallel(idle{}, writes), marked),
+			"Ready=False Written \"\"", "Root/1 and Root/2/SyncReconciler both",
+		},
+		"alone": {parallel(idle{}, parallel(idle{}, writes), idle{}), "Ready=False Written \"\"", ""},
 	} {
 		w := widgetWith("True")
 		_, err := test.node.Reconcile(reconcilers.Enter(testContext(t, expectWidget().Config()), "Root"), w)
@@ -279,4 +290,27 @@ func TestParallelReportsAClashOfSummaries(t *testing.T) {
 			t.Errorf("%s: the error is\n%q and the conditions are %q, want\n%q and %q", name, got, all, want, test.ready)
 		}
 	}
+}
+
+// Without a root, each branch may have its own time, which is no reason for a clash.
+func TestParallelSumsUpConditionsOfDifferentTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		later := func(seconds int, do conditionsDo) widgetNode {
+			return syncing(func(ctx context.Context, w *resources.Widget) {
+				time.Sleep(time.Duration(seconds) * time.Second)
+				do(summed.ManageWithContext(ctx, &w.Status))
+			})
+		}
+		w := widgetWith("True")
+		time.Sleep(time.Minute)
+		began := time.Now()
+		node := parallel(later(1, marks("A", "False")), later(5, marks("B", "False")), later(3, marks("C", "False")))
+		if _, err := node.Reconcile(t.Context(), w); err != nil {
+			t.Errorf("the error is %v, want none", err)
+		}
+		ready := w.Status.GetCondition("Ready")
+		if changed := ready.LastTransitionTime.Sub(began); ready.Reason != "CBroken" || changed != time.Second {
+			t.Errorf("Ready is %v and has changed after %s, want CBroken, after 1s", ready, changed)
+		}
+	})
 }

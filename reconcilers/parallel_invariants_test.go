@@ -253,8 +253,11 @@ func TestParallelBranchesChangeOneFinalizer(t *testing.T) {
 		node  widgetNode
 		left  []string
 	}{
-		"added":   {widget.Object(), changes(reconcilers.AddFinalizer), []string{theirs}},
-		"cleared": {widget.With(func(w *resources.Widget) { w.Finalizers = []string{theirs} }).Object(), changes(reconcilers.ClearFinalizer), nil},
+		"added": {widget.Object(), changes(reconcilers.AddFinalizer), []string{theirs}},
+		"cleared": {
+			widget.With(func(w *resources.Widget) { w.Finalizers = []string{theirs} }).Object(),
+			changes(reconcilers.ClearFinalizer), nil,
+		},
 		"cleared, terminating": {
 			terminatingWidget.With(func(w *resources.Widget) { w.Finalizers = []string{theirs} }).Object(),
 			changes(reconcilers.ClearFinalizer), nil,
