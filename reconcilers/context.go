@@ -7,6 +7,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/conditionlog"
 	"github.com/espalier-dev/espalier/internal/gotype"
+	"github.com/espalier-dev/espalier/internal/statusfield"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
@@ -78,8 +79,25 @@ func (s *treeContext) Value(key any) any {
 		if s.branch != nil {
 			return &s.branch.conditions
 		}
+	case conditionlog.ResourceKey{}:
+		return s
 	}
 	return s.Context.Value(key)
+}
+
+var _ conditionlog.Resource = (*treeContext)(nil)
+
+// HasStatus reports whether a status is that of the resource in the branch, or of a cast object that stands for it.
+func (s *treeContext) HasStatus(status any) bool {
+	if s.branch == nil {
+		return false
+	}
+	for c := s.casts; c != nil; c = c.outer {
+		if statusfield.Of(c.object).Shares(status) {
+			return true
+		}
+	}
+	return statusfield.Of(s.branch.resource).Shares(status)
 }
 
 // contextOf returns the innermost treeContext of ctx. Without one it returns an empty treeContext, so that callers need

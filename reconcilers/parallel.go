@@ -28,7 +28,9 @@ import (
 //
 //   - The resource: every field that one branch has changed has the value of that branch, conditions by their types. A
 //     happy condition of a [github.com/espalier-dev/espalier/apis.ConditionSet] is made anew, as if the branches had
-//     marked their conditions one after the other. What is neither exported nor below an exported field stays as it is.
+//     marked and set their conditions one after the other. If a branch changes the happy condition without a manager of
+//     conditions or a function of this package, and another branch marks conditions, both nodes are in an error, as
+//     below. What is neither exported nor below an exported field stays as it is.
 //   - The stash: a value that one branch has stored or removed. Values themselves must not be changed in branches.
 //   - Finalizers: each branch adds and removes its own. The patches are sent one after the other.
 //   - Two branches that give a field, or a value in the stash, different values are an error, which names both nodes
@@ -39,6 +41,12 @@ import (
 // Validate refuses what is known before: two branches that describe one condition, yield one value, or are the same
 // node. The set-up of the root also refuses a node that needs a value of another branch, children of one kind that
 // cannot be told apart, and one finalizer in two branches.
+//
+// If two nodes that were not set up together count one object as their child, the one that comes to it last fails, and
+// that depends on their speed. The text of the error does not.
+//
+// Each request copies the resource once for each node before the first one begins, whatever the Limit, and compares
+// each copy with the resource at the end, also if no node changes anything.
 //
 // A panic in a branch is an error of its node, below a root. Otherwise it reaches the caller once all branches have
 // ended. Functions of the author are called at the same time, so what they share has to be safe for that. Requests and
@@ -78,10 +86,17 @@ func (p *Parallel[Type]) Validate(ctx context.Context) error {
 	return p.check()
 }
 
-func (p *Parallel[Type]) check() error {
+func (p *Parallel[Type]) checkLimit() error {
 	if p.Limit < 0 {
 		return fmt.Errorf("Parallel must not have the Limit %d: it is a number of nodes, or zero for %d",
 			p.Limit, defaultBranches)
+	}
+	return nil
+}
+
+func (p *Parallel[Type]) check() error {
+	if err := p.checkLimit(); err != nil {
+		return err
 	}
 	for i, node := range p.Nodes {
 		isSame := func(other SubReconciler[Type]) bool { return isSameNode(other, node) }
@@ -156,6 +171,16 @@ func (p *Parallel[Type]) Reconcile(ctx context.Context, resource Type) (Result, 
 	case 1:
 		// Nothing is changed at the same time, so there is nothing to merge.
 		return Always[Type](p.Nodes).reconcile(ctx, "Parallel", "Nodes", resource)
+	}
+	if err := p.checkLimit(); err != nil {
+		return Result{}, Failed(ctx, nil, err)
+	}
+	original, _ := resourceBehindCast(ctx, resource)
+	for _, obj := range []client.Object{resource, original} {
+		// Content with Go types that JSON does not know cannot be copied.
+		if err := normalize(obj); err != nil {
+			return Result{}, Failed(ctx, resource, err)
+		}
 	}
 	run := newParallelRun(ctx, p.Nodes, resource)
 	run.all(cmp.Or(p.Limit, defaultBranches))

@@ -20,6 +20,8 @@ import (
 type branchPlace struct {
 	// order are the indexes of the branches around it and its own, outermost first.
 	order []int
+	// resource is the copy of the branch.
+	resource client.Object
 	// finalizers are those of the resource, for all branches.
 	finalizers *branchFinalizers
 	// patched is the last patch of the branch itself.
@@ -88,6 +90,7 @@ func newParallelRun[Type client.Object](
 		b.state, b.item = s.state.branch(), s.item.branch()
 		b.place = &branchPlace{
 			order: append(place.order[:len(place.order):len(place.order)], i), finalizers: place.finalizers,
+			resource: b.resource,
 		}
 		b.place.conditions.Branch(conditionlog.Of(ctx))
 		b.enter(s, resource)

@@ -60,6 +60,11 @@ func (b *branchPlace) changeFinalizers(ctx context.Context, resource client.Obje
 		cleared = item.cleared
 	}
 	own, next := resource.GetFinalizers(), f.with(b.order, change)
+	if slices.Contains(namesOf(f.names), change.name) == change.added {
+		// Another branch has made the same change. After the last finalizer, there is no resource to patch.
+		resource.SetFinalizers(change.of(own))
+		return nil
+	}
 	resource.SetFinalizers(without(namesOf(f.names), cleared...))
 	f.last.show(resource)
 	answer, err := patchFinalizers(ctx, resource, without(namesOf(next), cleared...), change)

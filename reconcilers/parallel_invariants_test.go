@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -20,6 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -236,6 +238,120 @@ func TestParallelFinalizers(t *testing.T) {
 	}
 }
 
+// A change of finalizers that two branches make is sent once. After the last one is gone, there is nothing to patch.
+func TestParallelBranchesChangeOneFinalizer(t *testing.T) {
+	changes := func(do func(context.Context, client.Object, string) error) widgetNode {
+		one := func() widgetNode {
+			return &widgetSync{SyncDuringFinalization: true, Sync: func(ctx context.Context, w *resources.Widget) error {
+				return do(ctx, w, theirs)
+			}}
+		}
+		return parallel(one(), parallel(one(), idle{}), one())
+	}
+	for name, test := range map[string]struct {
+		given *resources.Widget
+		node  widgetNode
+		left  []string
+	}{
+		"added": {widget.Object(), changes(reconcilers.AddFinalizer), []string{theirs}},
+		"cleared": {
+			widget.With(func(w *resources.Widget) { w.Finalizers = []string{theirs} }).Object(),
+			changes(reconcilers.ClearFinalizer), nil,
+		},
+		"cleared, terminating": {
+			terminatingWidget.With(func(w *resources.Widget) { w.Finalizers = []string{theirs} }).Object(),
+			changes(reconcilers.ClearFinalizer), nil,
+		},
+	} {
+		config := inMemory(test.given)
+		counted := &counting{Client: config.Client}
+		config.Client = counted
+		root := &widgetRoot{Config: config, Reconciler: test.node}
+		for i := range 2 {
+			if _, err := root.Reconcile(t.Context(), widgetRequest); err != nil {
+				t.Errorf("%s: the error of request %d is %v, want none", name, i, err)
+			}
+		}
+		var w resources.Widget
+		err := config.Get(t.Context(), widgetKey, &w)
+		if client.IgnoreNotFound(err) != nil || !slices.Equal(w.Finalizers, test.left) || counted.patches != 1 {
+			t.Errorf("%s: %d patches leave the finalizers %v (%v), want one patch and %v",
+				name, counted.patches, w.Finalizers, err, test.left)
+		}
+	}
+}
+
+// Authors give unstructured content the types int and []string, before branches and in them.
+func TestParallelWithUnstructuredContent(t *testing.T) {
+	set := func(value any, path ...string) reconcilers.SubReconciler[*unstructured.Unstructured] {
+		return &reconcilers.SyncReconciler[*unstructured.Unstructured]{
+			Sync: func(_ context.Context, u *unstructured.Unstructured) error {
+				content := u.Object
+				for _, name := range path[:len(path)-1] {
+					if content[name] == nil {
+						content[name] = map[string]any{}
+					}
+					content = content[name].(map[string]any)
+				}
+				content[path[len(path)-1]] = value
+				return nil
+			},
+		}
+	}
+	branches := &reconcilers.Parallel[*unstructured.Unstructured]{
+		Nodes: []reconcilers.SubReconciler[*unstructured.Unstructured]{
+			set("1", "status", "fields", "a"), set(3, "count"), set([]string{"x"}, "names"),
+			&reconcilers.Parallel[*unstructured.Unstructured]{
+				Nodes: []reconcilers.SubReconciler[*unstructured.Unstructured]{
+					set("2", "status", "fields", "b"), set(int64(3), "count"),
+				},
+			},
+		},
+	}
+	config := inMemory(widget.Object())
+	root := &widgetRoot{Config: config, Reconciler: &reconcilers.CastResource[*resources.Widget, *unstructured.Unstructured]{
+		Reconciler: reconcilers.Sequence[*unstructured.Unstructured]{set(1, "before"), branches},
+	}}
+	for i := range 2 {
+		if _, err := root.Reconcile(t.Context(), widgetRequest); err != nil {
+			t.Errorf("the error of request %d is %v, want none", i, err)
+		}
+		var w resources.Widget
+		if err := config.Get(t.Context(), widgetKey, &w); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(map[string]string{"a": "1", "b": "2"}, w.Status.Fields); diff != "" {
+			t.Errorf("the status differs after request %d (-want, +got):\n%s", i, diff)
+		}
+	}
+}
+
+// Content that cannot be sent is an error of its node, and what other branches have changed counts.
+func TestParallelWithContentThatHoldsItself(t *testing.T) {
+	endless := func() reconcilers.SubReconciler[*unstructured.Unstructured] {
+		return &reconcilers.SyncReconciler[*unstructured.Unstructured]{
+			Sync: func(_ context.Context, u *unstructured.Unstructured) error {
+				u.Object["own"] = u.Object
+				return nil
+			},
+		}
+	}
+	sound := &reconcilers.SyncReconciler[*unstructured.Unstructured]{
+		Sync: func(_ context.Context, u *unstructured.Unstructured) error {
+			u.Object["count"] = 5
+			return nil
+		},
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "gadget"}}}
+	node := &reconcilers.Parallel[*unstructured.Unstructured]{
+		Nodes: []reconcilers.SubReconciler[*unstructured.Unstructured]{endless(), endless(), sound},
+	}
+	_, err := node.Reconcile(t.Context(), u)
+	if n := strings.Count(fmt.Sprint(err), "has changed is left out: "); n != 2 || u.Object["count"] != int64(5) {
+		t.Errorf("the error is %v and the content %v, want an error of both nodes, and a count of 5", err, u.Object)
+	}
+}
+
 // What branches track wakes the resource, and what no branch tracks any more does not.
 func TestParallelTracks(t *testing.T) {
 	named := func(name string) *corev1.ConfigMap {
@@ -320,8 +436,17 @@ func TestParallelBranchesShareLists(t *testing.T) {
 // counting is a client that counts calls about config maps.
 type counting struct {
 	client.Client
-	mu            sync.Mutex
-	lists, writes int
+	mu                     sync.Mutex
+	lists, writes, patches int
+}
+
+func (c *counting) Patch(
+	ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption,
+) error {
+	c.mu.Lock()
+	c.patches++
+	c.mu.Unlock()
+	return c.Client.Patch(ctx, obj, patch, opts...)
 }
 
 func (c *counting) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {

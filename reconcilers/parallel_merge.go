@@ -8,7 +8,6 @@ import (
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/conditionlog"
-	"github.com/espalier-dev/espalier/internal/statusfield"
 	"github.com/espalier-dev/espalier/internal/threeway"
 	"github.com/espalier-dev/espalier/stash"
 
@@ -86,17 +85,19 @@ func (r *parallelRun[Type]) mergeFinalizers(s *treeContext) {
 
 // mergeResource changes the resource as the branches have changed their copies.
 func (r *parallelRun[Type]) mergeResource() []error {
-	types, summaries := r.takeSummaries()
 	copies := make([]any, len(r.branches))
+	var errs []error
 	for i := range r.branches {
+		if err := normalize(r.branches[i].resource); err != nil {
+			// Content that holds itself has no end, so it cannot be compared.
+			errs = append(errs, fmt.Errorf("what the node %s has changed is left out: %w", r.branches[i].name(), err))
+			r.branches[i].resource = copyOf(r.resource)
+		}
 		copies[i] = r.branches[i].resource
 	}
-	var errs []error
+	errs = append(errs, r.mergeSummaries()...)
 	for _, c := range threeway.Merge(r.resource, recordKeys, copies...) {
 		errs = append(errs, r.errBothChange(c.First, c.Second, c.Field+" of the resource"))
-	}
-	if len(types) > 0 {
-		replaceConditions(r.resource, types, summaries)
 	}
 	return errs
 }
@@ -127,54 +128,4 @@ func (b *parallelBranch[Type]) name() string {
 		return RetrievePath(Enter(b.ctx, name))
 	}
 	return RetrievePath(b.ctx)
-}
-
-// conditionsBeside are conditions that are none of a resource.
-type conditionsBeside struct{ all []metav1.Condition }
-
-var _ apis.ConditionsAccessor = (*conditionsBeside)(nil)
-
-// GetConditions implements [apis.ConditionsAccessor].
-func (c *conditionsBeside) GetConditions() []metav1.Condition { return c.all }
-
-// SetConditions implements [apis.ConditionsAccessor].
-func (c *conditionsBeside) SetConditions(conditions []metav1.Condition) { c.all = conditions }
-
-// takeSummaries returns the conditions that sum up those that the branches have marked, as if these had been marked one
-// after the other, and their types. On the copies these conditions are as they were before.
-func (r *parallelRun[Type]) takeSummaries() (types []string, summaries []metav1.Condition) {
-	before := statusfield.Of(r.resource).GetConditions()
-	marked := conditionsBeside{before}
-	for i := range r.branches {
-		b := &r.branches[i]
-		isOfResource := func(status any) bool {
-			accessor, ok := status.(apis.ConditionsAccessor)
-			return ok && isOneSlice(accessor.GetConditions(), statusfield.Of(b.resource).GetConditions())
-		}
-		types = append(types, conditionlog.Of(b.ctx).MarkAgain(isOfResource, &marked)...)
-	}
-	if len(types) == 0 {
-		return nil, nil
-	}
-	for i := range r.branches {
-		replaceConditions(r.branches[i].resource, types, before)
-	}
-	return types, marked.all
-}
-
-// isOneSlice reports whether two slices are the same one, and not just equal.
-func isOneSlice(a, b []metav1.Condition) bool {
-	return len(a) > 0 && len(a) == len(b) && &a[0] == &b[0]
-}
-
-// replaceConditions gives resource the conditions of some types that are among others, and takes away its own.
-func replaceConditions(resource client.Object, types []string, others []metav1.Condition) {
-	takeConditions(resource, types)
-	var taken []metav1.Condition
-	for _, condition := range others {
-		if slices.Contains(types, condition.Type) {
-			taken = append(taken, condition)
-		}
-	}
-	putConditions(resource, taken)
 }

@@ -100,6 +100,24 @@ func TestParallelNodesRunAtTheSameTime(t *testing.T) {
 	}
 }
 
+// Nobody may have validated the node.
+func TestParallelWithANegativeLimit(t *testing.T) {
+	calls := &trace{}
+	returned := make(chan error, 1)
+	go func() {
+		defer close(returned)
+		node := parallel(calls.step("a", nothing, nil), calls.step("b", nothing, nil))
+		node.Limit = -1
+		_, err := node.Reconcile(t.Context(), widget.Object())
+		returned <- err
+	}()
+	err, ok := <-returned
+	want := "Parallel must not have the Limit -1: it is a number of nodes, or zero for 16"
+	if calls.compare(t, []string{}); !ok || err == nil || err.Error() != want {
+		t.Errorf("Reconcile returned: %t, with the error %v, want %q", ok, err, want)
+	}
+}
+
 func TestParallelLimit(t *testing.T) {
 	for limit, want := range map[int]int{1: 1, 3: 3, 0: 16, 100: 40} {
 		synctest.Test(t, func(t *testing.T) {

@@ -15,15 +15,18 @@ type Log struct {
 
 	// outer is the log that this one is a branch of; nil for none.
 	outer *Log
-	// marks are the calls that have set a condition which sums up others, in a branch.
-	marks []mark
+	// around is the log that has the changes which this one is told of; nil if it has them itself.
+	around *Log
+	// changes are those of the status of the resource in a branch.
+	changes []Change
 }
 
-// mark is one such call. Again makes it for another status.
-type mark struct {
-	summary string
-	status  any
-	again   func(status any)
+// Change is a change that a branch has made to the conditions of its copy of the resource.
+type Change struct {
+	// Summary is the type of the condition that may have changed because it sums up others. It is empty if none may.
+	Summary string
+	// Again makes the change in another status.
+	Again func(status any)
 }
 
 // Key is the key of the [Log] on a context, a *Log.
@@ -59,6 +62,9 @@ func (l *Log) Branch(outer *Log) {
 	}
 }
 
+// Within has l pass changes on to the log around it, which may be nil.
+func (l *Log) Within(around *Log) { l.around = around }
+
 // Merge notes what a branch of l has noted.
 func (l *Log) Merge(branch *Log) {
 	if l == nil {
@@ -69,35 +75,50 @@ func (l *Log) Merge(branch *Log) {
 	for conditionType, needed := range branch.needed {
 		l.note(conditionType, needed)
 	}
-	if l.outer != nil {
-		l.marks = append(l.marks, branch.marks...)
+	if l.NotesChanges() {
+		for _, change := range branch.changes {
+			l.Changed(change)
+		}
 	}
 }
 
-// Marks reports whether the calls that set a condition which sums up others are to be noted.
-func (l *Log) Marks() bool { return l != nil && l.outer != nil }
+// NotesChanges reports whether changes of the conditions of the resource are to be noted.
+func (l *Log) NotesChanges() bool { return l != nil && (l.outer != nil || l.around.NotesChanges()) }
 
-// Marked notes such a call, which has changed status. Again makes it for another status.
-func (l *Log) Marked(summary string, status any, again func(status any)) {
+// Changed notes a change of the conditions of the resource.
+func (l *Log) Changed(change Change) {
+	if l.around != nil {
+		l.around.Changed(change)
+		return
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.marks = append(l.marks, mark{summary, status, again})
+	l.changes = append(l.changes, change)
 }
 
-// MarkAgain makes the calls that a branch has noted of some statuses for another one. It returns the types of the
-// conditions that sum up others.
-func (l *Log) MarkAgain(of func(status any) bool, other any) []string {
+// Changes returns the changes that a branch has made, in their order.
+func (l *Log) Changes() []Change {
 	if l == nil {
 		return nil
 	}
-	var summaries []string
-	for _, m := range l.marks {
-		if of(m.status) {
-			m.again(other)
-			summaries = append(summaries, m.summary)
-		}
-	}
-	return summaries
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.changes
+}
+
+// Resource knows the status of the resource, for those who have only a status.
+type Resource interface {
+	// HasStatus reports whether a status is that of the resource, or of an object that stands for it, and no other one.
+	HasStatus(status any) bool
+}
+
+// ResourceKey is the key of the [Resource] on a context.
+type ResourceKey struct{}
+
+// ResourceOf returns the resource on a context, or nil.
+func ResourceOf(ctx context.Context) Resource {
+	resource, _ := ctx.Value(ResourceKey{}).(Resource)
+	return resource
 }
 
 // Set notes that the condition of that type was set.

@@ -54,13 +54,6 @@ type change struct {
 	value reflect.Value
 }
 
-func differs(a, b reflect.Value) bool {
-	if !a.IsValid() || !b.IsValid() {
-		return a.IsValid() != b.IsValid()
-	}
-	return !reflect.DeepEqual(a.Interface(), b.Interface())
-}
-
 // value returns the value that takes the place of base, which is not valid if there is none. At has what the copies
 // have there.
 func (m *merger) value(path, mergeKey string, base reflect.Value, at []change) reflect.Value {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/espalier-dev/espalier/internal/threeway"
 
@@ -60,6 +61,22 @@ func TestMerge(t *testing.T) {
 		conflicts string
 	}{
 		"nothing": {},
+		"times in different zones, and quantities in different notations": {
+			base: thing{Time: metav1.Unix(5, 0), Quantity: quantity("1Gi"), Any: map[string]any{"a": 1}},
+			changes: []func(*thing){
+				func(t *thing) {
+					t.Time, t.Quantity = metav1.NewTime(t.Time.UTC()), quantity("1024Mi")
+					t.Any = map[string]any{"a": int64(1), "b": "new"}
+				},
+				func(t *thing) {
+					t.Time = metav1.NewTime(t.Time.In(time.FixedZone("CET", 3600)).Add(time.Second))
+					t.Quantity, t.Any = quantity("2Gi"), map[string]any{"a": int64(2)}
+				},
+			},
+			want: func(t *thing) {
+				t.Time, t.Quantity, t.Any = metav1.Unix(6, 0), quantity("2Gi"), map[string]any{"a": int64(2), "b": "new"}
+			},
+		},
 		"different fields": {
 			changes: []func(*thing){
 				func(t *thing) { t.Name = "a" }, func(t *thing) {}, func(t *thing) { t.List = []string{"b"} },
