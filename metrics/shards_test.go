@@ -23,6 +23,8 @@ func TestShardsAreCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// As Join has it for the root.
+	shard.Filter(s, resources.GroupVersion.WithKind("Widget"), true)
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(resources.GroupVersion.WithKind("Widget"), meta.RESTScopeNamespace)
 	server := &rest.Config{Host: "https://localhost:1"}
