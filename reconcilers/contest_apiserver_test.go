@@ -43,8 +43,9 @@ func TestContestNamesTheOtherManager(t *testing.T) {
 			return err
 		}
 		const want = `the field manager "painter" keeps changing .data.image of ConfigMap `
-		if is := widget.Status.GetCondition(resources.WidgetChildReady); !strings.HasPrefix(is.Message, want) {
-			return fmt.Errorf("the condition says %q, want it to begin with %q", is.Message, want)
+		is := widget.Status.GetCondition(resources.WidgetChildReady)
+		if is == nil || !strings.HasPrefix(is.Message, want) {
+			return fmt.Errorf("the condition is %v, want one whose message begins with %q", is, want)
 		}
 		return nil
 	})
