@@ -10,6 +10,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/espalier-dev/espalier"
@@ -21,6 +22,7 @@ import (
 	"github.com/espalier-dev/espalier/examples/shop/registry"
 	"github.com/espalier-dev/espalier/metrics"
 	"github.com/espalier-dev/espalier/reconcilers"
+	"github.com/espalier-dev/espalier/sharding"
 	"github.com/espalier-dev/espalier/testing/simulation"
 )
 
@@ -57,6 +59,32 @@ func shops(t *testing.T) simulation.Options {
 		config := espalier.NewConfig(mgr).WithObserver(observer)
 		return shop.New(config, registries.In(ctx), time.Minute).SetupWithManager(ctx, mgr)
 	})
+}
+
+// shardOfShops is the shard label of a resource of the one shard of a ring. The stories play the sharder.
+var shardOfShops = map[string]string{"shard.alpha.sharding.timebertt.dev/shops": "one"}
+
+// shardedShops returns options with the operator of the example shop as a shard.
+func shardedShops(t *testing.T) simulation.Options {
+	t.Helper()
+	o := shops(t)
+	o.Operator, o.Manager.LeaderElectionNamespace = nil, namespace
+	o.Prepare = func(ctx context.Context, config *rest.Config, options *ctrl.Options) (
+		func(context.Context, ctrl.Manager) error, error,
+	) {
+		made := shop.New(reconcilers.Config{}, registries.In(ctx), time.Minute)
+		shard, err := sharding.Ring{Name: "shops", Shard: "one"}.Join(config, options, made)
+		return func(ctx context.Context, mgr ctrl.Manager) error {
+			observer, err := observer(ctx)
+			if err != nil {
+				return err
+			}
+			mgr = shard.Manager(mgr)
+			config := espalier.NewConfig(mgr).WithObserver(observer).WithShard(shard)
+			return shop.New(config, registries.In(ctx), time.Minute).SetupWithManager(ctx, mgr)
+		}, err
+	}
+	return o
 }
 
 // platforms returns options with the operator of the example platform.

@@ -36,6 +36,7 @@ type story struct {
 var stories = []story{
 	{"shops live in peace", shops, shopsInPeace, nil},
 	{"shops live with faults", shopsWithFaults, shopsInPeace, nil},
+	{"a shard lives in peace", shardedShops, shardInPeace, nil},
 	{"a platform lives in peace", platforms, platformInPeace, nil},
 	{"settings are missing", shops, settingsMissing, []string{"ResourcesNotReady"}},
 	{"a right is missing", shopsWithoutRight, rightMissing, []string{"WritesRefused", "ResourcesNotReady"}},
@@ -75,6 +76,13 @@ func shopsInPeace(w *simulation.World) {
 	w.Delete(newShop("second"))
 	w.Pass(time.Hour)
 	w.Kill()
+	w.Pass(time.Hour)
+}
+
+func shardInPeace(w *simulation.World) {
+	first := newShop("first")
+	first.Labels = shardOfShops
+	w.Create(settings(), first, newShop("another"))
 	w.Pass(time.Hour)
 }
 
