@@ -327,8 +327,8 @@ func (l *componentLife) start(b *testing.B, namespace string) *componentOperator
 	return op
 }
 
-// warmUp deploys a component of one object: that a process starts, and looks up and watches a type for the first time, is
-// no part of a roll-out.
+// warmUp deploys a component of one object: that a process starts, and looks up and watches a type for the first time,
+// is no part of a roll-out.
 func (op *componentOperator) warmUp(b *testing.B, c client.Client, namespace string) {
 	b.Helper()
 	first := resources.NewAssembly(namespace, "first")

@@ -91,7 +91,8 @@ func (l *bareLife) delete(ctx context.Context, namespace string) error {
 }
 
 func (l *bareLife) setFinalizers(ctx context.Context, finalizers string) error {
-	return l.Patch(ctx, l.owner, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":`+finalizers+`}}`)))
+	patch := []byte(`{"metadata":{"finalizers":` + finalizers + `}}`)
+	return l.Patch(ctx, l.owner, client.RawPatch("application/merge-patch+json", patch))
 }
 
 // record stores a record of each object, in the status of the owner or in Secrets.

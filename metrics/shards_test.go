@@ -79,7 +79,9 @@ func TestShardsAreCounted(t *testing.T) {
 
 	shard.Hold(s)
 	kind := resources.GroupVersion.WithKind("Widget").GroupKind()
-	shard.Arrive(s, kind, types.NamespacedName{Namespace: asked.Namespace, Name: asked.Name})
+	shard.Arrive(s, shard.Resource{
+		GroupKind: kind, NamespacedName: types.NamespacedName{Namespace: asked.Namespace, Name: asked.Name},
+	})
 	if _, err := root.Reconcile(t.Context(), requestFor("w")); err != nil {
 		t.Fatal(err)
 	}

@@ -342,7 +342,8 @@ func (k *children[T, CT, CLT]) checkScope(config Config, desired CT) error {
 }
 
 func (k *children[T, CT, CLT]) manage(ctx context.Context, config Config, resource T, actual, desired CT) (CT, error) {
-	desired = k.withoutRingLabels(config, desired)
+	// Authors copy the labels of the resource.
+	desired = withoutRingLabels(config, desired)
 	ctx, err := k.beforeCreate(ctx, config, resource, actual, desired)
 	if err == nil {
 		err = k.confirmAbsent(ctx, config, resource, actual, desired)

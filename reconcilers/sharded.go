@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/internal/shard"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
@@ -80,6 +81,9 @@ func watchShard(mgr Manager, bldr *Builder, config Config, obj client.Object) {
 		return
 	}
 	kind := kindOf(config.Client, obj).GroupKind()
+	of := func(obj client.Object) shard.Resource {
+		return shard.Resource{GroupKind: kind, NamespacedName: client.ObjectKeyFromObject(obj)}
+	}
 	enqueue := func(obj client.Object, queue workqueue.TypedRateLimitingInterface[Request]) {
 		if shard.IsDraining(config.shard, obj) {
 			queue.Add(Request{NamespacedName: client.ObjectKeyFromObject(obj)})
@@ -89,7 +93,7 @@ func watchShard(mgr Manager, bldr *Builder, config Config, obj client.Object) {
 		CreateFunc: func(
 			_ context.Context, e event.CreateEvent, queue workqueue.TypedRateLimitingInterface[Request],
 		) {
-			shard.Arrive(config.shard, kind, client.ObjectKeyFromObject(e.Object))
+			shard.Arrive(config.shard, of(e.Object))
 			enqueue(e.Object, queue)
 		},
 		UpdateFunc: func(
@@ -100,7 +104,7 @@ func watchShard(mgr Manager, bldr *Builder, config Config, obj client.Object) {
 		DeleteFunc: func(
 			_ context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[Request],
 		) {
-			shard.Leave(config.shard, kind, client.ObjectKeyFromObject(e.Object))
+			shard.Leave(config.shard, of(e.Object))
 		},
 	}))
 }
@@ -125,7 +129,7 @@ func (r *ResourceReconciler[T]) notForShard(
 	// resource comes back, what was read before it left is not believed.
 	r.forget(ctx, config, r.Type, req)
 	of := resourceOfShard(config, r.Type, req)
-	shard.Leave(config.shard, of.GroupKind, of.NamespacedName)
+	shard.Leave(config.shard, of)
 	if duty == shard.Ignore {
 		return true, nil
 	}
@@ -143,9 +147,9 @@ func keepRingLabels(ctx context.Context, actual, written client.Object) {
 	}
 }
 
-// withoutRingLabels returns obj, or a copy of it without the labels of the ring if there are any.
+// withoutRingLabels returns obj, which may be nil, or a copy of it without the labels of the ring if there are any.
 func withoutRingLabels[T client.Object](config Config, obj T) T {
-	if config.shard == nil || !shard.IsLabelled(config.shard, obj) {
+	if config.shard == nil || gotype.IsNil(obj) || !shard.IsLabelled(config.shard, obj) {
 		return obj
 	}
 	obj = copyOf(obj)

@@ -109,14 +109,6 @@ func (k *children[T, CT, CLT]) shown(ctx context.Context, config Config, resourc
 	return k.list(ctx, config, resource)
 }
 
-// withoutRingLabels returns what is desired without labels of the ring: authors copy the labels of the resource.
-func (k *children[T, CT, CLT]) withoutRingLabels(config Config, desired CT) CT {
-	if gotype.IsNil(desired) {
-		return desired
-	}
-	return withoutRingLabels(config, desired)
-}
-
 // hiddenRevisit is after how long a resource with a hidden child is reconciled again, because no event of the child
 // arrives.
 const hiddenRevisit = 30 * time.Second
@@ -131,8 +123,7 @@ func (k *children[T, CT, CLT]) withHidden(
 	}
 	since := time.Now()
 	if s := contextOf(ctx); known.isNew() {
-		since = shard.ArrivedAt(config.shard, kindOf(config.Client, s.originalResourceType).GroupKind(),
-			s.request.NamespacedName)
+		since = shard.ArrivedAt(config.shard, resourceOfShard(config, s.originalResourceType, s.request))
 	}
 	hidden, err := k.hidden(ctx, config, resource, shown, since)
 	if err != nil {
@@ -268,7 +259,7 @@ func (k *children[T, CT, CLT]) noteExisting(ctx context.Context, config Config, 
 	}
 	// What was asked before does not have the child.
 	s := contextOf(ctx)
-	shard.Leave(config.shard, kindOf(config.Client, s.originalResourceType).GroupKind(), s.request.NamespacedName)
+	shard.Leave(config.shard, resourceOfShard(config, s.originalResourceType, s.request))
 	switch {
 	case !gotype.IsNil(written):
 		known.created(written)

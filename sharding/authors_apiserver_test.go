@@ -135,15 +135,22 @@ func TestAResourceIsNotGivenBackWhileAWriteMayArrive(t *testing.T) {
 	}
 }
 
-// What was read for a resource before it left is not believed when it comes back, also if no watch shows that it left.
-func TestAResourceThatComesBackIsNew(t *testing.T) {
-	t.Parallel()
-	c, namespace := live(t), plane.Namespace(t)
+// holding returns a shard that holds its Lease, without a process.
+func holding(t *testing.T) *shard.Shard {
+	t.Helper()
 	s, err := shard.New(ring, "first", time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
 	shard.Hold(s)
+	return s
+}
+
+// What was read for a resource before it left is not believed when it comes back, also if no watch shows that it left.
+func TestAResourceThatComesBackIsNew(t *testing.T) {
+	t.Parallel()
+	c, namespace := live(t), plane.Namespace(t)
+	s := holding(t)
 	root := tree(made("first"))(reconcilers.Config{Client: c, APIReader: c}.WithShard(s))
 	kind := schema.GroupKind{Group: resources.GroupVersion.Group, Kind: "Widget"}
 	for name, labels := range map[string]map[string]string{
@@ -154,12 +161,13 @@ func TestAResourceThatComesBackIsNew(t *testing.T) {
 		if err := c.Create(t.Context(), w); err != nil {
 			t.Fatal(err)
 		}
-		shard.Arrive(s, kind, client.ObjectKeyFromObject(w))
+		of := shard.Resource{GroupKind: kind, NamespacedName: client.ObjectKeyFromObject(w)}
+		shard.Arrive(s, of)
 		before := time.Now()
 		if _, err := root.Reconcile(t.Context(), requestOf(w)); err != nil {
 			t.Fatal(err)
 		}
-		if at := shard.ArrivedAt(s, kind, client.ObjectKeyFromObject(w)); !at.After(before) {
+		if at := shard.ArrivedAt(s, of); !at.After(before) {
 			t.Errorf("%s: what was read at %v is believed, want nothing from before the request at %v", name, at, before)
 		}
 	}
@@ -175,16 +183,12 @@ type many struct {
 func TestAClientThatCannotBeComparedIsRefused(t *testing.T) {
 	t.Parallel()
 	c, namespace := live(t), plane.Namespace(t)
-	s, err := shard.New(ring, "first", time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
-	shard.Hold(s)
+	s := holding(t)
 	shard.Filter(s, corev1.SchemeGroupVersion.WithKind("ConfigMap"), false)
 	config := reconcilers.Config{Client: c, APIReader: c}.WithShard(s)
 	config.Client = many{Client: config.Client}
 	w := createWidget(t, c, namespace, "first")
-	_, err = tree(made("first"))(config).Reconcile(t.Context(), requestOf(w))
+	_, err := tree(made("first"))(config).Reconcile(t.Context(), requestOf(w))
 	if err == nil || !strings.Contains(err.Error(), "compared") {
 		t.Errorf("the request gives the error %v, want one that says that the client cannot be compared", err)
 	}

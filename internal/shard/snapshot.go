@@ -21,17 +21,11 @@ type snapshotKey struct {
 	namespace string
 }
 
-// arrival identifies a resource that became the shard's.
-type arrival struct {
-	kind schema.GroupKind
-	name types.NamespacedName
-}
-
 // snapshots are the last snapshots. Many resources become the shard's at the same time, when it starts and when others
 // go. One snapshot is enough for all of them.
 type snapshots struct {
 	mu       sync.Mutex
-	arrivals map[arrival]time.Time
+	arrivals map[Resource]time.Time
 	taken    map[snapshotKey]*snapshot
 }
 
@@ -49,28 +43,28 @@ type snapshot struct {
 const snapshotLasts = time.Minute
 
 // Arrive notes that a resource became the shard's now.
-func Arrive(s *Shard, kind schema.GroupKind, name types.NamespacedName) {
+func Arrive(s *Shard, of Resource) {
 	s.snapshots.mu.Lock()
 	defer s.snapshots.mu.Unlock()
 	if s.snapshots.arrivals == nil {
-		s.snapshots.arrivals = map[arrival]time.Time{}
+		s.snapshots.arrivals = map[Resource]time.Time{}
 	}
-	s.snapshots.arrivals[arrival{kind, name}] = time.Now()
+	s.snapshots.arrivals[of] = time.Now()
 	s.counters.arrived.Add(1)
 }
 
 // Leave notes that a resource is the shard's no more.
-func Leave(s *Shard, kind schema.GroupKind, name types.NamespacedName) {
+func Leave(s *Shard, of Resource) {
 	s.snapshots.mu.Lock()
 	defer s.snapshots.mu.Unlock()
-	delete(s.snapshots.arrivals, arrival{kind, name})
+	delete(s.snapshots.arrivals, of)
 }
 
 // ArrivedAt returns when a resource became the shard's. If that is not known, it returns the present time.
-func ArrivedAt(s *Shard, kind schema.GroupKind, name types.NamespacedName) time.Time {
+func ArrivedAt(s *Shard, of Resource) time.Time {
 	s.snapshots.mu.Lock()
 	defer s.snapshots.mu.Unlock()
-	if at, ok := s.snapshots.arrivals[arrival{kind, name}]; ok {
+	if at, ok := s.snapshots.arrivals[of]; ok {
 		return at
 	}
 	return time.Now()
