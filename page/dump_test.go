@@ -25,7 +25,7 @@ func TestTheDumpHasWhatIsTrackedAndWatched(t *testing.T) {
 	p := page.New(page.Options{Access: page.OnLoopback()})
 	references := tracker.New(resources.NewScheme(), time.Hour)
 	rtesting.SetupTests{"": {
-		ExpectWatches: []client.Object{&resources.Widget{}, &resources.Widget{}, &corev1.ConfigMap{}},
+		ExpectWatches: []client.Object{&resources.Widget{}, &corev1.ConfigMap{}},
 	}}.Run(t, resources.NewScheme(), func(_ *testing.T, _ *rtesting.SetupTestCase, c reconcilers.Config) rtesting.Setup {
 		c.Tracker = references
 		return newWorld(t, page.Options{}).newRoot(c.WithObserver(p))

@@ -246,7 +246,7 @@ func TestSetUpTellsTheTree(t *testing.T) {
 	given := &resources.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "w"}}
 	rtesting.SetupTests{"": {
 		// The resources are watched once more, by a handler that notes what has woken a request.
-		ExpectWatches: []client.Object{&resources.Widget{}, &resources.Widget{}, &corev1.ConfigMap{}},
+		ExpectWatches: []client.Object{&resources.Widget{}, &corev1.ConfigMap{}},
 		Events: []rtesting.SetupEvent{
 			{Created: given, ExpectRequests: []reconcilers.Request{{NamespacedName: keyOf("w")}}},
 		},

@@ -5,13 +5,14 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/espalier-dev/espalier/internal/emptywatch"
+
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
 // causes has why each resource of a controller is reconciled next, while observers listen. A nil causes knows nothing.
@@ -79,20 +80,20 @@ func (c *causes) ended(request Request, result Result, err error) {
 	c.planned[request] = planned
 }
 
-// watchResources watches the resources themselves. While observers listen, a handler notes the events that the author's
-// predicates let pass: so the watch for the controller's own type, which the builder requires, passes none on.
+// watchResources watches the resources themselves, by a handler of its own for the events that the author's predicates
+// let pass: so the watch for the controller's own type, which the builder requires, passes none on.
 func (w *watches) watchResources(bldr *Builder, obj client.Object, options []builder.ForOption) {
 	converted, ok := watchesOptions(options)
-	if w.causes == nil || !ok {
+	if !ok {
 		bldr.For(obj, options...)
 		return
 	}
 	bldr.For(obj, append(slices.Clone(options), passNothing)...)
-	bldr.Watches(obj, w.noting(&handler.EnqueueRequestForObject{}), converted...)
+	bldr.Watches(obj, w.noting(&resourceHandler{}), converted...)
 }
 
 // passNothing has a watch pass no event on.
-var passNothing = builder.WithPredicates(predicate.NewPredicateFuncs(func(client.Object) bool { return false }))
+var passNothing = builder.WithPredicates(emptywatch.Predicate{})
 
 func createdOrStart(e event.CreateEvent) CauseKind {
 	if e.IsInInitialList {

@@ -202,6 +202,10 @@ func (r *ResourceReconciler[T]) SetupWithManager(ctx context.Context, mgr Manage
 
 // SetupWithManagerYieldingController is [ResourceReconciler.SetupWithManager] and returns the controller, so that
 // watches can be added while it runs. The whole tree is validated first.
+//
+// When the controller starts, resources that are known to need a request come before those that are as they should be:
+// those that are being deleted, whose generation is not the observed one, or whose condition Ready or Succeeded is not
+// True.
 func (r *ResourceReconciler[T]) SetupWithManagerYieldingController(
 	ctx context.Context, mgr Manager,
 ) (controller.Controller, error) {

@@ -158,6 +158,21 @@ func (s Status) field(index []int) reflect.Value {
 	return field
 }
 
+// ObservedGeneration returns the generation that the status is about, and false if it has no such field. That of an
+// unstructured object is the one that it says, if any.
+func (s Status) ObservedGeneration() (generation int64, has bool) {
+	if s.content != nil {
+		status, _ := s.content["status"].(map[string]any)
+		generation, has = status["observedGeneration"].(int64)
+		return generation, has
+	}
+	field := s.field(s.fields.generation)
+	if !field.IsValid() {
+		return 0, false
+	}
+	return field.Int(), true
+}
+
 // SetObservedGeneration sets the observed generation, if the status has the field.
 func (s Status) SetObservedGeneration(generation int64) {
 	if field := s.field(s.fields.generation); field.IsValid() {

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllertest"
 
+	"github.com/espalier-dev/espalier/internal/emptywatch"
 	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/testing/internal/objects"
 )
@@ -60,13 +61,17 @@ func (c *Cache) Problems() []string {
 	return slices.Clone(c.problems)
 }
 
-// Watched returns the types that are watched, sorted, each as often as it is watched.
+// Watched returns the types that are watched, sorted, each as often as a handler that events can reach watches it.
 func (c *Cache) Watched() []Type {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var watched []Type
 	for t, i := range c.informers {
-		watched = append(watched, slices.Repeat([]Type{t}, len(i.registered()))...)
+		for _, h := range i.registered() {
+			if !emptywatch.Is(h.ResourceEventHandler) {
+				watched = append(watched, t)
+			}
+		}
 	}
 	slices.SortFunc(watched, func(a, b Type) int { return cmp.Compare(a.String(), b.String()) })
 	return watched
