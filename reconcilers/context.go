@@ -243,10 +243,7 @@ func watcherOf(ctx context.Context) (client.Object, error) {
 // [IsDryRun]) their clients make dry-run requests only.
 func StashAdditionalConfigs(ctx context.Context, configs map[string]Config) context.Context {
 	return derive(ctx, func(s *treeContext) {
-		s.additionalConfigs = configs
-		if s.dryRun() {
-			s.additionalConfigs = dryRunConfigs(configs)
-		}
+		s.additionalConfigs = changedConfigs(configs, s.nodeConfig)
 	})
 }
 
@@ -354,8 +351,12 @@ func (s *treeContext) dryRun() bool {
 	return s.admissionRequest != nil && s.admissionRequest.DryRun != nil && *s.admissionRequest.DryRun
 }
 
-// nodeConfig returns the config for nodes. In a dry run it has no effects.
+// nodeConfig returns the config for nodes. In a dry run it has no effects, and in a branch its events wait for those of
+// other branches.
 func (s *treeContext) nodeConfig(config Config) Config {
+	if s.branch != nil {
+		config = s.branch.events.config(config)
+	}
 	if s.dryRun() {
 		return dryRunConfig(config)
 	}
@@ -387,10 +388,19 @@ func dryRunConfig(config Config) Config {
 	return config
 }
 
-func dryRunConfigs(configs map[string]Config) map[string]Config {
-	dry := make(map[string]Config, len(configs))
-	for name, config := range configs {
-		dry[name] = dryRunConfig(config)
+// changeConfigs changes all configs of the context.
+func (s *treeContext) changeConfigs(change func(Config) Config) {
+	s.config, s.originalConfig = change(s.config), change(s.originalConfig)
+	s.additionalConfigs = changedConfigs(s.additionalConfigs, change)
+}
+
+func changedConfigs(configs map[string]Config, change func(Config) Config) map[string]Config {
+	if configs == nil {
+		return nil
 	}
-	return dry
+	changed := make(map[string]Config, len(configs))
+	for name, config := range configs {
+		changed[name] = change(config)
+	}
+	return changed
 }

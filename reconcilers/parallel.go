@@ -49,8 +49,9 @@ import (
 // each copy with the resource at the end, also if no node changes anything.
 //
 // A panic in a branch is an error of its node, below a root. Otherwise it reaches the caller once all branches have
-// ended. Functions of the author are called at the same time, so what they share has to be safe for that. Requests and
-// events are made in the order in which branches come to them.
+// ended. Functions of the author are called at the same time, so what they share has to be safe for that. Requests are
+// made in the order in which branches come to them. Events are recorded once all branches have ended, in the order of
+// the nodes.
 //
 // Below an [AdmissionWebhookAdapter], branches run one after the other, because they share the response. So they do in
 // the tables of package testing, where what they request has the order of the nodes.

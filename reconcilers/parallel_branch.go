@@ -28,6 +28,8 @@ type branchPlace struct {
 	patched finalizersPatch
 	// conditions are those that were set in the branch, outside of a root.
 	conditions conditionlog.Log
+	// events are those of the branch.
+	events *branchEvents
 }
 
 // parallelBranch is one node of a [Parallel] in a request, with what it works on.
@@ -90,7 +92,7 @@ func newParallelRun[Type client.Object](
 		b.state, b.item = s.state.branch(), s.item.branch()
 		b.place = &branchPlace{
 			order: append(place.order[:len(place.order):len(place.order)], i), finalizers: place.finalizers,
-			resource: b.resource,
+			resource: b.resource, events: &branchEvents{},
 		}
 		b.place.conditions.Branch(conditionlog.Of(ctx))
 		b.enter(s, resource)
@@ -107,6 +109,7 @@ func (b *parallelBranch[Type]) enter(s *treeContext, resource client.Object) {
 	own := *s
 	own.Context = &b.path
 	own.state, own.item, own.branch = b.state, b.item, b.place
+	own.changeConfigs(b.place.events.config)
 	if original, isCast := s.behindCast(resource); isCast {
 		own.casts = &castFrame{object: b.resource, original: copyOf(original), outer: s.casts}
 	}

@@ -25,10 +25,13 @@ var recordKeys = threeway.Keys{
 
 // merge makes the outcome of all branches, in their order.
 func (r *parallelRun[Type]) merge() (Result, error) {
+	s, log := contextOf(r.ctx), conditionlog.Of(r.ctx)
+	for i := range r.branches {
+		r.branches[i].place.events.end(s.branch)
+	}
 	r.leave()
 	var aggregate Result
 	var errs []error
-	s, log := contextOf(r.ctx), conditionlog.Of(r.ctx)
 	for i := range r.branches {
 		b := &r.branches[i]
 		s.state.merge(b.state, r.reads)

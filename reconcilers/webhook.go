@@ -183,9 +183,7 @@ func (r *AdmissionWebhookAdapter[T]) requestContext(
 		s.admissionRequest, s.admissionResponse = req, resp
 		s.state = p
 		if s.dryRun() {
-			s.setConfig(dryRunConfig(s.config))
-			s.originalConfig = dryRunConfig(s.originalConfig)
-			s.additionalConfigs = dryRunConfigs(s.additionalConfigs)
+			s.changeConfigs(dryRunConfig)
 		}
 	})
 	// The webhook of controller-runtime replaces the logger that the context was prepared with.
