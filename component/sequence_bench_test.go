@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 
 	"golang.org/x/sync/errgroup"
@@ -16,7 +17,8 @@ import (
 )
 
 // bareLife makes the requests that a component needs, in the order that it needs them, and nothing else: with a bare
-// client, without a watch, a queue, a generator or a plan.
+// client, without a queue, a generator or a plan. The metadata of the objects is watched meanwhile, and nothing is done
+// with it.
 //
 // A component is created with its owner, which gets a finalizer. The names of all objects are recorded before the first
 // of them is created, a wave is created before the next, and the UIDs are recorded before the component is ready. To
@@ -44,9 +46,36 @@ func (l *componentLife) bare(b *testing.B, c client.Client) {
 	if err := c.Delete(b.Context(), first); err != nil {
 		b.Fatal(err)
 	}
+	stopWatch := l.watchMetadata(b)
+	defer stopWatch()
 	bare := &bareLife{componentLife: l, Client: c, owner: resources.NewAssembly(namespace, "bare")}
 	l.bareRollout += l.timed(b, func() error { return bare.rollOut(b.Context(), namespace) })
 	l.bareDeletion += l.timed(b, func() error { return bare.delete(b.Context(), namespace) })
+}
+
+// watchMetadata watches the metadata of all objects of components until the function that it returns is called.
+func (l *componentLife) watchMetadata(b *testing.B) (stop func()) {
+	watching, err := client.NewWithWatch(plane.Config(b), client.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	metadata := &metav1.PartialObjectMetadataList{}
+	metadata.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMapList"))
+	w, err := watching.Watch(b.Context(), metadata, client.HasLabels{componentPrefix + "/" + generator.LabelOwnerID})
+	if err != nil {
+		b.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for range w.ResultChan() {
+			continue
+		}
+	}()
+	return func() {
+		w.Stop()
+		<-ended
+	}
 }
 
 func (l *bareLife) rollOut(ctx context.Context, namespace string) error {
