@@ -240,11 +240,12 @@ func (k *children[T, CT, CLT]) confirmAbsent(
 		return err
 	}
 	known.answered(slices.Concat(shown, hidden))
-	request.noteAsked(key)
 	if len(hidden) > 0 {
+		// What other nodes have found in this request lacks it, too. So they have to ask as well.
 		return k.errorf("has found %s, which the cache of the shard does not show: %w",
 			describeObject(hidden[0]), ErrQuiet)
 	}
+	request.noteAsked(key)
 	return nil
 }
 
