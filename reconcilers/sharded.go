@@ -50,6 +50,14 @@ func resourceOfShard(config Config, obj client.Object, req Request) shard.Resour
 	return shard.Resource{GroupKind: kindOf(config.Client, obj).GroupKind(), NamespacedName: req.NamespacedName}
 }
 
+// forgetArrival has nodes believe nothing of the resource that was read before they ask.
+func forgetArrival(ctx context.Context, config Config) {
+	if config.shard != nil {
+		s := contextOf(ctx)
+		shard.ForgetArrival(config.shard, resourceOfShard(config, s.originalResourceType, s.request))
+	}
+}
+
 // buildOnShard builds a controller, which the manager of a shard refuses if the config has no shard.
 func (r *rootParts[T]) buildOnShard(
 	bldr *Builder, root reconcile.Reconciler,
@@ -104,7 +112,7 @@ func watchShard(mgr Manager, bldr *Builder, config Config, obj client.Object) {
 		DeleteFunc: func(
 			_ context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[Request],
 		) {
-			shard.Leave(config.shard, of(e.Object))
+			shard.ForgetArrival(config.shard, of(e.Object))
 		},
 	}))
 }
@@ -129,7 +137,7 @@ func (r *ResourceReconciler[T]) notForShard(
 	// resource comes back, what was read before it left is not believed.
 	r.forget(ctx, config, r.Type, req)
 	of := resourceOfShard(config, r.Type, req)
-	shard.Leave(config.shard, of)
+	shard.ForgetArrival(config.shard, of)
 	if duty == shard.Ignore {
 		return true, nil
 	}

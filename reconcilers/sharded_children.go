@@ -267,15 +267,16 @@ func (k *children[T, CT, CLT]) noteExisting(ctx context.Context, config Config, 
 	if known == nil {
 		return
 	}
-	// What was asked before does not have the child.
-	s := contextOf(ctx)
-	shard.Leave(config.shard, resourceOfShard(config, s.originalResourceType, s.request))
 	switch {
 	case !gotype.IsNil(written):
 		known.created(written)
 	case err != nil:
 		known.doubt()
+	default:
+		return
 	}
+	// What was asked before does not have the child.
+	forgetArrival(ctx, config)
 }
 
 // shardReads reads past a cache that has the objects of the shard alone.

@@ -2,9 +2,11 @@ package sharding_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/espalier-dev/espalier/internal/shard"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
@@ -13,6 +15,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
@@ -24,13 +27,25 @@ func (f *filtered) List(ctx context.Context, list client.ObjectList, opts ...cli
 	return f.Client.List(ctx, list, append(opts, client.MatchingLabels{shardLabel: "first"})...)
 }
 
+// filteredConfig returns the config of the first shard, with the objects of a client.
+func filteredConfig(t *testing.T, c client.Client) (*shard.Shard, reconcilers.Config) {
+	t.Helper()
+	s := holding(t)
+	shard.Filter(s, corev1.SchemeGroupVersion.WithKind("ConfigMap"), false)
+	return s, reconcilers.Config{Client: &filtered{c}, APIReader: c}.WithShard(s)
+}
+
+func widgetOfFirst() *resources.Widget {
+	return &resources.Widget{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "default", Name: "w", UID: "w-uid", Labels: map[string]string{shardLabel: "first"},
+	}}
+}
+
 // Branches that need children ask one after the other for those that the cache does not show. So what one of them
 // creates meanwhile is known afterwards, also if the ring gives it to another shard.
 func TestWhatABranchCreatesStaysKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &resources.Widget{ObjectMeta: metav1.ObjectMeta{
-			Namespace: "default", Name: "w", UID: "w-uid", Labels: map[string]string{shardLabel: "first"},
-		}}
+		w := widgetOfFirst()
 		var mu sync.Mutex
 		asked, created := 0, []*corev1.ConfigMap(nil)
 		c := fake.NewClientBuilder().WithScheme(resources.NewScheme()).WithObjects(w).WithInterceptorFuncs(interceptor.Funcs{
@@ -53,9 +68,7 @@ func TestWhatABranchCreatesStaysKnown(t *testing.T) {
 				return err
 			},
 		}).Build()
-		s := holding(t)
-		shard.Filter(s, corev1.SchemeGroupVersion.WithKind("ConfigMap"), false)
-		config := reconcilers.Config{Client: &filtered{c}, APIReader: c}.WithShard(s)
+		_, config := filteredConfig(t, c)
 		root := tree(&reconcilers.Parallel[*resources.Widget]{
 			Nodes: []node{generatedOnDemand("a"), generatedOnDemand("b")},
 		})(config)
@@ -84,4 +97,59 @@ func TestWhatABranchCreatesStaysKnown(t *testing.T) {
 			t.Errorf("the children %v are left (%v), want none, wherever they are", names(left), err)
 		}
 	})
+}
+
+// When a resource became the shard's is known until its tree has run to the end, or has created a child: by then each
+// node has looked for its children, or what was read before lacks one.
+func TestAnArrivalIsForgotten(t *testing.T) {
+	for name, child := range map[string]*corev1.ConfigMap{
+		"there is no child": nil,
+		"there is a child": {
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "default", Name: "a-1", UID: "a-uid", Labels: map[string]string{shardLabel: "first"},
+				OwnerReferences: []metav1.OwnerReference{
+					*metav1.NewControllerRef(widgetOfFirst(), resources.GroupVersion.WithKind("Widget")),
+				},
+			},
+			Data: map[string]string{"by": "second", "image": "1"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := widgetOfFirst()
+				given := []client.Object{w}
+				if child != nil {
+					w.Spec.Fields = map[string]string{"image": "1"}
+					given = append(given, child)
+				}
+				c := fake.NewClientBuilder().WithScheme(resources.NewScheme()).WithObjects(given...).Build()
+				s, config := filteredConfig(t, c)
+				fails := errNotYet
+				failing := &reconcilers.SyncReconciler[*resources.Widget]{
+					Sync: func(context.Context, *resources.Widget) error { return fails },
+				}
+				root := tree(reconcilers.Sequence[*resources.Widget]{generatedOnDemand("a"), failing})(config)
+				of := shard.Resource{
+					GroupKind:      schema.GroupKind{Group: resources.GroupVersion.Group, Kind: "Widget"},
+					NamespacedName: client.ObjectKeyFromObject(w),
+				}
+				arrived := time.Now()
+				shard.Arrive(s, of)
+				time.Sleep(time.Second)
+				if _, err := root.Reconcile(t.Context(), requestOf(w)); !errors.Is(err, fails) {
+					t.Errorf("the request has the error %v, want %v", err, fails)
+				}
+				if at := shard.ArrivedAt(s, of); !at.Equal(arrived) {
+					t.Errorf("after an error, what is read at %v is believed, want at %v", at, arrived)
+				}
+				fails = nil
+				if _, err := root.Reconcile(t.Context(), requestOf(w)); err != nil {
+					t.Fatal(err)
+				}
+				if at := shard.ArrivedAt(s, of); !at.Equal(time.Now()) {
+					t.Errorf("in the end, what is read at %v is believed, want that the arrival is forgotten", at)
+				}
+			})
+		})
+	}
 }
