@@ -74,9 +74,9 @@ func (r *rootParts[T]) buildOnShard(
 
 var errSharded = errors.New("cannot be sharded")
 
-// checkUnsharded returns an error if the config of a root that cannot be sharded has a shard.
-func (r *rootParts[T]) checkUnsharded(reason string) error {
-	if r.config.shard == nil {
+// checkUnsharded returns an error if a root that cannot be sharded has the config or the manager of a shard.
+func (r *rootParts[T]) checkUnsharded(mgr Manager, reason string) error {
+	if r.config.shard == nil && shard.Of(mgr) == nil {
 		return nil
 	}
 	return r.errorf("%w: %s", errSharded, reason)

@@ -324,11 +324,16 @@ func (r *shardReads) Watch(
 	return watcher.Watch(ctx, list, opts...)
 }
 
-// unfiltered returns a copy of c that reads past a cache which has the objects of the shard alone.
+// unfiltered returns a copy of c that reads past a cache which has the objects of the shard alone, also if c lacks the
+// shard of its manager.
 func (c Config) unfiltered() Config {
-	if c.shard != nil && c.Client != nil {
+	s := c.shard
+	if s == nil {
+		s = shard.Of(c.cluster)
+	}
+	if s != nil && c.Client != nil {
 		// The author may have wrapped the client.
-		c.Client = &shardReads{Client: c.Client, live: c.APIReader, shard: c.shard, past: true}
+		c.Client = &shardReads{Client: c.Client, live: c.APIReader, shard: s, past: true}
 		c.own = c.Client
 	}
 	c.shard = nil

@@ -128,6 +128,7 @@ func TestAWebhookSeesTheObjectsOfAllShards(t *testing.T) {
 	wrapped.Client = struct{ client.Client }{wrapped.Client}
 	for name, config := range map[string]reconcilers.Config{
 		"the config":                  p.config,
+		"without the option":          espalier.NewConfig(p.manager),
 		"with a client that wraps":    wrapped,
 		"with a client of duck types": p.config.WithDangerousDuckClientOperations(),
 	} {
