@@ -3,7 +3,6 @@ package sharding_test
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -198,26 +197,5 @@ func TestWhatCannotBeShardedIsRefused(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestResourcesAreThoseOfAControllerRing(t *testing.T) {
-	found, err := sharding.Resources(resources.NewScheme(),
-		root(owns[widget, configMap]("A"), unowned("B"), owns[widget, deployment]("C")).Describe())
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, r := range found {
-		for _, obj := range append([]client.Object{r.Object}, r.Controlled...) {
-			kind, err := apiutil.GVKForObject(obj, resources.NewScheme())
-			if err != nil {
-				t.Fatal(err)
-			}
-			got = append(got, kind.Kind)
-		}
-	}
-	if want := []string{"Widget", "ConfigMap", "Deployment"}; !slices.Equal(got, want) {
-		t.Errorf("the main resource and what it controls are %v, want %v", got, want)
 	}
 }

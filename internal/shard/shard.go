@@ -71,7 +71,7 @@ func (s *Shard) Ring() string { return s.ring }
 func (s *Shard) Name() string { return s.name }
 
 // Selector selects the objects of the shard.
-func (s *Shard) Selector() labels.Selector {
+func Selector(s *Shard) labels.Selector {
 	return labels.SelectorFromSet(labels.Set{shardPrefix + s.ring: s.name})
 }
 
