@@ -68,7 +68,14 @@ func TestTheLabelOfAChildIsTheRings(t *testing.T) {
 			image := ""
 			for step, shard := range []string{"first", "second", "first", ""} {
 				eventually(t, "not reconciled", func(ctx context.Context) error {
-					return onlyChild(ctx, c, w, child, "first", image)
+					if err := onlyChild(ctx, c, w, child, "first", image); err != nil {
+						return err
+					}
+					// The request of the process has ended, so that another may begin.
+					if err := c.Get(ctx, client.ObjectKeyFromObject(w), w); err != nil || w.Status.ObservedGeneration == w.Generation {
+						return err
+					}
+					return errNotYet
 				})
 				want := assigned(shard)
 				if shard == "" {
