@@ -65,7 +65,8 @@ func (r *rootParts[T]) buildOnShard(
 	if r.config.shard == nil {
 		return bldr.Build(root)
 	}
-	err = shard.Admit(r.config.shard, kindOf(r.config.Client, r.resourceType), func() (err error) {
+	kind := kindOf(r.config.Client, r.resourceType)
+	err = shard.Admit(r.config.shard, kind, Describe(root), func() (err error) {
 		built, err = bldr.Build(root)
 		return err
 	})

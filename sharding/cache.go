@@ -47,6 +47,7 @@ func selectTypes(s *Shard, options *manager.Options, roots []reconcilers.Describ
 	for kind, root := range sel.kinds {
 		shard.Filter(s, kind, root != "")
 	}
+	shard.CompareTrees(s, func(tree any) error { return found.Compare(tree.(reconcilers.Description)) })
 	return sel, nil
 }
 

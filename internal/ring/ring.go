@@ -96,6 +96,43 @@ func (t Types) Filtered() map[schema.GroupVersionKind]string {
 	return filtered
 }
 
+// Compare returns an error unless a root with that description does with types what it did when t was made.
+func (t Types) Compare(root reconcilers.Description) error {
+	now, err := Of(t.scheme, root)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, as := range []struct {
+		does      string
+		now, then map[schema.GroupKind]use
+	}{
+		{"owns", now.owned, t.owned},
+		{"reads", now.read, t.read},
+		{"reads, with a config of its own,", now.elsewhere, t.elsewhere},
+	} {
+		for main := range now.main {
+			if found, ok := difference(main, as.now, as.then); ok {
+				errs = append(errs, fmt.Errorf("%s %s %s now", found.by, as.does, found.kind.Kind))
+			}
+			if found, ok := difference(main, as.then, as.now); ok {
+				errs = append(errs, fmt.Errorf("no node %s %s any more", as.does, found.kind.Kind))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// difference returns the first of some types that are used for a main resource, if it is not among others.
+func difference(main schema.GroupKind, some, others map[schema.GroupKind]use) (use, bool) {
+	for _, kind := range sortedKinds(some) {
+		if slices.Contains(some[kind].owners, main) && !slices.Contains(others[kind].owners, main) {
+			return some[kind], true
+		}
+	}
+	return use{}, false
+}
+
 // addRoot adds what a root does.
 func (t Types) addRoot(root reconcilers.Description) error {
 	name := fmt.Sprintf("%s %q", root.Kind, root.Name)
