@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/espalier-dev/espalier/internal/kinds"
+	"github.com/espalier-dev/espalier/internal/ring"
 	"github.com/espalier-dev/espalier/reconcilers"
-	"github.com/espalier-dev/espalier/sharding"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -35,13 +35,13 @@ func (g Generator) Ring(name string, trees ...reconcilers.Description) (Files, e
 	if err != nil {
 		return nil, err
 	}
-	shared, err := sharding.Resources(g.Scheme, trees...)
+	shared, err := ring.Of(g.Scheme, trees...)
 	if err != nil {
 		return nil, fmt.Errorf("unable to derive the ring %q: %w", name, err)
 	}
 	spec := ringSpec{}
 	var all, main reconcilers.Description
-	for _, r := range shared {
+	for _, r := range shared.Resources() {
 		resource, err := g.resourceOf(mapper, r.Object)
 		if err != nil {
 			return nil, err
@@ -66,7 +66,7 @@ func (g Generator) Ring(name string, trees ...reconcilers.Description) (Files, e
 		}
 		spec.Resources = append(spec.Resources, entry)
 	}
-	ring, err := documents(controllerRing{
+	manifest, err := documents(controllerRing{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "sharding.timebertt.dev/v1alpha1", Kind: "ControllerRing"},
 		ObjectMeta: ringMeta{Name: name}, Spec: spec,
 	})
@@ -77,7 +77,7 @@ func (g Generator) Ring(name string, trees ...reconcilers.Description) (Files, e
 	if err != nil {
 		return nil, err
 	}
-	return Files{RingFile: ring, SharderRoleFile: roles}, nil
+	return Files{RingFile: manifest, SharderRoleFile: roles}, nil
 }
 
 // controllerRing is the manifest of a ControllerRing. The namespaces are left to who installs it.

@@ -31,7 +31,9 @@ type shop = *unstructured.Unstructured
 func shopRoot() reconcilers.Description {
 	root := espalier.For[shop](reconcilers.Config{},
 		espalier.Owns("App", func(context.Context, shop) (*appsv1.Deployment, error) { return nil, nil }),
-		espalier.Owns("Config", func(context.Context, shop) (*corev1.ConfigMap, error) { return nil, nil }))
+		espalier.Owns("Config", func(context.Context, shop) (*corev1.ConfigMap, error) { return nil, nil }),
+		// It does not control this one.
+		espalier.Owns("Password", func(context.Context, shop) (*corev1.Secret, error) { return nil, nil }).AnyNamespace())
 	root.Type = &unstructured.Unstructured{}
 	root.Type.SetAPIVersion("example.com/v1")
 	root.Type.SetKind("Shop")

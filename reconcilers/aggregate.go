@@ -207,7 +207,7 @@ func (r *AggregateReconciler[T]) SetupWithManagerYieldingController(
 	r.init()
 	r.identify(r.Name)
 	parts := r.parts()
-	if err := parts.checkUnsharded("each shard would write the one object"); err != nil {
+	if err := parts.checkUnsharded(mgr, "each shard would write the one object"); err != nil {
 		return nil, err
 	}
 	return parts.setUp(ctx, mgr, rootSetup{

@@ -375,10 +375,11 @@ func (a *applyCall[Type]) wanted(w objectWriter[Type], desired Type) (managedfie
 	if a.given != nil {
 		wanted, err := managedfields.FromApply(a.given, desired, kind)
 		if err != nil {
-			err = fmt.Errorf("ApplyingObjectManager %q: the apply configuration for %s %w",
+			return nil, fmt.Errorf("ApplyingObjectManager %q: the apply configuration for %s %w",
 				a.manager.Name, describeObject(desired), err)
 		}
-		return wanted, err
+		unlabelled := withoutRingLabels(w.config, &unstructured.Unstructured{Object: wanted})
+		return unlabelled.Object, nil
 	}
 	wanted, err := managedfields.FromObject(desired, kind)
 	if err != nil {

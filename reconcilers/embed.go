@@ -116,7 +116,7 @@ func (e *Embedded[T]) SetupWithManager(ctx context.Context, mgr Manager, bldr *B
 	if err := e.check(&parts); err != nil {
 		return err
 	}
-	if err := parts.checkUnsharded("the hand-written reconciler would not give resources back"); err != nil {
+	if err := parts.checkUnsharded(mgr, "the hand-written reconciler would not give resources back"); err != nil {
 		return err
 	}
 	ctx = parts.prepare(ctx, Request{}, nil)

@@ -400,6 +400,10 @@ func (r *ResourceReconciler[T]) run(ctx context.Context, config Config, p *reque
 			return err == nil
 		})
 	}
+	if err == nil {
+		// Each node has looked for its children.
+		forgetArrival(ctx, config)
+	}
 	if err == nil || isHalt(err) {
 		statusfield.Of(resource).SetObservedGeneration(resource.GetGeneration())
 	}

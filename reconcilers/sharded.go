@@ -50,6 +50,14 @@ func resourceOfShard(config Config, obj client.Object, req Request) shard.Resour
 	return shard.Resource{GroupKind: kindOf(config.Client, obj).GroupKind(), NamespacedName: req.NamespacedName}
 }
 
+// forgetArrival has nodes believe nothing of the resource that was read before they ask.
+func forgetArrival(ctx context.Context, config Config) {
+	if config.shard != nil {
+		s := contextOf(ctx)
+		shard.ForgetArrival(config.shard, resourceOfShard(config, s.originalResourceType, s.request))
+	}
+}
+
 // buildOnShard builds a controller, which the manager of a shard refuses if the config has no shard.
 func (r *rootParts[T]) buildOnShard(
 	bldr *Builder, root reconcile.Reconciler,
@@ -57,7 +65,8 @@ func (r *rootParts[T]) buildOnShard(
 	if r.config.shard == nil {
 		return bldr.Build(root)
 	}
-	err = shard.Admit(r.config.shard, kindOf(r.config.Client, r.resourceType), func() (err error) {
+	kind := kindOf(r.config.Client, r.resourceType)
+	err = shard.Admit(r.config.shard, kind, Describe(root), func() (err error) {
 		built, err = bldr.Build(root)
 		return err
 	})
@@ -66,9 +75,9 @@ func (r *rootParts[T]) buildOnShard(
 
 var errSharded = errors.New("cannot be sharded")
 
-// checkUnsharded returns an error if the config of a root that cannot be sharded has a shard.
-func (r *rootParts[T]) checkUnsharded(reason string) error {
-	if r.config.shard == nil {
+// checkUnsharded returns an error if a root that cannot be sharded has the config or the manager of a shard.
+func (r *rootParts[T]) checkUnsharded(mgr Manager, reason string) error {
+	if r.config.shard == nil && shard.Of(mgr) == nil {
 		return nil
 	}
 	return r.errorf("%w: %s", errSharded, reason)
@@ -104,7 +113,7 @@ func watchShard(mgr Manager, bldr *Builder, config Config, obj client.Object) {
 		DeleteFunc: func(
 			_ context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[Request],
 		) {
-			shard.Leave(config.shard, of(e.Object))
+			shard.ForgetArrival(config.shard, of(e.Object))
 		},
 	}))
 }
@@ -129,7 +138,7 @@ func (r *ResourceReconciler[T]) notForShard(
 	// resource comes back, what was read before it left is not believed.
 	r.forget(ctx, config, r.Type, req)
 	of := resourceOfShard(config, r.Type, req)
-	shard.Leave(config.shard, of)
+	shard.ForgetArrival(config.shard, of)
 	if duty == shard.Ignore {
 		return true, nil
 	}

@@ -231,7 +231,16 @@ func (k *children[T, CT, CLT]) confirmAbsent(
 		return nil
 	}
 	known, request, key := k.existing(ctx, config), listKeeper(ctx), k.listKey(ctx, config)
-	if known == nil || request.wasAsked(key) {
+	if known == nil {
+		return nil
+	}
+	// An answer takes the place of what is known. So a branch must not create anything while another one asks.
+	end, err := request.ofAllBranches().lists.Turn(ctx, key)
+	if err != nil {
+		return err
+	}
+	defer end()
+	if request.wasAsked(key) {
 		return nil
 	}
 	shown, _ := request.lists.Get(key)
@@ -240,11 +249,12 @@ func (k *children[T, CT, CLT]) confirmAbsent(
 		return err
 	}
 	known.answered(slices.Concat(shown, hidden))
-	request.noteAsked(key)
 	if len(hidden) > 0 {
+		// What other nodes have found in this request lacks it, too. So they have to ask as well.
 		return k.errorf("has found %s, which the cache of the shard does not show: %w",
 			describeObject(hidden[0]), ErrQuiet)
 	}
+	request.noteAsked(key)
 	return nil
 }
 
@@ -257,15 +267,16 @@ func (k *children[T, CT, CLT]) noteExisting(ctx context.Context, config Config, 
 	if known == nil {
 		return
 	}
-	// What was asked before does not have the child.
-	s := contextOf(ctx)
-	shard.Leave(config.shard, resourceOfShard(config, s.originalResourceType, s.request))
 	switch {
 	case !gotype.IsNil(written):
 		known.created(written)
 	case err != nil:
 		known.doubt()
+	default:
+		return
 	}
+	// What was asked before does not have the child.
+	forgetArrival(ctx, config)
 }
 
 // shardReads reads past a cache that has the objects of the shard alone.
@@ -313,11 +324,16 @@ func (r *shardReads) Watch(
 	return watcher.Watch(ctx, list, opts...)
 }
 
-// unfiltered returns a copy of c that reads past a cache which has the objects of the shard alone.
+// unfiltered returns a copy of c that reads past a cache which has the objects of the shard alone, also if c lacks the
+// shard of its manager.
 func (c Config) unfiltered() Config {
-	if c.shard != nil && c.Client != nil {
+	s := c.shard
+	if s == nil {
+		s = shard.Of(c.cluster)
+	}
+	if s != nil && c.Client != nil {
 		// The author may have wrapped the client.
-		c.Client = &shardReads{Client: c.Client, live: c.APIReader, shard: c.shard, past: true}
+		c.Client = &shardReads{Client: c.Client, live: c.APIReader, shard: s, past: true}
 		c.own = c.Client
 	}
 	c.shard = nil

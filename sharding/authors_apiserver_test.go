@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -195,49 +197,87 @@ func TestAClientThatCannotBeComparedIsRefused(t *testing.T) {
 }
 
 // A create of the process that had the resource before may arrive when another has looked for children already. The
-// other one looks again before it creates one.
+// other one looks again before it creates one: each of its nodes, also if they run although one has found something.
 func TestAChildThatArrivesLateIsNotCreatedAgain(t *testing.T) {
 	t.Parallel()
-	c, namespace := live(t), plane.Namespace(t)
-	node := generated("second")
-	desired := node.DesiredChild
-	node.DesiredChild = func(ctx context.Context, w *resources.Widget) (*corev1.ConfigMap, error) {
+	for name, nodes := range map[string][]string{"one node": {"late"}, "a second node": {"other", "late"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, namespace := live(t), plane.Namespace(t)
+			var tree reconcilers.Always[*resources.Widget]
+			for _, name := range nodes {
+				tree = append(tree, generatedOnDemand(name))
+			}
+			start(t, namespace, "second", tree)
+			w := createWidget(t, c, namespace, "second")
+			eventually(t, "not reconciled", func(ctx context.Context) error {
+				if err := c.Get(ctx, client.ObjectKeyFromObject(w), w); err != nil || w.Status.Fields["late"] == "false" {
+					return err
+				}
+				return errNotYet
+			})
+			late := &corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{
+					Namespace: namespace, GenerateName: "late-", Labels: map[string]string{shardLabel: "first"},
+					OwnerReferences: []metav1.OwnerReference{
+						*metav1.NewControllerRef(w, resources.GroupVersion.WithKind("Widget")),
+					},
+				},
+			}
+			if err := c.Create(t.Context(), late); err != nil {
+				t.Fatal(err)
+			}
+			setImage(t, c, w, "1")
+			children := &corev1.ConfigMapList{}
+			eventually(t, "not reconciled", func(ctx context.Context) error {
+				if err := c.List(ctx, children, client.InNamespace(namespace)); err != nil {
+					return err
+				}
+				isOld := func(child corev1.ConfigMap) bool { return child.Data["image"] != "1" }
+				if len(children.Items) < len(nodes) || slices.ContainsFunc(children.Items, isOld) {
+					return fmt.Errorf("there are %v: %w", names(children), errNotYet)
+				}
+				return nil
+			})
+			if len(children.Items) != len(nodes) || !slices.ContainsFunc(children.Items, isUID(late.UID)) {
+				t.Errorf("the Widget has the children %v, want one for each node, and %s, which came late, among them",
+					names(children), late.Name)
+			}
+		})
+	}
+}
+
+// generatedOnDemand is a node whose child has a generated name, and is desired if a Widget has an image.
+func generatedOnDemand(name string) node {
+	of := generated("second")
+	of.Name = name
+	desired := of.DesiredChild
+	of.DesiredChild = func(ctx context.Context, w *resources.Widget) (*corev1.ConfigMap, error) {
 		if w.Spec.Fields["image"] == "" {
 			return nil, nil
 		}
-		return desired(ctx, w)
+		child, err := desired(ctx, w)
+		child.GenerateName = name + "-"
+		return child, err
 	}
-	node.ReflectChildStatusOnParent = func(_ context.Context, w *resources.Widget, child *corev1.ConfigMap, _ error) {
-		w.Status.AddField("seen", fmt.Sprint(child != nil))
+	of.OurChild = func(_ *resources.Widget, child *corev1.ConfigMap) bool {
+		return strings.HasPrefix(child.Name+child.GenerateName, name)
 	}
-	start(t, namespace, "second", node)
-	w := createWidget(t, c, namespace, "second")
-	eventually(t, "not reconciled", func(ctx context.Context) error {
-		if err := c.Get(ctx, client.ObjectKeyFromObject(w), w); err != nil || w.Status.Fields["seen"] == "false" {
-			return err
-		}
-		return errNotYet
-	})
-	late := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace, GenerateName: w.Name + "-", Labels: map[string]string{shardLabel: "first"},
-			OwnerReferences: []metav1.OwnerReference{
-				*metav1.NewControllerRef(w, resources.GroupVersion.WithKind("Widget")),
-			},
-		},
-		Data: map[string]string{"by": "first"},
+	of.ReflectChildStatusOnParent = func(_ context.Context, w *resources.Widget, child *corev1.ConfigMap, _ error) {
+		w.Status.AddField(name, fmt.Sprint(child != nil))
 	}
-	if err := c.Create(t.Context(), late); err != nil {
-		t.Fatal(err)
+	return of
+}
+
+func isUID(uid types.UID) func(corev1.ConfigMap) bool {
+	return func(obj corev1.ConfigMap) bool { return obj.UID == uid }
+}
+
+func names(list *corev1.ConfigMapList) (all []string) {
+	for _, obj := range list.Items {
+		all = append(all, obj.Name)
 	}
-	setImage(t, c, w, "1")
-	child := &corev1.ConfigMap{}
-	eventually(t, "not reconciled", func(ctx context.Context) error {
-		return onlyChild(ctx, c, w, child, "second", "1")
-	})
-	if child.UID != late.UID {
-		t.Errorf("the Widget has the child %s, want the one that came late, %s", child.Name, late.Name)
-	}
+	return all
 }
 
 // What a node tracks without saying so may be another shard's, of which no event arrives. So it is refused.

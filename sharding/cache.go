@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 
+	"github.com/espalier-dev/espalier/internal/ring"
 	"github.com/espalier-dev/espalier/internal/shard"
 	"github.com/espalier-dev/espalier/reconcilers"
 
@@ -24,10 +25,8 @@ import (
 // selected are the types of which a cache has the objects of the shard alone.
 type selected struct {
 	shard *Shard
-	// kinds has true for main resources.
-	kinds map[schema.GroupVersionKind]bool
-	// by names the root of a main resource.
-	by map[schema.GroupVersionKind]string
+	// kinds has the names of the roots of main resources, and is empty for others.
+	kinds map[schema.GroupVersionKind]string
 }
 
 // selectTypes returns the types that the roots share and own.
@@ -40,17 +39,15 @@ func selectTypes(s *Shard, options *manager.Options, roots []reconcilers.Describ
 	for _, root := range roots {
 		descriptions = append(descriptions, root.Describe())
 	}
-	found, err := typesOf(known, descriptions)
+	found, err := ring.Of(known, descriptions...)
 	if err != nil {
 		return nil, err
 	}
-	sel := &selected{shard: s, kinds: found.filtered(), by: map[schema.GroupVersionKind]string{}}
-	for _, main := range found.main {
-		sel.by[main.kind] = main.by
+	sel := &selected{shard: s, kinds: found.Filtered()}
+	for kind, root := range sel.kinds {
+		shard.Filter(s, kind, root != "")
 	}
-	for kind, main := range sel.kinds {
-		shard.Filter(s, kind, main)
-	}
+	shard.CompareTrees(s, func(tree any) error { return found.Compare(tree.(reconcilers.Description)) })
 	return sel, nil
 }
 
@@ -80,20 +77,19 @@ func (sel *selected) complete(options *cache.Options) error {
 		authors[kind] = obj
 	}
 	var errs []error
-	for kind, main := range sel.kinds {
+	for kind, root := range sel.kinds {
 		obj, ok := authors[kind]
 		if !ok {
 			obj = objectOf(kind, options.Scheme)
 		}
 		namespaced, err := apiutil.IsGVKNamespaced(kind, options.Mapper)
 		switch {
-		case main && err == nil && !namespaced:
+		case root != "" && err == nil && !namespaced:
 			errs = append(errs, fmt.Errorf("%s cannot be sharded: %s is cluster-scoped, and a ring does not assign "+
-				"objects without a namespace", sel.by[kind], kind.Kind))
+				"objects without a namespace", root, kind.Kind))
 			continue
-		case main && err != nil:
-			errs = append(errs, fmt.Errorf("%s: unable to tell whether %s is namespaced: %w",
-				sel.by[kind], kind.Kind, err))
+		case root != "" && err != nil:
+			errs = append(errs, fmt.Errorf("%s: unable to tell whether %s is namespaced: %w", root, kind.Kind, err))
 			continue
 		case err != nil && !meta.IsNoMatchError(err):
 			errs = append(errs, fmt.Errorf("unable to tell whether %s is namespaced: %w", kind.Kind, err))
@@ -103,7 +99,7 @@ func (sel *selected) complete(options *cache.Options) error {
 			shard.Unfilter(sel.shard, kind)
 			continue
 		}
-		byObject[obj] = selectShard(byObject[obj], *options, sel.shard.Selector())
+		byObject[obj] = selectShard(byObject[obj], *options, shard.Selector(sel.shard))
 	}
 	options.ByObject = byObject
 	return errors.Join(errs...)

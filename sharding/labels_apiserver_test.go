@@ -15,11 +15,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// labelled are nodes whose child has a label of its own, and those of its resource, as many authors have it: one is
+// labelled are nodes whose child has a label of its own, and those of its resource, as many authors have it: two are
 // applied, one is updated as a whole.
 func labelled() map[string]node {
 	desired := func(_ context.Context, w *resources.Widget) (*corev1.ConfigMap, error) {
@@ -32,7 +33,20 @@ func labelled() map[string]node {
 	}
 	return map[string]node{
 		"applied": espalier.Owns("Config", desired),
-		"updated": &reconcilers.ChildReconciler[*resources.Widget, *corev1.ConfigMap, *corev1.ConfigMapList]{
+		"applied as a configuration": &childOfWidget{
+			DesiredChild: desired,
+			ChildObjectManager: &reconcilers.ApplyingObjectManager[*corev1.ConfigMap]{
+				FieldManager: "widgets",
+				ApplyConfiguration: func(
+					_ context.Context, w client.Object, child *corev1.ConfigMap,
+				) (runtime.ApplyConfiguration, error) {
+					return corev1apply.ConfigMap(child.Name, child.Namespace).WithLabels(w.GetLabels()).
+						WithLabels(child.Labels).WithData(child.Data), nil
+				},
+			},
+			ReflectChildStatusOnParent: func(context.Context, *resources.Widget, *corev1.ConfigMap, error) {},
+		},
+		"updated": &childOfWidget{
 			DesiredChild: desired,
 			MergeBeforeUpdate: func(current, desired *corev1.ConfigMap) {
 				current.Labels, current.Data = desired.Labels, desired.Data
@@ -54,7 +68,14 @@ func TestTheLabelOfAChildIsTheRings(t *testing.T) {
 			image := ""
 			for step, shard := range []string{"first", "second", "first", ""} {
 				eventually(t, "not reconciled", func(ctx context.Context) error {
-					return onlyChild(ctx, c, w, child, "first", image)
+					if err := onlyChild(ctx, c, w, child, "first", image); err != nil {
+						return err
+					}
+					// The request of the process has ended, so that another may begin.
+					if err := c.Get(ctx, client.ObjectKeyFromObject(w), w); err != nil || w.Status.ObservedGeneration == w.Generation {
+						return err
+					}
+					return errNotYet
 				})
 				want := assigned(shard)
 				if shard == "" {
@@ -114,6 +135,7 @@ func TestAWebhookSeesTheObjectsOfAllShards(t *testing.T) {
 	wrapped.Client = struct{ client.Client }{wrapped.Client}
 	for name, config := range map[string]reconcilers.Config{
 		"the config":                  p.config,
+		"without the option":          espalier.NewConfig(p.manager),
 		"with a client that wraps":    wrapped,
 		"with a client of duck types": p.config.WithDangerousDuckClientOperations(),
 	} {

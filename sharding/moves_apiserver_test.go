@@ -11,7 +11,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
@@ -225,6 +227,37 @@ func TestAManagerOfAShardRefusesWhatIsNotSharded(t *testing.T) {
 	unsharded.ControllerName = "other"
 	if err := unsharded.SetupWithManager(t.Context(), p.manager); err == nil || !strings.Contains(err.Error(), "WithShard") {
 		t.Errorf("a root without the option gives the error %v, want one that names WithShard", err)
+	}
+}
+
+// What cannot be sharded is not admitted because it runs in each process, whatever its config.
+func TestAManagerOfAShardRefusesWhatCannotBeSharded(t *testing.T) {
+	t.Parallel()
+	p := start(t, plane.Namespace(t), "one", made("one"))
+	everywhere := func(bldr *reconcilers.Builder) *reconcilers.Builder {
+		return bldr.WithOptions(controller.Options{NeedLeaderElection: new(false)})
+	}
+	config := p.config.WithShard(nil)
+	embedded := reconcilers.Embed(config, made("one"))
+	aggregate := &reconcilers.AggregateReconciler[*corev1.ConfigMap]{
+		Config: config, Request: reconcilers.Request{NamespacedName: client.ObjectKey{Namespace: "default", Name: "summary"}},
+		Reconciler: reconcilers.Sequence[*corev1.ConfigMap]{},
+		Setup: func(_ context.Context, _ reconcilers.Manager, bldr *reconcilers.Builder) error {
+			everywhere(bldr)
+			return nil
+		},
+		AggregateObjectManager: &reconcilers.UpdatingObjectManager[*corev1.ConfigMap]{
+			MergeBeforeUpdate: func(current, desired *corev1.ConfigMap) { current.Data = desired.Data },
+		},
+	}
+	for name, err := range map[string]error{
+		"a hand-written reconciler": embedded.SetupWithManager(t.Context(), p.manager,
+			everywhere(ctrl.NewControllerManagedBy(p.manager).For(&resources.Widget{}))),
+		"one object": aggregate.SetupWithManager(t.Context(), p.manager),
+	} {
+		if err == nil || !strings.Contains(err.Error(), "cannot be sharded") {
+			t.Errorf("%s: the set-up gives the error %v, want that it cannot be sharded", name, err)
+		}
 	}
 }
 

@@ -3,7 +3,7 @@ package sharding_test
 import (
 	"context"
 	"fmt"
-	"slices"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
 // root is the root of the type with nodes.
@@ -201,23 +202,52 @@ func TestWhatCannotBeShardedIsRefused(t *testing.T) {
 	}
 }
 
-func TestResourcesAreThoseOfAControllerRing(t *testing.T) {
-	found, err := sharding.Resources(resources.NewScheme(),
-		root(owns[widget, configMap]("A"), unowned("B"), owns[widget, deployment]("C")).Describe())
-	if err != nil {
-		t.Fatal(err)
+// The cache is made for the tree that was given to Join.
+func TestATreeThatHasNotJoinedIsRefused(t *testing.T) {
+	joined := func() []node {
+		return []node{owns[widget, configMap]("A"), owns[widget, deployment]("B"), reads[widget]("C", &corev1.Secret{})}
 	}
-	var got []string
-	for _, r := range found {
-		for _, obj := range append([]client.Object{r.Object}, r.Controlled...) {
-			kind, err := apiutil.GVKForObject(obj, resources.NewScheme())
+	for name, test := range map[string]struct {
+		nodes []node
+		want  []string
+	}{
+		"the same tree":      {nodes: joined()},
+		"with another node":  {nodes: append(joined(), reads[widget]("D", &corev1.Secret{}))},
+		"owns more":          {append(joined(), owns[widget, *corev1.Service]("D")), []string{`"D"`, "owns Service now"}},
+		"owns less":          {joined()[1:], []string{"no node owns ConfigMap any more"}},
+		"reads what it owns": {append(joined(), reads[widget]("D", &corev1.ConfigMap{})), []string{`"D"`, "reads ConfigMap now"}},
+		"reads less":         {joined()[:2], []string{"no node reads Secret any more"}},
+		"in another cluster": {append(joined(), elsewhere(owns[widget, configMap]("D"))), []string{`"D"`, "of its own, ConfigMap now"}},
+		"reads its own type": {append(joined(), reads[widget]("D", &resources.Widget{})), []string{`"D"`, "reads the type"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			options := ctrl.Options{
+				Scheme: resources.NewScheme(), LeaderElectionNamespace: "ns", Metrics: metricsserver.Options{BindAddress: "0"},
+				MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return namespaced(), nil },
+			}
+			options.Controller.SkipNameValidation = new(true)
+			config := &rest.Config{Host: "http://127.0.0.1:0"}
+			shard, err := sharding.Ring{Name: ring, Shard: "one"}.Join(config, &options, root(joined()...))
 			if err != nil {
 				t.Fatal(err)
 			}
-			got = append(got, kind.Kind)
-		}
-	}
-	if want := []string{"Widget", "ConfigMap", "Deployment"}; !slices.Equal(got, want) {
-		t.Errorf("the main resource and what it controls are %v, want %v", got, want)
+			mgr, err := ctrl.NewManager(config, options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			mgr = shard.Manager(mgr)
+			err = espalier.For(espalier.NewConfig(mgr).WithShard(shard), test.nodes...).SetupWithManager(t.Context(), mgr)
+			switch {
+			case test.want == nil && err != nil:
+				t.Errorf("the set-up gives the error %v, want none", err)
+			case test.want != nil && err == nil:
+				t.Errorf("the set-up gives no error, want one with %q", test.want)
+			}
+			for _, want := range test.want {
+				if err != nil && !strings.Contains(err.Error(), want) {
+					t.Errorf("the error is %q, want that it has %q", err, want)
+				}
+			}
+		})
 	}
 }

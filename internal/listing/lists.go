@@ -95,13 +95,11 @@ func (l *Lists) Once(
 		return known, nil
 	}
 	if l.outer != nil && key.Node == nil {
-		place := l.outer.placeToAsk(key)
-		select {
-		case place <- struct{}{}:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+		end, err := l.outer.Turn(ctx, key)
+		if err != nil {
+			return nil, err
 		}
-		defer func() { <-place }()
+		defer end()
 		known, err := l.outer.Once(ctx, key, list)
 		if err == nil {
 			l.set(key, known)
@@ -113,6 +111,17 @@ func (l *Lists) Once(
 		l.set(key, objects)
 	}
 	return objects, err
+}
+
+// Turn waits until no other branch asks for a list, or until ctx ends. The caller calls end when it has asked.
+func (l *Lists) Turn(ctx context.Context, key ListKey) (end func(), err error) {
+	place := l.placeToAsk(key)
+	select {
+	case place <- struct{}{}:
+		return func() { <-place }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 // placeToAsk returns a channel that has room for one that asks for a list.

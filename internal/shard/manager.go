@@ -18,6 +18,14 @@ func (s *Shard) Manager(mgr manager.Manager) manager.Manager {
 	return &sharded{Manager: mgr, shard: s}
 }
 
+// Of returns the shard whose manager a cluster is, or nil.
+func Of(c cluster.Cluster) *Shard {
+	if mgr, ok := c.(*sharded); ok {
+		return mgr.shard
+	}
+	return nil
+}
+
 // sharded is the manager of a shard. A pointer to it can be compared, as it names a cluster.
 type sharded struct {
 	manager.Manager

@@ -36,6 +36,8 @@ type Shard struct {
 	mu sync.Mutex
 	// kinds are those of which the cache has the objects of the shard alone; true for the kinds of main resources.
 	kinds map[schema.GroupVersionKind]bool
+	// compare returns an error if a tree is not the one with which the shard joined the ring; nil if that is not known.
+	compare func(tree any) error
 	// taken are the kinds of the roots that were added to the manager.
 	taken map[schema.GroupVersionKind]bool
 	// adding is true while a root that is sharded adds its controller to the manager.
@@ -71,7 +73,7 @@ func (s *Shard) Ring() string { return s.ring }
 func (s *Shard) Name() string { return s.name }
 
 // Selector selects the objects of the shard.
-func (s *Shard) Selector() labels.Selector {
+func Selector(s *Shard) labels.Selector {
 	return labels.SelectorFromSet(labels.Set{shardPrefix + s.ring: s.name})
 }
 
@@ -177,13 +179,22 @@ func Begin(s *Shard) (end func(), err error) { return s.guard.begin() }
 // Hold has the shard hold its Lease from now on for as long as the renew deadline. It is for tests.
 func Hold(s *Shard) { s.guard.renewed(time.Now()) }
 
-// Admit lets do add a controller whose root is sharded, and reconciles resources of a kind, to the manager. It returns
-// an error if the manager is not that of the shard, or if the shard did not join the ring for that root.
-func Admit(s *Shard, kind schema.GroupVersionKind, do func() error) error {
+// CompareTrees has [Admit] call compare with the description of each tree. It returns an error if the cache is made for
+// another tree.
+func CompareTrees(s *Shard, compare func(tree any) error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.compare = compare
+}
+
+// Admit lets do add a controller whose root is sharded, and reconciles resources of a kind, to the manager. Tree is the
+// description of the root. It returns an error if the manager is not that of the shard, or if the shard did not join
+// the ring for that root, or with another tree.
+func Admit(s *Shard, kind schema.GroupVersionKind, tree any, do func() error) error {
 	s.adding.Lock()
 	defer s.adding.Unlock()
 	s.mu.Lock()
-	managed, joined, taken := s.managed, s.kinds[kind], s.taken[kind]
+	managed, joined, taken, compare := s.managed, s.kinds[kind], s.taken[kind], s.compare
 	s.admits = true
 	s.mu.Unlock()
 	defer func() {
@@ -197,6 +208,12 @@ func Admit(s *Shard, kind schema.GroupVersionKind, do func() error) error {
 	case !joined || taken:
 		return fmt.Errorf("the shard did not join the ring %q for this root of %s: give each root to Join",
 			s.ring, kind.Kind)
+	}
+	if compare != nil {
+		if err := compare(tree); err != nil {
+			return fmt.Errorf("the shard joined the ring %q with another tree for %s: give the same one to Join: %w",
+				s.ring, kind.Kind, err)
+		}
 	}
 	if err := do(); err != nil {
 		return err

@@ -53,8 +53,8 @@ func Arrive(s *Shard, of Resource) {
 	s.counters.arrived.Add(1)
 }
 
-// Leave notes that a resource is the shard's no more.
-func Leave(s *Shard, of Resource) {
+// ForgetArrival forgets when a resource became the shard's, so that nothing that was read before is believed for it.
+func ForgetArrival(s *Shard, of Resource) {
 	s.snapshots.mu.Lock()
 	defer s.snapshots.mu.Unlock()
 	delete(s.snapshots.arrivals, of)

@@ -8,6 +8,7 @@ import (
 	"go/token"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/espalier-dev/espalier/hack/tools/internal/golist"
@@ -15,20 +16,9 @@ import (
 
 // declarations returns the lines of what a package exports.
 func declarations(p golist.Package) (string, error) {
-	l := &lines{set: token.NewFileSet()}
+	l := &lines{set: token.NewFileSet(), root: strings.TrimSuffix(p.Dir, strings.TrimPrefix(p.ImportPath, module))}
 	for _, name := range p.GoFiles {
-		file, err := parser.ParseFile(l.set, filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
-		if err != nil {
-			return "", err
-		}
-		for _, declaration := range file.Decls {
-			switch d := declaration.(type) {
-			case *ast.FuncDecl:
-				l.function(d)
-			case *ast.GenDecl:
-				l.general(d)
-			}
-		}
+		l.file(filepath.Join(p.Dir, name))
 	}
 	if l.err != nil {
 		return "", l.err
@@ -39,9 +29,80 @@ func declarations(p golist.Package) (string, error) {
 
 type lines struct {
 	set *token.FileSet
-	all []string
-	// err is the first of a node that cannot be printed.
+	// root is the folder of the module at the root.
+	root string
+	// imports are the paths of what the file imports, by name.
+	imports map[string]string
+	all     []string
+	// err is the first of a file that cannot be read, or of a node that cannot be printed.
 	err error
+}
+
+func (l *lines) fail(err error) {
+	if l.err == nil {
+		l.err = err
+	}
+}
+
+func (l *lines) parse(path string) (declarations []ast.Decl, imports []*ast.ImportSpec) {
+	file, err := parser.ParseFile(l.set, path, nil, parser.SkipObjectResolution)
+	if err != nil {
+		l.fail(err)
+		return nil, nil
+	}
+	return file.Decls, file.Imports
+}
+
+func (l *lines) file(path string) {
+	declarations, imports := l.parse(path)
+	l.imports = map[string]string{}
+	for _, spec := range imports {
+		imported, _ := strconv.Unquote(spec.Path.Value) // it was parsed
+		l.imports[filepath.Base(imported)] = imported
+	}
+	for _, declaration := range declarations {
+		switch d := declaration.(type) {
+		case *ast.FuncDecl:
+			l.function(d)
+		case *ast.GenDecl:
+			l.general(d)
+		}
+	}
+}
+
+// internal adds the fields and methods of a type of an internal package, which has a public name. Nothing else shows
+// them.
+func (l *lines) internal(name string, target *ast.SelectorExpr) {
+	path := l.imports[l.text(target.X)]
+	if !strings.HasPrefix(path, module) || !slices.Contains(strings.Split(path, "/"), "internal") {
+		return
+	}
+	files, err := filepath.Glob(filepath.Join(l.root, strings.TrimPrefix(path, module), "*.go"))
+	l.fail(err)
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		declarations, _ := l.parse(file)
+		for _, declaration := range declarations {
+			switch d := declaration.(type) {
+			case *ast.FuncDecl:
+				if d.Recv == nil {
+					continue
+				}
+				if of := receiver(d.Recv.List[0].Type); of != nil && of.Name == target.Sel.Name {
+					of.Name = name
+					l.function(d)
+				}
+			case *ast.GenDecl:
+				for _, spec := range d.Specs {
+					if spec, ok := spec.(*ast.TypeSpec); ok && spec.Name.Name == target.Sel.Name {
+						l.members(name, spec.Type)
+					}
+				}
+			}
+		}
+	}
 }
 
 func (l *lines) add(parts ...string) {
@@ -51,8 +112,8 @@ func (l *lines) add(parts ...string) {
 // text returns a node as it stands in code, on one line.
 func (l *lines) text(node any) string {
 	var out bytes.Buffer
-	if err := format.Node(&out, l.set, node); err != nil && l.err == nil {
-		l.err = err
+	if err := format.Node(&out, l.set, node); err != nil {
+		l.fail(err)
 	}
 	return unwrapped.Replace(strings.Join(strings.Fields(out.String()), " "))
 }
@@ -64,14 +125,16 @@ func (l *lines) function(f *ast.FuncDecl) {
 	if !f.Name.IsExported() {
 		return
 	}
-	if f.Recv != nil && !ast.IsExported(receiver(f.Recv.List[0].Type)) {
-		return
+	if f.Recv != nil {
+		if of := receiver(f.Recv.List[0].Type); of == nil || !of.IsExported() {
+			return
+		}
 	}
 	l.add(l.text(&ast.FuncDecl{Recv: f.Recv, Name: f.Name, Type: f.Type}))
 }
 
-// receiver returns the name of the type of a receiver.
-func receiver(t ast.Expr) string {
+// receiver returns the name of the type of a receiver, or nil.
+func receiver(t ast.Expr) *ast.Ident {
 	switch t := t.(type) {
 	case *ast.StarExpr:
 		return receiver(t.X)
@@ -80,9 +143,9 @@ func receiver(t ast.Expr) string {
 	case *ast.IndexListExpr:
 		return receiver(t.X)
 	case *ast.Ident:
-		return t.Name
+		return t
 	}
-	return ""
+	return nil
 }
 
 func (l *lines) general(d *ast.GenDecl) {
@@ -121,19 +184,31 @@ func (l *lines) typeSpec(spec *ast.TypeSpec) {
 		head := l.text(&ast.FuncType{TypeParams: spec.TypeParams, Params: &ast.FieldList{}})
 		name += strings.TrimSuffix(strings.TrimPrefix(head, "func"), "()")
 	}
+	l.members(spec.Name.Name, spec.Type)
 	switch t := spec.Type.(type) {
 	case *ast.StructType:
 		l.add("type", name, "struct")
-		l.fields("type "+spec.Name.Name+" struct,", t.Fields)
 	case *ast.InterfaceType:
 		l.add("type", name, "interface")
-		l.fields("type "+spec.Name.Name+" interface,", t.Methods)
 	default:
 		equals := ""
 		if spec.Assign.IsValid() {
 			equals = "="
 		}
 		l.add("type", name, equals, l.text(t))
+		if target, ok := t.(*ast.SelectorExpr); ok && equals != "" {
+			l.internal(name, target)
+		}
+	}
+}
+
+// members adds the fields of a struct, or the methods of an interface.
+func (l *lines) members(name string, of ast.Expr) {
+	switch of := of.(type) {
+	case *ast.StructType:
+		l.fields("type "+name+" struct,", of.Fields)
+	case *ast.InterfaceType:
+		l.fields("type "+name+" interface,", of.Methods)
 	}
 }
 

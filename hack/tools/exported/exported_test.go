@@ -70,6 +70,45 @@ func m() {}
 	}
 }
 
+// A type of an internal package that has a public name is public with its fields and methods.
+func TestDeclarationsOfAnAlias(t *testing.T) {
+	root := t.TempDir()
+	for path, source := range map[string]string{
+		"a/a.go": `package a
+
+import (
+	"` + module + `/b"
+	"` + module + `/internal/c"
+)
+
+type A = b.B
+
+type D = c.C
+
+type E = c.I
+`,
+		"b/b.go":          "package b\n\ntype B struct{ Field int }\n",
+		"internal/c/c.go": "package c\n\ntype C struct{ Field, hidden int }\n\ntype I interface{ M() }\n",
+		"internal/c/methods.go": "package c\n\nfunc (c *C) Method() {}\n\nfunc (c C) hide() {}\n\nfunc Other() {}\n\n" +
+			"type F struct{ Field int }\n\nfunc (F) Method() {}\n",
+		"internal/c/c_test.go": "package c\n\nfunc (c *C) Test() {}\n",
+	} {
+		path = filepath.Join(root, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(source), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const want = "func (c *D) Method()\ntype A = b.B\ntype D = c.C\ntype D struct, Field int\ntype E = c.I\n" +
+		"type E interface, M()\n"
+	p := golist.Package{ImportPath: module + "/a", Dir: filepath.Join(root, "a"), GoFiles: []string{"a.go"}}
+	if got, err := declarations(p); err != nil || got != want {
+		t.Errorf("got %v\n%s\nwant\n%s", err, got, want)
+	}
+}
+
 func TestFileOf(t *testing.T) {
 	for _, tc := range []struct {
 		path, name, want string

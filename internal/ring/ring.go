@@ -1,4 +1,5 @@
-package sharding
+// Package ring says which types of objects the processes of a ring share, by the trees of an operator.
+package ring
 
 import (
 	"cmp"
@@ -25,28 +26,10 @@ type Resource struct {
 	Controlled []client.Object
 }
 
-// Resources returns the types of resources that a ring shares, by the descriptions of the roots of an operator. They
-// are sorted by kind. It returns an error that names what cannot be sharded, and why.
-func Resources(scheme *runtime.Scheme, roots ...reconcilers.Description) ([]Resource, error) {
-	found, err := typesOf(scheme, roots)
-	if err != nil {
-		return nil, err
-	}
-	var resources []Resource
-	for _, kind := range sortedKinds(found.main) {
-		r := Resource{Object: found.main[kind].object}
-		for _, owned := range sortedKinds(found.owned) {
-			if slices.Contains(found.owned[owned].owners, kind) {
-				r.Controlled = append(r.Controlled, found.owned[owned].object)
-			}
-		}
-		resources = append(resources, r)
-	}
-	return resources, nil
-}
+// Types are what the roots of an operator do with types. [Of] makes them.
+type Types struct {
+	scheme *runtime.Scheme
 
-// types are what the roots of an operator do with types.
-type types struct {
 	main  map[schema.GroupKind]use
 	owned map[schema.GroupKind]use
 	// read are those that are read otherwise.
@@ -65,10 +48,10 @@ type use struct {
 	owners []schema.GroupKind
 }
 
-// typesOf returns what the roots do with types, or an error that names what cannot be sharded.
-func typesOf(scheme *runtime.Scheme, roots []reconcilers.Description) (types, error) {
-	found := types{
-		main: map[schema.GroupKind]use{}, owned: map[schema.GroupKind]use{},
+// Of returns what roots with these descriptions do with types, or an error that names what cannot be sharded, and why.
+func Of(scheme *runtime.Scheme, roots ...reconcilers.Description) (Types, error) {
+	found := Types{
+		scheme: scheme, main: map[schema.GroupKind]use{}, owned: map[schema.GroupKind]use{},
 		read: map[schema.GroupKind]use{}, elsewhere: map[schema.GroupKind]use{},
 	}
 	if len(roots) == 0 {
@@ -76,13 +59,82 @@ func typesOf(scheme *runtime.Scheme, roots []reconcilers.Description) (types, er
 	}
 	var errs []error
 	for _, root := range roots {
-		errs = append(errs, found.addRoot(scheme, root))
+		errs = append(errs, found.addRoot(root))
 	}
 	return found, errors.Join(append(errs, found.conflicts()...)...)
 }
 
+// Resources returns the types of resources that a ring shares, sorted by kind.
+func (t Types) Resources() []Resource {
+	var resources []Resource
+	for _, kind := range sortedKinds(t.main) {
+		r := Resource{Object: t.main[kind].object}
+		for _, owned := range sortedKinds(t.owned) {
+			if slices.Contains(t.owned[owned].owners, kind) {
+				r.Controlled = append(r.Controlled, t.owned[owned].object)
+			}
+		}
+		resources = append(resources, r)
+	}
+	return resources
+}
+
+// Filtered returns the kinds of which a shard has to see its own objects alone. The value is the root that reconciles
+// the kind, and empty for a kind that is owned. A type that is owned and read stays as it is.
+func (t Types) Filtered() map[schema.GroupVersionKind]string {
+	filtered := map[schema.GroupVersionKind]string{}
+	for _, main := range t.main {
+		filtered[main.kind] = main.by
+	}
+	for kind, owned := range t.owned {
+		_, isRead := t.read[kind]
+		_, isElsewhere := t.elsewhere[kind]
+		if !isRead && !isElsewhere {
+			filtered[owned.kind] = ""
+		}
+	}
+	return filtered
+}
+
+// Compare returns an error unless a root with that description does with types what it did when t was made.
+func (t Types) Compare(root reconcilers.Description) error {
+	now, err := Of(t.scheme, root)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, as := range []struct {
+		does      string
+		now, then map[schema.GroupKind]use
+	}{
+		{"owns", now.owned, t.owned},
+		{"reads", now.read, t.read},
+		{"reads, with a config of its own,", now.elsewhere, t.elsewhere},
+	} {
+		for main := range now.main {
+			if found, ok := difference(main, as.now, as.then); ok {
+				errs = append(errs, fmt.Errorf("%s %s %s now", found.by, as.does, found.kind.Kind))
+			}
+			if found, ok := difference(main, as.then, as.now); ok {
+				errs = append(errs, fmt.Errorf("no node %s %s any more", as.does, found.kind.Kind))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// difference returns the first of some types that are used for a main resource, if it is not among others.
+func difference(main schema.GroupKind, some, others map[schema.GroupKind]use) (use, bool) {
+	for _, kind := range sortedKinds(some) {
+		if slices.Contains(some[kind].owners, main) && !slices.Contains(others[kind].owners, main) {
+			return some[kind], true
+		}
+	}
+	return use{}, false
+}
+
 // addRoot adds what a root does.
-func (t types) addRoot(scheme *runtime.Scheme, root reconcilers.Description) error {
+func (t Types) addRoot(root reconcilers.Description) error {
 	name := fmt.Sprintf("%s %q", root.Kind, root.Name)
 	switch {
 	case root.Kind == "AdmissionWebhookAdapter":
@@ -95,7 +147,7 @@ func (t types) addRoot(scheme *runtime.Scheme, root reconcilers.Description) err
 	case gotype.IsNil(root.Resource):
 		return fmt.Errorf("%s cannot be sharded: it is no root", name)
 	}
-	main, err := apiutil.GVKForObject(root.Resource, scheme)
+	main, err := apiutil.GVKForObject(root.Resource, t.scheme)
 	if err != nil {
 		return fmt.Errorf("%s cannot be sharded: unable to tell the kind of its resource: %w", name, err)
 	}
@@ -106,14 +158,14 @@ func (t types) addRoot(scheme *runtime.Scheme, root reconcilers.Description) err
 	t.main[main.GroupKind()] = use{object: root.Resource, kind: main, by: name}
 	var errs []error
 	for _, node := range root.Nodes {
-		errs = append(errs, t.addNode(scheme, main.GroupKind(), name, node, false))
+		errs = append(errs, t.addNode(main.GroupKind(), name, node, false))
 	}
 	return errors.Join(errs...)
 }
 
 // addNode adds what a node of a root does, and those below it. Elsewhere is true if its cluster may be another.
-func (t types) addNode(
-	scheme *runtime.Scheme, main schema.GroupKind, root string, node reconcilers.Description, elsewhere bool,
+func (t Types) addNode(
+	main schema.GroupKind, root string, node reconcilers.Description, elsewhere bool,
 ) error {
 	by := fmt.Sprintf("%s %q of %s", node.Kind, node.Name, root)
 	var errs []error
@@ -121,7 +173,7 @@ func (t types) addNode(
 		if gotype.IsNil(access.Object) || access.Subresource != "" {
 			continue
 		}
-		kind, err := apiutil.GVKForObject(access.Object, scheme)
+		kind, err := apiutil.GVKForObject(access.Object, t.scheme)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: unable to tell the kind of %T: %w", by, access.Object, err))
 			continue
@@ -138,7 +190,7 @@ func (t types) addNode(
 		}
 	}
 	for _, nested := range node.Nodes {
-		errs = append(errs, t.addNode(scheme, main, root, nested, elsewhere || node.ReplacesConfig))
+		errs = append(errs, t.addNode(main, root, nested, elsewhere || node.ReplacesConfig))
 	}
 	return errors.Join(errs...)
 }
@@ -164,7 +216,7 @@ func reads(verbs []string) bool {
 }
 
 // conflicts returns an error for each main resource that is used otherwise too.
-func (t types) conflicts() []error {
+func (t Types) conflicts() []error {
 	var errs []error
 	for _, kind := range sortedKinds(t.main) {
 		main := t.main[kind]
@@ -178,23 +230,6 @@ func (t types) conflicts() []error {
 		}
 	}
 	return errs
-}
-
-// filtered returns the kinds of which a shard has to see its own objects alone; true for a main resource. A type that
-// is owned and read stays as it is.
-func (t types) filtered() map[schema.GroupVersionKind]bool {
-	filtered := map[schema.GroupVersionKind]bool{}
-	for _, main := range t.main {
-		filtered[main.kind] = true
-	}
-	for kind, owned := range t.owned {
-		_, isRead := t.read[kind]
-		_, isElsewhere := t.elsewhere[kind]
-		if !isRead && !isElsewhere {
-			filtered[owned.kind] = false
-		}
-	}
-	return filtered
 }
 
 func sortedKinds(kinds map[schema.GroupKind]use) []schema.GroupKind {
