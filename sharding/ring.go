@@ -55,8 +55,8 @@ const renewDeadline = 10 * time.Second
 //
 // It returns an error that names what cannot be sharded, and why: a root that reconciles one object, two roots that
 // reconcile the same type, a type that one root reconciles and another owns or reads. When the manager is made, it
-// returns an error for a cluster-scoped type that a root reconciles: a ring does not assign its objects. The set-up of a
-// root returns an error if its tree owns or reads other types than the one that was given here.
+// returns an error for a cluster-scoped type that a root reconciles: a ring does not assign its objects. The set-up of
+// a root returns an error if its tree owns or reads other types than the one that was given here.
 func (r Ring) Join(config *rest.Config, options *manager.Options, roots ...reconcilers.Describer) (*Shard, error) {
 	s, err := r.join(config, options, roots)
 	if err != nil {

@@ -93,18 +93,51 @@ func TestLastWrites(t *testing.T) {
 
 	writes.Record(object("", "7"), blue, nil)
 	writes.Record(object("b", "7"), unknown, nil)
-	if len(writes.byUID) != 1 {
-		t.Errorf("the writes recorded are %v, want 1", writes.byUID)
+	if n := writes.Len(); n != 1 {
+		t.Errorf("%d writes are recorded, want 1", n)
 	}
 	writes.Record(object("b", "7"), blue, nil)
 	writes.Record(object("c", "7"), blue, nil)
-	if _, ok := writes.byUID["c"]; !ok || len(writes.byUID) != 1 {
-		t.Errorf("the writes recorded are %v, want the last, of c, alone", writes.byUID)
+	if n := writes.Len(); !writes.Get("c", blue).Agreed(object("c", "7")) || n != 1 {
+		t.Errorf("%d writes are recorded, want the last, of c, alone", n)
 	}
 	writes.Forget("c")
-	if len(writes.byUID) != 0 {
-		t.Errorf("%d writes are not forgotten, want none left", len(writes.byUID))
+	if n := writes.Len(); n != 0 {
+		t.Errorf("%d writes are not forgotten, want none left", n)
 	}
+}
+
+// What is known of each of several objects stays apart, also when the first of them is forgotten and comes again.
+func TestLastWritesOfSeveralObjects(t *testing.T) {
+	writes, blue := &LastWrites{}, Desired{digest: 1, Known: true}
+	expect := func(when string, versions map[types.UID]string) {
+		t.Helper()
+		for _, uid := range []types.UID{"a", "b", "c"} {
+			if got := writes.Get(uid, blue).Version; got != versions[uid] {
+				t.Errorf("%s: %s has the version %q, want %q", when, uid, got, versions[uid])
+			}
+		}
+		if n := writes.Len(); n != len(versions) {
+			t.Errorf("%s: %d writes are known, want %d", when, n, len(versions))
+		}
+	}
+	record := func(uid types.UID, version string) {
+		writes.Record(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: uid, ResourceVersion: version}}, blue, nil)
+	}
+	record("a", "1")
+	record("b", "2")
+	expect("two objects", map[types.UID]string{"a": "1", "b": "2"})
+	writes.Forget("a")
+	record("b", "3")
+	expect("one is forgotten", map[types.UID]string{"b": "3"})
+	record("a", "4")
+	record("c", "5")
+	expect("it comes again", map[types.UID]string{"a": "4", "b": "3", "c": "5"})
+	for range maxIdleRequests + 2 {
+		writes.Get("b", blue)
+		writes.Evict(time.Time{})
+	}
+	expect("one is used", map[types.UID]string{"b": "3"})
 }
 
 func TestLastWritesThatAreNotUsedAreEvicted(t *testing.T) {

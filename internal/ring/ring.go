@@ -164,9 +164,7 @@ func (t Types) addRoot(root reconcilers.Description) error {
 }
 
 // addNode adds what a node of a root does, and those below it. Elsewhere is true if its cluster may be another.
-func (t Types) addNode(
-	main schema.GroupKind, root string, node reconcilers.Description, elsewhere bool,
-) error {
+func (t Types) addNode(main schema.GroupKind, root string, node reconcilers.Description, elsewhere bool) error {
 	by := fmt.Sprintf("%s %q of %s", node.Kind, node.Name, root)
 	var errs []error
 	for _, access := range node.Uses {

@@ -85,21 +85,26 @@ func (l *lines) internal(name string, target *ast.SelectorExpr) {
 		}
 		declarations, _ := l.parse(file)
 		for _, declaration := range declarations {
-			switch d := declaration.(type) {
-			case *ast.FuncDecl:
-				if d.Recv == nil {
-					continue
-				}
-				if of := receiver(d.Recv.List[0].Type); of != nil && of.Name == target.Sel.Name {
-					of.Name = name
-					l.function(d)
-				}
-			case *ast.GenDecl:
-				for _, spec := range d.Specs {
-					if spec, ok := spec.(*ast.TypeSpec); ok && spec.Name.Name == target.Sel.Name {
-						l.members(name, spec.Type)
-					}
-				}
+			l.declarationOf(declaration, target.Sel.Name, name)
+		}
+	}
+}
+
+// declarationOf adds what a declaration says of a type, under the public name.
+func (l *lines) declarationOf(declaration ast.Decl, of, name string) {
+	switch d := declaration.(type) {
+	case *ast.FuncDecl:
+		if d.Recv == nil {
+			return
+		}
+		if found := receiver(d.Recv.List[0].Type); found != nil && found.Name == of {
+			found.Name = name
+			l.function(d)
+		}
+	case *ast.GenDecl:
+		for _, spec := range d.Specs {
+			if spec, ok := spec.(*ast.TypeSpec); ok && spec.Name.Name == of {
+				l.members(name, spec.Type)
 			}
 		}
 	}

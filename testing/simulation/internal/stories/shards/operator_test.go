@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/internal/shard"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/sharding"
@@ -87,15 +88,15 @@ func prepare(lacks flaw) func(context.Context, *rest.Config, *ctrl.Options) (
 		root := func(config reconcilers.Config) *reconcilers.ResourceReconciler[*resources.Widget] {
 			return newRoot(config, listed)
 		}
-		shard, err := sharding.Ring{Name: ring, Shard: config.UserAgent}.Join(config, options, root(reconcilers.Config{}))
+		joined, err := sharding.Ring{Name: ring, Shard: config.UserAgent}.Join(config, options, root(reconcilers.Config{}))
 		if lacks == unguarded {
 			config.WrapTransport = nil
 		}
 		return func(ctx context.Context, mgr ctrl.Manager) error {
-			mgr = shard.Manager(mgr)
-			config := espalier.NewConfig(mgr).WithShard(shard)
+			mgr = joined.Manager(mgr)
+			config := espalier.NewConfig(mgr).WithShard(joined)
 			if lacks == filtered {
-				config.APIReader = onlyOwn{config.APIReader, shard.Selector()}
+				config.APIReader = onlyOwn{config.APIReader, shard.Selector(joined)}
 			}
 			return root(config).SetupWithManager(ctx, mgr)
 		}, err
