@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -72,20 +72,24 @@ func (s *story) make() {
 	widget := &resources.Widget{ObjectMeta: metav1.ObjectMeta{
 		Namespace: namespaces[s.made%2], Name: fmt.Sprintf("w%d", s.made),
 	}}
-	widget.Spec.Fields = map[string]string{"parts": fmt.Sprint(1 + s.IntN(3)), "color": "red"}
+	widget.Spec.Fields = s.fields()
 	s.Create(widget)
 	s.widgets = append(s.widgets, widget)
 }
 
-// change changes a Widget: it has more parts, or others than before.
+// fields returns the fields of a Widget.
+func (s *story) fields() map[string]string {
+	return map[string]string{
+		partsField: fmt.Sprint(s.IntN(4)), notesField: fmt.Sprint(s.IntN(2)), accountsField: fmt.Sprint(s.IntN(3)),
+		colorField: fmt.Sprint(s.IntN(1000)),
+	}
+}
+
+// change changes a Widget: it has more children or less, and others than before.
 func (s *story) change() {
 	s.Helper()
-	widget := s.widgets[s.IntN(len(s.widgets))]
-	n, color := 1+s.IntN(3), fmt.Sprint(s.IntN(1000))
-	s.Update(widget, func() {
-		widget.Spec.Fields["color"] = color
-		widget.Spec.Fields["parts"] = fmt.Sprint(max(n, number(widget)))
-	})
+	widget, fields := s.widgets[s.IntN(len(s.widgets))], s.fields()
+	s.Update(widget, func() { widget.Spec.Fields = fields })
 }
 
 // remove deletes a Widget.
@@ -188,14 +192,22 @@ func (s *story) end() {
 	s.areReconciled()
 }
 
-// areReconciled fails the story unless each Widget and its children are as they should be, and of one shard, and nothing
-// else is there.
+// areReconciled fails the story unless each Widget and its children are as they should be, and nothing else is there.
 func (s *story) areReconciled() {
 	s.Helper()
-	var got, want []string
+	if wrong := s.unreconciled(); wrong != "" {
+		s.Errorf("%q does not hold: %s", reconciledLaw, wrong)
+	}
+}
+
+// unreconciled says what is wrong: each Widget has to be reconciled and of a shard, its children have to be there and
+// of the same shard, and it has to be registered. Nothing may be left of one that is gone.
+func (s *story) unreconciled() string {
+	s.Helper()
 	widgets := &resources.WidgetList{}
 	s.List(widgets)
 	owners := map[string]*resources.Widget{}
+	var got, want []string
 	for i := range widgets.Items {
 		widget := &widgets.Items[i]
 		owners[string(widget.UID)] = widget
@@ -206,32 +218,46 @@ func (s *story) areReconciled() {
 	} {
 		s.List(list, client.HasLabels{widgetLabel})
 		for _, obj := range items(list) {
-			labels := obj.GetLabels()
-			owner := owners[labels[widgetLabel]]
-			if owner == nil {
-				s.Errorf("%T %s is left of a Widget that is gone", obj, obj.GetName())
-				continue
-			}
-			got = append(got, owner.Name+" "+labels[roleLabel]+" "+color(obj))
-			_, owned := obj.(*corev1.ServiceAccount)
-			if shard, of := labels[sharder.ShardLabel(ring)], owner.Labels[sharder.ShardLabel(ring)]; !owned && shard != of {
-				s.Errorf("%T %s is of the shard %q, and Widget %s of %q", obj, obj.GetName(), shard, owner.Name, of)
-			}
+			got = append(got, seenChild(obj, owners[obj.GetLabels()[widgetLabel]]))
 		}
+	}
+	for uid, name := range registries.Of(s.World).all() {
+		if owners[uid] == nil {
+			name += ", which is gone,"
+		}
+		got = append(got, name+" is registered")
 	}
 	for _, widget := range s.widgets {
 		s.Get(widget)
 		want = append(want, fmt.Sprintf("%s of generation %d, of a shard", widget.Name, widget.Generation))
-		want = append(want, widget.Name+" account ", widget.Name+" note "+widget.Spec.Fields["color"])
-		for i := range number(widget) {
-			want = append(want, fmt.Sprintf("%s part-%d %s", widget.Name, i, widget.Spec.Fields["color"]))
+		for _, role := range roles(widget) {
+			color := widget.Spec.Fields[colorField]
+			if isAccount(role) {
+				color = ""
+			}
+			want = append(want, widget.Name+" "+role+" "+color)
 		}
+		want = append(want, widget.Name+" is registered")
 	}
 	slices.Sort(got)
 	slices.Sort(want)
-	if !slices.Equal(got, want) {
-		s.Errorf("there are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	return cmp.Diff(want, got)
+}
+
+// seenChild says what a child is like. The owner is nil if it is gone.
+func seenChild(obj client.Object, owner *resources.Widget) string {
+	labels := obj.GetLabels()
+	if owner == nil {
+		return fmt.Sprintf("%s, of a Widget that is gone", obj.GetName())
 	}
+	text := owner.Name + " " + labels[roleLabel] + " " + color(obj)
+	if isAccount(labels[roleLabel]) {
+		return text
+	}
+	if shard, of := labels[sharder.ShardLabel(ring)], owner.Labels[sharder.ShardLabel(ring)]; shard != of {
+		return fmt.Sprintf("%s, of the shard %q, and its Widget of %q", text, shard, of)
+	}
+	return text
 }
 
 // seen says which generation of a Widget was reconciled, and whether a shard has it.
