@@ -130,7 +130,7 @@ type keeper struct{ client.Client }
 
 // Patch implements [client.Writer].
 func (k *keeper) Patch(ctx context.Context, obj client.Object, patch client.Patch, options ...client.PatchOption) error {
-	if _, ok := obj.(*resources.Widget); ok && obj.GetLabels()[sharder.ShardLabel(ring)] == "" {
+	if _, ok := obj.(*resources.Widget); ok && obj.GetLabels()[sharder.ShardLabel(firstRing)] == "" {
 		return nil
 	}
 	return k.Client.Patch(ctx, obj, patch, options...)

@@ -227,7 +227,8 @@ func leased(w simulation.Write, _ simulation.State) error {
 		l.note(w)
 		return nil
 	}
-	if !w.ByOperator() || w.Kind.Kind == "Event" {
+	// The one that works alone has no Lease of a shard.
+	if !w.ByOperator() || w.Kind.Kind == "Event" || joinings.In(context.Background()).isAlone() {
 		return nil
 	}
 	renewed, held := l.renewed[w.Actor]

@@ -1,6 +1,7 @@
 package shards_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,7 +24,8 @@ import (
 )
 
 const (
-	ring = "widgets"
+	// firstRing is the name of the ring before it gets another one.
+	firstRing = "widgets"
 	// widgetLabel is on each child. Its value is the UID of the Widget.
 	widgetLabel = "test.espalier.dev/widget"
 	// roleLabel is on each child. Its value says which of the children it is.
@@ -134,6 +136,37 @@ func (r *reading) last(uid string) *resources.Widget {
 	return r.widgets[uid]
 }
 
+// joining says what processes join that begin from now on.
+type joining struct {
+	mu sync.Mutex
+	// name is the name of the ring, firstRing if it is empty.
+	name string
+	// alone has one of the processes work, by leader election, and for all Widgets.
+	alone bool
+}
+
+var joinings simulation.External[joining]
+
+func (j *joining) set(ring string, alone bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.name, j.alone = ring, alone
+}
+
+// ring returns the name of the ring.
+func (j *joining) ring() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return cmp.Or(j.name, firstRing)
+}
+
+// isAlone reports whether one process works for all Widgets.
+func (j *joining) isAlone() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.alone
+}
+
 // prepare returns what makes a process a shard of the ring, with the name of its actor.
 func prepare(lacks flaw) func(context.Context, *rest.Config, *ctrl.Options) (
 	func(context.Context, ctrl.Manager) error, error,
@@ -141,10 +174,18 @@ func prepare(lacks flaw) func(context.Context, *rest.Config, *ctrl.Options) (
 	return func(ctx context.Context, config *rest.Config, options *ctrl.Options) (
 		func(context.Context, ctrl.Manager) error, error,
 	) {
-		name := config.UserAgent
+		name, joining := config.UserAgent, joinings.In(ctx)
 		allLeases.In(ctx).begin(name)
+		if joining.isAlone() {
+			options.LeaderElection, options.LeaderElectionID = true, "widgets-leader"
+			options.LeaderElectionReleaseOnCancel = true
+			return func(ctx context.Context, mgr ctrl.Manager) error {
+				return newRoot(espalier.NewConfig(mgr), lacks).SetupWithManager(ctx, mgr)
+			}, nil
+		}
 		lacks.begin(ctx, config)
-		shard, err := sharding.Ring{Name: ring, Shard: name}.Join(config, options, newRoot(reconcilers.Config{}, lacks))
+		ring := sharding.Ring{Name: joining.ring(), Shard: name}
+		shard, err := ring.Join(config, options, newRoot(reconcilers.Config{}, lacks))
 		lacks.join(config)
 		return func(ctx context.Context, mgr ctrl.Manager) error {
 			mgr = shard.Manager(mgr)
@@ -155,7 +196,8 @@ func prepare(lacks flaw) func(context.Context, *rest.Config, *ctrl.Options) (
 }
 
 // newRoot returns the tree of the operator. A Widget is listed in the registry as long as it is there and has parts and
-// accounts. It has parts that go before it does, a note with a generated name, and accounts that it does not own.
+// accounts. It has parts that go before it does, a note with a generated name, and accounts that it does not own, which
+// are cared for at the same time.
 func newRoot(config reconcilers.Config, lacks flaw) *reconcilers.ResourceReconciler[*resources.Widget] {
 	registration := espalier.Runs("Registry", lacks.register).Finalizes(registryFinalizer, lacks.unregister)
 	var ofParts reconcilers.SubReconciler[*resources.Widget] = espalier.OwnsEach("Parts", lacks.parts)
@@ -164,9 +206,11 @@ func newRoot(config reconcilers.Config, lacks flaw) *reconcilers.ResourceReconci
 	}
 	nodes := []reconcilers.SubReconciler[*resources.Widget]{
 		registration,
-		&reconcilers.WithFinalizer[*resources.Widget]{Finalizer: partsFinalizer, Reconciler: ofParts},
-		espalier.Owns("Note", note),
-		newAccounts(),
+		espalier.AtOnce[*resources.Widget](
+			&reconcilers.WithFinalizer[*resources.Widget]{Finalizer: partsFinalizer, Reconciler: ofParts},
+			espalier.Owns("Note", note),
+			newAccounts(),
+		),
 	}
 	if lacks == unordered {
 		return espalier.For(config, nodes...)

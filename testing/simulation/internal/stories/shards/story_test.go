@@ -49,8 +49,8 @@ type story struct {
 	*rand.Rand
 	sharder *engine
 	widgets []*resources.Widget
-	// made is how many Widgets were made.
-	made int
+	// made is how many Widgets were made, and rings how many rings besides the first one.
+	made, rings int
 }
 
 // begin begins a story, when all replicas are ready.
@@ -108,19 +108,6 @@ func (s *story) passes(longest time.Duration) {
 // replica returns one of the replicas.
 func (s *story) replica() string { return replicas[s.IntN(len(replicas))] }
 
-// outage has something go on for a time in which users do something.
-func (s *story) outage(begin, end func(replica string)) {
-	s.Helper()
-	replica := s.replica()
-	begin(replica)
-	for range s.IntN(3) {
-		s.passes(2 * time.Minute)
-		s.user()
-	}
-	s.passes(2 * time.Minute)
-	end(replica)
-}
-
 // user does something that a user does.
 func (s *story) user() {
 	s.Helper()
@@ -134,33 +121,6 @@ func (s *story) user() {
 	}
 }
 
-// events are what happens to the operator and to the sharder.
-func (s *story) events() []func() {
-	one := func(do func(w *simulation.World, names ...string)) func(string) {
-		return func(replica string) { do(s.World, replica) }
-	}
-	start := one((*simulation.World).Start)
-	return []func(){
-		func() { s.Kill(s.replica()) },
-		func() { s.outage(one((*simulation.World).Terminate), start) },
-		func() { s.outage(one((*simulation.World).Stop), start) },
-		func() { s.outage(one((*simulation.World).Freeze), one((*simulation.World).Resume)) },
-		func() { s.outage(one((*simulation.World).Partition), one((*simulation.World).Resume)) },
-		s.loseLease,
-		func() {
-			s.outage(func(string) { s.sharder.listen(false) }, func(string) { s.sharder.listen(true) })
-		},
-	}
-}
-
-// loseLease has somebody delete the Lease of a shard.
-func (s *story) loseLease() {
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: s.replica()}}
-	if err := client.IgnoreNotFound(s.Client.Delete(s.Context(), lease)); err != nil {
-		s.Logf("delete a Lease: %v", err)
-	}
-}
-
 // told tells a story of a seed.
 func told(w *simulation.World, seed uint64) {
 	w.Helper()
@@ -169,9 +129,9 @@ func told(w *simulation.World, seed uint64) {
 		s.make()
 	}
 	s.passes(time.Minute)
-	for range 5 {
-		events := s.events()
-		events[s.IntN(len(events))]()
+	for _, event := range drawn(seed) {
+		s.Logf("%s", event.name)
+		event.happens(s)
 		s.passes(2 * time.Minute)
 		s.user()
 		s.passes(time.Minute)
@@ -179,17 +139,27 @@ func told(w *simulation.World, seed uint64) {
 	s.end()
 }
 
-// end waits for rest, and checks what there is then.
+// end waits for rest, and checks what there is then. It does so again when all Widgets are deleted.
 func (s *story) end() {
 	s.Helper()
 	s.Rest()
 	s.areReconciled()
-	for _, widget := range s.widgets {
-		s.Delete(widget)
-	}
+	s.Delete(objects(s.widgets)...)
 	s.widgets = nil
-	s.Rest()
+	for begin := time.Now(); s.unreconciled() != "" && time.Since(begin) < time.Hour; {
+		s.Pass(5 * time.Second)
+	}
+	s.Pass(time.Minute)
 	s.areReconciled()
+}
+
+// objects returns Widgets as objects.
+func objects(widgets []*resources.Widget) []client.Object {
+	var all []client.Object
+	for _, widget := range widgets {
+		all = append(all, widget)
+	}
+	return all
 }
 
 // areReconciled fails the story unless each Widget and its children are as they should be, and nothing else is there.
@@ -218,7 +188,7 @@ func (s *story) unreconciled() string {
 	} {
 		s.List(list, client.HasLabels{widgetLabel})
 		for _, obj := range items(list) {
-			got = append(got, seenChild(obj, owners[obj.GetLabels()[widgetLabel]]))
+			got = append(got, s.seenChild(obj, owners[obj.GetLabels()[widgetLabel]]))
 		}
 	}
 	for uid, name := range registries.Of(s.World).all() {
@@ -245,7 +215,7 @@ func (s *story) unreconciled() string {
 }
 
 // seenChild says what a child is like. The owner is nil if it is gone.
-func seenChild(obj client.Object, owner *resources.Widget) string {
+func (s *story) seenChild(obj client.Object, owner *resources.Widget) string {
 	labels := obj.GetLabels()
 	if owner == nil {
 		return fmt.Sprintf("%s, of a Widget that is gone", obj.GetName())
@@ -254,7 +224,7 @@ func seenChild(obj client.Object, owner *resources.Widget) string {
 	if isAccount(labels[roleLabel]) {
 		return text
 	}
-	if shard, of := labels[sharder.ShardLabel(ring)], owner.Labels[sharder.ShardLabel(ring)]; shard != of {
+	if shard, of := labels[sharder.ShardLabel(s.ring())], owner.Labels[sharder.ShardLabel(s.ring())]; shard != of {
 		return fmt.Sprintf("%s, of the shard %q, and its Widget of %q", text, shard, of)
 	}
 	return text
@@ -264,7 +234,7 @@ func seenChild(obj client.Object, owner *resources.Widget) string {
 func (s *story) seen(widget *resources.Widget) string {
 	text := fmt.Sprintf("%s of generation %d", widget.Name, widget.Status.ObservedGeneration)
 	labels := widget.Labels
-	if _, asked := labels[sharder.DrainLabel(ring)]; asked || labels[sharder.ShardLabel(ring)] == "" {
+	if _, asked := labels[sharder.DrainLabel(s.ring())]; asked || labels[sharder.ShardLabel(s.ring())] == "" {
 		return fmt.Sprintf("%s, with the labels %v", text, labels)
 	}
 	return text + ", of a shard"
@@ -281,18 +251,26 @@ func color(obj client.Object) string {
 	return ""
 }
 
-// TestShards tells stories that are drawn from seeds, under faults that are drawn from them, too.
+// calm is when faults end. Most stories are told by then, but for their end.
+const calm = 8 * time.Minute
+
+// TestShards tells stories that are drawn from seeds, under faults that are drawn from them, too. Without faults, the
+// stories of TestMoves are told.
 func TestShards(t *testing.T) {
 	number := flag.Lookup("simulation.seeds").Value.(flag.Getter).Get().(int)
 	first := flag.Lookup("simulation.seed").Value.(flag.Getter).Get().(uint64)
+	var all tally
+	t.Cleanup(func() { all.report(t, number) })
 	for seed := first; seed < first+uint64(number); seed++ {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			t.Parallel()
 			options := cluster()
-			if seed%2 == 1 {
-				options.Plan = plan.FromSeed(seed, plan.Options{Actors: replicas, Latency: underWay, Calm: 20 * time.Minute})
-			}
-			simulation.Run(t, options, func(w *simulation.World) { told(w, seed) })
+			options.Plan = plan.FromSeed(seed, plan.Options{Actors: replicas, Latency: underWay, Calm: calm})
+			options.Always = append(options.Always, simulation.Invariant{Name: "it is counted", Check: counted})
+			simulation.Run(t, options, func(w *simulation.World) {
+				told(w, seed)
+				all.add(w)
+			})
 		})
 	}
 }
