@@ -69,7 +69,8 @@ func children(s simulation.State, uid string) []client.Object {
 // createdOnce checks that there is no other child of the role of one that is created.
 func createdOnce(w simulation.Write, s simulation.State) error {
 	made := &unstructured.Unstructured{}
-	if w.Verb() != "create" || !slices.Contains(childKinds, w.Kind) || !w.After(made) {
+	if w.Verb() != "create" || !slices.Contains(childKinds, w.Kind) || !w.After(made) ||
+		allLeases.In(context.Background()).overlaps(w.Time) {
 		return nil
 	}
 	labels := made.GetLabels()
@@ -104,6 +105,9 @@ func deletedUnwanted(w simulation.Write, s simulation.State) error {
 	uid, role := gone.GetLabels()[widgetLabel], gone.GetLabels()[roleLabel]
 	widget := widgetOf(s, uid)
 	if widget == nil || widget.DeletionTimestamp != nil {
+		return nil
+	}
+	if allLeases.In(context.Background()).overlaps(w.Time) {
 		return nil
 	}
 	known := readings.In(context.Background()).last(uid)
@@ -203,6 +207,8 @@ type leases struct {
 	renewed map[string]time.Time
 	// lost says what became of a Lease that the shard does not hold any more.
 	lost map[string]string
+	// deleted is when somebody deleted a Lease that a shard held.
+	deleted time.Time
 }
 
 var allLeases simulation.External[leases]
@@ -214,11 +220,19 @@ func (l *leases) begin(shard string) {
 	delete(l.renewed, shard)
 }
 
+// overlaps reports whether two processes may work for one Widget: somebody has deleted the Lease of one a short time
+// ago, so that the sharder gives its Widgets to others at once, and it does not know that before it renews the Lease.
+func (l *leases) overlaps(now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.deleted.IsZero() && now.Sub(l.deleted) < renewDeadline+underWay
+}
+
 // leased checks that a process that writes has renewed its Lease a short time ago, and that the Lease was neither taken
 // nor released since then. What was under way may arrive, but not after that: a Lease is released when nothing is under
 // way any more, and taken when all that was has arrived.
 //
-// A Lease that somebody deletes is not one of these: its process notices that when it renews the Lease.
+// A Lease that somebody deletes is not one of these, see overlaps.
 func leased(w simulation.Write, _ simulation.State) error {
 	l := allLeases.In(context.Background())
 	l.mu.Lock()
@@ -250,6 +264,9 @@ func (l *leases) note(w simulation.Write) {
 	}
 	lease := &coordinationv1.Lease{}
 	if !w.After(lease) {
+		if l.lost[w.Name] == "" {
+			l.deleted = w.Time
+		}
 		return
 	}
 	switch holder := ptr.Deref(lease.Spec.HolderIdentity, ""); {

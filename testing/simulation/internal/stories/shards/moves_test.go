@@ -13,6 +13,7 @@ var scripts = map[string]func(s *story){
 	"processes stand still in the middle of their work": (*story).standStill,
 	"Widgets move as shards join and leave":             (*story).joinAndLeave,
 	"Widgets are deleted as they move":                  (*story).deleteAsTheyMove,
+	"Widgets are deleted as their process stands still": (*story).deleteAsItStandsStill,
 }
 
 // standStill has each process stand still until its Lease is taken, while it works.
@@ -24,6 +25,24 @@ func (s *story) standStill() {
 		s.Pass(time.Duration(s.Int64N(int64(4 * time.Second))))
 		s.Freeze(replica)
 		s.Pass(2 * time.Minute)
+		s.Resume(replica)
+		s.Pass(time.Minute)
+	}
+}
+
+// deleteAsItStandsStill has Widgets deleted by other processes while one stands still in the middle of its work for them.
+func (s *story) deleteAsItStandsStill() {
+	for _, replica := range replicas {
+		for range 6 {
+			s.make()
+		}
+		s.Pass(time.Duration(s.Int64N(int64(4 * time.Second))))
+		s.Freeze(replica)
+		s.Pass(2 * time.Minute)
+		for len(s.widgets) > 0 {
+			s.remove()
+		}
+		s.Pass(time.Minute)
 		s.Resume(replica)
 		s.Pass(time.Minute)
 	}
