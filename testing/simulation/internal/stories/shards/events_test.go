@@ -24,8 +24,8 @@ var events = []event{
 	{"a process dies", func(s *story) { s.Kill(s.replica()) }},
 	{"a shard leaves, and joins again", outage((*simulation.World).Terminate, (*simulation.World).Start)},
 	{"a shard crashes, and joins again", outage((*simulation.World).Stop, (*simulation.World).Start)},
-	// All clocks of a world are one. To a process that stands still, a time passes in which it does nothing. A clock
-	// that stands with its process is in the tests of the guard of writes.
+	// All clocks of a world are one, so it finds out how long it stood still. No story has a clock that stands with its
+	// process.
 	{"a process stands still", outage((*simulation.World).Freeze, (*simulation.World).Resume)},
 	{"a process is cut off", outage((*simulation.World).Partition, (*simulation.World).Resume)},
 	{"a Lease is deleted", (*story).loseLease},
