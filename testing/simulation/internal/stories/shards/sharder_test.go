@@ -38,7 +38,8 @@ func startEngine(w *simulation.World, seed uint64) *engine {
 	server := w.Config("sharder")
 	mgr, err := ctrl.NewManager(server, ctrl.Options{
 		Scheme: resources.NewScheme(), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
-		Controller: config.Controller{SkipNameValidation: new(true)},
+		// Nobody starts another one if it gives up, so it outlasts an API server that is away for long.
+		Controller: config.Controller{SkipNameValidation: new(true), CacheSyncTimeout: time.Hour},
 		Cache:      cache.Options{NewInformer: informers.New(seed, "sharder")},
 	})
 	if err != nil {
