@@ -1,9 +1,6 @@
 package shard
 
-import (
-	"sync/atomic"
-	"time"
-)
+import "sync/atomic"
 
 // Counts are what a shard has counted since the process began, and whether it holds its Lease now.
 type Counts struct {
@@ -22,7 +19,7 @@ type counters struct{ arrived, givenBack, refused atomic.Int64 }
 // CountsOf returns what a shard has counted.
 func CountsOf(s *Shard) Counts {
 	return Counts{
-		Held: s.guard.isHeld(time.Now()), Arrived: s.counters.arrived.Load(), GivenBack: s.counters.givenBack.Load(),
+		Held: s.guard.heldNow() == nil, Arrived: s.counters.arrived.Load(), GivenBack: s.counters.givenBack.Load(),
 		Refused: s.counters.refused.Load(),
 	}
 }

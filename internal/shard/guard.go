@@ -81,11 +81,11 @@ func (g *guard) held(now time.Time) error {
 	return nil
 }
 
-// isHeld reports whether the Lease is held.
-func (g *guard) isHeld(now time.Time) bool {
+// heldNow returns an error if the Lease is not held now.
+func (g *guard) heldNow() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.held(now) == nil
+	return g.held(time.Now())
 }
 
 // begin notes that a request of a resource begins.
@@ -153,7 +153,8 @@ func Guard(s *Shard, config *rest.Config) {
 	config.Wrap(func(inner http.RoundTripper) http.RoundTripper { return &guarded{inner: inner, guard: s.guard} })
 }
 
-// guarded is a transport that refuses writes while the Lease is not held. It knows of each other write whether it was
+// guarded is a transport that refuses writes while the Lease is not held, and answers that a request of a resource gets
+// when it is not held any more. It knows of each other write whether it was
 // answered. So a write that was sent does not end when its caller gives it up: the answer is awaited, for as long as
 // answerLimit. A write that has none then, or whose connection is lost, may arrive for as long as arrivalLimit.
 type guarded struct {
@@ -164,7 +165,8 @@ type guarded struct {
 // RoundTrip implements [http.RoundTripper].
 func (t *guarded) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !isWrite(req) {
-		return t.inner.RoundTrip(req)
+		resp, err := t.inner.RoundTrip(req)
+		return t.usable(req, resp, err)
 	}
 	if err := context.Cause(req.Context()); err != nil {
 		return notSent(req, err)
@@ -180,7 +182,21 @@ func (t *guarded) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil || resp.StatusCode >= http.StatusInternalServerError {
 		t.guard.failed(resourceOf(req.Context()), time.Now())
 	}
-	return resp, err
+	return t.usable(req, resp, err)
+}
+
+// usable returns what came of a request, or an error if that was for a resource and the Lease is not held any more. A
+// process that stood still goes on when it has the answer. What it does next may be outside of the cluster, where no
+// transport refuses it.
+func (t *guarded) usable(req *http.Request, resp *http.Response, err error) (*http.Response, error) {
+	if err != nil || resourceOf(req.Context()) == (Resource{}) {
+		return resp, err
+	}
+	if err := t.guard.heldNow(); err != nil {
+		_ = resp.Body.Close() // nothing of it is read
+		return nil, fmt.Errorf("the answer to %s came too late: %w", req.Method, err)
+	}
+	return resp, nil
 }
 
 func notSent(req *http.Request, err error) (*http.Response, error) {

@@ -190,6 +190,45 @@ func TestAWriteWithoutAnAnswerMayArrive(t *testing.T) {
 	}
 }
 
+// A process that stood still in a request of a resource does not go on with it: the answer comes too late.
+func TestAnAnswerAfterTheLeaseIsRefused(t *testing.T) {
+	ours := shard.Resource{GroupKind: schema.GroupKind{Kind: "Widget"}, NamespacedName: types.NamespacedName{Name: "ours"}}
+	for name, test := range map[string]struct {
+		method  string
+		of      shard.Resource
+		after   time.Duration
+		refused bool
+	}{
+		"a write in time":         {http.MethodPatch, ours, deadline - time.Nanosecond, false},
+		"a write too late":        {http.MethodPatch, ours, deadline, true},
+		"a read in time":          {http.MethodGet, ours, deadline - time.Nanosecond, false},
+		"a read too late":         {http.MethodGet, ours, deadline, true},
+		"a read for no resource":  {http.MethodGet, shard.Resource{}, deadline, false},
+		"a write for no resource": {http.MethodPatch, shard.Resource{}, deadline, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, to := newShard(t), &server{block: make(chan struct{})}
+				transport := guarded(t, s, to)
+				shard.Hold(s)
+				time.AfterFunc(test.after, func() { close(to.block) })
+				req, _ := request(t, test.method, "/apis/test.espalier.dev/v1/namespaces/ns/widgets/ours")
+				resp, err := transport.RoundTrip(req.WithContext(shard.WithResource(t.Context(), test.of)))
+				if refused := errors.Is(err, shard.ErrNotHeld); refused != test.refused || to.arrived != 1 {
+					t.Errorf("the error is %v, and %d requests arrived, want that one arrives and its answer is refused: %t",
+						err, to.arrived, test.refused)
+				}
+				if err == nil {
+					_ = resp.Body.Close() // there is none
+				}
+				if err := shard.Settled(s, ours); err != nil {
+					t.Errorf("the resource has the error %v, want none: the write was answered", err)
+				}
+			})
+		})
+	}
+}
+
 func TestARequestOfAResourceNeedsTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShard(t)

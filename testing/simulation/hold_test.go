@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/espalier-dev/espalier/internal/fault"
 )
 
 // heartbeat writes a ConfigMap each second, and takes down the attempts that took longer than that.
@@ -104,6 +106,38 @@ func TestPartitioned(t *testing.T) {
 		}
 		if len(h.slow) == 0 || !errors.Is(h.slow[0].err, context.DeadlineExceeded) || h.slow[0].took > 4*time.Second {
 			w.Errorf("attempts that took long: %v, want some that were given up after three seconds", h.slow)
+		}
+	})
+}
+
+var outside External[int]
+
+// callsOutside is an operator that calls something outside of the cluster each second.
+func callsOutside(ctx context.Context, _ ctrl.Manager) error {
+	n := outside.In(ctx)
+	go func() {
+		for ctx.Err() == nil {
+			time.Sleep(time.Second)
+			_ = fault.CallOutside(ctx, "count", func() error { *n++; return nil }) // it is counted or not
+		}
+	}()
+	return nil
+}
+
+func TestNothingOutsideIsCalledByAFrozenProcess(t *testing.T) {
+	t.Parallel()
+	Run(t, Options{Operator: callsOutside}, func(w *World) {
+		w.Pass(5 * time.Second)
+		w.Freeze()
+		before := *outside.Of(w)
+		w.Pass(time.Hour)
+		if after := *outside.Of(w); before == 0 || after != before {
+			w.Errorf("%d calls before the process stands still, and %d at the end, want some and no more", before, after)
+		}
+		w.Resume()
+		w.Pass(5 * time.Second)
+		if *outside.Of(w) == before {
+			w.Error("the process does not go on")
 		}
 	})
 }

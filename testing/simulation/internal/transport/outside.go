@@ -29,6 +29,12 @@ func (c *Client) Do(asked context.Context, name string, do func() error) error {
 
 // doOutside has the plan decide about a call, and makes it.
 func (x *exchange) doOutside(do func() error) error {
+	// An actor that is cut off from the server calls what is outside. One that stands still calls nothing.
+	if h := x.held(); h != nil && h.frozen {
+		if err := x.leave(); err != nil {
+			return err
+		}
+	}
 	if err := x.wait(x.decision.There); err != nil {
 		return err
 	}

@@ -1,30 +1,23 @@
 package shards_test
 
 import (
-	"context"
 	"fmt"
-	"slices"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/espalier-dev/espalier/testing/simulation"
 )
 
-// scripts are stories. In some, a law does not hold for a shard that lacks something.
-var scripts = map[string]struct {
-	play func(s *story)
-	// lacks is what the shard lacks, and breaks the law that does not hold then.
-	lacks  flaw
-	breaks string
-}{
-	"processes stand still in the middle of their work": {standStill, unguarded, leaseLaw},
-	"Widgets move as shards join and leave":             {joinAndLeave, filtered, creationLaw},
-	"Widgets are deleted as they move":                  {deleteAsTheyMove, flawless, ""},
+// scripts are stories of moves.
+var scripts = map[string]func(s *story){
+	"processes stand still in the middle of their work": (*story).standStill,
+	"Widgets move as shards join and leave":             (*story).joinAndLeave,
+	"Widgets are deleted as they move":                  (*story).deleteAsTheyMove,
+	"Widgets are deleted as their process stands still": (*story).deleteAsItStandsStill,
 }
 
 // standStill has each process stand still until its Lease is taken, while it works.
-func standStill(s *story) {
+func (s *story) standStill() {
 	for _, replica := range replicas {
 		for range 6 {
 			s.make()
@@ -37,8 +30,26 @@ func standStill(s *story) {
 	}
 }
 
+// deleteAsItStandsStill has Widgets deleted by other processes while one stands still in the middle of its work for them.
+func (s *story) deleteAsItStandsStill() {
+	for _, replica := range replicas {
+		for range 6 {
+			s.make()
+		}
+		s.Pass(time.Duration(s.Int64N(int64(4 * time.Second))))
+		s.Freeze(replica)
+		s.Pass(2 * time.Minute)
+		for len(s.widgets) > 0 {
+			s.remove()
+		}
+		s.Pass(time.Minute)
+		s.Resume(replica)
+		s.Pass(time.Minute)
+	}
+}
+
 // joinAndLeave has a shard leave and join again, while others work.
-func joinAndLeave(s *story) {
+func (s *story) joinAndLeave() {
 	for range 8 {
 		s.make()
 	}
@@ -55,7 +66,7 @@ func joinAndLeave(s *story) {
 }
 
 // deleteAsTheyMove has Widgets deleted when a shard leaves and when it is back.
-func deleteAsTheyMove(s *story) {
+func (s *story) deleteAsTheyMove() {
 	for _, replica := range replicas {
 		for range 8 {
 			s.make()
@@ -93,66 +104,10 @@ func TestMoves(t *testing.T) {
 				t.Parallel()
 				simulation.Run(t, slow(seed), func(w *simulation.World) {
 					s := begin(w, seed)
-					script.play(s)
+					script(s)
 					s.end()
 				})
 			})
 		}
-	}
-}
-
-// seen are the names of laws that did not hold.
-type seen struct {
-	mu    sync.Mutex
-	names []string
-}
-
-var broken simulation.External[seen]
-
-// noted returns a law that takes down when it does not hold, and lets the story go on.
-func noted(law simulation.Invariant) simulation.Invariant {
-	check := law.Check
-	law.Check = func(w simulation.Write, state simulation.State) error {
-		if check(w, state) != nil {
-			s := broken.In(context.Background())
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			s.names = append(s.names, law.Name)
-		}
-		return nil
-	}
-	return law
-}
-
-// The laws can be broken: a shard that lacks something breaks them, for some seed.
-func TestFlaws(t *testing.T) {
-	for name, script := range scripts {
-		if script.lacks == flawless {
-			continue
-		}
-		t.Run(string(script.lacks)+"/"+name, func(t *testing.T) {
-			t.Parallel()
-			const tries = 8
-			for seed := range uint64(tries) {
-				options := slow(seed)
-				options.Prepare = prepare(script.lacks)
-				for i, law := range options.Always {
-					options.Always[i] = noted(law)
-				}
-				found := false
-				simulation.Run(t, options, func(w *simulation.World) {
-					script.play(begin(w, seed))
-					s := broken.Of(w)
-					s.mu.Lock()
-					defer s.mu.Unlock()
-					found = slices.Contains(s.names, script.breaks)
-				})
-				if found || t.Failed() {
-					t.Logf("seed %d breaks it", seed)
-					return
-				}
-			}
-			t.Errorf("%q holds for %d seeds, want that one breaks it", script.breaks, tries)
-		})
 	}
 }

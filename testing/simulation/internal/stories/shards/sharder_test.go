@@ -38,7 +38,8 @@ func startEngine(w *simulation.World, seed uint64) *engine {
 	server := w.Config("sharder")
 	mgr, err := ctrl.NewManager(server, ctrl.Options{
 		Scheme: resources.NewScheme(), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
-		Controller: config.Controller{SkipNameValidation: new(true)},
+		// Nobody starts another one if it gives up, so it outlasts an API server that is away for long.
+		Controller: config.Controller{SkipNameValidation: new(true), CacheSyncTimeout: time.Hour},
 		Cache:      cache.Options{NewInformer: informers.New(seed, "sharder")},
 	})
 	if err != nil {
@@ -65,7 +66,7 @@ func startEngine(w *simulation.World, seed uint64) *engine {
 	})
 	e := &engine{w, s.Webhook()}
 	e.listen(true)
-	w.Create(widgetRing(w))
+	w.Create(newRing(w, firstRing))
 	return e
 }
 
@@ -78,10 +79,10 @@ func (e *engine) listen(listens bool) {
 	}
 }
 
-// widgetRing returns the ring of the operator.
-func widgetRing(w *simulation.World) client.Object {
+// newRing returns a ring of the operator.
+func newRing(w *simulation.World, name string) client.Object {
 	w.Helper()
-	obj, err := sharder.Ring{Name: ring, Spec: sharder.RingSpec{Resources: []sharder.RingResource{{
+	obj, err := sharder.Ring{Name: name, Spec: sharder.RingSpec{Resources: []sharder.RingResource{{
 		GroupResource:       metav1.GroupResource{Group: resources.GroupVersion.Group, Resource: "widgets"},
 		ControlledResources: []metav1.GroupResource{{Resource: "configmaps"}, {Resource: "secrets"}},
 	}}}}.Object()

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -49,8 +49,8 @@ type story struct {
 	*rand.Rand
 	sharder *engine
 	widgets []*resources.Widget
-	// made is how many Widgets were made.
-	made int
+	// made is how many Widgets were made, and rings how many rings besides the first one.
+	made, rings int
 }
 
 // begin begins a story, when all replicas are ready.
@@ -72,20 +72,24 @@ func (s *story) make() {
 	widget := &resources.Widget{ObjectMeta: metav1.ObjectMeta{
 		Namespace: namespaces[s.made%2], Name: fmt.Sprintf("w%d", s.made),
 	}}
-	widget.Spec.Fields = map[string]string{"parts": fmt.Sprint(1 + s.IntN(3)), "color": "red"}
+	widget.Spec.Fields = s.fields()
 	s.Create(widget)
 	s.widgets = append(s.widgets, widget)
 }
 
-// change changes a Widget: it has more parts, or others than before.
+// fields returns the fields of a Widget.
+func (s *story) fields() map[string]string {
+	return map[string]string{
+		partsField: fmt.Sprint(s.IntN(4)), notesField: fmt.Sprint(s.IntN(2)), accountsField: fmt.Sprint(s.IntN(3)),
+		colorField: fmt.Sprint(s.IntN(1000)),
+	}
+}
+
+// change changes a Widget: it has more children or less, and others than before.
 func (s *story) change() {
 	s.Helper()
-	widget := s.widgets[s.IntN(len(s.widgets))]
-	n, color := 1+s.IntN(3), fmt.Sprint(s.IntN(1000))
-	s.Update(widget, func() {
-		widget.Spec.Fields["color"] = color
-		widget.Spec.Fields["parts"] = fmt.Sprint(max(n, number(widget)))
-	})
+	widget, fields := s.widgets[s.IntN(len(s.widgets))], s.fields()
+	s.Update(widget, func() { widget.Spec.Fields = fields })
 }
 
 // remove deletes a Widget.
@@ -104,19 +108,6 @@ func (s *story) passes(longest time.Duration) {
 // replica returns one of the replicas.
 func (s *story) replica() string { return replicas[s.IntN(len(replicas))] }
 
-// outage has something go on for a time in which users do something.
-func (s *story) outage(begin, end func(replica string)) {
-	s.Helper()
-	replica := s.replica()
-	begin(replica)
-	for range s.IntN(3) {
-		s.passes(2 * time.Minute)
-		s.user()
-	}
-	s.passes(2 * time.Minute)
-	end(replica)
-}
-
 // user does something that a user does.
 func (s *story) user() {
 	s.Helper()
@@ -130,33 +121,6 @@ func (s *story) user() {
 	}
 }
 
-// events are what happens to the operator and to the sharder.
-func (s *story) events() []func() {
-	one := func(do func(w *simulation.World, names ...string)) func(string) {
-		return func(replica string) { do(s.World, replica) }
-	}
-	start := one((*simulation.World).Start)
-	return []func(){
-		func() { s.Kill(s.replica()) },
-		func() { s.outage(one((*simulation.World).Terminate), start) },
-		func() { s.outage(one((*simulation.World).Stop), start) },
-		func() { s.outage(one((*simulation.World).Freeze), one((*simulation.World).Resume)) },
-		func() { s.outage(one((*simulation.World).Partition), one((*simulation.World).Resume)) },
-		s.loseLease,
-		func() {
-			s.outage(func(string) { s.sharder.listen(false) }, func(string) { s.sharder.listen(true) })
-		},
-	}
-}
-
-// loseLease has somebody delete the Lease of a shard.
-func (s *story) loseLease() {
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: s.replica()}}
-	if err := client.IgnoreNotFound(s.Client.Delete(s.Context(), lease)); err != nil {
-		s.Logf("delete a Lease: %v", err)
-	}
-}
-
 // told tells a story of a seed.
 func told(w *simulation.World, seed uint64) {
 	w.Helper()
@@ -165,9 +129,9 @@ func told(w *simulation.World, seed uint64) {
 		s.make()
 	}
 	s.passes(time.Minute)
-	for range 5 {
-		events := s.events()
-		events[s.IntN(len(events))]()
+	for _, event := range drawn(seed) {
+		s.Logf("%s", event.name)
+		event.happens(s)
 		s.passes(2 * time.Minute)
 		s.user()
 		s.passes(time.Minute)
@@ -175,27 +139,45 @@ func told(w *simulation.World, seed uint64) {
 	s.end()
 }
 
-// end waits for rest, and checks what there is then.
+// end waits for rest, and checks what there is then. It does so again when all Widgets are deleted.
 func (s *story) end() {
 	s.Helper()
 	s.Rest()
 	s.areReconciled()
-	for _, widget := range s.widgets {
-		s.Delete(widget)
-	}
+	s.Delete(objects(s.widgets)...)
 	s.widgets = nil
-	s.Rest()
+	for begin := time.Now(); s.unreconciled() != "" && time.Since(begin) < time.Hour; {
+		s.Pass(5 * time.Second)
+	}
+	s.Pass(time.Minute)
 	s.areReconciled()
 }
 
-// areReconciled fails the story unless each Widget and its children are as they should be, and of one shard, and nothing
-// else is there.
+// objects returns Widgets as objects.
+func objects(widgets []*resources.Widget) []client.Object {
+	var all []client.Object
+	for _, widget := range widgets {
+		all = append(all, widget)
+	}
+	return all
+}
+
+// areReconciled fails the story unless each Widget and its children are as they should be, and nothing else is there.
 func (s *story) areReconciled() {
 	s.Helper()
-	var got, want []string
+	if wrong := s.unreconciled(); wrong != "" {
+		s.Errorf("%q does not hold: %s", reconciledLaw, wrong)
+	}
+}
+
+// unreconciled says what is wrong: each Widget has to be reconciled and of a shard, its children have to be there and
+// of the same shard, and it has to be registered. Nothing may be left of one that is gone.
+func (s *story) unreconciled() string {
+	s.Helper()
 	widgets := &resources.WidgetList{}
 	s.List(widgets)
 	owners := map[string]*resources.Widget{}
+	var got, want []string
 	for i := range widgets.Items {
 		widget := &widgets.Items[i]
 		owners[string(widget.UID)] = widget
@@ -206,39 +188,53 @@ func (s *story) areReconciled() {
 	} {
 		s.List(list, client.HasLabels{widgetLabel})
 		for _, obj := range items(list) {
-			labels := obj.GetLabels()
-			owner := owners[labels[widgetLabel]]
-			if owner == nil {
-				s.Errorf("%T %s is left of a Widget that is gone", obj, obj.GetName())
-				continue
-			}
-			got = append(got, owner.Name+" "+labels[roleLabel]+" "+color(obj))
-			_, owned := obj.(*corev1.ServiceAccount)
-			if shard, of := labels[sharder.ShardLabel(ring)], owner.Labels[sharder.ShardLabel(ring)]; !owned && shard != of {
-				s.Errorf("%T %s is of the shard %q, and Widget %s of %q", obj, obj.GetName(), shard, owner.Name, of)
-			}
+			got = append(got, s.seenChild(obj, owners[obj.GetLabels()[widgetLabel]]))
 		}
+	}
+	for uid, name := range registries.Of(s.World).all() {
+		if owners[uid] == nil {
+			name += ", which is gone,"
+		}
+		got = append(got, name+" is registered")
 	}
 	for _, widget := range s.widgets {
 		s.Get(widget)
 		want = append(want, fmt.Sprintf("%s of generation %d, of a shard", widget.Name, widget.Generation))
-		want = append(want, widget.Name+" account ", widget.Name+" note "+widget.Spec.Fields["color"])
-		for i := range number(widget) {
-			want = append(want, fmt.Sprintf("%s part-%d %s", widget.Name, i, widget.Spec.Fields["color"]))
+		for _, role := range roles(widget) {
+			color := widget.Spec.Fields[colorField]
+			if isAccount(role) {
+				color = ""
+			}
+			want = append(want, widget.Name+" "+role+" "+color)
 		}
+		want = append(want, widget.Name+" is registered")
 	}
 	slices.Sort(got)
 	slices.Sort(want)
-	if !slices.Equal(got, want) {
-		s.Errorf("there are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	return cmp.Diff(want, got)
+}
+
+// seenChild says what a child is like. The owner is nil if it is gone.
+func (s *story) seenChild(obj client.Object, owner *resources.Widget) string {
+	labels := obj.GetLabels()
+	if owner == nil {
+		return fmt.Sprintf("%s, of a Widget that is gone", obj.GetName())
 	}
+	text := owner.Name + " " + labels[roleLabel] + " " + color(obj)
+	if isAccount(labels[roleLabel]) {
+		return text
+	}
+	if shard, of := labels[sharder.ShardLabel(s.ring())], owner.Labels[sharder.ShardLabel(s.ring())]; shard != of {
+		return fmt.Sprintf("%s, of the shard %q, and its Widget of %q", text, shard, of)
+	}
+	return text
 }
 
 // seen says which generation of a Widget was reconciled, and whether a shard has it.
 func (s *story) seen(widget *resources.Widget) string {
 	text := fmt.Sprintf("%s of generation %d", widget.Name, widget.Status.ObservedGeneration)
 	labels := widget.Labels
-	if _, asked := labels[sharder.DrainLabel(ring)]; asked || labels[sharder.ShardLabel(ring)] == "" {
+	if _, asked := labels[sharder.DrainLabel(s.ring())]; asked || labels[sharder.ShardLabel(s.ring())] == "" {
 		return fmt.Sprintf("%s, with the labels %v", text, labels)
 	}
 	return text + ", of a shard"
@@ -255,18 +251,26 @@ func color(obj client.Object) string {
 	return ""
 }
 
-// TestShards tells stories that are drawn from seeds, under faults that are drawn from them, too.
+// calm is when faults end. Most stories are told by then, but for their end.
+const calm = 8 * time.Minute
+
+// TestShards tells stories that are drawn from seeds, under faults that are drawn from them, too. Without faults, the
+// stories of TestMoves are told.
 func TestShards(t *testing.T) {
 	number := flag.Lookup("simulation.seeds").Value.(flag.Getter).Get().(int)
 	first := flag.Lookup("simulation.seed").Value.(flag.Getter).Get().(uint64)
+	var all tally
+	t.Cleanup(func() { all.report(t, number) })
 	for seed := first; seed < first+uint64(number); seed++ {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			t.Parallel()
 			options := cluster()
-			if seed%2 == 1 {
-				options.Plan = plan.FromSeed(seed, plan.Options{Actors: replicas, Latency: underWay, Calm: 20 * time.Minute})
-			}
-			simulation.Run(t, options, func(w *simulation.World) { told(w, seed) })
+			options.Plan = plan.FromSeed(seed, plan.Options{Actors: replicas, Latency: underWay, Calm: calm})
+			options.Always = append(options.Always, simulation.Invariant{Name: "it is counted", Check: counted})
+			simulation.Run(t, options, func(w *simulation.World) {
+				told(w, seed)
+				all.add(w)
+			})
 		})
 	}
 }
