@@ -16,9 +16,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -43,7 +46,7 @@ func lists() []client.ObjectList {
 	return []client.ObjectList{&resources.WidgetList{}, &corev1.ConfigMapList{}, &corev1.SecretList{}}
 }
 
-// record records what changes in a namespace that is empty, until the test ends.
+// record records what changes in a namespace from now on, until the test ends.
 func record(t testing.TB, namespace string) *history {
 	t.Helper()
 	c, err := client.NewWithWatch(plane.Config(t), client.Options{Scheme: resources.NewScheme()})
@@ -58,12 +61,19 @@ func record(t testing.TB, namespace string) *history {
 		recording.Wait()
 	})
 	for _, list := range lists() {
-		w, err := c.Watch(ctx, list, client.InNamespace(namespace))
+		if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
+			t.Fatal(err)
+		}
+		// An API server ends watches whose client is slow. Another one goes on where it has ended.
+		w, err := watchtools.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), &toolscache.ListWatch{
+			WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+				return c.Watch(ctx, list, client.InNamespace(namespace), &client.ListOptions{Raw: &options})
+			},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		recording.Go(func() {
-			defer w.Stop()
 			for event := range w.ResultChan() {
 				h.note(event)
 			}
@@ -114,20 +124,15 @@ func (h *history) complete(t testing.TB, c client.Client) []change {
 		if all, err = h.all(); err != nil {
 			return err
 		}
-		shown := map[types.UID]string{}
-		for _, change := range all {
-			shown[change.object.GetUID()] = change.object.GetResourceVersion()
-			if change.deleted {
-				delete(shown, change.object.GetUID())
-			}
-		}
+		shown := worldAfter(all)
 		left := len(shown)
 		for _, list := range lists() {
 			if err := c.List(ctx, list, client.InNamespace(h.namespace)); err != nil {
 				return err
 			}
 			for _, object := range items(list) {
-				if shown[object.GetUID()] != object.GetResourceVersion() {
+				seen := shown[object.GetUID()]
+				if seen == nil || seen.GetResourceVersion() != object.GetResourceVersion() {
 					return fmt.Errorf("%T %s is not shown as it is", object, object.GetName())
 				}
 				left--

@@ -18,6 +18,22 @@ import (
 // world are the objects that there are at one point of a history.
 type world map[types.UID]client.Object
 
+// worldAfter returns the objects that there are after the changes of a history.
+func worldAfter(changes []change) world {
+	w := world{}
+	for _, c := range changes {
+		w.apply(c)
+	}
+	return w
+}
+
+func (w world) apply(c change) {
+	w[c.object.GetUID()] = c.object
+	if c.deleted {
+		delete(w, c.object.GetUID())
+	}
+}
+
 // broken returns what the changes of a history break of the laws, each with its revision:
 //
 //   - No child is created while its Widget has another one of its role.
@@ -41,10 +57,7 @@ func broken(changes []change) []string {
 		for _, err := range errs {
 			all = append(all, fmt.Sprintf("revision %d: %T %s: %s", c.revision, c.object, c.object.GetName(), err))
 		}
-		now[c.object.GetUID()] = c.object
-		if c.deleted {
-			delete(now, c.object.GetUID())
-		}
+		now.apply(c)
 	}
 	return all
 }
@@ -187,13 +200,7 @@ var widgetKind = resources.GroupVersion.WithKind("Widget")
 
 // described returns a line for each Widget that is there in the end of a history, and for each object of a role.
 func described(changes []change) []string {
-	now := world{}
-	for _, c := range changes {
-		now[c.object.GetUID()] = c.object
-		if c.deleted {
-			delete(now, c.object.GetUID())
-		}
-	}
+	now := worldAfter(changes)
 	var lines []string
 	for _, object := range now {
 		if _, ok := object.(*resources.Widget); ok || object.GetLabels()[roleLabel] != "" {

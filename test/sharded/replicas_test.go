@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
-	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/internal/testenv/sharder"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -76,37 +76,36 @@ func (r *replicas) untilAssigned() {
 		if err := r.List(ctx, leases, client.InNamespace(r.namespace)); err != nil {
 			return err
 		}
+		changes, err := r.history.all()
+		if err != nil {
+			return err
+		}
 		ring := sharder.Ring{Name: r.of.Ring, Spec: r.of.spec()}
-		return isAssigned(ctx, r.scene, ring, sharder.NewAssignment(ring, leases.Items, time.Now()))
+		return worldAfter(changes).isAssigned(ring, sharder.NewAssignment(ring, leases.Items, time.Now()))
 	})
 }
 
-// isAssigned returns an error unless each object in the namespace of a scene has the shard of an assignment.
-func isAssigned(ctx context.Context, s *scene, ring sharder.Ring, to sharder.Assignment) error {
-	for _, of := range []struct {
-		list     client.ObjectList
-		kind     string
-		resource metav1.GroupResource
-	}{
-		{lists()[0], "Widget", ring.Spec.Resources[0].GroupResource},
-		{lists()[1], "ConfigMap", ring.Spec.Resources[0].ControlledResources[0]},
-		{lists()[2], "Secret", ring.Spec.Resources[0].ControlledResources[1]},
-	} {
-		if err := s.List(ctx, of.list, client.InNamespace(s.namespace)); err != nil {
+// isAssigned returns an error unless each object of a ring has the shard of an assignment.
+func (w world) isAssigned(ring sharder.Ring, to sharder.Assignment) error {
+	main := ring.Spec.Resources[0]
+	for _, object := range w {
+		resource := main.GroupResource
+		switch object.(type) {
+		case *corev1.ConfigMap:
+			resource = main.ControlledResources[0]
+		case *corev1.Secret:
+			resource = main.ControlledResources[1]
+		}
+		bare := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Namespace: object.GetNamespace(), Name: object.GetName(), OwnerReferences: object.GetOwnerReferences(),
+		}}
+		bare.SetGroupVersionKind(widgetKind) // it counts for Widgets alone
+		want, err := to.Admit(resource, bare)
+		if err != nil {
 			return err
 		}
-		for _, object := range items(of.list) {
-			bare := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-				Namespace: object.GetNamespace(), Name: object.GetName(), OwnerReferences: object.GetOwnerReferences(),
-			}}
-			bare.SetGroupVersionKind(resources.GroupVersion.WithKind(of.kind))
-			want, err := to.Admit(of.resource, bare)
-			if err != nil {
-				return err
-			}
-			if got := object.GetLabels()[sharder.ShardLabel(ring.Name)]; got != want {
-				return fmt.Errorf("%s %s has the shard %q, want %q", of.kind, object.GetName(), got, want)
-			}
+		if got := object.GetLabels()[sharder.ShardLabel(ring.Name)]; got != want {
+			return fmt.Errorf("%T %s has the shard %q, want %q", object, object.GetName(), got, want)
 		}
 	}
 	return nil

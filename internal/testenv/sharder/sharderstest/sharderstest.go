@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -38,6 +39,19 @@ func Start(t testing.TB, server *rest.Config) {
 // StandIn runs the stand-in until the test ends.
 func StandIn(t testing.TB, server *rest.Config) {
 	t.Helper()
+	StandInThatSyncs(0)(t, server)
+}
+
+// StandInThatSyncs returns StandIn for a stand-in that checks all assignments each period. 0 is that of the sharder.
+func StandInThatSyncs(period time.Duration) func(testing.TB, *rest.Config) {
+	return func(t testing.TB, server *rest.Config) {
+		t.Helper()
+		standIn(t, server, period)
+	}
+}
+
+func standIn(t testing.TB, server *rest.Config, period time.Duration) {
+	t.Helper()
 	hooks, err := webhookserver.New()
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +64,7 @@ func StandIn(t testing.TB, server *rest.Config) {
 		t.Fatal(err)
 	}
 	address := hooks.Mutating("sharder", webhookserver.Hook{}).Webhooks[0].ClientConfig
-	s, err := sharder.New(mgr, sharder.Options{Webhook: address})
+	s, err := sharder.New(mgr, sharder.Options{Webhook: address, SyncPeriod: period})
 	if err != nil {
 		t.Fatal(err)
 	}
