@@ -15,7 +15,8 @@ var kills = flag.Int("kills", 12, "how many processes TestKilled kills, one each
 // TestKilled has three processes share Widgets, and kills one of them each second, while Widgets are created, changed
 // and deleted. A killed process is started again at once, with the same name. It waits until the Lease of the one
 // before has expired, and may be killed before that. So the laws hold at each write, and all Widgets are as they should
-// be after the last kill. A minute of kills:
+// be after the last kill. Each second kill is of one process for ten seconds, so that its Widgets move. A minute of
+// kills:
 //
 //	go test ./test/sharded -run TestKilled -kills=60
 func TestKilled(t *testing.T) {
@@ -34,11 +35,15 @@ func TestKilled(t *testing.T) {
 	}
 	s.settle("before the first kill")
 
-	begun := s.revision()
+	before := s.revision()
 	second := time.NewTicker(time.Second)
 	defer second.Stop()
-	for range *kills {
-		containers[rand.IntN(len(containers))].kill()
+	for i := range *kills {
+		victim := i / 10 % len(containers)
+		if i%2 == 1 {
+			victim = rand.IntN(len(containers))
+		}
+		containers[victim].kill()
 		for end := false; !end; {
 			s.act()
 			select {
@@ -54,7 +59,7 @@ func TestKilled(t *testing.T) {
 	for _, law := range broken(changes) {
 		t.Error(law)
 	}
-	moved := movesOf("killed", changes, begun)
+	moved := movesOf("killed", changes, before)
 	t.Logf("%d writes, and after the first kill the ring has moved Widgets %d times and children %d times",
 		len(changes), moved.widgets, moved.children)
 	if moved.widgets == 0 {

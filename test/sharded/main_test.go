@@ -44,14 +44,8 @@ func TestMain(m *testing.M) {
 	os.Exit(plane.Main(m))
 }
 
-// What a process is asked by a line of its input: its live memory in bytes, and of how many resources a request has
-// ended. It answers with a line.
-const (
-	askHeap       = "heap"
-	askReconciled = "reconciled"
-)
-
-// runReplica runs a replica until the process is told to end, or is killed.
+// runReplica runs a replica until the process is told to end, or is killed. For each line that it reads it prints its
+// live memory in bytes.
 func runReplica(described string) error {
 	var r replica
 	if err := json.Unmarshal([]byte(described), &r); err != nil {
@@ -65,19 +59,13 @@ func runReplica(described string) error {
 	config.QPS = -1
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	reconciled := &names{}
-	mgr, err := r.manager(ctx, config, reconciled.add)
+	mgr, err := r.manager(ctx, config)
 	if err != nil {
 		return err
 	}
 	go func() {
 		for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
-			switch lines.Text() {
-			case askHeap:
-				fmt.Println(liveHeap())
-			case askReconciled:
-				fmt.Println(reconciled.count())
-			}
+			fmt.Println(liveHeap())
 		}
 		os.Exit(1) // the process that has started this one is gone
 	}()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/espalier-dev/espalier"
@@ -68,10 +67,8 @@ type root interface {
 	SetupWithManager(ctx context.Context, mgr reconcilers.Manager) error
 }
 
-// manager returns a manager that is a shard of the ring. reconciled is called with each request that has ended.
-func (r replica) manager(
-	ctx context.Context, config *rest.Config, reconciled func(client.ObjectKey),
-) (ctrl.Manager, error) {
+// manager returns a manager that is a shard of the ring.
+func (r replica) manager(ctx context.Context, config *rest.Config) (ctrl.Manager, error) {
 	duration := time.Duration(r.LeaseSeconds) * time.Second
 	options := ctrl.Options{
 		Scheme: resources.NewScheme(), Metrics: metricsserver.Options{BindAddress: "0"},
@@ -80,7 +77,7 @@ func (r replica) manager(
 		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{r.Namespace: {}}},
 	}
 	options.Controller.SkipNameValidation, options.Controller.MaxConcurrentReconciles = new(true), 4
-	shard, err := sharding.Ring{Name: r.Ring, Shard: r.Name}.Join(config, &options, r.root(reconcilers.Config{}, nil))
+	shard, err := sharding.Ring{Name: r.Ring, Shard: r.Name}.Join(config, &options, r.root(reconcilers.Config{}))
 	if err != nil {
 		return nil, err
 	}
@@ -89,26 +86,17 @@ func (r replica) manager(
 		return nil, err
 	}
 	mgr = shard.Manager(mgr)
-	return mgr, r.root(espalier.NewConfig(mgr).WithShard(shard), reconciled).SetupWithManager(ctx, mgr)
+	return mgr, r.root(espalier.NewConfig(mgr).WithShard(shard)).SetupWithManager(ctx, mgr)
 }
 
 // root returns the root of the operator.
-func (r replica) root(config reconcilers.Config, reconciled func(client.ObjectKey)) root {
-	after := func(
-		_ context.Context, req reconcilers.Request, result reconcilers.Result, err error,
-	) (reconcilers.Result, error) {
-		reconciled(req.NamespacedName)
-		return result, err
-	}
+func (r replica) root(config reconcilers.Config) root {
 	if r.Components {
-		assemblies := component.NewComponentRoot("assembly.espalier.dev", resources.AssemblyGenerator(),
+		// Components of one name would watch the objects of each other.
+		return component.NewComponentRoot(r.Ring+".espalier.dev", resources.AssemblyGenerator(),
 			component.Options[*resources.Assembly]{Config: config})
-		assemblies.AfterReconcile = after
-		return assemblies
 	}
-	widgets := newRoot(config)
-	widgets.AfterReconcile = after
-	return widgets
+	return newRoot(config)
 }
 
 // newRoot returns the tree for Widgets. A Widget has an entry in a registry, which a finalizer guards, parts that go
@@ -170,25 +158,4 @@ func number(w *resources.Widget) int {
 		return 0
 	}
 	return n
-}
-
-// names is a set of resources.
-type names struct {
-	mu  sync.Mutex
-	all map[client.ObjectKey]bool
-}
-
-func (n *names) add(key client.ObjectKey) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.all == nil {
-		n.all = map[client.ObjectKey]bool{}
-	}
-	n.all[key] = true
-}
-
-func (n *names) count() int {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return len(n.all)
 }

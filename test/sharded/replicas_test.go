@@ -35,7 +35,7 @@ func (r *replicas) start(name string) {
 	of := r.of
 	of.Name = name
 	ctx, cancel := context.WithCancel(context.Background())
-	mgr, err := of.manager(ctx, plane.Config(r), func(client.ObjectKey) {})
+	mgr, err := of.manager(ctx, plane.Config(r))
 	if err != nil {
 		cancel()
 		r.Fatal(err)
