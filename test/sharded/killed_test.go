@@ -24,7 +24,7 @@ func TestKilled(t *testing.T) {
 	kubeconfig := writeKubeconfig(t, plane.Config(t))
 	var containers []*container
 	for i := range 3 {
-		r := s.replica("killed", fmt.Sprintf("shard-%d", i), 2)
+		r := s.replica("killed", fmt.Sprintf("shard-%d", i), 3)
 		if i == 0 {
 			s.ring(r)
 		}

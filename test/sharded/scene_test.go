@@ -30,7 +30,8 @@ type scene struct {
 	made    int
 }
 
-// newScene starts a sharder, and returns a namespace without a ring.
+// newScene starts a sharder, and returns a namespace without a ring. A cluster has one sharder, so tests do not run in
+// parallel.
 func newScene(t testing.TB, startSharder func(testing.TB, *rest.Config)) *scene {
 	t.Helper()
 	c, err := client.New(plane.Config(t), client.Options{Scheme: resources.NewScheme()})
