@@ -3,6 +3,7 @@ package sharded_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -20,24 +21,27 @@ import (
 )
 
 const (
-	// deployed is how many resources the replicas of BenchmarkMemory have. Each has five objects.
+	// deployed is how many resources the replicas of BenchmarkShardMemory have. Each has five objects.
 	deployed = 1000
 	// kept is longer than a shard keeps what it has listed for resources that are new to it.
 	kept = 65 * time.Second
 )
 
-// BenchmarkMemory starts 1, 2 and 4 processes that share 1,000 resources with five objects each, and reports the live
+// BenchmarkShardMemory starts 1, 2 and 4 processes that share 1,000 resources with five objects each, and reports the live
 // memory of a process:
 //
 //   - tree: the objects are children, four ConfigMaps and a Secret.
 //   - components: the objects are those of components, five ConfigMaps.
 //
 // It is measured when all are ready and a minute is over, since a process keeps for so long what it has listed for
-// resources that were new to it.
+// resources that were new to it. So all take more than ten minutes, and run with ESPALIER_LARGE=1 alone.
 //
 //	live-MB/replica, most-MB/replica  on average, and of the process that has most
 //	empty-MB/replica                  of a process without resources
-func BenchmarkMemory(b *testing.B) {
+func BenchmarkShardMemory(b *testing.B) {
+	if os.Getenv("ESPALIER_LARGE") != "1" {
+		b.Skip("it needs ESPALIER_LARGE=1: it takes more than ten minutes")
+	}
 	for _, components := range []bool{false, true} {
 		for _, n := range []int{1, 2, 4} {
 			kind := map[bool]string{false: "tree", true: "components"}[components]
