@@ -22,6 +22,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 	"github.com/espalier-dev/espalier/internal/testenv/sharder"
+	"github.com/espalier-dev/espalier/internal/testenv/sharder/sharderstest"
 )
 
 var update = flag.Bool("update", false, "writes what the sharder does to testdata, after waiting for it to rest")
@@ -30,11 +31,13 @@ var update = flag.Bool("update", false, "writes what the sharder does to testdat
 // ESPALIER_SHARDER has the path of the sharder itself, its labels are compared, too: the stand-in and the sharder make
 // the same of the same events.
 func TestLabels(t *testing.T) {
-	for name, begin := range map[string]func(*testing.T, *rest.Config){"stand-in": standIn, "sharder": original} {
+	for name, begin := range map[string]func(testing.TB, *rest.Config){
+		"stand-in": sharderstest.StandIn, "sharder": sharderstest.Original,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if name == "sharder" && os.Getenv(program) == "" {
-				t.Skip("it needs the path of the sharder in " + program)
+			if name == "sharder" && os.Getenv(sharderstest.Variable) == "" {
+				t.Skip("it needs the path of the sharder in " + sharderstest.Variable)
 			}
 			controlplanetest.SkipIfShort(t)
 			env, err := controlplane.Start(t.Context(), controlplane.Options{
@@ -167,7 +170,7 @@ func (s *scene) then(event string) {
 		}
 		return nil
 	})
-	if os.Getenv(program) == "" {
+	if os.Getenv(sharderstest.Variable) == "" {
 		return
 	}
 	if diff := cmp.Diff(wanted, s.settled()); diff != "" {

@@ -1,4 +1,5 @@
-package sharder_test
+// Package sharderstest runs a sharder for tests: the stand-in, or the sharder of kubernetes-controller-sharding itself.
+package sharderstest
 
 import (
 	"context"
@@ -8,27 +9,48 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/client-go/util/cert"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane/webhookserver"
+	"github.com/espalier-dev/espalier/internal/testenv/demo"
 	"github.com/espalier-dev/espalier/internal/testenv/sharder"
 )
 
-var plane controlplanetest.Shared
+// Variable names the variable with the path of the sharder itself. It listens at port 9443, so one can run at a time.
+const Variable = "ESPALIER_SHARDER"
 
-func TestMain(m *testing.M) { os.Exit(plane.Main(m)) }
+// Start runs the sharder itself until the test ends, if the variable has its path, and the stand-in otherwise.
+func Start(t testing.TB, server *rest.Config) {
+	t.Helper()
+	if os.Getenv(Variable) != "" {
+		Original(t, server)
+		return
+	}
+	StandIn(t, server)
+}
 
-// standIn runs the stand-in until the test ends.
-func standIn(t *testing.T, server *rest.Config) {
+// StandIn runs the stand-in until the test ends.
+func StandIn(t testing.TB, server *rest.Config) {
+	t.Helper()
+	StandInThatSyncs(0)(t, server)
+}
+
+// StandInThatSyncs returns StandIn for a stand-in that checks all assignments each period. 0 is that of the sharder.
+func StandInThatSyncs(period time.Duration) func(testing.TB, *rest.Config) {
+	return func(t testing.TB, server *rest.Config) {
+		t.Helper()
+		standIn(t, server, period)
+	}
+}
+
+func standIn(t testing.TB, server *rest.Config, period time.Duration) {
 	t.Helper()
 	hooks, err := webhookserver.New()
 	if err != nil {
@@ -42,7 +64,7 @@ func standIn(t *testing.T, server *rest.Config) {
 		t.Fatal(err)
 	}
 	address := hooks.Mutating("sharder", webhookserver.Hook{}).Webhooks[0].ClientConfig
-	s, err := sharder.New(mgr, sharder.Options{Webhook: address})
+	s, err := sharder.New(mgr, sharder.Options{Webhook: address, SyncPeriod: period})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,11 +80,8 @@ func standIn(t *testing.T, server *rest.Config) {
 	})
 }
 
-// program names the variable with the path of the sharder itself. It listens at port 9443.
-const program = "ESPALIER_SHARDER"
-
-// original runs the sharder itself until the test ends.
-func original(t *testing.T, server *rest.Config) {
+// Original runs the sharder itself until the test ends.
+func Original(t testing.TB, server *rest.Config) {
 	t.Helper()
 	dir := t.TempDir()
 	write := func(name string, content []byte) string {
@@ -88,20 +107,11 @@ webhook:
   config:
     clientConfig: {url: "https://127.0.0.1:9443", caBundle: %s}
 `, dir, base64.StdEncoding.EncodeToString(bundle)))
-	kubeconfig, err := clientcmd.Write(clientcmdapi.Config{
-		Clusters: map[string]*clientcmdapi.Cluster{"test": {
-			Server: server.Host, CertificateAuthorityData: server.CAData,
-		}},
-		AuthInfos: map[string]*clientcmdapi.AuthInfo{"test": {
-			ClientCertificateData: server.CertData, ClientKeyData: server.KeyData, Token: server.BearerToken,
-		}},
-		Contexts:       map[string]*clientcmdapi.Context{"test": {Cluster: "test", AuthInfo: "test"}},
-		CurrentContext: "test",
-	})
+	kubeconfig, err := demo.Kubeconfig(server)
 	if err != nil {
 		t.Fatal(err)
 	}
-	command := exec.Command(os.Getenv(program), "--config="+config)
+	command := exec.Command(os.Getenv(Variable), "--config="+config)
 	command.Env = append(os.Environ(), "LEADER_ELECT=false", "KUBECONFIG="+write("kubeconfig", kubeconfig))
 	output, err := os.Create(filepath.Join(dir, "output"))
 	if err != nil {
