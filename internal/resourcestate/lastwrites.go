@@ -83,13 +83,9 @@ type LastWrites struct {
 	// Limit bounds the writes where there are no requests to count; 0 for no limit.
 	Limit int
 
-	mu sync.Mutex
-	// first is of the object firstUID, unless that is empty. Most managers write one object of a resource, and a map
-	// takes room for eight.
-	first    usedWrite
-	firstUID types.UID
-	byUID    map[types.UID]usedWrite
-	request  uint64
+	mu      sync.Mutex
+	byUID   few[types.UID, usedWrite]
+	request uint64
 }
 
 type usedWrite struct {
@@ -110,13 +106,13 @@ var _ Evictor = (*LastWrites)(nil)
 func (w *LastWrites) Get(uid types.UID, desired Desired) LastWrite {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	write, ok := w.lookup(uid)
+	write, ok := w.byUID.get(uid)
 	if !ok {
 		return LastWrite{}
 	}
 	if write.used != w.request {
 		write.used = w.request
-		w.put(uid, write)
+		w.byUID.put(uid, write)
 	}
 	if !desired.Known || write.desired != desired {
 		return LastWrite{}
@@ -134,58 +130,18 @@ func (w *LastWrites) Record(actual client.Object, desired Desired, learned any) 
 	last := LastWrite{desired: desired, Version: actual.GetResourceVersion(), Learned: learned}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.Limit > 0 && w.len() >= w.Limit {
-		w.first, w.firstUID, w.byUID = usedWrite{}, "", nil
+	if w.Limit > 0 && w.byUID.len() >= w.Limit {
+		w.byUID = few[types.UID, usedWrite]{}
 	}
-	known, _ := w.lookup(uid)
-	w.put(uid, usedWrite{LastWrite: last, used: w.request, changes: known.changes})
-}
-
-// lookup returns what is known of an object. The caller holds the mutex.
-func (w *LastWrites) lookup(uid types.UID) (usedWrite, bool) {
-	if uid != "" && uid == w.firstUID {
-		return w.first, true
-	}
-	write, ok := w.byUID[uid]
-	return write, ok
-}
-
-// put replaces what is known of an object. The caller holds the mutex.
-func (w *LastWrites) put(uid types.UID, write usedWrite) {
-	if w.firstUID == "" && len(w.byUID) == 0 {
-		w.firstUID = uid
-	}
-	if uid != "" && uid == w.firstUID {
-		w.first = write
-		return
-	}
-	if w.byUID == nil {
-		w.byUID = map[types.UID]usedWrite{}
-	}
-	w.byUID[uid] = write
-}
-
-// remove drops what is known of an object. The caller holds the mutex.
-func (w *LastWrites) remove(uid types.UID) {
-	if uid == w.firstUID {
-		w.first, w.firstUID = usedWrite{}, ""
-	}
-	delete(w.byUID, uid)
-}
-
-// len returns the number of objects. The caller holds the mutex.
-func (w *LastWrites) len() int {
-	if w.firstUID == "" {
-		return len(w.byUID)
-	}
-	return len(w.byUID) + 1
+	known, _ := w.byUID.get(uid)
+	w.byUID.put(uid, usedWrite{LastWrite: last, used: w.request, changes: known.changes})
 }
 
 // Changes returns what is known of the changes of what is desired of an object, or nil.
 func (w *LastWrites) Changes(uid types.UID) *Changes {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	write, _ := w.lookup(uid)
+	write, _ := w.byUID.get(uid)
 	return write.changes
 }
 
@@ -193,41 +149,38 @@ func (w *LastWrites) Changes(uid types.UID) *Changes {
 func (w *LastWrites) SetChanges(uid types.UID, known *Changes) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	write, _ := w.lookup(uid)
+	write, _ := w.byUID.get(uid)
 	write.used, write.changes = w.request, known
-	w.put(uid, write)
+	w.byUID.put(uid, write)
 }
 
 // Forget drops what is known of an object that was deleted.
 func (w *LastWrites) Forget(uid types.UID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.remove(uid)
+	w.byUID.remove(uid)
 }
 
 // Evict implements [Evictor].
 func (w *LastWrites) Evict(now time.Time) (empty bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.firstUID != "" {
-		w.evict(w.firstUID, w.first, now)
-	}
-	for uid, write := range w.byUID {
+	for uid, write := range w.byUID.all() {
 		w.evict(uid, write, now)
 	}
 	w.request++
-	return w.len() == 0
+	return w.byUID.len() == 0
 }
 
 // evict drops what is not needed any more of an object. The caller holds the mutex.
 func (w *LastWrites) evict(uid types.UID, write usedWrite, now time.Time) {
 	if w.request-write.used > maxIdleRequests {
-		w.remove(uid)
+		w.byUID.remove(uid)
 		return
 	}
 	if write.changes != nil && write.changes.previous != nil {
 		write.changes = write.changes.dropPrevious(now)
-		w.put(uid, write)
+		w.byUID.put(uid, write)
 	}
 }
 
@@ -235,5 +188,5 @@ func (w *LastWrites) evict(uid types.UID, write usedWrite, now time.Time) {
 func (w *LastWrites) Len() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.len()
+	return w.byUID.len()
 }

@@ -10,12 +10,8 @@ import (
 // Memory has what one node remembers of each of its children. A root keeps it with the resource. Outside of a root the
 // node itself keeps it, for a limited number of children. The zero value is ready for use, also concurrently.
 type Memory[Value any] struct {
-	mu sync.Mutex
-	// first is of the child that was put first. Most nodes have one child, and a map takes room for eight.
-	first      Value
-	firstChild Child
-	hasFirst   bool
-	byChild    map[Child]Value
+	mu      sync.Mutex
+	byChild few[Child, Value]
 }
 
 // maxRemembered is for how many children a node remembers something. If there are more, it forgets all.
@@ -71,25 +67,16 @@ func (d DesiredName) Next(generation int64, name string) (next DesiredName, unst
 func (m *Memory[Value]) Get(child Child) Value {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.hasFirst && m.firstChild == child {
-		return m.first
-	}
-	return m.byChild[child]
+	value, _ := m.byChild.get(child)
+	return value
 }
 
 // Put remembers value of a child.
 func (m *Memory[Value]) Put(child Child, value Value) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(m.byChild) >= maxRemembered {
-		m.hasFirst, m.byChild = false, nil
+	if m.byChild.len() > maxRemembered {
+		m.byChild = few[Child, Value]{}
 	}
-	if !m.hasFirst || m.firstChild == child {
-		m.first, m.firstChild, m.hasFirst = value, child, true
-		return
-	}
-	if m.byChild == nil {
-		m.byChild = map[Child]Value{}
-	}
-	m.byChild[child] = value
+	m.byChild.put(child, value)
 }

@@ -154,9 +154,9 @@ func Guard(s *Shard, config *rest.Config) {
 }
 
 // guarded is a transport that refuses writes while the Lease is not held, and answers that a request of a resource gets
-// when it is not held any more. It knows of each other write whether it was
-// answered. So a write that was sent does not end when its caller gives it up: the answer is awaited, for as long as
-// answerLimit. A write that has none then, or whose connection is lost, may arrive for as long as arrivalLimit.
+// when it is not held any more. It knows of each other write whether it was answered. So a write that was sent does not
+// end when its caller gives it up: the answer is awaited, for as long as answerLimit. A write that has none then, or
+// whose connection is lost, may arrive for as long as arrivalLimit.
 type guarded struct {
 	inner http.RoundTripper
 	guard *guard
