@@ -124,6 +124,10 @@ func (s *scenario) startOperator(ctx context.Context) (err error) {
 			err = errors.Join(err, s.pod.end())
 		}
 	}()
+	// Before a shop: a text of a condition that alone changes is held back, see reconcilers.Reporter.
+	if err = s.pod.put("postgres", "postgres"); err != nil {
+		return err
+	}
 	host := &plugins.Host{
 		Folder: s.pod.folder(), List: s.pod.list(), Every: lookEvery, Sidecars: []string{s.pod.socket()},
 		Environment: map[string][]string{"postgres": {"POSTGRES_PASSWORD_KEY=demo"}},

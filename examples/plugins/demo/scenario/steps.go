@@ -39,7 +39,7 @@ func (s *scenario) start() []demo.Step {
 				ordered := theShop()
 				ordered.Spec.Database.Version = "15.6"
 				ordered.Spec.Queue = &v1.Queue{Names: []string{"orders"}}
-				return errors.Join(s.pod.put("postgres", "postgres"), s.Create(ctx, ordered))
+				return s.Create(ctx, ordered)
 			},
 			Checks: []demo.Check{
 				{Text: "what is the operator's own is there", Holds: s.isReady(v1.FrontReady)},
