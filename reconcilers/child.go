@@ -39,6 +39,9 @@ import (
 // By default the name of the desired child counts only when the child is created. As long as there is a child, the node
 // writes what is desired to it, whatever its name. With Renaming the name counts.
 //
+// The name may be a generateName. If the answer to such a create is lost, the requests of a root ask the API server for
+// the children until the cache shows them: it would not refuse to create another one.
+//
 // While nothing changes, the node makes no request. The child is read from the cache: through an index by owner if
 // [NewConfig] made the config, else by listing the namespace. Nodes with children of one type share what was read in a
 // request. If the manager's client reads a type past its cache, each request to the root costs a request to the API

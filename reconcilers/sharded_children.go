@@ -5,12 +5,10 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/internal/listing"
-	"github.com/espalier-dev/espalier/internal/resourcestate"
 	"github.com/espalier-dev/espalier/internal/shard"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
@@ -21,88 +19,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// existing are the children of one list of a resource that are known to exist, whether or not the cache shows them. A
-// cache that has the objects of the shard alone does not show a child that the ring has given to another shard, as it
-// does before the resource itself moves and after.
-//
-// A request believes the cache if it shows all of them. Otherwise the API server is asked: for a resource that is new
-// to the shard, after a create whose outcome is not known, and while a child is hidden. A child is created only after
-// the API server was asked in the same request.
-type existing struct {
-	mu sync.Mutex
-	// complete is true while no child can exist that is not in uids.
-	complete bool
-	uids     map[types.UID]bool
-	// asked is true once the API server was asked.
-	asked bool
-}
-
-// existingKey is the key of existing in the state of a resource.
-type existingKey struct{ list listing.ListKey }
-
-// shows reports whether the cache shows all children that exist.
-func (e *existing) shows(shown []client.Object) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	left := len(e.uids)
-	for _, obj := range shown {
-		if e.uids[obj.GetUID()] {
-			left--
-		}
-	}
-	return e.complete && left == 0
-}
-
-// isNew reports whether the API server was never asked.
-func (e *existing) isNew() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return !e.asked
-}
-
-// answered notes that the API server was asked, and that these objects exist.
-func (e *existing) answered(objects []client.Object) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.complete, e.asked = true, true
-	e.uids = make(map[types.UID]bool, len(objects))
-	for _, obj := range objects {
-		e.uids[obj.GetUID()] = true
-	}
-}
-
-// created notes that an object exists.
-func (e *existing) created(obj client.Object) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.uids == nil {
-		e.uids = map[types.UID]bool{}
-	}
-	e.uids[obj.GetUID()] = true
-}
-
-// doubt notes that a child may exist that is not known.
-func (e *existing) doubt() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.complete = false
-}
-
-// existing returns what is known to exist of the children. It returns nil if the cache shows all of them.
-func (k *children[T, CT, CLT]) existing(ctx context.Context, config Config) *existing {
-	if config.shard == nil || k.unowned {
-		return nil
-	}
-	request := listKeeper(ctx)
-	if filters, _ := shard.Filters(config.shard, k.indexed.Kind); !filters || request == nil {
-		return nil
-	}
-	return resourcestate.LoadOrNew[existing](request.resource, existingKey{k.listKey(ctx, config)})
+// filteredByShard reports whether the cache has those children alone that are the shard's.
+func (k *children[T, CT, CLT]) filteredByShard(config Config) bool {
+	filters, _ := shard.Filters(config.shard, k.indexed.Kind)
+	return filters && !k.unowned
 }
 
 // shown is list, outside of a request that keeps lists. It returns an error if the cache may not show some children.
 func (k *children[T, CT, CLT]) shown(ctx context.Context, config Config, resource T) ([]client.Object, error) {
-	if filters, _ := shard.Filters(config.shard, k.indexed.Kind); filters && !k.unowned {
+	if k.filteredByShard(config) {
 		return nil, k.errorf("cannot tell which %s the cache of the shard does not show: the client of the config has "+
 			"to be a pointer, or of another type that can be compared", typeName(k.childType))
 	}
@@ -117,9 +42,20 @@ const hiddenRevisit = 30 * time.Second
 func (k *children[T, CT, CLT]) withHidden(
 	ctx context.Context, config Config, resource T, shown []client.Object,
 ) ([]client.Object, error) {
-	known := k.existing(ctx, config)
+	known := k.existing(ctx, config, false)
 	if known == nil || known.shows(shown) {
 		return shown, nil
+	}
+	if !known.ofShard {
+		all, err := k.live(ctx, config, resource)
+		if apierrs.IsBadRequest(err) {
+			// Only the cache understands the list options of the author.
+			all, err = shown, nil
+		}
+		if err == nil {
+			known.answered(all)
+		}
+		return all, err
 	}
 	since := time.Now()
 	if s := contextOf(ctx); known.isNew() {
@@ -230,8 +166,8 @@ func (k *children[T, CT, CLT]) confirmAbsent(
 	if !isAbsent(actual) || gotype.IsNil(desired) {
 		return nil
 	}
-	known, request, key := k.existing(ctx, config), listKeeper(ctx), k.listKey(ctx, config)
-	if known == nil {
+	known, request, key := k.existing(ctx, config, false), listKeeper(ctx), k.listKey(ctx, config)
+	if known == nil || !known.ofShard {
 		return nil
 	}
 	// An answer takes the place of what is known. So a branch must not create anything while another one asks.
@@ -259,21 +195,21 @@ func (k *children[T, CT, CLT]) confirmAbsent(
 }
 
 // noteExisting notes what a call of Manage says of which children exist.
-func (k *children[T, CT, CLT]) noteExisting(ctx context.Context, config Config, actual, written CT, err error) {
-	if !isAbsent(actual) {
+func (k *children[T, CT, CLT]) noteExisting(
+	ctx context.Context, config Config, actual, desired, written CT, err error,
+) {
+	isCreated, ofShard := !gotype.IsNil(written), k.filteredByShard(config)
+	if !isAbsent(actual) || !isCreated && err == nil {
 		return
 	}
-	known := k.existing(ctx, config)
-	if known == nil {
+	isGenerated := !gotype.IsNil(desired) && desired.GetName() == "" && config.APIReader != nil
+	inDoubt := !isCreated && (ofShard || isGenerated && Classify(err) == ClassRetry)
+	known := k.existing(ctx, config, inDoubt)
+	if known == nil || !ofShard {
 		return
 	}
-	switch {
-	case !gotype.IsNil(written):
+	if isCreated {
 		known.created(written)
-	case err != nil:
-		known.doubt()
-	default:
-		return
 	}
 	// What was asked before does not have the child.
 	forgetArrival(ctx, config)
