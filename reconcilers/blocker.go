@@ -141,9 +141,16 @@ func (k *children[T, CT, CLT]) beforeCreate(
 	if !isAbsent(actual) || gotype.IsNil(desired) || !slices.Contains(k.reasons, metav1.StatusReasonAlreadyExists) {
 		return ctx, nil
 	}
+	return k.withExplanation(ctx, config, resource, desired), k.stillTaken(ctx, config, resource, desired)
+}
+
+// withExplanation is not part of beforeCreate, whose arguments would be on the heap in each request.
+func (k *children[T, CT, CLT]) withExplanation(
+	ctx context.Context, config Config, resource T, desired CT,
+) context.Context {
 	return context.WithValue(ctx, explanationKey{}, func(exists error) error {
 		return k.blockerOf(ctx, config, resource, desired, exists)
-	}), k.stillTaken(ctx, config, resource, desired)
+	})
 }
 
 // checkFree returns an AlreadyExists if an object that is not a child of the node has the name of the desired child. It

@@ -56,19 +56,19 @@ func (w *walker) walk(v reflect.Value, depth int) bool {
 	if depth > maxDepth || w.budget < 0 {
 		return false
 	}
-	w.number(uint64(v.Kind()))
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface, reflect.Slice, reflect.Map:
-		w.flag(!v.IsNil())
+		w.kind(v.Kind(), !v.IsNil())
 		if v.IsNil() {
 			return true
 		}
+	case reflect.Bool:
+		w.kind(v.Kind(), v.Bool())
+	default:
+		w.kind(v.Kind(), true)
 	}
 	switch v.Kind() {
-	case reflect.Invalid:
-		return true
-	case reflect.Bool:
-		w.flag(v.Bool())
+	case reflect.Invalid, reflect.Bool:
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
 		w.number(uint64(v.Int()))
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
@@ -119,27 +119,26 @@ func (w *walker) content(value any, depth int) bool {
 	}
 	switch v := value.(type) {
 	case nil:
-		w.number(uint64(reflect.Invalid))
+		w.kind(reflect.Invalid, true)
 	case bool:
-		w.number(uint64(reflect.Bool))
-		w.flag(v)
+		w.kind(reflect.Bool, v)
 	case int64:
-		w.number(uint64(reflect.Int64))
+		w.kind(reflect.Int64, true)
 		w.number(uint64(v))
 	case float64:
-		w.number(uint64(reflect.Float64))
+		w.kind(reflect.Float64, true)
 		w.number(math.Float64bits(v))
 	case string:
-		w.number(uint64(reflect.String))
+		w.kind(reflect.String, true)
 		w.text(v)
 	case map[string]any:
-		w.number(uint64(reflect.Map))
+		w.kind(reflect.Map, v != nil)
 		return w.contentMap(v, depth)
 	case []any:
-		w.number(uint64(reflect.Slice))
+		w.kind(reflect.Slice, v != nil)
 		return w.contentList(v, depth)
 	default:
-		w.number(uint64(reflect.Interface))
+		w.kind(reflect.Interface, true)
 		other := reflect.ValueOf(value)
 		w.text(other.Type().String())
 		return w.walk(other, depth)
@@ -147,16 +146,16 @@ func (w *walker) content(value any, depth int) bool {
 	return true
 }
 
-func (w *walker) flag(set bool) {
-	if set {
-		w.number(1)
-	} else {
-		w.number(0)
+// kind writes the kind of a value, with what says whether it is true, or not nil. Of other kinds it is true.
+func (w *walker) kind(kind reflect.Kind, is bool) {
+	n := uint64(kind) << 1
+	if is {
+		n++
 	}
+	w.number(n)
 }
 
 func (w *walker) contentMap(m map[string]any, depth int) bool {
-	w.flag(m != nil)
 	w.number(uint64(len(m)))
 	var sum uint64
 	for key, value := range m {
@@ -181,7 +180,6 @@ func (w *walker) contentEntry(key string, value any, depth int) (uint64, bool) {
 }
 
 func (w *walker) contentList(list []any, depth int) bool {
-	w.flag(list != nil)
 	w.number(uint64(len(list)))
 	for _, value := range list {
 		if !w.content(value, depth+1) {
@@ -195,12 +193,29 @@ func (w *walker) structure(v reflect.Value, depth int) bool {
 	if v.Type() == timeType {
 		return w.time(v)
 	}
+	// Most fields of most objects are empty. Those that are left out are told by the numbers of the others.
 	for i := range v.NumField() {
-		if !w.walk(v.Field(i), depth+1) {
+		field := v.Field(i)
+		if isEmpty(field) {
+			continue
+		}
+		w.number(uint64(i))
+		if !w.walk(field, depth+1) {
 			return false
 		}
 	}
+	w.number(uint64(v.NumField()))
 	return true
+}
+
+// isEmpty reports whether v is a zero number, an empty text or nil. Structs are walked: most have fields that are not
+// empty, and would be looked at twice.
+func isEmpty(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Struct, reflect.Array, reflect.Chan, reflect.Func, reflect.UnsafePointer:
+		return false
+	}
+	return v.IsZero()
 }
 
 // time writes the instant. The fields of a time are not walked, because they refer to the table of its zone, which is

@@ -52,6 +52,10 @@ func values() map[string]any {
 		"unstructured":         &unstructured.Unstructured{Object: map[string]any{"kind": "A"}},
 		"config map":           &corev1.ConfigMap{Data: map[string]string{"a": "b"}},
 		"config map, labelled": &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}}},
+		"struct":               [2]struct{ A, B string }{{A: "a"}},
+		"struct, other field":  [2]struct{ A, B string }{{B: "a"}},
+		"other struct":         [2]struct{ A, B string }{{}, {A: "a"}},
+		"both structs":         [2]struct{ A, B string }{{A: "a"}, {A: "a"}},
 		"deployment":           deployment("1"),
 		"other deployment":     deployment("2"),
 	}

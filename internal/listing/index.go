@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -96,7 +97,7 @@ func (x *Index) Controlled(
 	if !x.covers(ctx, t) {
 		return List(ctx, reader, list, controlled, opts...)
 	}
-	indexed := client.MatchingFields{Field: string(owner.GetUID())}
+	indexed := client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector(Field, string(owner.GetUID()))}
 	found, err := List(ctx, reader, list, controlled, append(opts, indexed)...)
 	if err == nil {
 		return found, nil

@@ -3,13 +3,14 @@ package listing
 import (
 	"context"
 	"fmt"
-	"maps"
+	"iter"
 	"reflect"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/digest"
+	"github.com/espalier-dev/espalier/internal/few"
 	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/internal/resourcestate"
 	"github.com/espalier-dev/espalier/internal/statusfield"
@@ -24,9 +25,9 @@ import (
 // type. The objects are copies that belong to the request, sorted, see [Sort]. A list is replaced and never changed.
 // The zero value is ready for use, also concurrently.
 type Lists struct {
-	mu     sync.Mutex
-	byKey  map[ListKey][]client.Object
-	takers map[takenObject]taker
+	mu sync.Mutex
+	// known is nil until a list was asked for.
+	known *knownLists
 	// labelled are the objects of lists by the value of a label, as far as they were asked for by it.
 	labelled map[ListKey]map[string][]client.Object
 	// asking has a place for each list that is being asked for, so that branches ask once.
@@ -35,6 +36,13 @@ type Lists struct {
 	// outer are the lists that these are a branch of; nil for none. Writes are those of the branch.
 	outer  *Lists
 	writes []listWrite
+}
+
+// knownLists are lists, and the nodes that count their objects as children, by the UIDs of these. Objects of several
+// types have different UIDs in a cluster, but not always in tests.
+type knownLists struct {
+	lists  few.Map[ListKey, []client.Object]
+	takers few.Map[ListKey, map[types.UID]taker]
 }
 
 // listWrite is a write of an object of a list, see [Lists.Wrote].
@@ -57,8 +65,10 @@ type ListKey struct {
 func (l *Lists) Get(key ListKey) ([]client.Object, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	known, ok := l.byKey[key]
-	return known, ok
+	if l.known == nil {
+		return nil, false
+	}
+	return l.known.lists.Get(key)
 }
 
 // Branch has l be the lists of one of several branches that run at the same time. It begins with those of outer, which
@@ -67,7 +77,10 @@ func (l *Lists) Get(key ListKey) ([]client.Object, bool) {
 func (l *Lists) Branch(outer *Lists) {
 	outer.mu.Lock()
 	defer outer.mu.Unlock()
-	l.outer, l.byKey = outer, maps.Clone(outer.byKey)
+	l.outer = outer
+	if outer.known != nil {
+		l.known = &knownLists{lists: outer.known.lists.Clone()}
+	}
 }
 
 // IsBranch reports whether other nodes run at the same time.
@@ -75,7 +88,7 @@ func (l *Lists) IsBranch() bool { return l.outer != nil }
 
 // Merge adds what a branch has written, and the lists that only one node asks for.
 func (l *Lists) Merge(branch *Lists) {
-	for key, list := range branch.byKey {
+	for key, list := range branch.all() {
 		if key.Node != nil {
 			l.set(key, list)
 		}
@@ -139,13 +152,26 @@ func (l *Lists) placeToAsk(key ListKey) chan struct{} {
 	return place
 }
 
+// keep returns what is known, to be changed. The caller holds the mutex.
+func (l *Lists) keep() *knownLists {
+	if l.known == nil {
+		l.known = &knownLists{}
+	}
+	return l.known
+}
+
+// all returns all lists. The caller holds the mutex, or nobody else uses them.
+func (l *Lists) all() iter.Seq2[ListKey, []client.Object] {
+	if l.known == nil {
+		return func(func(ListKey, []client.Object) bool) {}
+	}
+	return l.known.lists.All()
+}
+
 func (l *Lists) set(key ListKey, list []client.Object) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.byKey == nil {
-		l.byKey = map[ListKey][]client.Object{}
-	}
-	l.byKey[key] = list
+	l.keep().lists.Put(key, list)
 	delete(l.labelled, key)
 }
 
@@ -156,7 +182,8 @@ func (l *Lists) Labelled(key ListKey, label, value string) []client.Object {
 	known, ok := l.labelled[key]
 	if !ok {
 		known = map[string][]client.Object{}
-		for _, obj := range l.byKey[key] {
+		objects, _ := l.keep().lists.Get(key)
+		for _, obj := range objects {
 			has := obj.GetLabels()[label]
 			known[has] = append(known[has], obj)
 		}
@@ -264,7 +291,7 @@ func (l *Lists) Inputs(except types.UID) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var sum uint64
-	for _, objects := range l.byKey {
+	for _, objects := range l.all() {
 		for _, obj := range objects {
 			if status := statusfield.Of(obj); obj.GetUID() != except && status.Exists() {
 				one, _ := digest.Of([]any{obj.GetUID(), status.Get()})
@@ -282,34 +309,30 @@ type taker struct {
 	at   fmt.Stringer
 }
 
-// takenObject identifies an object. Its UID does so in a cluster. In tests, objects of several types may have one UID.
-type takenObject struct {
-	list ListKey
-	uid  types.UID
-}
-
 // Take notes that a node, which runs at that path, counts an object as its child. If another node does so already, it
 // returns the path of that node and changes nothing. An object without a UID is not noted.
 func (l *Lists) Take(key ListKey, obj client.Object, node any, at fmt.Stringer) (other fmt.Stringer) {
-	taken := takenObject{list: key, uid: obj.GetUID()}
-	if taken.uid == "" {
+	uid := obj.GetUID()
+	if uid == "" {
 		return nil
 	}
 	if l.outer != nil {
 		return l.outer.Take(key, obj, node, at)
 	}
-	taken.list.Node = nil
+	key.Node = nil
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if known, ok := l.takers[taken]; ok {
+	takers, _ := l.keep().takers.Get(key)
+	if known, ok := takers[uid]; ok {
 		if known.node != node {
 			return known.at
 		}
 		return nil
 	}
-	if l.takers == nil {
-		l.takers = map[takenObject]taker{}
+	if takers == nil {
+		takers = map[types.UID]taker{}
+		l.known.takers.Put(key, takers)
 	}
-	l.takers[taken] = taker{node: node, at: at}
+	takers[uid] = taker{node: node, at: at}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/digest"
+	"github.com/espalier-dev/espalier/internal/few"
 	"github.com/espalier-dev/espalier/internal/statusfield"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -84,7 +85,7 @@ type LastWrites struct {
 	Limit int
 
 	mu      sync.Mutex
-	byUID   few[types.UID, usedWrite]
+	byUID   few.Map[types.UID, usedWrite]
 	request uint64
 }
 
@@ -106,13 +107,13 @@ var _ Evictor = (*LastWrites)(nil)
 func (w *LastWrites) Get(uid types.UID, desired Desired) LastWrite {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	write, ok := w.byUID.get(uid)
+	write, ok := w.byUID.Get(uid)
 	if !ok {
 		return LastWrite{}
 	}
 	if write.used != w.request {
 		write.used = w.request
-		w.byUID.put(uid, write)
+		w.byUID.Put(uid, write)
 	}
 	if !desired.Known || write.desired != desired {
 		return LastWrite{}
@@ -130,18 +131,18 @@ func (w *LastWrites) Record(actual client.Object, desired Desired, learned any) 
 	last := LastWrite{desired: desired, Version: actual.GetResourceVersion(), Learned: learned}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.Limit > 0 && w.byUID.len() >= w.Limit {
-		w.byUID = few[types.UID, usedWrite]{}
+	if w.Limit > 0 && w.byUID.Len() >= w.Limit {
+		w.byUID = few.Map[types.UID, usedWrite]{}
 	}
-	known, _ := w.byUID.get(uid)
-	w.byUID.put(uid, usedWrite{LastWrite: last, used: w.request, changes: known.changes})
+	known, _ := w.byUID.Get(uid)
+	w.byUID.Put(uid, usedWrite{LastWrite: last, used: w.request, changes: known.changes})
 }
 
 // Changes returns what is known of the changes of what is desired of an object, or nil.
 func (w *LastWrites) Changes(uid types.UID) *Changes {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	write, _ := w.byUID.get(uid)
+	write, _ := w.byUID.Get(uid)
 	return write.changes
 }
 
@@ -149,38 +150,38 @@ func (w *LastWrites) Changes(uid types.UID) *Changes {
 func (w *LastWrites) SetChanges(uid types.UID, known *Changes) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	write, _ := w.byUID.get(uid)
+	write, _ := w.byUID.Get(uid)
 	write.used, write.changes = w.request, known
-	w.byUID.put(uid, write)
+	w.byUID.Put(uid, write)
 }
 
 // Forget drops what is known of an object that was deleted.
 func (w *LastWrites) Forget(uid types.UID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.byUID.remove(uid)
+	w.byUID.Remove(uid)
 }
 
 // Evict implements [Evictor].
 func (w *LastWrites) Evict(now time.Time) (empty bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for uid, write := range w.byUID.all() {
+	for uid, write := range w.byUID.All() {
 		w.evict(uid, write, now)
 	}
 	w.request++
-	return w.byUID.len() == 0
+	return w.byUID.Len() == 0
 }
 
 // evict drops what is not needed any more of an object. The caller holds the mutex.
 func (w *LastWrites) evict(uid types.UID, write usedWrite, now time.Time) {
 	if w.request-write.used > maxIdleRequests {
-		w.byUID.remove(uid)
+		w.byUID.Remove(uid)
 		return
 	}
 	if write.changes != nil && write.changes.previous != nil {
 		write.changes = write.changes.dropPrevious(now)
-		w.byUID.put(uid, write)
+		w.byUID.Put(uid, write)
 	}
 }
 
@@ -188,5 +189,5 @@ func (w *LastWrites) evict(uid types.UID, write usedWrite, now time.Time) {
 func (w *LastWrites) Len() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.byUID.len()
+	return w.byUID.Len()
 }

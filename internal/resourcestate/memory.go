@@ -4,6 +4,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/espalier-dev/espalier/internal/few"
+
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -11,7 +13,7 @@ import (
 // node itself keeps it, for a limited number of children. The zero value is ready for use, also concurrently.
 type Memory[Value any] struct {
 	mu      sync.Mutex
-	byChild few[Child, Value]
+	byChild few.Map[Child, Value]
 }
 
 // maxRemembered is for how many children a node remembers something. If there are more, it forgets all.
@@ -67,7 +69,7 @@ func (d DesiredName) Next(generation int64, name string) (next DesiredName, unst
 func (m *Memory[Value]) Get(child Child) Value {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	value, _ := m.byChild.get(child)
+	value, _ := m.byChild.Get(child)
 	return value
 }
 
@@ -75,8 +77,8 @@ func (m *Memory[Value]) Get(child Child) Value {
 func (m *Memory[Value]) Put(child Child, value Value) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.byChild.len() > maxRemembered {
-		m.byChild = few[Child, Value]{}
+	if m.byChild.Len() > maxRemembered {
+		m.byChild = few.Map[Child, Value]{}
 	}
-	m.byChild.put(child, value)
+	m.byChild.Put(child, value)
 }
