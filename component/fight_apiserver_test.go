@@ -267,8 +267,7 @@ func TestAggregatedRolesAreNoFight(t *testing.T) {
 			})
 		}
 		ready("it is not ready " + what)
-		time.Sleep(500 * time.Millisecond)
-		requests.Reset()
+		controlplanetest.Quiet(t, requests)
 		time.Sleep(3 * time.Second)
 		if n := requests.Total(); n > 0 {
 			t.Errorf("there are %d requests %s, want none: %s", n, what, requests)

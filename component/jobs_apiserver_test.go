@@ -100,8 +100,7 @@ func (w *jobWorld) gone(object client.Object) {
 // rests waits, and expects that the component does nothing meanwhile.
 func (w *jobWorld) rests(during time.Duration, what string) {
 	w.Helper()
-	time.Sleep(300 * time.Millisecond)
-	w.operator.requests.Reset()
+	controlplanetest.Quiet(w, w.operator.requests)
 	time.Sleep(during)
 	if n := w.operator.requests.Total(); n > 0 {
 		w.Errorf("there are %d requests %s, want none:\n%s", n, what, w.operator.requests)
@@ -150,10 +149,13 @@ func (w *jobWorld) completesAtOnce() {
 	w.deploy(migration, partOf(w.namespace, "after", "1"))
 	w.reaches(apis.ComponentReady)
 	w.gone(migration)
-	w.reaches(apis.ComponentReady)
-	if phase := w.phaseOf("migration"); phase != apis.PhaseCompleted {
-		w.Errorf("the phase is %s, want %s", phase, apis.PhaseCompleted)
-	}
+	eventually(w.T, "the Job is not completed", func(context.Context) error {
+		w.reaches(apis.ComponentReady)
+		if phase := w.phaseOf("migration"); phase != apis.PhaseCompleted {
+			return fmt.Errorf("the phase is %s", phase)
+		}
+		return nil
+	})
 	if n := w.created("jobs"); n != 1 {
 		w.Errorf("the Job was run %d times, want once", n)
 	}

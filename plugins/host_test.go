@@ -105,7 +105,7 @@ func TestProgramsChange(t *testing.T) {
 func TestProgramIsReplacedByOneThatRuns(t *testing.T) {
 	f := newFolder(t)
 	host := f.host(map[string]string{"databases": "never ends"})
-	host.RefuseSeveral = true
+	host.RefuseSeveral, host.Limits.Call = true, patience
 	f.write(map[string]string{"databases": f.put("databases", "1")})
 	w := worldOf(t, host)
 	w.untilMode("raw")

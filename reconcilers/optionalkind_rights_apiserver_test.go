@@ -186,6 +186,13 @@ func TestAnOptionalKindThatIsWatchedFromTheStartStaysWatched(t *testing.T) {
 		t.Fatal(err)
 	}
 	before.install(t)
+	eventually(t, "the kind is not served", func(ctx context.Context) error {
+		c, err := client.New(plane.Config(t), client.Options{Scheme: meterScheme(before.gvk)})
+		if err != nil {
+			return err
+		}
+		return c.List(ctx, &meterList{})
+	})
 	needed := readMeter()
 	needed.Setup = func(ctx context.Context, _ reconcilers.Manager, bldr *reconcilers.Builder) error {
 		return reconcilers.WatchTracked(ctx, bldr, &meter{})

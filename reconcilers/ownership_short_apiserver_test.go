@@ -8,6 +8,7 @@ import (
 
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/feature/gate"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 
 	corev1 "k8s.io/api/core/v1"
@@ -89,8 +90,7 @@ func TestWhatWasReleasedIsTakenBackOnAnAPIServer(t *testing.T) {
 				object.UID, mark, object.Data, uid)
 		}
 	}
-	time.Sleep(time.Second)
-	o.requests.Reset()
+	controlplanetest.Quiet(t, o.requests)
 	time.Sleep(time.Second)
 	if n := o.requests.Total(); n != 0 {
 		t.Errorf("there are %d requests although nothing changes, want none:\n%s", n, o.requests)
@@ -144,8 +144,7 @@ func TestANameThatAnotherHasTakenOnAnAPIServer(t *testing.T) {
 	another := o.created(t, "one-taken", anotherController())
 	w := o.widget(t, "one", "")
 	o.reports(t, w, map[string]string{"taken": "AlreadyExists", "map": "Ready"})
-	time.Sleep(2 * time.Second)
-	o.requests.Reset()
+	controlplanetest.Quiet(t, o.requests)
 	time.Sleep(5 * time.Second)
 	if n := o.requests.Total(); n != 0 {
 		t.Errorf("there are %d requests while the name is taken, want none:\n%s", n, o.requests)
@@ -186,10 +185,15 @@ func TestUnwatchedOnAnAPIServer(t *testing.T) {
 		}
 		return err
 	})
-	time.Sleep(2 * time.Second)
-	o.requests.Reset()
+	controlplanetest.Quiet(t, o.requests)
 	o.touch(t, w)
-	time.Sleep(2 * time.Second)
+	eventually(t, "the Widget is not reconciled", func(context.Context) error {
+		if n := o.requests.Total(); n < 2 {
+			return fmt.Errorf("there are %d requests", n)
+		}
+		return nil
+	})
+	time.Sleep(time.Second)
 	if n := o.requests.Total(); n != 2 {
 		t.Errorf("there are %d requests although nothing changes, want a GET of each node:\n%s", n, o.requests)
 	}

@@ -37,7 +37,8 @@ const (
 	drainLabel = "drain.alpha.sharding.timebertt.dev/" + ring
 	finalizer  = "test.espalier.dev/clean"
 
-	leaseDuration = 3 * time.Second
+	// Control planes of many tests share few processors, so that a renewal may take seconds.
+	leaseDuration, renewDeadline = 6 * time.Second, 5 * time.Second
 )
 
 var eventually = controlplanetest.Eventually
@@ -102,7 +103,7 @@ func startTree(
 		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}},
 	}
 	options.Controller.SkipNameValidation = new(true)
-	options.LeaseDuration, options.RenewDeadline = new(leaseDuration), new(2*time.Second)
+	options.LeaseDuration, options.RenewDeadline = new(leaseDuration), new(renewDeadline)
 	options.RetryPeriod = new(200 * time.Millisecond)
 	shard, err := sharding.Ring{Name: ring, Shard: name}.Join(config, &options, tree(reconcilers.Config{}))
 	if err != nil {

@@ -179,7 +179,7 @@ func (o *operator) do(err error) {
 // eventually waits until a check returns nil.
 func (o *operator) eventually(check func() error) {
 	o.t.Helper()
-	o.do(demo.Eventually(o.t.Context(), 30*time.Second, func(context.Context) error { return check() }))
+	o.do(demo.Eventually(o.t.Context(), demo.Patience, func(context.Context) error { return check() }))
 }
 
 func (o *operator) meta(name string) metav1.ObjectMeta {

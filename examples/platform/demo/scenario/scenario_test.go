@@ -168,7 +168,7 @@ func TestScenarioFails(t *testing.T) {
 	}{
 		"the operator has lost its rights": {
 			step:     "A user edits the settings, and deletes the account of the viewer",
-			sabotage: func(ctx context.Context, s *demo.Scenario) error { return forbid(ctx, s.Client) },
+			sabotage: forbid,
 			want:     `the viewer": the settings are as before`,
 		},
 		"the operator is gone": {
@@ -205,9 +205,9 @@ func TestScenarioFails(t *testing.T) {
 }
 
 // forbid takes what the operator may do away from it, but for what the platform itself needs.
-func forbid(ctx context.Context, c client.Client) error {
+func forbid(ctx context.Context, s *demo.Scenario) error {
 	role := &rbacv1.ClusterRole{}
-	if err := c.Get(ctx, client.ObjectKey{Name: scenario.OperatorUser}, role); err != nil {
+	if err := s.Client.Get(ctx, client.ObjectKey{Name: scenario.OperatorUser}, role); err != nil {
 		return err
 	}
 	for i := range role.Rules {
@@ -215,7 +215,11 @@ func forbid(ctx context.Context, c client.Client) error {
 			role.Rules[i].Verbs = []string{"get", "list", "watch", "delete"}
 		}
 	}
-	return c.Update(ctx, role)
+	if err := s.Client.Update(ctx, role); err != nil {
+		return err
+	}
+	isForbidden := s.MayNot(scenario.OperatorUser, "patch", "", "configmaps", demo.Everywhere)
+	return demo.Eventually(ctx, demo.Patience, isForbidden)
 }
 
 // giveAway has the other dashboard look like one of the platform.

@@ -2,10 +2,13 @@ package controlplanetest
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
 )
 
 // patience is how long [Eventually] waits: control planes of many tests share few processors.
@@ -27,4 +30,21 @@ func Eventually(t testing.TB, what string, check func(ctx context.Context) error
 	if err != nil {
 		t.Fatalf("%s: %v: %v", what, err, last)
 	}
+}
+
+// quietTime is how long no request is made before [Quiet] returns: clients send events some time after what they are
+// about.
+const quietTime = 1500 * time.Millisecond
+
+// Quiet waits until no requests have been made for a while. The count of requests is zero then.
+func Quiet(t testing.TB, requests *controlplane.Requests) {
+	t.Helper()
+	Eventually(t, "requests do not end", func(context.Context) error {
+		requests.Reset()
+		time.Sleep(quietTime)
+		if n := requests.Total(); n > 0 {
+			return fmt.Errorf("there are %d: %s", n, requests)
+		}
+		return nil
+	})
 }

@@ -58,7 +58,7 @@ func (s *scenario) installation() []demo.Step {
 		},
 		{
 			Title: "The Job of that hook succeeds",
-			Do:    s.run(prepare()),
+			Do:    func(ctx context.Context) error { return demo.Eventually(ctx, s.Patience, s.run(prepare())) },
 			Checks: []demo.Check{
 				{Text: "the Job is taken away, as its delete policy says", Holds: s.Gone(prepare())},
 				{Text: "the type and its first instance are there, and what the sub-chart has",
@@ -68,7 +68,7 @@ func (s *scenario) installation() []demo.Step {
 		},
 		{
 			Title: "The Job of that hook succeeds, too",
-			Do:    s.run(verify()),
+			Do:    func(ctx context.Context) error { return demo.Eventually(ctx, s.Patience, s.run(verify())) },
 			Checks: []demo.Check{
 				{Text: "the monitor is Ready: revision 1, an installation", Holds: demo.All(s.isReady(monitorStatus),
 					say(s.Fixture, settings(), "retention", "30d", "revision", "1", "installed", "now"))},
