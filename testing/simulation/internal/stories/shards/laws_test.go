@@ -66,8 +66,7 @@ func children(s simulation.State, uid string) []client.Object {
 	return all
 }
 
-// createdOnce checks that there is no other child of the role of one that is created. Without a shard, a note is created
-// again if the answer to its creation is lost and the cache does not show it yet: only a shard asks the API server then.
+// createdOnce checks that there is no other child of the role of one that is created.
 func createdOnce(w simulation.Write, s simulation.State) error {
 	made := &unstructured.Unstructured{}
 	if w.Verb() != "create" || !slices.Contains(childKinds, w.Kind) || !w.After(made) ||
@@ -75,9 +74,6 @@ func createdOnce(w simulation.Write, s simulation.State) error {
 		return nil
 	}
 	labels := made.GetLabels()
-	if labels[roleLabel] == noteRole && joinings.In(context.Background()).isAlone() {
-		return nil
-	}
 	for _, other := range children(s, labels[widgetLabel]) {
 		if other.GetUID() != made.GetUID() && other.GetLabels()[roleLabel] == labels[roleLabel] {
 			return fmt.Errorf("%s is the %s of the Widget already", other.GetName(), labels[roleLabel])
