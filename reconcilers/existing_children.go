@@ -53,18 +53,19 @@ func (l *existingLists) get(key listing.ListKey) *existing {
 	return l.byKey[key]
 }
 
-// put returns what is known of a list, and keeps empty if that is nothing.
-func (l *existingLists) put(key listing.ListKey, empty *existing) *existing {
+// getOrPut returns what is known of a list, which is nothing at the first call.
+func (l *existingLists) getOrPut(key listing.ListKey, ofShard bool) *existing {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if known, ok := l.byKey[key]; ok {
-		return known
+	known, ok := l.byKey[key]
+	if !ok {
+		if l.byKey == nil {
+			l.byKey = map[listing.ListKey]*existing{}
+		}
+		known = &existing{ofShard: ofShard}
+		l.byKey[key] = known
 	}
-	if l.byKey == nil {
-		l.byKey = map[listing.ListKey]*existing{}
-	}
-	l.byKey[key] = empty
-	return empty
+	return known
 }
 
 var _ resourcestate.Evictor = (*existingLists)(nil)
@@ -147,7 +148,7 @@ func (k *children[T, CT, CLT]) existing(ctx context.Context, config Config, inDo
 		return nil
 	}
 	lists := resourcestate.LoadOrNew[existingLists](request.resource, existingListsKey{})
-	known := lists.put(k.listKey(ctx, config), &existing{ofShard: ofShard})
+	known := lists.getOrPut(k.listKey(ctx, config), ofShard)
 	if inDoubt {
 		known.doubt()
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/generator/helm"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 )
 
 // TestIdleOnAPIServer: a reconcile that finds nothing changed renders nothing, and makes no request but for what the
@@ -53,16 +54,7 @@ func TestIdleOnAPIServer(t *testing.T) {
 // untilIdle waits until the operator makes no requests for a while.
 func (w *takeOverWorld) untilIdle() {
 	w.Helper()
-	w.eventually("requests do not end", func(context.Context) error {
-		w.requests.Reset()
-		timer := time.NewTimer(time.Second)
-		defer timer.Stop()
-		<-timer.C
-		if n := w.requests.Total(); n > 0 {
-			return fmt.Errorf("%d requests: %s", n, w.requests)
-		}
-		return nil
-	})
+	controlplanetest.Quiet(w, w.requests)
 }
 
 // touch annotates the component, and waits until it was reconciled for that and is at rest.

@@ -160,14 +160,5 @@ func sized(size string) client.Object {
 // atRest fails unless there are no requests for a while.
 func atRest(t *testing.T, requests *controlplane.Requests) {
 	t.Helper()
-	eventually(t, "requests do not end", func(context.Context) error {
-		requests.Reset()
-		timer := time.NewTimer(1500 * time.Millisecond)
-		defer timer.Stop()
-		<-timer.C
-		if n := requests.Total(); n > 0 {
-			return fmt.Errorf("%d requests: %s", n, requests)
-		}
-		return nil
-	})
+	controlplanetest.Quiet(t, requests)
 }
