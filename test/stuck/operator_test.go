@@ -2,6 +2,7 @@ package stuck_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -145,6 +146,17 @@ func start(t testing.TB, config *rest.Config, name string, change ...func(*ctrl.
 	return o
 }
 
+// hasStarted waits until the workers of both roots run.
+func (o *operator) hasStarted(t testing.TB) {
+	t.Helper()
+	eventually(t, "it is not started", func(context.Context) error {
+		if strings.Count(o.log.String(), "Starting workers") < 2 {
+			return errors.New(o.log.String())
+		}
+		return nil
+	})
+}
+
 // writer is the ClusterRole that lets the operator write, in the namespaces where it is bound. Elsewhere it may read.
 const writer = "operator-writer"
 
@@ -172,7 +184,9 @@ const operatorUser = "operator"
 func startShared(t testing.TB) *operator {
 	t.Helper()
 	create(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: writer}, Rules: everything("*")})
-	return start(t, user(t, operatorUser, everything("get", "list", "watch")), "")
+	o := start(t, user(t, operatorUser, everything("get", "list", "watch")), "")
+	o.hasStarted(t)
+	return o
 }
 
 // user returns the config of a user with rules.

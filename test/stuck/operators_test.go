@@ -1,9 +1,6 @@
 package stuck_test
 
 import (
-	"context"
-	"errors"
-	"strings"
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
@@ -46,7 +43,7 @@ var operators = map[string]story{
 		mend: func(s *scene) { s.deletes(s.lease()) },
 	},
 	"worker-busy": {
-		alone: true,
+		alone: true, first: true,
 		plant: func(s *scene) {
 			s.operator = start(s, user(s, s.namespace, everything("*")), s.namespace, func(o *ctrl.Options) {
 				o.Controller.MaxConcurrentReconciles = 1
@@ -88,12 +85,7 @@ var operators = map[string]story{
 			s.operator = start(s, user(s, s.namespace, everything("*")), s.namespace, func(o *ctrl.Options) {
 				o.Cache.DefaultNamespaces = map[string]cache.Config{"default": {}}
 			})
-			eventually(s, "it is not started", func(context.Context) error {
-				if !strings.Contains(s.log.String(), "Starting workers") {
-					return errors.New(s.log.String())
-				}
-				return nil
-			})
+			s.hasStarted(s)
 		},
 		mend: func(s *scene) {
 			s.stop()

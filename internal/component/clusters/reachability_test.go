@@ -66,6 +66,13 @@ func newAPIServer(t *testing.T) *apiServer {
 
 func (s *apiServer) answers(with http.HandlerFunc) { s.answer.Store(&with) }
 
+// noAnswer waits until the client gives up. A handler that returned then would send an answer, which the client may still
+// read.
+func noAnswer(_ http.ResponseWriter, r *http.Request) {
+	<-r.Context().Done()
+	panic(http.ErrAbortHandler)
+}
+
 // open returns how many connections are open, and how many there have been.
 func (s *apiServer) open() (open, made int) {
 	s.mu.Lock()
@@ -167,14 +174,7 @@ func TestRequestsAreInTheMetrics(t *testing.T) {
 // A server that hangs ends a request within the limit. Until it is asked again, requests fail at once.
 func TestAClusterThatHangs(t *testing.T) {
 	server := newAPIServer(t)
-	hang := make(chan struct{})
-	server.answers(func(_ http.ResponseWriter, r *http.Request) {
-		select {
-		case <-hang:
-		case <-r.Context().Done():
-		}
-	})
-	t.Cleanup(func() { close(hang) })
+	server.answers(noAnswer)
 	const limit = 200 * time.Millisecond
 	made := get(t, at(t, 0), &clusters.Pool{Timeout: limit}, server.identity("a"))
 	changes := atomic.Int64{}
@@ -278,9 +278,7 @@ func TestProblems(t *testing.T) {
 // A caller that gives up says nothing about the cluster.
 func TestACallerThatGivesUp(t *testing.T) {
 	server := newAPIServer(t)
-	hang := make(chan struct{})
-	server.answers(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
-	defer close(hang)
+	server.answers(noAnswer)
 	made := get(t, at(t, 0), &clusters.Pool{}, server.identity("a"))
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -300,7 +298,7 @@ func TestACallerThatGivesUp(t *testing.T) {
 // A watch may be answered after minutes. It does not keep others from finding out that the cluster answers.
 func TestAWatchIsNoProbe(t *testing.T) {
 	server := newAPIServer(t)
-	server.answers(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	server.answers(noAnswer)
 	made := get(t, at(t, 0), &clusters.Pool{Timeout: 100 * time.Millisecond}, server.identity("a"))
 	_, err := made.Discovery().ServerVersion()
 	wantUnreachable(t, err, "does not answer in time")
@@ -326,8 +324,7 @@ func TestAWatchIsNoProbe(t *testing.T) {
 	time.Sleep(1200 * time.Millisecond)
 	server.answers(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("watch") != "" {
-			<-r.Context().Done()
-			return
+			noAnswer(w, r)
 		}
 		versionOf(w, r)
 	})
