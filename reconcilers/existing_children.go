@@ -6,9 +6,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/internal/listing"
 	"github.com/espalier-dev/espalier/internal/resourcestate"
+	"github.com/espalier-dev/espalier/internal/shard"
 
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -153,4 +156,62 @@ func (k *children[T, CT, CLT]) existing(ctx context.Context, config Config, inDo
 		known.doubt()
 	}
 	return known
+}
+
+// withHidden returns what the cache shows together with the children that it does not show, sorted.
+func (k *children[T, CT, CLT]) withHidden(
+	ctx context.Context, config Config, resource T, shown []client.Object,
+) ([]client.Object, error) {
+	known := k.existing(ctx, config, false)
+	if known == nil || known.shows(shown) {
+		return shown, nil
+	}
+	if !known.ofShard {
+		all, err := k.live(ctx, config, resource)
+		if apierrs.IsBadRequest(err) {
+			// Only the cache understands the list options of the author.
+			all, err = shown, nil
+		}
+		if err == nil {
+			known.answered(all)
+		}
+		return all, err
+	}
+	since := time.Now()
+	if s := contextOf(ctx); known.isNew() {
+		since = shard.ArrivedAt(config.shard, resourceOfShard(config, s.originalResourceType, s.request))
+	}
+	hidden, err := k.hidden(ctx, config, resource, shown, since)
+	if err != nil {
+		return nil, err
+	}
+	if len(hidden) > 0 {
+		listKeeper(ctx).wakeAfter(hiddenRevisit)
+	}
+	all := append(shown, hidden...)
+	known.answered(all)
+	listKeeper(ctx).noteAsked(k.listKey(ctx, config))
+	listing.Sort(all)
+	return all, nil
+}
+
+// noteExisting notes what a call of Manage says of which children exist.
+func (k *children[T, CT, CLT]) noteExisting(
+	ctx context.Context, config Config, actual, desired, written CT, err error,
+) {
+	isCreated, ofShard := !gotype.IsNil(written), k.filteredByShard(config)
+	if !isAbsent(actual) || !isCreated && err == nil {
+		return
+	}
+	isGenerated := !gotype.IsNil(desired) && desired.GetName() == "" && config.APIReader != nil
+	inDoubt := !isCreated && (ofShard || isGenerated && Classify(err) == ClassRetry)
+	known := k.existing(ctx, config, inDoubt)
+	if known == nil || !ofShard {
+		return
+	}
+	if isCreated {
+		known.created(written)
+	}
+	// What was asked before does not have the child.
+	forgetArrival(ctx, config)
 }

@@ -38,43 +38,6 @@ func (k *children[T, CT, CLT]) shown(ctx context.Context, config Config, resourc
 // arrives.
 const hiddenRevisit = 30 * time.Second
 
-// withHidden returns what the cache shows together with the children that it does not show, sorted.
-func (k *children[T, CT, CLT]) withHidden(
-	ctx context.Context, config Config, resource T, shown []client.Object,
-) ([]client.Object, error) {
-	known := k.existing(ctx, config, false)
-	if known == nil || known.shows(shown) {
-		return shown, nil
-	}
-	if !known.ofShard {
-		all, err := k.live(ctx, config, resource)
-		if apierrs.IsBadRequest(err) {
-			// Only the cache understands the list options of the author.
-			all, err = shown, nil
-		}
-		if err == nil {
-			known.answered(all)
-		}
-		return all, err
-	}
-	since := time.Now()
-	if s := contextOf(ctx); known.isNew() {
-		since = shard.ArrivedAt(config.shard, resourceOfShard(config, s.originalResourceType, s.request))
-	}
-	hidden, err := k.hidden(ctx, config, resource, shown, since)
-	if err != nil {
-		return nil, err
-	}
-	if len(hidden) > 0 {
-		listKeeper(ctx).wakeAfter(hiddenRevisit)
-	}
-	all := append(shown, hidden...)
-	known.answered(all)
-	listKeeper(ctx).noteAsked(k.listKey(ctx, config))
-	listing.Sort(all)
-	return all, nil
-}
-
 // hidden returns the objects that are among the candidates, but not among those that are shown, as the API server has
 // had them at some time after since.
 func (k *children[T, CT, CLT]) hidden(
@@ -192,27 +155,6 @@ func (k *children[T, CT, CLT]) confirmAbsent(
 	}
 	request.noteAsked(key)
 	return nil
-}
-
-// noteExisting notes what a call of Manage says of which children exist.
-func (k *children[T, CT, CLT]) noteExisting(
-	ctx context.Context, config Config, actual, desired, written CT, err error,
-) {
-	isCreated, ofShard := !gotype.IsNil(written), k.filteredByShard(config)
-	if !isAbsent(actual) || !isCreated && err == nil {
-		return
-	}
-	isGenerated := !gotype.IsNil(desired) && desired.GetName() == "" && config.APIReader != nil
-	inDoubt := !isCreated && (ofShard || isGenerated && Classify(err) == ClassRetry)
-	known := k.existing(ctx, config, inDoubt)
-	if known == nil || !ofShard {
-		return
-	}
-	if isCreated {
-		known.created(written)
-	}
-	// What was asked before does not have the child.
-	forgetArrival(ctx, config)
 }
 
 // shardReads reads past a cache that has the objects of the shard alone.
