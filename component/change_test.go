@@ -4,11 +4,10 @@ import (
 	"context"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/component"
-	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -36,7 +35,7 @@ func TestOneObjectChanged(t *testing.T) {
 			}
 			isReady := func(ctx context.Context) error { return hasState(ctx, c, assembly, apis.ComponentReady) }
 			eventually(t, "it is not deployed", isReady)
-			waitUntilIdle(requests)
+			controlplanetest.Quiet(t, requests)
 
 			changed := partOf(namespace, "part-3", "1")
 			changed.Data["name"] = "changed"
@@ -50,7 +49,7 @@ func TestOneObjectChanged(t *testing.T) {
 				return c.Update(ctx, assembly)
 			})
 			eventually(t, "the change is not deployed", isReady)
-			waitUntilIdle(requests)
+			controlplanetest.Rest(t, requests)
 			if n := requests.Total(); n > limit {
 				t.Errorf("there are %d requests for the change, want at most %d:\n%s", n, limit, requests)
 			}
@@ -58,17 +57,10 @@ func TestOneObjectChanged(t *testing.T) {
 			// What the object itself shows need not be in the inventory, and is not added after a restart.
 			operator.stop()
 			requests = startComponents(t, plane.Config(t), namespace, options).requests
-			waitUntilIdle(requests)
+			controlplanetest.Rest(t, requests)
 			if n := requests.Writes(); n > 0 || requests.Total() == 0 {
 				t.Errorf("there are %d writes after a restart, want none, and some requests:\n%s", n, requests)
 			}
 		})
-	}
-}
-
-// waitUntilIdle waits until no more requests come.
-func waitUntilIdle(requests *controlplane.Requests) {
-	for before := -1; requests.Total() != before; time.Sleep(300 * time.Millisecond) {
-		before = requests.Total()
 	}
 }

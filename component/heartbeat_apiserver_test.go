@@ -22,7 +22,7 @@ func beat(
 ) {
 	t.Helper()
 	c := client.WithFieldOwner(live(t), "its-controller")
-	for i, end := 0, time.Now().Add(during); time.Now().Before(end); i++ {
+	for i, end := 0, time.Now().Add(during); i == 0 || time.Now().Before(end); i++ {
 		u := &unstructured.Unstructured{}
 		u.SetGroupVersionKind(object.GetObjectKind().GroupVersionKind())
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(object), u); err != nil {

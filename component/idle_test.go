@@ -2,6 +2,7 @@ package component_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"sync"
@@ -204,6 +205,14 @@ func TestRestEndsWithEachChange(t *testing.T) {
 						t.Fatalf("%s: %v", step.name, err)
 					}
 					eventually(t, step.name, step.until)
+					if step.looks {
+						eventually(t, "nothing is looked at after "+step.name, func(context.Context) error {
+							if o.observes.Load() == before {
+								return errors.New("no look")
+							}
+							return nil
+						})
+					}
 					o.settles(t)
 					if looks := o.observes.Load() - before; (looks > 0) != step.looks {
 						t.Errorf("%s: there are %d looks at the objects, want some: %t", step.name, looks, step.looks)

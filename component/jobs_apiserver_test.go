@@ -182,7 +182,7 @@ func (w *jobWorld) completesAtOnce() {
 
 // completesBeforeItsTime: the state of the component stays Ready when the Job goes.
 func (w *jobWorld) completesBeforeItsTime() {
-	migration := job(w.namespace, "migration", completesAtOnce(3))
+	migration := job(w.namespace, "migration", completesAtOnce(15))
 	w.deploy(migration)
 	w.reaches(apis.ComponentReady)
 	if phase := w.phaseOf("migration"); phase != apis.PhaseReady {
@@ -214,8 +214,12 @@ func (w *jobWorld) fails() {
 		s.ActiveDeadlineSeconds, s.TTLSecondsAfterFinished = new(int64(1)), new(int32(0))
 	})
 	w.deploy(migration)
-	eventually(w.T, "the Job is not created", func(ctx context.Context) error {
-		return w.client.Get(ctx, client.ObjectKeyFromObject(migration), &batchv1.Job{})
+	// It may be gone before it can be read.
+	eventually(w.T, "the Job is not created", func(context.Context) error {
+		if n := w.created("jobs"); n != 1 {
+			return fmt.Errorf("%d runs", n)
+		}
+		return nil
 	})
 	w.gone(migration)
 	eventually(w.T, "the failure is not told", func(ctx context.Context) error {

@@ -67,10 +67,11 @@ func (g *gate) hang(t *testing.T) { g.listen(t, true) }
 func (g *gate) listen(t *testing.T, hangs bool) {
 	t.Helper()
 	g.refuse()
-	listener, err := net.Listen("tcp", g.address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var listener net.Listener
+	eventually(t, "somebody else has taken its address", func(context.Context) (err error) {
+		listener, err = net.Listen("tcp", g.address)
+		return err
+	})
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.address, g.listener, g.hangs = listener.Addr().String(), listener, hangs

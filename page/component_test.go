@@ -281,9 +281,14 @@ func TestL12WavesAreLinear(t *testing.T) {
 		}
 		return best
 	}
-	few, many := took(8_000), took(64_000)
-	t.Logf("8,000 waves take %s, 64,000 take %s", few, many)
-	if many > 24*few {
-		t.Errorf("8 times as many waves take %.0f times as long: %s and %s", float64(many)/float64(few), few, many)
+	// Other processes may take the processor meanwhile. Without the law, they take 64 times as long each time.
+	var few, many time.Duration
+	for range 20 {
+		few, many = took(8_000), took(64_000)
+		t.Logf("8,000 waves take %s, 64,000 take %s", few, many)
+		if many <= 24*few {
+			return
+		}
 	}
+	t.Errorf("8 times as many waves take %.0f times as long: %s and %s", float64(many)/float64(few), few, many)
 }

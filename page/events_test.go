@@ -80,7 +80,7 @@ func TestClientsAreToldOfChanges(t *testing.T) {
 // A client that does not read is disconnected, and does not hold up requests.
 func TestASlowClientIsDropped(t *testing.T) {
 	w := newWorld(t, page.Options{Access: only{"*"}}, "w")
-	w.page.SetPatience(50 * time.Millisecond)
+	w.page.SetPatience(3 * time.Second)
 	// A pipe has no buffer, so that a write waits until the client reads.
 	near, far := net.Pipe()
 	defer func() { _ = far.Close() }()

@@ -173,14 +173,7 @@ func startTree(
 // rests waits until the operator makes no request any more.
 func (r *running) rests() {
 	r.t.Helper()
-	controlplanetest.Eventually(r.t, "the operator is not at rest", func(context.Context) error {
-		before := r.requests.Total()
-		time.Sleep(500 * time.Millisecond)
-		if made := r.requests.Total() - before; made > 0 {
-			return fmt.Errorf("it has just made %d of these requests: %s", made, r.requests)
-		}
-		return nil
-	})
+	controlplanetest.Rest(r.t, r.requests)
 }
 
 // shows waits until the condition of a Widget has the reason, and its object the value.

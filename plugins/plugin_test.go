@@ -280,7 +280,7 @@ var deeds = map[string]func(r request) ([]*plugins.Dependent, error){
 	},
 	"fork": func(r request) ([]*plugins.Dependent, error) { return fork(r, "sleep", "3600") },
 	"fork away": func(r request) ([]*plugins.Dependent, error) {
-		return fork(r, "setsid", "sleep", "60")
+		return fork(r, "setsid", "sleep", "3600")
 	},
 	"memory": func(r request) ([]*plugins.Dependent, error) {
 		var held [][]byte

@@ -38,7 +38,7 @@ const (
 	finalizer  = "test.espalier.dev/clean"
 
 	// Control planes of many tests share few processors, so that a renewal may take seconds.
-	leaseDuration, renewDeadline = 6 * time.Second, 5 * time.Second
+	leaseDuration, renewDeadline = 15 * time.Second, 13 * time.Second
 )
 
 var eventually = controlplanetest.Eventually

@@ -13,6 +13,7 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
@@ -84,9 +85,13 @@ func TestTheLabelOfAChildIsTheRings(t *testing.T) {
 				label(t, c, child, want)
 				placed := child.ResourceVersion
 				root := tree(of)(p.config)
-				if _, err := root.Reconcile(t.Context(), requestOf(w)); err != nil {
-					t.Fatal(err)
-				}
+				eventually(t, "its cache lags behind", func(ctx context.Context) error {
+					_, err := root.Reconcile(ctx, requestOf(w))
+					if err != nil && !apierrs.IsConflict(err) {
+						t.Fatal(err)
+					}
+					return err
+				})
 				if err := c.Get(t.Context(), client.ObjectKeyFromObject(child), child); err != nil {
 					t.Fatal(err)
 				}

@@ -119,7 +119,7 @@ func init() {
 				_ = ensures(ctx, cm, "one")
 				return nil
 			}), ExpectCreates: oneChild}),
-			args: []string{"-test.timeout=12s"},
+			args: []string{"-test.timeout=24s"},
 			want: []string{
 				"the replays ended: context deadline exceeded", "the row ends in another way", "paste",
 			},

@@ -85,7 +85,7 @@ var planted = map[string]struct {
 	"a write is tried again and again": {
 		run: func(t *testing.T, bug bool) {
 			if bug {
-				rtesting.SetPatience(300 * time.Millisecond)
+				rtesting.SetPatience(2 * time.Second)
 			}
 			noted := widget.With(func(w *resources.Widget) { w.Status.AddField("seen", "true") })
 			runWidget(t, rtesting.SubReconcilerTestCase[*resources.Widget]{
@@ -105,7 +105,7 @@ var planted = map[string]struct {
 		},
 		want: []string{
 			`replayed with Conflicts("update Widget/status default/gadget"), the row ends in another way`,
-			"it does not return: after 300ms and ", `the last is "update Widget/status default/gadget": Operation `,
+			"it does not return: after 2s and ", `the last is "update Widget/status default/gadget": Operation `,
 			"To replay this alone, paste the row:",
 		},
 	},

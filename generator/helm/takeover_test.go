@@ -25,7 +25,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/rest"
@@ -226,15 +225,7 @@ func (w *takeOverWorld) deploy(values string) {
 
 func (w *takeOverWorld) eventually(what string, check func(ctx context.Context) error) {
 	w.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(w.Context(), 20*time.Millisecond, 30*time.Second, true,
-		func(ctx context.Context) (bool, error) {
-			last = check(ctx)
-			return last == nil, nil
-		})
-	if err != nil {
-		w.Fatalf("%s: it ends with %v and the last error %v, want neither", what, err, last)
-	}
+	controlplanetest.Eventually(w, what, check)
 }
 
 func (w *takeOverWorld) ready() {

@@ -73,7 +73,7 @@ func TestObjectsAreBounded(t *testing.T) {
 		if !errors.Is(err, gotemplate.ErrLimit) || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: the error is %v, want %s", name, err, test.want)
 		}
-		if took := time.Since(start); took > 10*time.Second {
+		if took := time.Since(start); took > time.Minute {
 			t.Errorf("%s: it took %s, want an error at once", name, took)
 		}
 	}

@@ -153,15 +153,7 @@ func (b *bundle) dropped() []client.Object {
 // rests expects that the last events of a roll-out end, and that no request is made from then on, for a while.
 func (b *bundle) rests(during time.Duration) {
 	b.Helper()
-	eventually(b, "the requests do not end", func(context.Context) error {
-		before := b.requests.Total()
-		time.Sleep(500 * time.Millisecond)
-		if n := b.requests.Total() - before; n > 0 {
-			return fmt.Errorf("%d requests in half a second:\n%s", n, b.requests)
-		}
-		return nil
-	})
-	b.requests.Reset()
+	controlplanetest.Quiet(b, b.requests)
 	time.Sleep(during)
 	if n := b.requests.Total(); n > 0 {
 		b.Errorf("%d requests in %v:\n%s", n, during, b.requests)

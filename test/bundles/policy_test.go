@@ -168,8 +168,7 @@ func (p *policed) generations(t *testing.T) [2]int64 {
 // cannot create an instance.
 func (p *policed) rests(t *testing.T, d time.Duration, most int, before [2]int64) {
 	t.Helper()
-	time.Sleep(time.Second)
-	p.Reset()
+	controlplanetest.Quiet(t, p.Requests)
 	for begin, i := time.Now(), 0; time.Since(begin) < d; i++ {
 		if err := p.Create(t.Context(), instanceOf(p.free, "theirs"), client.DryRunAll); err != nil {
 			t.Fatalf("creation %d: %v", i, err)

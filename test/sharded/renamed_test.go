@@ -19,7 +19,7 @@ import (
 // objects. The Leases are those of the same Pods.
 func TestARingIsRenamed(t *testing.T) {
 	s := newScene(t, sharderstest.Start)
-	before := &replicas{scene: s, of: s.replica("before", "", 3)}
+	before := &replicas{scene: s, of: s.replica("before", "", 15)}
 	deleteRing := s.ring(before.of)
 	names := []string{"shard-0", "shard-1"}
 	for _, name := range names {
@@ -43,7 +43,7 @@ func TestARingIsRenamed(t *testing.T) {
 		return client.IgnoreNotFound(err)
 	})
 
-	after := &replicas{scene: s, of: s.replica("after", "", 3)}
+	after := &replicas{scene: s, of: s.replica("after", "", 15)}
 	s.ring(after.of)
 	s.change("w-0", map[string]string{"color": "blue", "parts": "3"})
 	s.delete("w-1")

@@ -88,6 +88,7 @@ func TestPlantedExplore(t *testing.T) {
 	if os.Getenv(planted) == "" {
 		return
 	}
+	simulation.SetShrinking(20 * time.Minute)
 	simulation.Explore(t, simulation.Options{
 		Operator: volumes(byClass), Definitions: simulation.ReadDefinitions(t, "testdata/volumes.yaml"),
 	}, simulation.Exploration{Resource: newVolume()})

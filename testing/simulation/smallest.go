@@ -13,7 +13,7 @@ import (
 )
 
 // shrinking is how long, in real time, a failing story is made smaller.
-const shrinking = time.Minute
+var shrinking = time.Minute
 
 // smallest makes a story smaller that failed: the steps, the plan, the steps again, and the resources. It returns the
 // smallest that fails that it found in time.

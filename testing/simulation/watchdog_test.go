@@ -47,7 +47,7 @@ func TestStuck(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			command := exec.CommandContext(t.Context(), os.Args[0],
-				"-test.run=^TestGetStuck$/^"+name+"$", "-simulation.stillness=10s")
+				"-test.run=^TestGetStuck$/^"+name+"$", "-simulation.stillness=15s")
 			command.Env = append(os.Environ(), stuck+"=true")
 			out, err := command.CombinedOutput()
 			if err == nil {

@@ -393,21 +393,6 @@ func (o *operator) events(shop *v1.Shop) []string {
 	return seen
 }
 
-// waitUntilIdle waits until the operator sends no requests any more.
-func (o *operator) waitUntilIdle() {
-	o.t.Helper()
-	total, since := -1, time.Now()
-	o.eventually(func() error {
-		if now := o.requests.Total(); now != total {
-			total, since = now, time.Now()
-		}
-		if time.Since(since) < 500*time.Millisecond {
-			return errors.New("the operator sends requests")
-		}
-		return nil
-	})
-}
-
 // reconciled waits until the operator has reconciled a shop after act. It calls the registry whenever it does.
 func (o *operator) reconciled(act func()) {
 	o.t.Helper()

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/espalier-dev/espalier/examples/shop/api/v1"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 )
 
 // children returns the objects that the operator makes for a shop with everything, once they are there.
@@ -284,15 +285,14 @@ func TestAdditionsOfOthersStay(t *testing.T) {
 func TestNothingIsWrittenWhileNothingChanges(t *testing.T) {
 	forEach(t, func(t *testing.T, o *operator) {
 		shop := o.running("web")
-		o.waitUntilIdle()
-		o.requests.Reset()
+		controlplanetest.Quiet(o.t, o.requests)
 		o.reconciled(func() {
 			change(o, shop, func(shop *v1.Shop) { shop.Annotations = map[string]string{"touched": "yes"} })
 		})
 		o.reconciled(func() {
 			change(o, o.settings(""), func(settings *corev1.ConfigMap) { settings.Labels = map[string]string{"touched": "yes"} })
 		})
-		o.waitUntilIdle()
+		controlplanetest.Rest(o.t, o.requests)
 		if o.requests.Writes() > 0 {
 			t.Errorf("there are writes of the operator, want none:\n%s", o.requests)
 		}
@@ -302,7 +302,7 @@ func TestNothingIsWrittenWhileNothingChanges(t *testing.T) {
 		for range 2 {
 			o.stop()
 			o.reconciled(o.start)
-			o.waitUntilIdle()
+			controlplanetest.Rest(o.t, o.requests)
 		}
 		if o.requests.Writes() > 0 {
 			t.Errorf("there are writes of the operator after its start, want none:\n%s", o.requests)

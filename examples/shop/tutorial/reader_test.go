@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/espalier-dev/espalier/internal/testenv/demo"
 	"github.com/espalier-dev/espalier/internal/testenv/demo/demotest"
@@ -115,7 +114,7 @@ func (r *reader) command(script string) *exec.Cmd {
 func (r *reader) runOnCluster(at string, block block) string {
 	r.t.Helper()
 	var output []byte
-	err := demo.Eventually(r.t.Context(), time.Minute, func(context.Context) error {
+	err := demo.Eventually(r.t.Context(), demo.Patience, func(context.Context) error {
 		var err error
 		output, err = r.command("set -e\n" + block.content).CombinedOutput()
 		return err

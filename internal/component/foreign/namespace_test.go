@@ -219,7 +219,7 @@ func TestManyObjectsInANamespace(t *testing.T) {
 
 // As long as the objects that were named are there, nothing else is read.
 func TestMemoryOfANamespace(t *testing.T) {
-	t.Parallel()
+	// Each type that another test defines meanwhile is a request.
 	namespace := plane.Namespace(t)
 	var objects []*corev1.ConfigMap
 	for i := range 5 {

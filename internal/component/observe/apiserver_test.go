@@ -403,11 +403,11 @@ func TestComponentsShareAWatch(t *testing.T) {
 	o.patch(o.configMap("a", ""), `{"metadata":{"labels":{"`+prefix+`/owner-id":"other-id"}}}`)
 	o.awaitWake("other", false)
 	o.Release(other)
-	goleak.VerifyNone(t, leaks)
+	controlplanetest.NoLeaks(t, leaks)
 
 	o.awaitLive(in)
 	o.Stop()
-	goleak.VerifyNone(t, leaks)
+	controlplanetest.NoLeaks(t, leaks)
 }
 
 func TestManyStatusesAreListedLive(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 
 const (
 	// startTimeout is for one process, on a busy machine.
-	startTimeout = 60 * time.Second
-	stopTimeout  = 20 * time.Second
+	startTimeout = 5 * time.Minute
+	stopTimeout  = time.Minute
 )
 
 // Environment is a running control plane. Its methods are safe for concurrent use.

@@ -119,7 +119,7 @@ func TestLifeOfAnEnvironment(t *testing.T) {
 		if err := env.Stop(); err != nil {
 			t.Error(err)
 		}
-		goleak.VerifyNone(t, leaks)
+		controlplanetest.NoLeaks(t, leaks)
 	})
 	config := env.Config()
 	c := newClient(t, config)
@@ -177,7 +177,7 @@ func TestStartReportsACRDThatIsRefused(t *testing.T) {
 	if controlplane.Real() && !apierrors.IsInvalid(err) {
 		t.Errorf("Start returned an error of type %T, want one of the API server", err)
 	}
-	goleak.VerifyNone(t, leaks)
+	controlplanetest.NoLeaks(t, leaks)
 }
 
 func newClient(t *testing.T, config *rest.Config) client.Client {

@@ -26,6 +26,8 @@ type process struct {
 	env []string
 	// in is the standard input of a process that ends when it is closed. A process without it is killed.
 	in io.WriteCloser
+	// minLifetime is how long it must run before the start counts as successful.
+	minLifetime time.Duration
 
 	// cmd is nil before the start; ended is closed when the process has ended.
 	cmd   *exec.Cmd
@@ -46,7 +48,7 @@ func (p *process) start(ctx context.Context, args ...string) error {
 	case <-p.ended:
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-time.After(minLifetime):
+	case <-time.After(p.minLifetime):
 	}
 	return p.err()
 }

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestProcessThatEndsAtOnce(t *testing.T) {
@@ -14,6 +15,7 @@ func TestProcessThatEndsAtOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newProcess(t, script)
+			p.minLifetime = time.Minute
 			err := p.start(t.Context())
 			if err == nil || !strings.Contains(err.Error(), "ended by itself") || !strings.Contains(err.Error(), "unknown flag") {
 				t.Errorf("the error of start is %v, want that the process ended by itself with its output", err)
@@ -63,7 +65,7 @@ func newProcess(t *testing.T, script string) *process {
 	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	return &process{name: controllerManagerBinary, path: path, output: &output{}}
+	return &process{name: controllerManagerBinary, path: path, output: &output{}, minLifetime: minLifetime}
 }
 
 func TestOutputKeepsTheLastLines(t *testing.T) {

@@ -114,7 +114,7 @@ func (e *Environment) startProgram(ctx context.Context, from binaries, p program
 		}
 	}
 	running := &process{
-		name: p.name, path: path, output: &output{next: options.Output},
+		name: p.name, path: path, output: &output{next: options.Output}, minLifetime: minLifetime,
 		// kwok reads a file in its folder, which is in the home folder by default.
 		env: append(os.Environ(), "KWOK_WORKDIR="+filepath.Join(e.supervision.dir, "kwok")),
 	}

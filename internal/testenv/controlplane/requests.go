@@ -29,6 +29,8 @@ func (r Request) String() string { return r.Verb + " " + r.Path }
 type Requests struct {
 	mu     sync.Mutex
 	counts map[Request]int
+	// unanswered is how many were sent that have no answer yet.
+	unanswered int
 }
 
 // CountRequests returns a copy of config whose clients are counted, and the counters.
@@ -42,6 +44,13 @@ func CountRequests(config *rest.Config) (*rest.Config, *Requests) {
 // Total returns the number of requests without watches. Watches stay open, and are opened again after a time-out even
 // if the client is idle.
 func (r *Requests) Total() int { return r.sum(func(q Request) bool { return q.Verb != "watch" }) }
+
+// Unanswered returns the number of requests without watches that have no answer yet.
+func (r *Requests) Unanswered() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.unanswered
+}
 
 // Watches returns the number of watches that were opened.
 func (r *Requests) Watches() int { return r.sum(func(q Request) bool { return q.Verb == "watch" }) }
@@ -111,10 +120,26 @@ func (c *counter) RoundTrip(request *http.Request) (*http.Response, error) {
 		Verb: verbOf(request.Method, request.URL.Path, query.Get("watch")),
 		Path: request.URL.Path,
 	}
-	c.requests.mu.Lock()
-	c.requests.counts[kind]++
-	c.requests.mu.Unlock()
+	c.requests.sent(kind)
+	defer c.requests.answered(kind)
 	return c.next.RoundTrip(request)
+}
+
+func (r *Requests) sent(kind Request) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.counts[kind]++
+	if kind.Verb != "watch" {
+		r.unanswered++
+	}
+}
+
+func (r *Requests) answered(kind Request) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if kind.Verb != "watch" {
+		r.unanswered--
+	}
 }
 
 // WrappedRoundTripper lets client-go find the transport that it has to close.

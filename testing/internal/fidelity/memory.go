@@ -39,4 +39,4 @@ func (m memory) Eventually(_ context.Context, done func() bool) bool {
 }
 
 // Patience implements [Cluster].
-func (memory) Patience() time.Duration { return time.Second }
+func (memory) Patience() time.Duration { return time.Minute }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -167,6 +168,7 @@ func settled(t *testing.T, c client.Client) map[string]string {
 	t.Helper()
 	before := everything(t, c)
 	controlplanetest.Eventually(t, "nothing changes any more", func(context.Context) error {
+		time.Sleep(1500 * time.Millisecond) // a stand-in may be about to write
 		now := everything(t, c)
 		diff := cmp.Diff(before, now)
 		before = now

@@ -13,7 +13,7 @@ import (
 )
 
 // completionTime is how long a shell waits for names.
-const completionTime = 3 * time.Second
+var completionTime = 3 * time.Second
 
 // completeNames completes the first argument with the names of components. With others, as KIND/NAME, it has those of
 // operators too. Files follow if the command has more arguments.

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -90,6 +90,24 @@ func (r *trial) start(t *testing.T, args ...string) (c *exec.Cmd, out *terminal)
 	return c, out
 }
 
+// kill kills a process. Who waits for its Lease waits as long as that says, so it says less than a busy machine needs to
+// renew it.
+func (r *trial) kill(t *testing.T, c *exec.Cmd) {
+	t.Helper()
+	_ = c.Process.Kill()
+	_ = c.Wait()
+	leases := &coordinationv1.LeaseList{}
+	if err := r.client.List(t.Context(), leases, client.InNamespace(r.namespace)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range leases.Items {
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"spec": {"leaseDurationSeconds": 2}}`))
+		if err := r.client.Patch(t.Context(), &leases.Items[i], patch); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func (r *trial) get(t *testing.T, wave int) *corev1.ConfigMap {
 	object := &corev1.ConfigMap{}
 	key := client.ObjectKey{Namespace: r.namespace, Name: fmt.Sprintf("wave-%d", wave)}
@@ -121,11 +139,10 @@ func exitCode(err error) int {
 // finish: no object is created twice, none is left, and the Lease is free again.
 func TestKilledInEachWave(t *testing.T) {
 	r := newTrial(t)
-	// Who waits for the Lease of a process that was killed waits as long as that has said. The last ones are not killed.
-	apply, brief := []string{"apply", "shop", r.manifests}, "--lease-duration=3s"
+	apply := []string{"apply", "shop", r.manifests}
 	uids := map[int]types.UID{}
 	for wave := range 3 {
-		c, out := r.start(t, append(slices.Clone(apply), brief)...)
+		c, out := r.start(t, apply...)
 		eventually(t, func() string {
 			if r.get(t, wave) == nil {
 				return fmt.Sprintf("wave %d has not begun, the command says:\n%s", wave, out)
@@ -135,8 +152,7 @@ func TestKilledInEachWave(t *testing.T) {
 		if r.get(t, wave+1) != nil {
 			t.Errorf("wave %d has begun before wave %d is ready", wave+1, wave)
 		}
-		_ = c.Process.Kill()
-		_ = c.Wait()
+		r.kill(t, c)
 		uids[wave] = r.get(t, wave).UID
 		r.patch(t, wave, `{"data": {"ready": "yes"}}`)
 	}
@@ -151,15 +167,14 @@ func TestKilledInEachWave(t *testing.T) {
 	}
 	remove := []string{"delete", "shop"}
 	for wave := 2; wave >= 0; wave-- {
-		c, out := r.start(t, append(slices.Clone(remove), brief)...)
+		c, out := r.start(t, remove...)
 		eventually(t, func() string {
 			if object := r.get(t, wave); object == nil || object.DeletionTimestamp == nil {
 				return fmt.Sprintf("the object of wave %d is not being deleted, the command says:\n%s", wave, out)
 			}
 			return ""
 		})
-		_ = c.Process.Kill()
-		_ = c.Wait()
+		r.kill(t, c)
 		r.patch(t, wave, `{"metadata": {"finalizers": null}}`)
 	}
 	if out, err := r.process(t, remove...).CombinedOutput(); err != nil {
@@ -342,21 +357,20 @@ func TestKilledKeepsOthers(t *testing.T) {
 	if err := os.WriteFile(one, []byte(strings.Split(content, "---\n")[2]), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c, out := r.start(t, "apply", "shop", one, "--prune=false", "--lease-duration=3s")
+	c, out := r.start(t, "apply", "shop", one, "--prune=false")
 	eventually(t, func() string {
 		if r.get(t, 3) == nil {
 			return fmt.Sprintf("the other object is not there, the command says:\n%s", out)
 		}
 		return ""
 	})
-	_ = c.Process.Kill()
-	_ = c.Wait()
+	r.kill(t, c)
 	for wave := range 4 {
 		if got := r.get(t, wave); got == nil || got.DeletionTimestamp != nil || wave == 0 && got.UID != uid {
 			t.Errorf("the object %d is %v, want that it stays as it was", wave, got)
 		}
 	}
-	if out, err := r.process(t, "delete", "shop", "--lease-duration", "1s").CombinedOutput(); err != nil {
+	if out, err := r.process(t, "delete", "shop").CombinedOutput(); err != nil {
 		t.Fatalf("the delete ends with %v:\n%s", err, out)
 	}
 	for wave := range 4 {

@@ -3,6 +3,7 @@ package command_test
 import (
 	"os"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
@@ -23,6 +24,7 @@ var plane = controlplanetest.Shared{
 const runsCommand = "ESPALIER_TEST_RUNS_COMMAND"
 
 func TestMain(m *testing.M) {
+	command.SetCompletionTime(time.Minute)
 	if os.Getenv(runsCommand) != "" {
 		command.Main()
 	}

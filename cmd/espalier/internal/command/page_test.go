@@ -3,6 +3,7 @@ package command_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -25,6 +26,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/espalier-dev/espalier/cmd/espalier/internal/command"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/page"
 	"github.com/espalier-dev/espalier/reconcilers"
@@ -247,7 +249,7 @@ func TestPageErrors(t *testing.T) {
 		{"no such kind", []string{"job/none"}, `"job" is no kind of an operator`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			c := command.New(io.Discard, io.Discard)
 			c.SetArgs(append([]string{"page", "--kubeconfig", env.KubeConfigPath}, tc.args...))
@@ -269,7 +271,7 @@ func newBrowser(t *testing.T) *browser {
 	}
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &browser{http.Client{Jar: jar, Transport: transport, Timeout: 10 * time.Second}}
+	return &browser{http.Client{Jar: jar, Transport: transport, Timeout: time.Minute}}
 }
 
 func (b *browser) get(t *testing.T, at string, changes ...func(*http.Request)) (status int, body string) {
@@ -312,17 +314,12 @@ func rootOf(t *testing.T, body string) string {
 // eventually waits until check returns nothing.
 func eventually(t *testing.T, check func() string) {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for {
-		problem := check()
-		if problem == "" {
-			return
+	controlplanetest.Eventually(t, "it does not come", func(context.Context) error {
+		if problem := check(); problem != "" {
+			return errors.New(problem)
 		}
-		if time.Now().After(deadline) {
-			t.Fatal(problem)
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
+		return nil
+	})
 }
 
 // tree prints what the page knows of a resource, from the same operator and as the same user.

@@ -26,7 +26,7 @@ func hold(t *testing.T, c client.Client, namespace, name, holder string, ago tim
 	lease := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec: coordinationv1.LeaseSpec{
-			HolderIdentity: &holder, LeaseDurationSeconds: new(int32(15)),
+			HolderIdentity: &holder, LeaseDurationSeconds: new(int32(3600)),
 			RenewTime: new(metav1.NewMicroTime(time.Now().Add(-ago))),
 		},
 	}
@@ -163,7 +163,7 @@ func TestLeaseOfThePast(t *testing.T) {
 	t.Parallel()
 	c := newClient(t)
 	o, d := deploy(t, c), newDoor(t, plane.Config(t))
-	hold(t, c, o.Namespace, "ended", "operator-0", time.Minute)
+	hold(t, c, o.Namespace, "ended", "operator-0", 2*time.Hour)
 	hold(t, c, o.Namespace, "released", "", 0)
 	for _, lease := range []string{o.Namespace + "/ended", o.Namespace + "/released", "released"} {
 		out, err := d.run(t, o.Namespace, "--dry-run", "--lease", lease)

@@ -95,8 +95,9 @@ func TestScenario(t *testing.T) {
 		i := slices.IndexFunc(s.Steps, func(step demo.Step) bool { return step.Title == "The server of the database runs" })
 		do := s.Steps[i].Do
 		s.Steps[i].Do = func(ctx context.Context) error {
+			err := errors.Join(s.Operator.Stop(), do(ctx))
 			s.Patience = 3 * time.Second
-			return errors.Join(s.Operator.Stop(), do(ctx))
+			return err
 		}
 		err = s.Play(t.Context())
 		if want := "the operator does not run"; err == nil || !strings.Contains(err.Error(), want) {

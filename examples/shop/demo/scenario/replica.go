@@ -20,7 +20,7 @@ import (
 
 const (
 	// A killed replica is noticed when its Lease has expired for its duration.
-	leaseDuration, renewDeadline, retryPeriod = 6 * time.Second, 5 * time.Second, 200 * time.Millisecond
+	leaseDuration, renewDeadline, retryPeriod = 10 * time.Second, 8 * time.Second, 200 * time.Millisecond
 
 	// hostRetry is how often a host is asked for that belongs to somebody else.
 	hostRetry = time.Second

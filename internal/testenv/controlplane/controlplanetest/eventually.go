@@ -32,19 +32,28 @@ func Eventually(t testing.TB, what string, check func(ctx context.Context) error
 	}
 }
 
-// quietTime is how long no request is made before [Quiet] returns: clients send events some time after what they are
+// quietTime is how long no request is made before [Rest] returns: clients send events some time after what they are
 // about.
 const quietTime = 1500 * time.Millisecond
 
-// Quiet waits until no requests have been made for a while. The count of requests is zero then.
-func Quiet(t testing.TB, requests *controlplane.Requests) {
+// Rest waits until no requests have been made for a while, and all are answered.
+func Rest(t testing.TB, requests *controlplane.Requests) {
 	t.Helper()
 	Eventually(t, "requests do not end", func(context.Context) error {
-		requests.Reset()
+		before := requests.Total()
 		time.Sleep(quietTime)
-		if n := requests.Total(); n > 0 {
-			return fmt.Errorf("there are %d: %s", n, requests)
+		made, unanswered := requests.Total()-before, requests.Unanswered()
+		if made > 0 || unanswered > 0 {
+			return fmt.Errorf("there are %d in %s, and %d have no answer; all so far are %s",
+				made, quietTime, unanswered, requests)
 		}
 		return nil
 	})
+}
+
+// Quiet is Rest, after which the count of requests is zero.
+func Quiet(t testing.TB, requests *controlplane.Requests) {
+	t.Helper()
+	Rest(t, requests)
+	requests.Reset()
 }

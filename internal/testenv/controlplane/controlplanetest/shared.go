@@ -72,7 +72,7 @@ func (s *Shared) Main(m interface{ Run() int }) int {
 		// A metadata informer of controller-runtime filters its watch. The filter does not end if there is an event
 		// when the informer stops.
 		filter := goleak.IgnoreTopFunction("k8s.io/apimachinery/pkg/watch.(*filteredWatch).loop")
-		if err := goleak.Find(filter); err != nil {
+		if err := findLeaks(filter); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}

@@ -180,11 +180,15 @@ func TestFailureWithoutLatency(t *testing.T) {
 	}
 }
 
-// same reports whether a plan leads to a failure again.
+// same reports whether a plan leads to a failure again. On a busy machine, the system may stop a goroutine in its work,
+// which changes their order; so it is tried three times.
 func same(t *testing.T, p plan.Plan, failure string) bool {
-	again, _, _ := forgotten(t, p)
-	if again != failure {
+	for range 3 {
+		again, _, _ := forgotten(t, p)
+		if again == failure {
+			return true
+		}
 		t.Logf("seed %d: %s, and then %s", p.Seed, failure, again)
 	}
-	return again == failure
+	return false
 }

@@ -123,8 +123,9 @@ func TestScenarioFails(t *testing.T) {
 			}
 			do := s.Steps[i].Do
 			s.Steps[i].Do = func(ctx context.Context) error {
+				err := errors.Join(tc.sabotage(ctx, s), do(ctx))
 				s.Patience = 3 * time.Second
-				return errors.Join(tc.sabotage(ctx, s), do(ctx))
+				return err
 			}
 			if err := s.Play(t.Context()); err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("the error is %v", err)

@@ -23,6 +23,8 @@ type play struct {
 	settle func()
 	mask   *mask
 	record []string
+	// wanted is the record to wait for; nil if what is there is recorded at once.
+	wanted []string
 }
 
 func (p *play) must(err error) {
@@ -134,12 +136,26 @@ func (p *play) setStatus(pod *corev1.Pod) {
 	p.must(err)
 }
 
-// step records all objects after what was done.
+// step records all objects after what was done. If they are not as wanted, it waits, for some minutes at most: on a
+// busy machine, a controller may do nothing for a while although it is not done.
 func (p *play) step(name string) {
 	p.Helper()
-	p.settle()
-	p.record = append(p.record, "== "+name)
-	p.record = append(p.record, p.state()...)
+	for until := time.Now().Add(3 * time.Minute); ; {
+		p.settle()
+		record := append(append(slices.Clone(p.record), "== "+name), p.state()...)
+		if p.wanted == nil || isSectionOf(record, p.wanted) || time.Now().After(until) {
+			p.record = record
+			return
+		}
+	}
+}
+
+// isSectionOf reports whether a record begins with these lines, and another step or nothing follows.
+func isSectionOf(lines, record []string) bool {
+	if len(lines) > len(record) || !slices.Equal(lines, record[:len(lines)]) {
+		return false
+	}
+	return len(lines) == len(record) || strings.HasPrefix(record[len(lines)], "== ")
 }
 
 // revision returns the highest revision of all objects that are recorded.
