@@ -3,6 +3,7 @@ package reconcilers_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -46,6 +47,7 @@ func TestForbiddenChildIsCreatedWhenTheQuotaIsRaised(t *testing.T) {
 	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: op.namespace, Name: "quota"}}
 	limitConfigMaps(t, c, quota, "0")
 
+	began := time.Now()
 	w := op.createWidget(t, c)
 	eventually(t, "not refused", func(ctx context.Context) error {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(w), w); err != nil {
@@ -57,10 +59,17 @@ func TestForbiddenChildIsCreatedWhenTheQuotaIsRaised(t *testing.T) {
 		return nil
 	})
 	refused := w.ResourceVersion
-	time.Sleep(2 * time.Second)
-	// With delays from 5 ms on that double, 2.6 s are 9 attempts, and the events of the resource make some more.
-	if n := op.requests.Counts()[controlplane.Request{Verb: "create", Path: "/api/v1/namespaces/" + op.namespace + "/configmaps"}]; n < 6 || n > 13 {
-		t.Errorf("there are %d attempts in two seconds, want 6 to 13:\n%s", n, op.requests)
+	creation := controlplane.Request{Verb: "create", Path: "/api/v1/namespaces/" + op.namespace + "/configmaps"}
+	eventually(t, "not tried again and again", func(context.Context) error {
+		if n := op.requests.Counts()[creation]; n < 8 {
+			return fmt.Errorf("there are %d attempts, want 8", n)
+		}
+		return nil
+	})
+	n, took := op.requests.Counts()[creation], time.Since(began)
+	// Delays begin with 5 ms and double, and the events of the resource make some attempts more.
+	if most := 5 + int(math.Log2(float64(took/(5*time.Millisecond)))); n > most {
+		t.Errorf("there are %d attempts in %s, want at most %d:\n%s", n, took, most, op.requests)
 	}
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(w), w); err != nil || w.ResourceVersion != refused {
 		t.Errorf("the version is %s (%v), want %s while the child is refused: %v", w.ResourceVersion, err, refused,

@@ -154,7 +154,7 @@ func startMeterOperator(
 	options.Cache.DefaultNamespaces = map[string]cache.Config{o.namespace: {}}
 	options.Controller.SkipNameValidation = new(true)
 	// A kind that is not served when a source is started is looked for again after ten seconds.
-	options.Controller.CacheSyncTimeout = 15 * time.Second
+	options.Controller.CacheSyncTimeout = time.Minute
 	mgr, err := ctrl.NewManager(config, options)
 	if err != nil {
 		t.Fatal(err)

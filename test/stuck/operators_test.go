@@ -21,7 +21,9 @@ var operators = map[string]story{
 			rules := everything("*")
 			rules[0].Resources = rules[0].Resources[1:] // no ConfigMaps
 			s.widget()
-			s.operator = start(s, user(s, s.namespace, rules), s.namespace)
+			s.operator = start(s, user(s, s.namespace, rules), s.namespace, func(o *ctrl.Options) {
+				o.Controller.CacheSyncTimeout = 10 * time.Minute // else the operator ends before it has the right
+			})
 		},
 		mend: func(s *scene) {
 			role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}, Rules: everything("*")}
