@@ -7,8 +7,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// leakTime is how long a goroutine may take to end. On a busy machine, that may be longer than goleak itself waits, which
-// is less than half a second.
+// leakTime is how long a goroutine may take to end. On a busy machine, that may be longer than goleak itself waits,
+// which is less than half a second.
 const leakTime = 10 * time.Second
 
 // NoLeaks fails the test if a goroutine does not end within ten seconds, but for those that the options ignore.
