@@ -122,7 +122,7 @@ simulate: $(server) ## Run operators in simulated clusters, under faults and in 
 
 .PHONY: differential
 differential: controlplane ## Compare the API server in memory with a real one, by the tables that run on both.
-	KUBEBUILDER_ASSETS=$${KUBEBUILDER_ASSETS:-$(CURDIR)/bin/controlplane} KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m \
+	KUBEBUILDER_ASSETS=$${KUBEBUILDER_ASSETS:-$(CURDIR)/bin/controlplane} KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=5m \
 		$(GO) test $(TESTFLAGS) \
 		$(call packages-with,os.Exit.rtesting.Main) -rtesting.differential -rtesting.faults=off
 

@@ -2,6 +2,7 @@ package component_test
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"testing"
 
@@ -57,6 +58,12 @@ func TestOneObjectChanged(t *testing.T) {
 			// What the object itself shows need not be in the inventory, and is not added after a restart.
 			operator.stop()
 			requests = startComponents(t, plane.Config(t), namespace, options).requests
+			eventually(t, "it does not start", func(context.Context) error {
+				if requests.Total() == 0 {
+					return errors.New("no requests")
+				}
+				return nil
+			})
 			controlplanetest.Rest(t, requests)
 			if n := requests.Writes(); n > 0 || requests.Total() == 0 {
 				t.Errorf("there are %d writes after a restart, want none, and some requests:\n%s", n, requests)

@@ -61,8 +61,8 @@ func TestForbiddenChildIsCreatedWhenTheQuotaIsRaised(t *testing.T) {
 	refused := w.ResourceVersion
 	creation := controlplane.Request{Verb: "create", Path: "/api/v1/namespaces/" + op.namespace + "/configmaps"}
 	eventually(t, "not tried again and again", func(context.Context) error {
-		if n := op.requests.Counts()[creation]; n < 8 {
-			return fmt.Errorf("there are %d attempts, want 8", n)
+		if n, took := op.requests.Counts()[creation], time.Since(began); n < 8 || took < 3*time.Second {
+			return fmt.Errorf("there are %d attempts in %s, want 8 in three seconds or more", n, took)
 		}
 		return nil
 	})

@@ -106,7 +106,7 @@ func installRelease(t *testing.T, namespace string, serverSide bool) {
 	}
 	install := action.NewInstall(configuration)
 	install.ReleaseName, install.Namespace = "shop", namespace
-	install.ServerSideApply, install.WaitStrategy, install.Timeout = serverSide, kube.HookOnlyStrategy, time.Minute
+	install.ServerSideApply, install.WaitStrategy, install.Timeout = serverSide, kube.HookOnlyStrategy, 5*time.Minute
 	if _, err := install.RunWithContext(t.Context(), chart, map[string]any{}); err != nil {
 		t.Fatal(err)
 	}

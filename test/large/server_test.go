@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -44,7 +45,7 @@ func (s *apiServer) serve(t testing.TB) *rest.Config {
 func (s *apiServer) taken() (counts map[string]int, others []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.counts, slices.Clone(s.others)
+	return maps.Clone(s.counts), slices.Clone(s.others)
 }
 
 func (s *apiServer) count(verb string) {

@@ -105,16 +105,18 @@ func TestTakeOver(t *testing.T) {
 
 	stop := c.run(t, before)
 	c.apply(t, ordered, true)
-	written := c.untilIdle(t, "the earlier operators", isOrdered)
-	stop()
-	for _, kind := range []string{
-		"Deployment", "CronJob", "Ingress", "Namespace", "ResourceQuota", "RoleBinding", "NetworkPolicy",
-		"CustomResourceDefinition", "Dashboard",
-	} {
-		if !slices.ContainsFunc(written, func(o object) bool { return o.kind == kind && !slices.Contains(bystanders, o) }) {
-			t.Errorf("the earlier operators made no %s; the objects are %v", kind, written)
+	written := c.untilIdle(t, "the earlier operators", func(objects []object) error {
+		for _, kind := range []string{
+			"Deployment", "CronJob", "Ingress", "Namespace", "ResourceQuota", "RoleBinding", "NetworkPolicy",
+			"CustomResourceDefinition", "Dashboard",
+		} {
+			if !slices.ContainsFunc(objects, func(o object) bool { return o.kind == kind && !slices.Contains(bystanders, o) }) {
+				return fmt.Errorf("they made no %s; the objects are %v", kind, objects)
+			}
 		}
-	}
+		return isOrdered(objects)
+	})
+	stop()
 
 	stop = c.run(t, today)
 	expectSame(t, "after the change of operators", written, c.untilIdle(t, "the operators of today", isOrdered))

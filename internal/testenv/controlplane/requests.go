@@ -85,7 +85,7 @@ func (r *Requests) Counts() map[Request]int {
 	return maps.Clone(r.counts)
 }
 
-// Reset sets all counters to zero.
+// Reset sets all counters to zero, but that of Unanswered.
 func (r *Requests) Reset() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

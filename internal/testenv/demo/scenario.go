@@ -69,7 +69,7 @@ type Options struct {
 	Logger logr.Logger
 	// Out is where the scenario is printed. Default: nowhere.
 	Out io.Writer
-	// Patience is how long a fact may take to become true. Default: two minutes.
+	// Patience is how long a fact may take to become true. Default: [Patience].
 	Patience time.Duration
 	// AfterDo is called in each step when its action is done, before the checks. An error ends the scenario. Optional.
 	AfterDo func(ctx context.Context, step Step) error
@@ -95,7 +95,7 @@ const (
 	// Patience is how long a fact may take to become true by default. A namespace takes some seconds to go, and so does
 	// a client to notice that its API server is back. A text of a condition that alone changes may be held back for a
 	// minute.
-	Patience = 2 * time.Minute
+	Patience = 5 * time.Minute
 )
 
 // Scenario is played in a cluster that is ready for it.

@@ -96,16 +96,25 @@ func (r *trial) kill(t *testing.T, c *exec.Cmd) {
 	t.Helper()
 	_ = c.Process.Kill()
 	_ = c.Wait()
+	for _, lease := range r.leases(t) {
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"spec": {"leaseDurationSeconds": 2}}`))
+		if err := r.client.Patch(t.Context(), &lease, patch); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// leases returns the Leases of the commands; there is one at least.
+func (r *trial) leases(t *testing.T) []coordinationv1.Lease {
+	t.Helper()
 	leases := &coordinationv1.LeaseList{}
 	if err := r.client.List(t.Context(), leases, client.InNamespace(r.namespace)); err != nil {
 		t.Fatal(err)
 	}
-	for i := range leases.Items {
-		patch := client.RawPatch(types.MergePatchType, []byte(`{"spec": {"leaseDurationSeconds": 2}}`))
-		if err := r.client.Patch(t.Context(), &leases.Items[i], patch); err != nil {
-			t.Fatal(err)
-		}
+	if len(leases.Items) == 0 {
+		t.Fatal("there is no Lease, want one")
 	}
+	return leases.Items
 }
 
 func (r *trial) get(t *testing.T, wave int) *corev1.ConfigMap {
@@ -357,13 +366,16 @@ func TestKilledKeepsOthers(t *testing.T) {
 	if err := os.WriteFile(one, []byte(strings.Split(content, "---\n")[2]), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c, out := r.start(t, "apply", "shop", one, "--prune=false")
+	c, out := r.start(t, "apply", "shop", one, "--prune=false", "--lease-duration=20s")
 	eventually(t, func() string {
 		if r.get(t, 3) == nil {
 			return fmt.Sprintf("the other object is not there, the command says:\n%s", out)
 		}
 		return ""
 	})
+	if lasts := r.leases(t)[0].Spec.LeaseDurationSeconds; lasts == nil || *lasts != 20 {
+		t.Errorf("the Lease lasts for %v seconds, want 20", lasts)
+	}
 	r.kill(t, c)
 	for wave := range 4 {
 		if got := r.get(t, wave); got == nil || got.DeletionTimestamp != nil || wave == 0 && got.UID != uid {

@@ -238,6 +238,8 @@ func (s *scenario) outage() []demo.Step {
 					Holds: s.areListed(acme)},
 				{Text: "the intruder is gone, and the namespace was not touched",
 					Holds: demo.All(s.Gone(tenantOf(intruder)), s.Untouched)},
+				{Text: "the list of all tenants says that they are Ready",
+					Holds: s.registryLists(acme+" True", globex+" True")},
 			},
 		},
 	}

@@ -107,7 +107,12 @@ func TestScenarioFails(t *testing.T) {
 					},
 				}
 				binding.Name = "everything"
-				return second.Create(ctx, binding)
+				if err := second.Create(ctx, binding); err != nil {
+					return err
+				}
+				const courier = "system:serviceaccount:demo-delivery:courier"
+				has := (&demo.Fixture{Client: second}).May(courier, "create", "", "configmaps", "default")
+				return demo.Eventually(ctx, demo.Patience, has)
 			},
 			want: "the condition says who lacks which permission",
 		},

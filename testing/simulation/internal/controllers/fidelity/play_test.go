@@ -23,7 +23,7 @@ type play struct {
 	settle func()
 	mask   *mask
 	record []string
-	// wanted is the record to wait for; nil if what is there is recorded at once.
+	// wanted is the record to wait for; nil if what is there is recorded at once, as it is once something did not come.
 	wanted []string
 }
 
@@ -80,13 +80,14 @@ func (p *play) pods(image string) []corev1.Pod {
 // ready has n of the Pods with an image become ready that are not.
 func (p *play) ready(image string, n int) {
 	p.Helper()
-	for _, pod := range p.pods(image) {
-		if pod.Status.Phase == corev1.PodRunning {
-			continue
-		}
-		if n--; n < 0 {
-			return
-		}
+	var pods []corev1.Pod
+	if !p.comes(func() bool {
+		pods = slices.DeleteFunc(p.pods(image), func(pod corev1.Pod) bool { return pod.Status.Phase == corev1.PodRunning })
+		return len(pods) >= n
+	}) {
+		p.Fatalf("there are %d Pods with the image %s, but %d are to become ready", len(pods), image, n)
+	}
+	for _, pod := range pods[:n] {
 		now := metav1.Now()
 		pod.Status.Phase = corev1.PodRunning
 		pod.Status.StartTime = &now
@@ -97,16 +98,13 @@ func (p *play) ready(image string, n int) {
 		}
 		p.setStatus(&pod)
 	}
-	if n > 0 {
-		p.Fatalf("there are no more Pods with the image %s, but %d are to become ready", image, n)
-	}
 }
 
 // end has n of the Pods with an image end.
 func (p *play) end(image string, n int, phase corev1.PodPhase) {
 	p.Helper()
-	pods := p.pods(image)
-	if len(pods) < n {
+	var pods []corev1.Pod
+	if !p.comes(func() bool { pods = p.pods(image); return len(pods) >= n }) {
 		p.Fatalf("there are %d Pods with the image %s, but %d are to end", len(pods), image, n)
 	}
 	for _, pod := range pods[:n] {
@@ -136,18 +134,28 @@ func (p *play) setStatus(pod *corev1.Pod) {
 	p.must(err)
 }
 
-// step records all objects after what was done. If they are not as wanted, it waits, for some minutes at most: on a
-// busy machine, a controller may do nothing for a while although it is not done.
+// step records all objects after what was done.
 func (p *play) step(name string) {
 	p.Helper()
-	for until := time.Now().Add(3 * time.Minute); ; {
-		p.settle()
-		record := append(append(slices.Clone(p.record), "== "+name), p.state()...)
-		if p.wanted == nil || isSectionOf(record, p.wanted) || time.Now().After(until) {
-			p.record = record
-			return
+	p.settle()
+	before := p.record
+	p.comes(func() bool {
+		p.record = append(append(slices.Clone(before), "== "+name), p.state()...)
+		return isSectionOf(p.record, p.wanted)
+	})
+}
+
+// comes reports whether something holds. If there is a record to wait for, it waits for some minutes: on a busy machine,
+// a controller may do nothing for a while although it is not done.
+func (p *play) comes(holds func() bool) bool {
+	p.Helper()
+	for until := time.Now().Add(3 * time.Minute); !holds(); p.settle() {
+		if p.wanted == nil || time.Now().After(until) {
+			p.wanted = nil
+			return false
 		}
 	}
+	return true
 }
 
 // isSectionOf reports whether a record begins with these lines, and another step or nothing follows.
