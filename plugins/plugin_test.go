@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/espalier-dev/espalier"
@@ -278,10 +279,8 @@ var deeds = map[string]func(r request) ([]*plugins.Dependent, error){
 		object.Data["pid"] = fmt.Sprint(os.Getpid())
 		return one(object)
 	},
-	"fork": func(r request) ([]*plugins.Dependent, error) { return fork(r, "sleep", "3600") },
-	"fork away": func(r request) ([]*plugins.Dependent, error) {
-		return fork(r, "setsid", "sleep", "3600")
-	},
+	"fork":      func(r request) ([]*plugins.Dependent, error) { return fork(r, false) },
+	"fork away": func(r request) ([]*plugins.Dependent, error) { return fork(r, true) },
 	"memory": func(r request) ([]*plugins.Dependent, error) {
 		var held [][]byte
 		for range 1 << 10 {
@@ -346,13 +345,14 @@ func fiveParts(owner, value string) []*corev1.ConfigMap {
 	return parts
 }
 
-// fork starts another process, and tells its ID.
-func fork(r request, program string, args ...string) ([]*plugins.Dependent, error) {
-	path, err := exec.LookPath("/usr/bin/" + program)
+// fork starts another process, and tells its ID. The process has left the group of this one by then if it goes away.
+func fork(r request, away bool) ([]*plugins.Dependent, error) {
+	path, err := exec.LookPath("/usr/bin/sleep")
 	if err != nil {
 		return nil, err
 	}
-	command := exec.Command(path, args...)
+	command := exec.Command(path, "3600")
+	command.SysProcAttr = &syscall.SysProcAttr{Setsid: away}
 	command.Env = []string{"PATH=/usr/bin:/bin"}
 	command.Stdout, command.Stderr = os.Stdout, os.Stderr
 	if err := command.Start(); err != nil {
