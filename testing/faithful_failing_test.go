@@ -115,7 +115,10 @@ func init() {
 		},
 		"findings until the deadline": {
 			run: faithful(cmCase{Metadata: does(func(ctx context.Context, cm *corev1.ConfigMap) error {
-				time.Sleep(time.Second)
+				select {
+				case <-ctx.Done():
+				case <-time.After(time.Second):
+				}
 				_ = ensures(ctx, cm, "one")
 				return nil
 			}), ExpectCreates: oneChild}),
