@@ -144,8 +144,8 @@ func TestNamespaceThatCannotBeRead(t *testing.T) {
 		}
 		requests, polls = append(requests, op.requests.Total()), append(polls, polled)
 		// A poll may be under way when the span begins.
-		if op.requests.Total() > 4*(polled+1) {
-			t.Errorf("%d polls take %d requests, want at most 4 each, and 4 more:\n%s", polled, op.requests.Total(), op.requests)
+		if n := op.requests.Total(); n > 4*(polled+1) {
+			t.Errorf("%d polls take %d requests, want at most 4 each, and 4 more:\n%s", polled, n, op.requests)
 		}
 	}
 	t.Logf("requests in %s, one after the other: %d; polls: %d", span, requests, polls)

@@ -170,12 +170,6 @@ func startTree(
 	return r
 }
 
-// rests waits until the operator makes no request any more.
-func (r *running) rests() {
-	r.t.Helper()
-	controlplanetest.Rest(r.t, r.requests)
-}
-
 // shows waits until the condition of a Widget has the reason, and its object the value.
 func (r *running) shows(name, reason, value string) {
 	r.t.Helper()
@@ -226,7 +220,7 @@ func TestOnAnAPIServer(t *testing.T) {
 	r.shows("one", "Ready", "1")
 	r.shows("two", "Ready", "2")
 
-	r.rests()
+	controlplanetest.Rest(r.t, r.requests)
 	r.create("slow", "3", "do", "slow")
 	r.shows("slow", "Ready", "3")
 	// What somebody changes is corrected.

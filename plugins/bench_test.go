@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/plugins"
 	"github.com/espalier-dev/espalier/reconcilers"
@@ -262,7 +263,7 @@ func (l *ownersLife) rollOut(
 	// That the API server serves a kind for the first time, and that a plugin starts, is no part of it.
 	r.createFive(0, 1)
 	r.untilFive(1)
-	r.rests()
+	controlplanetest.Rest(r.t, r.requests)
 	r.requests.Reset()
 	asked := calls()
 
@@ -270,7 +271,7 @@ func (l *ownersLife) rollOut(
 	r.createFive(1, manyOwners)
 	r.untilFive(manyOwners)
 	l.rollout += time.Since(began)
-	r.rests()
+	controlplanetest.Rest(r.t, r.requests)
 	l.rolloutRequests += r.requests.Total()
 	l.rolloutCalls += calls() - asked
 	l.live += liveHeap() - before

@@ -111,7 +111,7 @@ func TestCallsAndRequests(t *testing.T) {
 	r := start(t, host)
 	r.createFive(0, owners)
 	r.untilFive(owners)
-	r.rests()
+	controlplanetest.Rest(r.t, r.requests)
 	if got := c.calls(); got != owners {
 		t.Errorf("the plugin was asked %d times for %d owners, want once for each", got, owners)
 	}
@@ -144,7 +144,7 @@ func TestCallsAndRequests(t *testing.T) {
 		}
 		return nil
 	})
-	again.rests()
+	controlplanetest.Rest(again.t, again.requests)
 	for request := range again.requests.Counts() {
 		// While a plugin does not answer at once, the status says so.
 		if request.Verb != "get" && request.Verb != "list" && request.Verb != "watch" &&

@@ -33,7 +33,7 @@ func TestIdleOnAPIServer(t *testing.T) {
 			}.folder(), helm.Options{})
 			w.deploy("value: first")
 			w.ready()
-			w.untilIdle()
+			controlplanetest.Quiet(w, w.requests)
 			rendered := w.made.rendered.Load()
 			if !generator.ReportsInputs(generator.NewGenerator(w.made)) {
 				t.Error("want the inputs to be reported")
@@ -50,12 +50,6 @@ func TestIdleOnAPIServer(t *testing.T) {
 			}
 		})
 	}
-}
-
-// untilIdle waits until the operator makes no requests for a while.
-func (w *takeOverWorld) untilIdle() {
-	w.Helper()
-	controlplanetest.Quiet(w, w.requests)
 }
 
 // touch annotates the component, and waits until it was reconciled for that and is at rest.

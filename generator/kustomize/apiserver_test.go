@@ -122,7 +122,7 @@ func TestOnAnAPIServer(t *testing.T) {
 	}
 	ready("it is not deployed")
 	expect("[base gene1 made1]")
-	atRest(t, requests)
+	controlplanetest.Quiet(t, requests)
 
 	change := func(objects ...client.Object) {
 		t.Helper()
@@ -139,7 +139,7 @@ func TestOnAnAPIServer(t *testing.T) {
 	expect("[base extr gene1 made2]")
 	change(sized("4"))
 	expect("[base gene1 made4]")
-	atRest(t, requests)
+	controlplanetest.Quiet(t, requests)
 
 	must(t, c.Delete(t.Context(), assembly))
 	eventually(t, "it does not go", func(ctx context.Context) error {
@@ -155,10 +155,4 @@ func sized(size string) client.Object {
 	object := &corev1.ConfigMap{Data: map[string]string{"size": size}}
 	object.APIVersion, object.Kind, object.Name = "v1", "ConfigMap", "parameters"
 	return object
-}
-
-// atRest fails unless there are no requests for a while.
-func atRest(t *testing.T, requests *controlplane.Requests) {
-	t.Helper()
-	controlplanetest.Quiet(t, requests)
 }

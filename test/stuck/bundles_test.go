@@ -57,7 +57,9 @@ var bundles = map[string]story{
 			}
 			s.bundle(config, string(content))
 			s.settles()
-			eventually(s, "no instance can be created", func(ctx context.Context) error { return s.Create(ctx, s.instance()) })
+			eventually(s, "no instance can be created", func(ctx context.Context) error {
+				return s.Create(ctx, s.instance())
+			})
 			s.deletes(s.resource)
 		},
 		mend: func(s *scene) { s.deletes(s.instance()) },

@@ -110,7 +110,9 @@ func TestTakeOver(t *testing.T) {
 			"Deployment", "CronJob", "Ingress", "Namespace", "ResourceQuota", "RoleBinding", "NetworkPolicy",
 			"CustomResourceDefinition", "Dashboard",
 		} {
-			if !slices.ContainsFunc(objects, func(o object) bool { return o.kind == kind && !slices.Contains(bystanders, o) }) {
+			if !slices.ContainsFunc(objects, func(o object) bool {
+				return o.kind == kind && !slices.Contains(bystanders, o)
+			}) {
 				return fmt.Errorf("they made no %s; the objects are %v", kind, objects)
 			}
 		}

@@ -43,7 +43,8 @@ func TestPlantedSeeds(t *testing.T) {
 // runPlanted runs a test of this binary that fails, given as the flag -test.run has it, and returns what it prints.
 func runPlanted(t *testing.T, test string) string {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), os.Args[0], "-test.run="+test, "-simulation.budget=0")
+	command := exec.CommandContext(t.Context(), os.Args[0], "-test.run="+test,
+		"-simulation.budget=0") // a busy machine tries few faults in a minute
 	command.Env = append(os.Environ(), planted+"=true")
 	out, err := command.CombinedOutput()
 	if err == nil {

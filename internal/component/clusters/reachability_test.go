@@ -66,8 +66,8 @@ func newAPIServer(t *testing.T) *apiServer {
 
 func (s *apiServer) answers(with http.HandlerFunc) { s.answer.Store(&with) }
 
-// noAnswer waits until the client gives up. A handler that returned then would send an answer, which the client may still
-// read.
+// noAnswer waits until the client gives up. A handler that returned then would send an answer, which the client may
+// still read.
 func noAnswer(_ http.ResponseWriter, r *http.Request) {
 	<-r.Context().Done()
 	panic(http.ErrAbortHandler)

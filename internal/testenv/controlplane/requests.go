@@ -108,23 +108,6 @@ func (r *Requests) String() string {
 	return strings.Join(lines, "\n")
 }
 
-// counter counts each request before it is sent.
-type counter struct {
-	next     http.RoundTripper
-	requests *Requests
-}
-
-func (c *counter) RoundTrip(request *http.Request) (*http.Response, error) {
-	query := request.URL.Query()
-	kind := Request{
-		Verb: verbOf(request.Method, request.URL.Path, query.Get("watch")),
-		Path: request.URL.Path,
-	}
-	c.requests.sent(kind)
-	defer c.requests.answered(kind)
-	return c.next.RoundTrip(request)
-}
-
 func (r *Requests) sent(kind Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -140,6 +123,23 @@ func (r *Requests) answered(kind Request) {
 	if kind.Verb != "watch" {
 		r.unanswered--
 	}
+}
+
+// counter counts each request before it is sent.
+type counter struct {
+	next     http.RoundTripper
+	requests *Requests
+}
+
+func (c *counter) RoundTrip(request *http.Request) (*http.Response, error) {
+	query := request.URL.Query()
+	kind := Request{
+		Verb: verbOf(request.Method, request.URL.Path, query.Get("watch")),
+		Path: request.URL.Path,
+	}
+	c.requests.sent(kind)
+	defer c.requests.answered(kind)
+	return c.next.RoundTrip(request)
 }
 
 // WrappedRoundTripper lets client-go find the transport that it has to close.

@@ -20,6 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -90,8 +91,8 @@ func (r *trial) start(t *testing.T, args ...string) (c *exec.Cmd, out *terminal)
 	return c, out
 }
 
-// kill kills a process. Who waits for its Lease waits as long as that says, so it says less than a busy machine needs to
-// renew it.
+// kill kills a process. Who waits for its Lease waits as long as that says. Only now it says less than a busy machine
+// needs to renew it.
 func (r *trial) kill(t *testing.T, c *exec.Cmd) {
 	t.Helper()
 	_ = c.Process.Kill()
@@ -373,8 +374,8 @@ func TestKilledKeepsOthers(t *testing.T) {
 		}
 		return ""
 	})
-	if lasts := r.leases(t)[0].Spec.LeaseDurationSeconds; lasts == nil || *lasts != 20 {
-		t.Errorf("the Lease lasts for %v seconds, want 20", lasts)
+	if lasts := ptr.Deref(r.leases(t)[0].Spec.LeaseDurationSeconds, 0); lasts != 20 {
+		t.Errorf("the Lease lasts for %d seconds, want 20", lasts)
 	}
 	r.kill(t, c)
 	for wave := range 4 {

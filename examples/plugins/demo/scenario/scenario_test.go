@@ -95,6 +95,7 @@ func TestScenario(t *testing.T) {
 		i := slices.IndexFunc(s.Steps, func(step demo.Step) bool { return step.Title == "The server of the database runs" })
 		do := s.Steps[i].Do
 		s.Steps[i].Do = func(ctx context.Context) error {
+			// What is done may take its time. Only the facts that are false then are to fail soon.
 			err := errors.Join(s.Operator.Stop(), do(ctx))
 			s.Patience = 3 * time.Second
 			return err

@@ -128,6 +128,7 @@ func TestScenarioFails(t *testing.T) {
 			}
 			do := s.Steps[i].Do
 			s.Steps[i].Do = func(ctx context.Context) error {
+				// What is done may take its time. Only the facts that are false then are to fail soon.
 				err := errors.Join(tc.sabotage(ctx, s), do(ctx))
 				s.Patience = 3 * time.Second
 				return err

@@ -82,7 +82,9 @@ func (p *play) ready(image string, n int) {
 	p.Helper()
 	var pods []corev1.Pod
 	if !p.comes(func() bool {
-		pods = slices.DeleteFunc(p.pods(image), func(pod corev1.Pod) bool { return pod.Status.Phase == corev1.PodRunning })
+		pods = slices.DeleteFunc(p.pods(image), func(pod corev1.Pod) bool {
+			return pod.Status.Phase == corev1.PodRunning
+		})
 		return len(pods) >= n
 	}) {
 		p.Fatalf("there are %d Pods with the image %s, but %d are to become ready", len(pods), image, n)
@@ -141,12 +143,12 @@ func (p *play) step(name string) {
 	before := p.record
 	p.comes(func() bool {
 		p.record = append(append(slices.Clone(before), "== "+name), p.state()...)
-		return isSectionOf(p.record, p.wanted)
+		return isStartOf(p.record, p.wanted)
 	})
 }
 
-// comes reports whether something holds. If there is a record to wait for, it waits for some minutes: on a busy machine,
-// a controller may do nothing for a while although it is not done.
+// comes reports whether something holds. If there is a record to wait for, it waits for some minutes: on a busy
+// machine, a controller may do nothing for a while although it is not done.
 func (p *play) comes(holds func() bool) bool {
 	p.Helper()
 	for until := time.Now().Add(3 * time.Minute); !holds(); p.settle() {
@@ -158,8 +160,8 @@ func (p *play) comes(holds func() bool) bool {
 	return true
 }
 
-// isSectionOf reports whether a record begins with these lines, and another step or nothing follows.
-func isSectionOf(lines, record []string) bool {
+// isStartOf reports whether a record begins with these lines, and another step or nothing follows.
+func isStartOf(lines, record []string) bool {
 	if len(lines) > len(record) || !slices.Equal(lines, record[:len(lines)]) {
 		return false
 	}
