@@ -13,6 +13,7 @@ import (
 	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
 
@@ -97,7 +98,7 @@ func TestComponentFromFirstToLast(t *testing.T) {
 	}
 
 	// L1: nothing is asked of the API server once all agrees.
-	noRequests(t, op)
+	controlplanetest.Quiet(t, op.requests)
 
 	part := &corev1.ConfigMap{}
 	key := client.ObjectKeyFromObject(objects[4])

@@ -11,6 +11,7 @@ import (
 	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
 
@@ -102,7 +103,7 @@ func TestKubeConfigIsReadFromTheCache(t *testing.T) {
 	far := remotely(resources.NewAssembly(namespace, "far", partOf(namespace, "far", "0")))
 	create(t, c, kubeconfigSecret(t, namespace, plane.Config(t)), far)
 	isReady(t, c, far)
-	noRequests(t, op)
+	controlplanetest.Quiet(t, op.requests)
 	before := requests.Load()
 	far.Labels = map[string]string{"a": "b"}
 	op.requests.Reset()

@@ -70,7 +70,7 @@ func TestAnnotationRetriesDeletion(t *testing.T) {
 	})
 	blocked := time.Now()
 	inForce.Store(false)
-	noRequests(t, op)
+	controlplanetest.Quiet(t, op.requests)
 	annotated := assembly.DeepCopy()
 	annotated.SetAnnotations(map[string]string{"retry": "now"})
 	if err := c.Patch(t.Context(), annotated, client.MergeFrom(assembly)); err != nil {

@@ -131,7 +131,7 @@ metadata: {name: beating}
 			eventually(t, "it is not ready", func(ctx context.Context) error {
 				return hasState(ctx, c, assembly, apis.ComponentReady)
 			})
-			noRequests(t, op)
+			controlplanetest.Quiet(t, op.requests)
 			beat(t, object, test.every, 12*time.Second, test.beat)
 			reads, writes := countOf(op.requests, "get", "/beating"), written(op.requests)
 			t.Logf("a heartbeat each %v for 12 s costs %d reads and %d writes", test.every, reads, writes)
@@ -157,7 +157,7 @@ metadata: {name: beating}
 	op := startComponents(t, plane.Config(t), namespace, assemblyOptions{})
 	assembly := resources.NewAssembly(namespace, "all", widget)
 	assemble(t, c, assembly)("it is not ready")
-	noRequests(t, op)
+	controlplanetest.Quiet(t, op.requests)
 	beat(t, widget, 200*time.Millisecond, 12*time.Second, func(u *unstructured.Unstructured, i int) {
 		readyWith([]string{"False", "True"}[i%2])(u, i)
 	})

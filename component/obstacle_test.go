@@ -19,12 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// noRequests waits until no requests are made for a while.
-func noRequests(t *testing.T, op *operator) {
-	t.Helper()
-	controlplanetest.Quiet(t, op.requests)
-}
-
 // promptly fails unless the component becomes ready soon after something happens, before any retry, with few requests.
 func promptly(t *testing.T, c client.Client, op *operator, assembly *resources.Assembly, happens func() error) {
 	t.Helper()
@@ -70,7 +64,7 @@ func TestWhatTerminatesIsWaitedFor(t *testing.T) {
 		eventually(t, name+": it is not said", func(ctx context.Context) error {
 			return conditionSays(ctx, c, assembly, component.ReasonProcessing, going.GetName()+": it is being deleted")
 		})
-		noRequests(t, op)
+		controlplanetest.Quiet(t, op.requests)
 		promptly(t, c, op, assembly, func() error {
 			release := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
 			return c.Patch(t.Context(), going, release)
@@ -83,7 +77,7 @@ func TestWhatTerminatesIsWaitedFor(t *testing.T) {
 		}
 		eventually(t, name+": the component does not go", isGone(c, assembly))
 		// The watch by name has ended with the obstacle.
-		noRequests(t, op)
+		controlplanetest.Quiet(t, op.requests)
 	}
 }
 
@@ -110,7 +104,7 @@ func TestWhatIsInTheWayIsWatched(t *testing.T) {
 		eventually(t, "it is not said", func(ctx context.Context) error {
 			return conditionSays(ctx, c, assembly, component.ReasonProcessing, name+": it is controlled by Namespace default")
 		})
-		noRequests(t, op)
+		controlplanetest.Quiet(t, op.requests)
 		// What its owner writes is no news.
 		patch := client.RawPatch(types.MergePatchType, []byte(`{"data":{"more":"of the same"}}`))
 		if err := c.Patch(t.Context(), theirs, patch, client.FieldOwner("somebody")); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
 
@@ -168,14 +169,14 @@ func TestReferencesAreReadAsTheTenant(t *testing.T) {
 
 	o.allowSecrets(t, "read", user, "get")
 	o.has(t, r, "password", "confidential", 1)
-	noRequests(t, o.operator)
+	controlplanetest.Quiet(t, o.requests)
 
 	secret.Data["password"] = []byte("confidential, too")
 	if err := o.client.Update(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
 	o.has(t, r, "password", "confidential, too", 2)
-	noRequests(t, o.operator)
+	controlplanetest.Quiet(t, o.requests)
 
 	if err := o.client.Delete(t.Context(), secret); err != nil {
 		t.Fatal(err)
@@ -224,14 +225,14 @@ func TestReferencesAreReadAsTheOperator(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.has(t, r, "values-roof", "red", 1)
-	noRequests(t, o.operator)
+	controlplanetest.Quiet(t, o.requests)
 
 	values.Data["values.yaml"] = "values: {roof: green}"
 	if err := o.client.Update(t.Context(), values); err != nil {
 		t.Fatal(err)
 	}
 	o.has(t, r, "values-roof", "green", 2)
-	noRequests(t, o.operator)
+	controlplanetest.Quiet(t, o.requests)
 
 	// An idle request asks for the inputs, and makes no request.
 	calls, asked := made.calls.Load(), made.asked.Load()

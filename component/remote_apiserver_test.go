@@ -484,7 +484,7 @@ func TestRemoteObjectsWithFormerMarks(t *testing.T) {
 		t.Errorf("the UID is %s (%v), want %s: the object was created anew", part.UID, err, uid)
 	}
 	isReady(t, c, assembly)
-	noRequests(t, op)
+	controlplanetest.Quiet(t, op.requests)
 
 	op.stop()
 	mark()
