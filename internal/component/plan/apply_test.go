@@ -294,7 +294,7 @@ func TestStages(t *testing.T) {
 }
 
 // An APIService that does not answer holds back the instances of its own type, and later waves, but no other instances.
-func TestServerThatDoesNotAnswer(t *testing.T) {
+func TestNoAnswerOfTheServer(t *testing.T) {
 	service := object1("apiregistration.k8s.io", "APIService", "v1.served.local")
 	service.Namespace, service.ManagedTypes = "", []apis.ManagedType{{Group: "served.local", Version: "v1", Kind: "*"}}
 	served := object1("served.local", "Thing", "served")
