@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,6 +32,9 @@ import (
 // runs what was built, as its list says.
 func TestProjectsOfPlugins(t *testing.T) {
 	controlplanetest.SkipIfShort(t)
+	if !slices.Contains(chosenProjects(t), pluginProject) {
+		t.Skip("it is not among the projects that " + projectsVariable + " chooses")
+	}
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "databases")
 	newProject(t, dir, "--plugin=database/my-sql", "--replace="+repository, "--license=MIT", "--owner=The owners")
@@ -40,7 +44,7 @@ func TestProjectsOfPlugins(t *testing.T) {
 	run(t, dir, "go", "mod", "tidy", "-diff")
 	run(t, dir, "make", "test")
 	build := []string{"build", "PLATFORM=" + goEnv(t, dir, "GOOS") + "/" + goEnv(t, dir, "GOARCH")}
-	if os.Getenv("ESPALIER_PROJECTS") != "all" {
+	if os.Getenv(projectsVariable) != "all" {
 		// As for the tests, so that not all packages are compiled anew.
 		build = append(build, "BUILD_FLAGS=-ldflags=-w", "CGO_ENABLED="+goEnv(t, dir, "CGO_ENABLED"))
 	}

@@ -116,13 +116,15 @@ func TestPairs(t *testing.T) {
 	}
 }
 
-// TestProjects makes projects as a user does, and does with each what a user does: the first two of them, or all with
-// ESPALIER_PROJECTS=all. Then staticcheck looks at some of them as well.
+// TestProjects makes projects as a user does, and does with each what a user does: those of chosenProjects. If these
+// are all, staticcheck looks at some of them as well.
 func TestProjects(t *testing.T) {
 	controlplanetest.SkipIfShort(t)
-	all, chosen := os.Getenv("ESPALIER_PROJECTS") == "all", projects[:2]
-	if all {
-		chosen = projects
+	all, chosen := os.Getenv(projectsVariable) == "all", []project{}
+	for _, i := range chosenProjects(t) {
+		if i < len(projects) {
+			chosen = append(chosen, projects[i])
+		}
 	}
 	generator := strings.TrimSpace(run(t, repository, "go", "-C", "hack/tools", "tool", "-n", "controller-gen"))
 	checker := strings.TrimSpace(run(t, repository, "go", "-C", "hack/tools", "tool", "-n", "staticcheck"))
