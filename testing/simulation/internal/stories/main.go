@@ -20,7 +20,7 @@ const garbage = 400
 
 // few are how many seeds and faults stories are told with, unless a flag says otherwise. The stories are long, and all
 // of the faults are tried, on a busy machine too.
-var few = map[string]string{"simulation.seeds": "10", "simulation.faults": "40", "simulation.budget": "10m"}
+var few = map[string]string{"simulation.seeds": "5", "simulation.faults": "20", "simulation.budget": "10m"}
 
 // Main runs the tests of a package of stories. It keeps what the libraries say out of their output.
 func Main(m *testing.M) {
