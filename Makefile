@@ -1,20 +1,24 @@
 # What can be done here, in short: "make help". Go, git and make are all that is needed, and a C compiler for "make race".
 #
 # Variables:
-#   ARGS      passed to the demos: -v prints more, and -keep leaves the operator of the first demo running
+#   ARGS      for the benchmarks, more arguments of go test; passed to the demos: -v prints more, and -keep leaves the operator of the first demo running
 #   REAL      true runs tests and demos on etcd and kube-apiserver, not on the in-process server
 #   RUN       the tests to run, as in go test -run
 #   BENCH     the benchmarks to run, as in go test -bench
-#   COUNT     how often each benchmark runs
+#   COUNT     how often each benchmark runs, or each test
 #   TIMEOUT   for the tests of one package
-#   RACE      1 runs the tests with the race detector
+#   RACE      1 runs the tests with the race detector, but for those that show less with it
+#   STEPS     the steps of test/steps.txt whose tests "make steps" runs, with commas
 #   SEEDS     how many seeds each story is simulated with
+#   PROJECTS  which projects "make projects" makes: all, or a commit whose hash chooses two
+#   STEP      the steps of "make nightly" to run, with commas
 #   VERSION   what "make release" is for, and PLATFORMS which systems, such as "linux/amd64 darwin/arm64"
 # In the environment:
 #   KUBEBUILDER_ASSETS          a folder with etcd, kube-apiserver and kube-controller-manager; none are built then
 #   ESPALIER_CONTROLPLANE_DIR   where they are kept once built, by default in the user's cache
 #   ESPALIER_E2E=1              has "go test" run the tests on a simulated cluster too, as "make e2e" does
 #   ESPALIER_FAULTS=all         has the fault matrix try pairs of faults too, as "make faults" does
+#   ESPALIER_PROJECTS           what PROJECTS says, for "go test"; by default one project is made
 #   USE_EXISTING_CLUSTER=true   runs the demos on the cluster of the current kubeconfig
 
 ARGS    ?=
@@ -24,7 +28,10 @@ BENCH   ?= .
 COUNT   ?= 1
 TIMEOUT ?= 30m
 RACE    ?=
+STEPS   ?= race,norace,allocations,stories,faults,projects,real
 SEEDS   ?=
+PROJECTS ?= all
+STEP    ?=
 VERSION ?=
 PLATFORMS ?=
 
@@ -38,8 +45,9 @@ TOOLS := $(CURDIR)/bin/tools
 # Every folder with a go.mod, but for test data.
 MODULES := $(shell git ls-files --cached --others --exclude-standard 'go.mod' '*/go.mod' | grep -v testdata | sort | xargs -n 1 dirname)
 
-# each runs a command in the folder of every module and stops at the first that fails.
-each = @set -e; for module in $(MODULES); do echo "==> $$module: $(strip $(1))"; (cd $$module && $(1)); done
+# each runs a command in the folder of every module. In the end it says for which modules it failed.
+each = @failed=; for module in $(MODULES); do echo "==> $$module: $(strip $(1))"; (cd $$module && $(1)) || failed="$$failed $$module"; \
+	done; [ -z "$$failed" ] || { echo "it failed in:$$failed" >&2; exit 1; }
 
 # A pipe fails if one of its commands does.
 SHELL       := bash
@@ -64,61 +72,63 @@ demo: $(if $(filter true,$(REAL)),controlplane) ## Show running operators step b
 
 # Linking takes less time without debugging information. Tests on an API server wait for it most of the time, so more of them
 # run at a time than there are processors, and so do packages. "make check" runs go vet.
-TESTFLAGS = -vet=off -ldflags=-w -p 4 -parallel 8 -timeout $(TIMEOUT) $(if $(RACE),-race) $(if $(RUN),-run '$(RUN)')
+TESTFLAGS = -vet=off -ldflags=-w -p 4 -parallel 8 -timeout $(TIMEOUT) $(if $(filter-out 1,$(COUNT)),-count=$(COUNT)) \
+	$(if $(RUN),-run '$(RUN)')
 
 # The folders of the test files of the main module that have a text in them.
 main-module   = '*_test.go' $(patsubst %,':!%',$(filter-out .,$(MODULES)))
 packages-with = $(addprefix ./,$(sort $(dir $(shell git grep -l $(1) -- $(main-module)))))
 
-# With the race detector, the packages of simulations whose code runs beside itself. "make simulate" runs all of them,
-# which would take it too long. So would the stories of test/monitoring, and the thousand processes of "espalier vet" and
-# of new projects, which "make projects" makes.
-race-packages = $$(if [ $$module = testing/simulation ]; then echo -short . ./internal/plan ./internal/storage ./internal/transport \
-	./internal/journal ./internal/state ./internal/informers ./internal/random; elif [ $$module = test/monitoring ]; then \
-	echo -short .; elif [ $$module = cmd/espalier ]; then echo -race=false -skip TestProjects ./...; else echo ./...; fi)
-
-# The tests in hack/tools that read files of this repository. "make check" runs them, each time: they may fail although
-# nothing has changed that Go knows of. So "make test" does not, unless RUN asks for them.
-reading     = Layers|Links|Names|CodeIs|Documented|Contributing
-but-reading = $(if $(RUN),,$$(if [ $$module = hack/tools ]; then echo "-skip $(reading)"; fi))
-
 # The program is no file of the tests, so go test is told of it by a variable, which tests read.
-test-env = $(if $(filter true,$(REAL)),,ESPALIER_INPROCESS=$$($(GO) tool buildid $(CURDIR)/bin/inprocess/cluster)) \
-	$(if $(RACE),CGO_ENABLED=1)
-summary = 2>&1 | $(CURDIR)/hack/summary
+test-env = $(if $(filter true,$(REAL)),,ESPALIER_INPROCESS=$$($(GO) tool buildid $(CURDIR)/bin/inprocess/cluster))
+
+# run-steps runs the tests of steps, which test/steps.txt has, with more arguments for go test.
+run-steps = $(test-env) hack/step $(1) $(TESTFLAGS) $(2)
 
 .PHONY: quick
 quick: ## Run the tests that need no control plane, but for simulations, those that a change concerns.
 	@hack/quick $(filter-out testing/simulation test/monitoring examples/demo cmd/espalier,$(patsubst ./%,%,$(MODULES)))
 
 .PHONY: test
-test: $(if $(RACE),compiler) $(server) ## Run all tests of all modules but those of make check, the fault matrix without pairs of faults.
-	$(call each,$(test-env) $(GO) test -v $(TESTFLAGS) $(but-reading) $(if $(RACE),$(race-packages),./...) $(summary))
+test: steps ## Run all tests of all modules but what "make check", "make demo" and "make nightly" run.
 
-# Those of the command start the cluster in the process in any case.
-test-on-server: MODULES := $(filter-out cmd/espalier,$(MODULES))
+comma   := ,
+without = $(subst $() ,$(comma),$(filter-out $(1),$(subst $(comma), ,$(STEPS))))
 
-.PHONY: test-on-server
-test-on-server: $(server) ## Run the packages alone that have tests on a control plane, but for those of the command.
-	$(call each,$(GO) list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | \
-		sed -n 's/ .*controlplanetest[] ].*//p' | $(test-env) xargs -r $(GO) test -v $(TESTFLAGS) $(summary))
+# The race detector is for the tests of the steps "race" and "real".
+.PHONY: steps
+steps: $(if $(RACE),compiler) $(server)
+	@$(if $(RACE),failed=; $(foreach step,$(filter race real,$(subst $(comma), ,$(STEPS))), \
+		CGO_ENABLED=1 $(call run-steps,$(step),-race) || failed=1;) \
+		$(if $(call without,race real),$(call run-steps,$(call without,race real)) || failed=1;) [ -z "$$failed" ],\
+		$(call run-steps,$(STEPS)))
 
 .PHONY: race
-race: ## The same with the race detector.
+race: ## The same with the race detector, but for tests that show less with it.
 	@$(MAKE) --no-print-directory test RACE=1
 
 # These compare with a real API server, or need more than one.
-faults differential e2e bench: export REAL = true
+real differential e2e bench: export REAL = true
+
+.PHONY: real
+real: controlplane ## Run the tests of test/real.txt, which need kube-apiserver.
+	@$(MAKE) --no-print-directory steps STEPS=real
+
+.PHONY: nightly
+nightly: ## Run what .ci/run has no time for, and go on where that was cut (STEP=stories: one step; bin/nightly.txt: the results).
+	@hack/nightly $(subst $(comma), ,$(STEP))
+
+.PHONY: fresh
+fresh: ## Run the two commands of the README from nothing: a clone of the last commit, and empty caches.
+	@hack/fresh
 
 .PHONY: faults
-faults: controlplane ## Run the fault matrix with pairs of faults, and races of two API servers.
-	ESPALIER_FAULTS=all $(GO) test $(TESTFLAGS) -run 'Faults$$' $(call packages-with,ESPALIER_FAULTS)
+faults: ## Run the fault matrix of components with pairs of faults.
+	@ESPALIER_FAULTS=all hack/step faults $(TESTFLAGS)
 
 .PHONY: simulate
 simulate: $(server) ## Run operators in simulated clusters, under faults and in virtual time (SEEDS=1000 tries more).
-	cd testing/simulation && $(test-env) $(GO) test -v $(TESTFLAGS) \
-		$(if $(SEEDS),./internal/stories/... -simulation.seeds=$(SEEDS),./...) $(summary)
-	cd test/monitoring && $(test-env) $(GO) test -v $(TESTFLAGS) . $(summary)
+	@$(call run-steps,stories,$(if $(SEEDS),-args -simulation.seeds=$(SEEDS)))
 
 .PHONY: differential
 differential: controlplane ## Compare the API server in memory with a real one, by the tables that run on both.
@@ -131,9 +141,8 @@ e2e: controlplane cluster ## Run operators on a cluster with real controllers an
 	ESPALIER_E2E=1 $(GO) test $(TESTFLAGS) ./test/e2e
 
 .PHONY: projects
-projects: $(server) ## Make twelve projects and one of a plugin by "espalier new", and build, check, test and run each.
-	cd cmd/espalier && $(test-env) ESPALIER_PROJECTS=all $(GO) test -v $(TESTFLAGS) -parallel 2 -run TestProjects \
-		./internal/scaffold/projecttest $(summary)
+projects: $(server) ## Make twelve projects and one of a plugin by "espalier new", and build, check, test and run each (PROJECTS).
+	@ESPALIER_PROJECTS=$(PROJECTS) $(call run-steps,projects,-parallel 2)
 
 .PHONY: browser
 browser: ## Test the page of an operator in Chromium, with axe-core from npm (PICTURES=1: renew the pictures in docs).
@@ -144,7 +153,7 @@ browser: ## Test the page of an operator in Chromium, with axe-core from npm (PI
 
 .PHONY: allocations
 allocations: $(server) ## Run the tests that show less with the race detector: those that count allocations or try many cases.
-	$(test-env) $(GO) test $(TESTFLAGS) -run "^($$(hack/norace $(main-module)))$$" $(call packages-with,-E 'AllocsPerRun|raceDetector')
+	@$(call run-steps,allocations)
 
 .PHONY: compiler
 compiler:
@@ -153,7 +162,7 @@ compiler:
 
 .PHONY: bench
 bench: controlplane ## Run the benchmarks.
-	$(call each,$(CURDIR)/hack/bench '$(BENCH)' $(COUNT) $(TIMEOUT))
+	$(call each,$(CURDIR)/hack/bench '$(BENCH)' $(COUNT) $(TIMEOUT) $(ARGS))
 
 .PHONY: paths
 paths: ## Count the functions and files that one request passes through, and its moves between them (ARGS=-v lists them).
@@ -164,7 +173,7 @@ size: ## Compare the size of an operator with that of one that uses controller-r
 	@hack/size/compare
 
 .PHONY: check
-check: check-format check-tidy check-vet check-staticcheck check-sizes check-files check-generated ## Everything that reads code without running it.
+check: check-format check-tidy check-vet check-staticcheck check-sizes check-waits check-steps check-files check-generated ## Everything that reads code without running it.
 
 .PHONY: check-format
 check-format: ## Formatting.
@@ -186,9 +195,17 @@ check-staticcheck: $(TOOLS)/built ## staticcheck, configured in staticcheck.conf
 check-sizes: ## That lines, functions and files are not too long, and that package comments name files that exist.
 	@$(GO) -C hack/tools run ./sizes $(CURDIR)
 
+.PHONY: check-waits
+check-waits: ## That no test waits for a time, but in a simulation.
+	@$(GO) -C hack/tools run ./waits $(CURDIR)
+
+.PHONY: check-steps
+check-steps: ## That each package has a step that runs its tests.
+	@$(GO) -C hack/tools run ./steps $(CURDIR) check
+
 .PHONY: check-files
 check-files: ## That packages import what is below them, that links lead somewhere, and that pages agree with the code.
-	@$(GO) -C hack/tools test -count=1 -run '$(reading)' ./docs ./layers ./rename
+	@hack/step check -count=1
 
 .PHONY: check-generated
 check-generated: ## That generated files are what "make generate" makes of the sources.
