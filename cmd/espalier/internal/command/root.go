@@ -6,9 +6,10 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
-
-	"github.com/espalier-dev/espalier/cmd/espalier/internal/migrate"
 )
+
+// library is the module of Espalier.
+const library = "github.com/espalier-dev/espalier"
 
 // New returns the command with its subcommands, which write what was asked for to out, and the rest to errOut. An error
 // is returned, and not printed.
@@ -22,9 +23,7 @@ func New(out, errOut io.Writer) *cobra.Command {
 	}
 	root.SetOut(out)
 	root.SetErr(errOut)
-	code := newMigrate()
-	code.AddCommand(newMigrateComponents())
-	root.AddCommand(newCluster(), newComponent(), code, newNew(), newPage(), newTree(), newVet())
+	root.AddCommand(newCluster(), newComponent(), newNew(), newPage(), newTree(), newVet())
 	return root
 }
 
@@ -43,7 +42,7 @@ func libraryVersion() string {
 		return ""
 	}
 	for _, module := range info.Deps {
-		if module.Path == migrate.Module && module.Replace == nil {
+		if module.Path == library && module.Replace == nil {
 			return module.Version
 		}
 	}
