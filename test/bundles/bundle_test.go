@@ -151,13 +151,9 @@ func (b *bundle) dropped() []client.Object {
 }
 
 // rests expects that the last events of a roll-out end, and that no request is made from then on, for a while.
-func (b *bundle) rests(during time.Duration) {
+func (b *bundle) rests() {
 	b.Helper()
-	controlplanetest.Quiet(b, b.requests)
-	time.Sleep(during)
-	if n := b.requests.Total(); n > 0 {
-		b.Errorf("%d requests in %v:\n%s", n, during, b.requests)
-	}
+	staysAtRest(b, b.requests)
 	b.started = time.Now()
 }
 
@@ -269,14 +265,14 @@ func (b *bundle) lives() {
 	b.install()
 	b.isAsDesired()
 	b.log("install")
-	b.rests(3 * time.Second)
+	b.rests()
 	b.upgrade()
 	b.isAsDesired()
 	eventually(b, "what is dropped does not go", gone(b, b.dropped()...))
 	b.log("upgrade")
-	b.rests(2 * time.Second)
+	b.rests()
 	b.heals()
-	b.rests(2 * time.Second)
+	b.rests()
 	b.goes()
 }
 
@@ -305,15 +301,15 @@ func TestRolesBundle(t *testing.T) {
 	}
 	filled()
 	b.log("install")
-	b.rests(3 * time.Second)
+	b.rests()
 	b.upgrade()
 	b.isAsDesired()
 	filled()
 	b.log("upgrade")
-	b.rests(2 * time.Second)
+	b.rests()
 	b.heals()
 	filled()
-	b.rests(2 * time.Second)
+	b.rests()
 	b.goes()
 }
 
@@ -349,12 +345,12 @@ func TestSharedBundle(t *testing.T) {
 	b.log("install")
 	theirs := configMap(b.values.Namespace+"-system", "theirs")
 	must(t, b.Create(t.Context(), theirs))
-	b.rests(3 * time.Second)
+	b.rests()
 	b.upgrade()
 	b.isAsDesired()
 	eventually(t, "what is dropped does not go", gone(b, b.dropped()...))
 	b.log("upgrade")
-	b.rests(2 * time.Second)
+	b.rests()
 
 	must(t, b.Delete(t.Context(), b.assembly))
 	text := fmt.Sprintf("blocked: Namespace %s: in use by ConfigMap %[1]s/theirs", theirs.Namespace)
@@ -393,7 +389,7 @@ func TestAPIBundle(t *testing.T) {
 	eventually(t, "it is not said what is waited for", says(b, b.assembly, component.ReasonProcessing,
 		"APIService v1beta1.metrics.bundles.example.com"))
 	b.log("install")
-	b.rests(3 * time.Second)
+	b.rests()
 	b.upgrade()
 	areAsDesired()
 	b.log("upgrade")
@@ -408,7 +404,7 @@ func TestPolicyBundle(t *testing.T) {
 	b.install()
 	b.isAsDesired()
 	b.log("install")
-	b.rests(3 * time.Second)
+	b.rests()
 	b.upgrade()
 	const words = "Definitions of a release before 2 must not be installed."
 	blocked := says(b, b.assembly, component.ReasonProcessing, words)
@@ -425,9 +421,6 @@ func TestPolicyBundle(t *testing.T) {
 		b.isGone()
 		return
 	}
-	// What keeps the upgrade blocked is asked for ever more rarely.
-	time.Sleep(10 * time.Second)
-	b.log("blocked")
 	must(t, b.Delete(t.Context(), b.assembly))
 	eventually(t, "it is not said what is in the way",
 		says(b, b.assembly, component.ReasonDeletionBlocked, words))
@@ -468,7 +461,7 @@ func TestJobsBundle(t *testing.T) {
 		t.Errorf("%d Jobs were created, not 3", n)
 	}
 	b.log("install")
-	b.rests(3 * time.Second)
+	b.rests()
 	b.upgrade()
 	b.isAsDesired()
 	leave()
@@ -477,8 +470,8 @@ func TestJobsBundle(t *testing.T) {
 		t.Errorf("%d Jobs were created, not the one that has changed", n)
 	}
 	b.log("upgrade")
-	b.rests(2 * time.Second)
+	b.rests()
 	b.heals()
-	b.rests(2 * time.Second)
+	b.rests()
 	b.goes()
 }

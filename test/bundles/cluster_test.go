@@ -12,7 +12,9 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
@@ -50,31 +52,39 @@ func startWebhook(t *testing.T) *webhook {
 func runDeployments(t *testing.T, c client.Client, namespace string, w *webhook) {
 	t.Helper()
 	inBackground(t, func(ctx context.Context) {
-		for ; ctx.Err() == nil; pause(ctx) {
-			list := &appsv1.DeploymentList{}
-			if c.List(ctx, list, client.InNamespace(namespace)) != nil {
-				continue
+		wait.UntilWithContext(ctx, func(ctx context.Context) {
+			if err := lookAtDeployments(ctx, c, namespace, w); err != nil && ctx.Err() == nil {
+				t.Errorf("the Deployments of %s cannot be run: %v", namespace, err)
 			}
-			if w != nil && len(list.Items) == 0 {
-				w.running.Store(false)
-			}
-			for i := range list.Items {
-				runDeployment(ctx, c, &list.Items[i], w)
-			}
-		}
+		}, 100*time.Millisecond)
 	})
 }
 
-func runDeployment(ctx context.Context, c client.Client, d *appsv1.Deployment, w *webhook) {
+func lookAtDeployments(ctx context.Context, c client.Client, namespace string, w *webhook) error {
+	list := &appsv1.DeploymentList{}
+	if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return err
+	}
+	if w != nil && len(list.Items) == 0 {
+		w.running.Store(false)
+	}
+	var errs []error
+	for i := range list.Items {
+		errs = append(errs, runDeployment(ctx, c, &list.Items[i], w))
+	}
+	return errors.Join(errs...)
+}
+
+func runDeployment(ctx context.Context, c client.Client, d *appsv1.Deployment, w *webhook) error {
 	if w != nil && !w.running.Load() {
 		key := types.NamespacedName{Namespace: d.Namespace, Name: "webhook-settings"}
-		w.running.Store(c.Get(ctx, key, &corev1.ConfigMap{}) == nil)
-		if !w.running.Load() {
-			return
+		if err := c.Get(ctx, key, &corev1.ConfigMap{}); err != nil {
+			return client.IgnoreNotFound(err)
 		}
+		w.running.Store(true)
 	}
 	if d.Status.ObservedGeneration == d.Generation {
-		return
+		return nil
 	}
 	n := *d.Spec.Replicas
 	d.Status = appsv1.DeploymentStatus{
@@ -84,15 +94,11 @@ func runDeployment(ctx context.Context, c client.Client, d *appsv1.Deployment, w
 			{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"},
 		},
 	}
-	// A conflict is gone the next time.
-	_ = c.Status().Update(ctx, d)
-}
-
-func pause(ctx context.Context) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(100 * time.Millisecond):
+	err := c.Status().Update(ctx, d)
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return nil // the next look sees what has changed
 	}
+	return err
 }
 
 // inBackground runs f until the test ends.

@@ -87,6 +87,22 @@ func live(t testing.TB) client.Client {
 
 var eventually = controlplanetest.Eventually
 
+// staysAtRest waits until requests end, and expects that none is made from then on: what a timer brings, which is a
+// second or two at first, would come in this time. Between the looks, it calls during.
+func staysAtRest(t testing.TB, requests *controlplane.Requests, during ...func()) {
+	t.Helper()
+	controlplanetest.Quiet(t, requests)
+	for range 3 {
+		for _, f := range during {
+			f()
+		}
+		controlplanetest.Rest(t, requests)
+	}
+	if n := requests.Total(); n > 0 {
+		t.Errorf("%d requests after they had ended:\n%s", n, requests)
+	}
+}
+
 // isReady checks that the Assembly is ready in its present generation.
 func isReady(c client.Client, a *resources.Assembly) func(ctx context.Context) error {
 	return func(ctx context.Context) error {

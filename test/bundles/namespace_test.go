@@ -3,11 +3,13 @@ package bundles_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
-	"time"
 
 	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/generator"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +21,7 @@ import (
 // sharing is a component that brings a namespace in which others have objects.
 type sharing struct {
 	client.Client
+	requests *controlplane.Requests
 	home     string
 	shared   *corev1.Namespace
 	mine     *corev1.ConfigMap
@@ -46,7 +49,7 @@ func share(t *testing.T, annotations ...string) *sharing {
 	}
 	s.mine = configMap(s.shared.Name, "mine")
 	s.assembly = resources.NewAssembly(s.home, "shop", s.shared, s.mine)
-	startOperator(t, s.home, resources.AssemblyGenerator(), options{})
+	s.requests = startOperator(t, s.home, resources.AssemblyGenerator(), options{})
 	must(t, s.Create(t.Context(), s.assembly))
 	eventually(t, "it is not deployed", isReady(s, s.assembly))
 	return s
@@ -60,10 +63,24 @@ func (s *sharing) theirs(t *testing.T, name string) *corev1.ConfigMap {
 	return object
 }
 
-// stays fails if one of the objects is deleted within a second.
-func (s *sharing) stays(t *testing.T, objects ...client.Object) {
+// looksAgain waits until the operator has looked at the shared namespace twice more.
+func (s *sharing) looksAgain(t *testing.T) {
 	t.Helper()
-	time.Sleep(time.Second)
+	s.requests.Reset()
+	eventually(t, "the operator does not look at the namespace again", func(context.Context) error {
+		for request, n := range s.requests.Counts() {
+			// The first may belong to a look that had begun before, and the last to one that has not ended.
+			if n >= 4 && strings.HasPrefix(request.Path, "/api/v1/namespaces/"+s.shared.Name) {
+				return nil
+			}
+		}
+		return fmt.Errorf("its requests are %s", s.requests)
+	})
+}
+
+// stay fails if one of the objects is deleted.
+func (s *sharing) stay(t *testing.T, objects ...client.Object) {
+	t.Helper()
 	for _, object := range objects {
 		must(t, s.Get(t.Context(), client.ObjectKeyFromObject(object), object))
 		if at := object.GetDeletionTimestamp(); at != nil {
@@ -86,7 +103,8 @@ func TestSharedNamespaceStays(t *testing.T) {
 	must(t, s.Delete(t.Context(), s.assembly))
 	text := fmt.Sprintf("blocked: Namespace %s: in use by ConfigMap %[1]s/derived, ConfigMap %[1]s/theirs", s.shared.Name)
 	eventually(t, "it is not said what is in the way", says(s, s.assembly, component.ReasonDeletionBlocked, text))
-	s.stays(t, s.shared, theirs, derived)
+	s.looksAgain(t)
+	s.stay(t, s.shared, theirs, derived)
 	must(t, gone(s, s.mine)(t.Context()))
 
 	must(t, s.Delete(t.Context(), theirs))
@@ -126,7 +144,8 @@ func TestNamespaceByPolicy(t *testing.T) {
 			if test.deleted {
 				eventually(t, "the namespace does not go", gone(s, s.shared, theirs))
 			} else {
-				s.stays(t, s.shared, theirs)
+				controlplanetest.Rest(t, s.requests)
+				s.stay(t, s.shared, theirs)
 			}
 		})
 	}
@@ -136,7 +155,7 @@ func TestNamespaceByPolicy(t *testing.T) {
 func TestAdoptedNamespaceStays(t *testing.T) {
 	t.Parallel()
 	c, home := live(t), plane.Namespace(t)
-	startOperator(t, home, resources.AssemblyGenerator(), options{})
+	requests := startOperator(t, home, resources.AssemblyGenerator(), options{})
 	for name, annotations := range map[string]map[string]string{
 		"by default": {generator.AnnotationAdoptionPolicy: "if-unowned"},
 		"in spite of the policies": {
@@ -167,7 +186,8 @@ func TestAdoptedNamespaceStays(t *testing.T) {
 			eventually(t, "it is not deployed", isReady(c, s.assembly))
 			must(t, c.Delete(t.Context(), s.assembly))
 			eventually(t, "it does not go", gone(c, s.assembly, s.mine))
-			s.stays(t, there)
+			controlplanetest.Rest(t, requests)
+			s.stay(t, there)
 			if len(there.Labels) != 1 {
 				t.Errorf("it has the labels %v", there.Labels)
 			}
@@ -187,7 +207,8 @@ func TestSharedNamespaceThatIsDropped(t *testing.T) {
 	eventually(t, "it is not said what is in the way", says(s, s.assembly, component.ReasonProcessing, text))
 	must(t, s.Get(t.Context(), client.ObjectKeyFromObject(moved), moved))
 	eventually(t, "what is not desired any more does not go", gone(s, s.mine))
-	s.stays(t, s.shared, theirs)
+	s.looksAgain(t)
+	s.stay(t, s.shared, theirs)
 	must(t, s.Delete(t.Context(), theirs))
 	eventually(t, "it is not ready", isReady(s, s.assembly))
 	eventually(t, "the namespace does not go", gone(s, s.shared))

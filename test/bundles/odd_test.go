@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
@@ -94,10 +93,10 @@ func TestOddBundle(t *testing.T) {
 	b.install()
 	b.isAsDesired()
 	b.log("install")
-	b.rests(3 * time.Second)
+	b.rests()
 
 	b.othersWrite()
-	b.rests(2 * time.Second)
+	b.rests()
 	before := b.kept()
 	if want := fmt.Sprint(int32(5)); fmt.Sprint(before["replicas"]) != want || before["class"] != class.Name {
 		t.Errorf("before the upgrade: %v", before)
@@ -108,9 +107,9 @@ func TestOddBundle(t *testing.T) {
 		t.Errorf("the upgrade has changed what it does not have: %s", diff)
 	}
 	b.log("upgrade")
-	b.rests(2 * time.Second)
+	b.rests()
 	b.heals()
-	b.rests(2 * time.Second)
+	b.rests()
 	b.goes()
 }
 
@@ -136,7 +135,7 @@ func TestPolicyThatRewrites(t *testing.T) {
 	assembly := resources.NewAssembly(home, "all", mine)
 	written := func(want int) {
 		t.Helper()
-		time.Sleep(2 * time.Second)
+		controlplanetest.Rest(t, requests)
 		n := 0
 		for request, count := range requests.Counts() {
 			if strings.Contains(request.Path, "/configmaps") && slices.Contains([]string{"create", "patch", "update"}, request.Verb) {
