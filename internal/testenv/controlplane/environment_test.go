@@ -6,7 +6,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 	"golang.org/x/sync/errgroup"
@@ -17,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -81,12 +79,8 @@ func TestUserMayDoWhatRBACAllows(t *testing.T) {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "gardeners"}},
 	})
-	eventually(t, "the role binding takes hold", func(ctx context.Context) (bool, error) {
-		err := gardener.Create(ctx, configMap(namespace, "late"))
-		if apierrors.IsForbidden(err) {
-			return false, nil
-		}
-		return true, err
+	controlplanetest.Eventually(t, "the role binding does not take hold", func(ctx context.Context) error {
+		return gardener.Create(ctx, configMap(namespace, "late"))
 	})
 }
 
@@ -224,15 +218,10 @@ func create(t *testing.T, c client.Client, object client.Object) {
 
 func waitUntilGone(t *testing.T, c client.Client, object client.Object) {
 	t.Helper()
-	eventually(t, object.GetName()+" is gone", func(ctx context.Context) (bool, error) {
-		err := c.Get(ctx, client.ObjectKeyFromObject(object), object)
-		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	controlplanetest.Eventually(t, object.GetName()+" does not go", func(ctx context.Context) error {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+		return fmt.Errorf("it is there, deleted at %v", object.GetDeletionTimestamp())
 	})
-}
-
-func eventually(t *testing.T, what string, condition wait.ConditionWithContextFunc) {
-	t.Helper()
-	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, condition); err != nil {
-		t.Fatalf("waiting until %s: %v", what, err)
-	}
 }

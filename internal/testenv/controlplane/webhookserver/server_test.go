@@ -4,11 +4,11 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"io"
 	"net/http"
 	"os"
 	"testing"
-	"time"
 
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
@@ -18,7 +18,6 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
@@ -53,17 +52,10 @@ func start(t *testing.T) *webhookserver.Server {
 			t.Errorf("the server failed: %v", err)
 		}
 	})
-	poll(t, "the server does not start", func(context.Context) bool { return server.StartedChecker()(nil) == nil })
+	controlplanetest.Eventually(t, "the server does not start", func(context.Context) error {
+		return server.StartedChecker()(nil)
+	})
 	return server
-}
-
-func poll(t *testing.T, what string, check func(ctx context.Context) bool) {
-	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 30*time.Second, true,
-		func(ctx context.Context) (bool, error) { return check(ctx), nil })
-	if err != nil {
-		t.Fatalf("%s: %v", what, err)
-	}
 }
 
 func TestCertificateIsTrustedByItsBundleOnly(t *testing.T) {
@@ -101,20 +93,26 @@ func TestAPIServerCallsTheWebhook(t *testing.T) {
 		if err := c.Create(t.Context(), registered); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = c.Delete(context.Background(), registered) })
+		t.Cleanup(func() {
+			if err := c.Delete(context.Background(), registered); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 	create := func(ctx context.Context, namespace string) error {
 		return c.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "test-"}})
 	}
 	for namespace, hook := range map[string]string{mutated: "deny.mutating.espalier.dev", validated: "deny.validating.espalier.dev"} {
-		var last error
-		poll(t, "the webhook is not called", func(ctx context.Context) bool {
-			last = create(ctx, namespace)
-			return last != nil
+		controlplanetest.Eventually(t, "the webhook is not called", func(ctx context.Context) error {
+			err := create(ctx, namespace)
+			if err == nil {
+				return errors.New("an object was created")
+			}
+			if diff := cmp.Diff(`admission webhook "`+hook+`" denied the request: no way`, err.Error()); diff != "" {
+				return errors.New("the answer differs (-expected, +actual):\n" + diff)
+			}
+			return nil
 		})
-		if diff := cmp.Diff(`admission webhook "`+hook+`" denied the request: no way`, last.Error()); diff != "" {
-			t.Errorf("the answer differs (-expected, +actual):\n%s", diff)
-		}
 	}
 	if err := create(t.Context(), others); err != nil {
 		t.Errorf("the webhook is called for another namespace: %v", err)
