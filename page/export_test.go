@@ -35,8 +35,8 @@ const MaxRequests = maxRequests
 // At sets the time at which pages are made.
 func (p *Page) At(now time.Time) { p.now = func() time.Time { return now } }
 
-// SetPatience sets for how long a client may take nothing of what is sent.
-func (p *Page) SetPatience(d time.Duration) { p.patience = d }
+// Patience is for how long a client may take nothing of what is sent.
+const Patience = patience
 
 // StreamClients is how many clients are told of changes.
 func (p *Page) StreamClients() int { return int(p.streams.count.Load()) }

@@ -57,7 +57,9 @@ func TestThePlanOfAComponentInAnotherCluster(t *testing.T) {
 	go func() { done <- mgr.Start(ctx) }()
 	defer func() {
 		// Without the resource, the objects go.
-		_ = c.Delete(t.Context(), away)
+		if err := c.Delete(t.Context(), away); err != nil {
+			t.Error(err)
+		}
 		controlplanetest.Eventually(t, "the component is not gone", func(context.Context) error {
 			if h.page.Resource("assembly", keyOf("house")).Known {
 				return fmt.Errorf("the page knows it")

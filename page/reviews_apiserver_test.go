@@ -35,7 +35,11 @@ func create(t *testing.T, c client.Client, objects ...client.Object) {
 		if err := c.Create(t.Context(), object); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = c.Delete(context.WithoutCancel(t.Context()), object) })
+		t.Cleanup(func() {
+			if err := client.IgnoreNotFound(c.Delete(context.WithoutCancel(t.Context()), object)); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 
