@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -11,9 +12,9 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -130,6 +131,9 @@ func (a *answers) request(t *testing.T, c client.Client, random *rand.Rand, name
 		err = c.Update(t.Context(), next)
 	}
 	if err != nil {
+		if status := apierrors.APIStatus(nil); errors.As(err, &status) {
+			t.Errorf("%s is refused: %v", name, err)
+		}
 		a.pending[name] = true
 		return err
 	}
@@ -148,6 +152,9 @@ func TestKilled(t *testing.T) {
 	for round := range uint64(4) {
 		p := startProcess(t, path, "")
 		clients := make([]*answers, 4)
+		enough, ended := make(chan struct{}), make(chan struct{})
+		var left atomic.Int64
+		left.Store(20 + rand.Int64N(300))
 		var group sync.WaitGroup
 		for i := range clients {
 			a := &answers{live: map[string]*corev1.ConfigMap{}, pending: map[string]bool{}}
@@ -161,12 +168,23 @@ func TestKilled(t *testing.T) {
 			group.Go(func() {
 				random := rand.New(rand.NewPCG(round, uint64(i)))
 				for n := 0; a.request(t, p.client, random, names[n%len(names)]) == nil; n++ {
+					if left.Add(-1) == 0 {
+						close(enough)
+					}
 				}
 			})
 		}
-		time.Sleep(time.Duration(100+rand.IntN(300)) * time.Millisecond)
+		go func() {
+			defer close(ended)
+			group.Wait()
+		}()
+		select {
+		case <-enough:
+		case <-ended:
+			t.Errorf("no client has an answer any more before the process is killed: %d more are wanted", left.Load())
+		}
 		p.kill()
-		group.Wait()
+		<-ended
 		q := startProcess(t, path, "")
 		got := &corev1.ConfigMapList{}
 		if err := q.client.List(t.Context(), got, client.InNamespace("default")); err != nil {

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -17,7 +18,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -324,24 +324,18 @@ func runKilled(t *testing.T, path string, round uint64) []byte {
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
-	random := rand.New(rand.NewPCG(round, 0))
-	first := make(chan struct{})
-	lines := make(chan []byte)
-	go func() {
-		var all bytes.Buffer
-		reader := bufio.NewReader(output)
-		_, _ = reader.Peek(1)
-		close(first)
-		_, _ = io.Copy(&all, reader)
-		lines <- all.Bytes()
-	}()
-	<-first
-	// A process that dies by itself has done so by then, mostly.
-	kill := time.AfterFunc(time.Duration(random.IntN(100))*time.Millisecond, func() { _ = command.Process.Kill() })
-	defer kill.Stop()
-	said := <-lines
-	if err := command.Wait(); command.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
-		t.Fatalf("the process has ended with %v: %.2000s", err, said)
+	// A process that dies by itself may have done so by then.
+	until := rand.New(rand.NewPCG(round, 0)).Int64N(1 << 20)
+	var said bytes.Buffer
+	if _, err := io.CopyN(&said, output, until); err != nil && !errors.Is(err, io.EOF) {
+		t.Fatal(err)
 	}
-	return said
+	_ = command.Process.Kill() // it may be dead
+	if _, err := io.Copy(&said, output); err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Wait(); command.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+		t.Fatalf("the process has ended with %v: %.2000s", err, said.Bytes())
+	}
+	return said.Bytes()
 }
