@@ -1,11 +1,14 @@
 package takeover
 
 import (
+	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -81,44 +84,31 @@ func (c *cluster) objects(t *testing.T) []object {
 	return all
 }
 
-// idleFor is how often the objects are the same before they are taken to stay so.
-const idleFor = 4
+// idleFor is how often in a row the objects are the same before they are taken to stay so.
+const idleFor = 20
 
 // untilIdle plays the part of the others in the cluster until nothing changes any more and the objects are as wanted,
 // and returns the objects.
 func (c *cluster) untilIdle(t *testing.T, who string, wanted func([]object) error) []object {
 	t.Helper()
-	deadline := time.Now().Add(3 * time.Minute)
 	var objects []object
-	var versions map[object]string
-	err := fmt.Errorf("it has just begun")
-	for same := 0; same < idleFor || err != nil; {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s are not done: %v", who, err)
-		}
-		time.Sleep(500 * time.Millisecond)
+	same := 0
+	controlplanetest.Eventually(t, who+" are not done", func(context.Context) error {
+		last := c.versions
 		c.play(t)
-		last := versions
 		objects = c.objects(t)
-		versions = c.versions
-		err = wanted(objects)
-		if same++; !sameVersions(last, versions) {
+		if same++; !maps.Equal(last, c.versions) {
 			same = 0
 		}
-	}
-	return objects
-}
-
-func sameVersions(a, b map[object]string) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for o, version := range a {
-		if b[o] != version {
-			return false
+		if err := wanted(objects); err != nil {
+			return err
 		}
-	}
-	return true
+		if same < idleFor {
+			return fmt.Errorf("there is what is wanted, and nothing has changed in the last %d of %d looks", same, idleFor)
+		}
+		return nil
+	})
+	return objects
 }
 
 // play does what controllers of Deployments, of indexes, of migrations and of dashboards do.
