@@ -3,6 +3,7 @@ package sharded_test
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -24,6 +25,9 @@ import (
 type container struct {
 	replica    replica
 	kubeconfig string
+	// ctx is that of the processes, and end tells them to end.
+	ctx context.Context
+	end context.CancelFunc
 
 	mu      sync.Mutex
 	process *process
@@ -32,6 +36,9 @@ type container struct {
 	failed []string
 	done   chan struct{}
 }
+
+// patience is how long a process may take to end, on a busy machine.
+const patience = 3 * time.Minute
 
 // process is one of a replica.
 type process struct {
@@ -60,6 +67,7 @@ func writeKubeconfig(t testing.TB, config *rest.Config) string {
 func startContainer(t testing.TB, kubeconfig string, r replica) *container {
 	t.Helper()
 	c := &container{replica: r, kubeconfig: kubeconfig, done: make(chan struct{})}
+	c.ctx, c.end = context.WithCancel(context.Background())
 	first, err := c.start()
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +97,9 @@ func (c *container) start() (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &process{Cmd: exec.Command(program)}
+	p := &process{Cmd: exec.CommandContext(c.ctx, program)}
+	p.Cancel = func() error { return p.Process.Signal(syscall.SIGTERM) }
+	p.WaitDelay = patience
 	p.Env = append(os.Environ(), replicaVariable+"="+string(described), kubeconfigVariable+"="+c.kubeconfig)
 	p.Stderr = &p.stderr
 	out, err := p.StdoutPipe()
@@ -113,8 +123,12 @@ func (c *container) keep(p *process) {
 	for p != nil {
 		err := p.Wait()
 		c.mu.Lock()
-		if said := p.stderr.String(); !p.mayEnd(said, c.stopped) {
+		said := p.stderr.String()
+		if !p.mayEnd(said, c.stopped) {
 			c.failed = append(c.failed, fmt.Sprintf("%v: %s", err, said))
+		}
+		if c.stopped && !p.killed && p.ProcessState.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL {
+			c.failed = append(c.failed, fmt.Sprintf("it has not ended within %v after it was told to: %s", patience, said))
 		}
 		c.mu.Unlock()
 		if p, err = c.start(); err != nil {
@@ -146,11 +160,8 @@ func (c *container) kill() {
 func (c *container) stop() {
 	c.mu.Lock()
 	c.stopped = true
-	p := c.process
 	c.mu.Unlock()
-	_ = p.Process.Signal(syscall.SIGTERM) // it may have ended
-	timeout := time.AfterFunc(time.Minute, func() { _ = p.Process.Kill() })
-	defer timeout.Stop()
+	c.end()
 	<-c.done
 }
 
