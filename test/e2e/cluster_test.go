@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -40,19 +41,22 @@ func TestPodsAreAsTheAnnotationSays(t *testing.T) {
 			if err := w.Create(t.Context(), desired); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "the pods", func(ctx context.Context) string {
+			controlplanetest.Eventually(t, "the pods", func(ctx context.Context) error {
 				pods, err := w.pods(ctx, "web")
-				if err != nil || len(pods) != replicas {
-					return fmt.Sprintf("there are %d, %v", len(pods), err)
+				if err != nil {
+					return err
+				}
+				if len(pods) != replicas {
+					return fmt.Errorf("there are %d", len(pods))
 				}
 				for _, pod := range pods {
 					phase, ready, waiting := stateOf(pod)
 					if phase != tc.phase || ready != tc.ready || waiting != tc.waiting {
-						return fmt.Sprintf("%s on %q is %s, ready %s, waiting %s", pod.Name, pod.Spec.NodeName, phase,
+						return fmt.Errorf("%s on %q is %s, ready %s, waiting %s", pod.Name, pod.Spec.NodeName, phase,
 							ready, waiting)
 					}
 				}
-				return ""
+				return nil
 			})
 		})
 	}
@@ -103,18 +107,21 @@ func (w *world) pods(ctx context.Context, workload string) ([]corev1.Pod, error)
 // untilPods waits until a workload has so many pods that are ready, and no others.
 func (w *world) untilPods(t *testing.T, workload string, count int) {
 	t.Helper()
-	eventually(t, "the pods of "+workload, func(ctx context.Context) string {
+	controlplanetest.Eventually(t, "the pods of "+workload, func(ctx context.Context) error {
 		pods, err := w.pods(ctx, workload)
+		if err != nil {
+			return err
+		}
 		ready := 0
 		for _, pod := range pods {
 			if _, status, _ := stateOf(pod); status == corev1.ConditionTrue {
 				ready++
 			}
 		}
-		if err != nil || ready != count || len(pods) != count {
-			return fmt.Sprintf("%d of %d are ready, want %d, %v", ready, len(pods), count, err)
+		if ready != count || len(pods) != count {
+			return fmt.Errorf("%d of %d are ready, want %d", ready, len(pods), count)
 		}
-		return ""
+		return nil
 	})
 }
 

@@ -2,10 +2,10 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"testing"
-	"time"
 
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
@@ -15,7 +15,6 @@ import (
 
 	"github.com/go-logr/logr"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -29,8 +28,6 @@ const (
 
 	// nodes is how many nodes the cluster has.
 	nodes = 2
-	// patience is for one step of a test, on a busy machine. Nothing takes so long by itself.
-	patience = 2 * time.Minute
 )
 
 var cluster = controlplanetest.Shared{Real: "a scheduler has to assign pods to nodes", Options: controlplane.Options{
@@ -117,32 +114,18 @@ func (w *world) set(t *testing.T, app *App, change func(*AppSpec)) {
 	}
 }
 
-// eventually waits until check returns an empty text, which otherwise says what is wrong.
-func eventually(t *testing.T, what string, check func(ctx context.Context) string) {
-	t.Helper()
-	err := demo.Eventually(t.Context(), patience, func(ctx context.Context) error {
-		if wrong := check(ctx); wrong != "" {
-			return fmt.Errorf("%s: %s", what, wrong)
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // until waits until an object in the namespace exists and check, which may be nil, returns an empty text for it.
 func until[T client.Object](t *testing.T, w *world, object T, what string, check func(T) string) {
 	t.Helper()
 	object.SetNamespace(w.namespace)
-	eventually(t, what, func(ctx context.Context) string {
-		if err := w.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
-			return err.Error()
+	controlplanetest.Eventually(t, what, func(ctx context.Context) error {
+		if err := w.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil || check == nil {
+			return err
 		}
-		if check == nil {
-			return ""
+		if wrong := check(object); wrong != "" {
+			return errors.New(wrong)
 		}
-		return check(object)
+		return nil
 	})
 }
 
@@ -150,12 +133,11 @@ func until[T client.Object](t *testing.T, w *world, object T, what string, check
 func (w *world) untilGone(t *testing.T, object client.Object) {
 	t.Helper()
 	object.SetNamespace(w.namespace)
-	eventually(t, "the deletion", func(ctx context.Context) string {
-		err := w.Get(ctx, client.ObjectKeyFromObject(object), object)
-		if apierrors.IsNotFound(err) {
-			return ""
+	controlplanetest.Eventually(t, "the deletion", func(ctx context.Context) error {
+		if err := w.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+			return client.IgnoreNotFound(err)
 		}
-		return fmt.Sprintf("%T %s exists, %v", object, object.GetName(), err)
+		return fmt.Errorf("%T %s exists", object, object.GetName())
 	})
 }
 
@@ -181,31 +163,28 @@ func (w *world) untilReason(t *testing.T, app *App, conditionType, reason string
 func (w *world) untilIdle(t *testing.T, app *App) {
 	t.Helper()
 	touches, idle := 0, 0
-	eventually(t, "the operator is idle", func(ctx context.Context) string {
+	controlplanetest.Eventually(t, "the operator is idle", func(ctx context.Context) error {
 		touches++
 		w.requests.Reset()
 		before := w.operator.Reconciles()[app.Name]
 		touch := fmt.Sprintf(`{"metadata":{"annotations":{"test.espalier.dev/touched":"%d"}}}`, touches)
 		patch := client.RawPatch("application/merge-patch+json", []byte(touch))
 		if err := w.Patch(ctx, app.DeepCopy(), patch); err != nil {
-			return err.Error()
+			return err
 		}
-		err := demo.Eventually(ctx, patience, func(context.Context) error {
-			if w.operator.Reconciles()[app.Name] == before {
-				return fmt.Errorf("%s is not reconciled", app.Name)
+		controlplanetest.Eventually(t, app.Name+" is reconciled", func(context.Context) error {
+			if now := w.operator.Reconciles()[app.Name]; now == before {
+				return fmt.Errorf("it was reconciled %d times, which is no more than before", now)
 			}
 			return nil
 		})
-		if err != nil {
-			return err.Error()
-		}
 		if n := w.requests.Total(); n > 0 {
 			idle = 0
-			return fmt.Sprintf("%d requests:\n%s", n, w.requests)
+			return fmt.Errorf("%d requests:\n%s", n, w.requests)
 		}
 		if idle++; idle < 3 {
-			return "not often enough"
+			return fmt.Errorf("it was idle %d times in a row", idle)
 		}
-		return ""
+		return nil
 	})
 }

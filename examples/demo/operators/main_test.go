@@ -15,7 +15,6 @@ import (
 	tenant "github.com/espalier-dev/espalier/examples/tenant/demo/scenario"
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
-	"github.com/espalier-dev/espalier/internal/testenv/demo"
 	"github.com/espalier-dev/espalier/internal/testenv/demo/demotest"
 )
 
@@ -62,15 +61,12 @@ func TestKeep(t *testing.T) {
 		t.Fatalf("there are %d trials, want %d", len(tenant.Demo.Trials), len(answers))
 	}
 	for i, trial := range tenant.Demo.Trials {
-		err := demo.Eventually(t.Context(), demo.Patience, func(ctx context.Context) error {
-			if !strings.Contains(printed(), trial.Text+"\n\n"+trial.Commands) {
-				return fmt.Errorf("it is not printed how to %s", trial.Text)
+		controlplanetest.Eventually(t, "it is not printed how to "+trial.Text, func(context.Context) error {
+			if text := printed(); !strings.Contains(text, trial.Text+"\n\n"+trial.Commands) {
+				return fmt.Errorf("it is printed\n%s", text)
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
 		shell := exec.CommandContext(t.Context(), "sh", "-c", trial.Commands)
 		shell.Env = env
 		text, _ := shell.CombinedOutput() // The last one is refused something.

@@ -34,7 +34,6 @@ import (
 	"github.com/espalier-dev/espalier/examples/shop/registry"
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
-	"github.com/espalier-dev/espalier/internal/testenv/demo"
 )
 
 // retryInterval stands in for the minute after which a host is asked for again.
@@ -179,7 +178,7 @@ func (o *operator) do(err error) {
 // eventually waits until a check returns nil.
 func (o *operator) eventually(check func() error) {
 	o.t.Helper()
-	o.do(demo.Eventually(o.t.Context(), demo.Patience, func(context.Context) error { return check() }))
+	controlplanetest.Eventually(o.t, "the shops of "+o.implementation, func(context.Context) error { return check() })
 }
 
 func (o *operator) meta(name string) metav1.ObjectMeta {
