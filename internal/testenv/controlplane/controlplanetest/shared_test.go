@@ -123,6 +123,7 @@ func TestSharedNeedsMain(t *testing.T) {
 func TestSharedNoticesALeak(t *testing.T) {
 	stop := make(chan struct{})
 	defer close(stop)
+	defer controlplanetest.LeakAtOnce()()
 	var plane controlplanetest.Shared
 	code := plane.Main(run(func() int {
 		go func() { <-stop }()
