@@ -163,8 +163,14 @@ func (s *scene) insists(color string) {
 		for event := range events.ResultChan() {
 			if c, ok := event.Object.(*corev1.ConfigMap); ok && c.Name == s.name+"-config" && c.Data["color"] != color {
 				patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"data":{"color":%q}}`, color))
-				_ = watching.Patch(ctx, c, patch, client.FieldOwner("painter")) // the next event brings it back
+				err := watching.Patch(ctx, c, patch, client.FieldOwner("painter"))
+				if client.IgnoreNotFound(err) != nil && ctx.Err() == nil {
+					s.Errorf("the color of %s cannot be set: %v", c.Name, err)
+				}
 			}
+		}
+		if ctx.Err() == nil {
+			s.Error("the watch of ConfigMaps has ended")
 		}
 	}()
 	s.Cleanup(func() {
