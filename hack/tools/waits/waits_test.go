@@ -194,6 +194,23 @@ func TestRealWaits(t *testing.T) {
 			}`,
 			want: []string{"4 Sleep TestA", "5 Sleep TestA"},
 		},
+		"rule 3: functions in lists in fields": {
+			source: `func TestA(t *testing.T) {
+				for _, test := range []*struct{ do []func() }{{[]func(){func() { time.Sleep(1) }}}} {
+					t.Log(test)
+					synctest.Test(t, func(t *testing.T) { test.do[0]() })
+				}
+			}`,
+		},
+		"rule 3: a field of what is not known": {
+			source: `type step struct{ do func() }
+			func TestA(t *testing.T) {
+				s := step{do: func() { time.Sleep(1) }}
+				synctest.Test(t, func(t *testing.T) { s.do() })
+				simulation.Last(s).do()
+			}`,
+			want: []string{"4 Sleep TestA"},
+		},
 		"rule 3: what the function returns": {
 			source: `func TestA(t *testing.T) {
 				slow := func() func() { time.Sleep(1); return nil }
