@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/espalier-dev/espalier/cmd/espalier/internal/command"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 )
 
@@ -28,15 +29,12 @@ func runCluster(t *testing.T, args ...string) (c client.Client, stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- started.ExecuteContext(ctx) }()
-	eventually(t, func() string {
+	controlplanetest.Eventually(t, "there is no cluster", func(context.Context) error {
 		config, err := clientcmd.BuildConfigFromFlags("", kubeConfig)
 		if err == nil {
 			c, err = client.New(config, client.Options{Scheme: resources.NewScheme()})
 		}
-		if err != nil {
-			return err.Error()
-		}
-		return ""
+		return err
 	})
 	return c, func() {
 		t.Helper()
@@ -86,7 +84,7 @@ func TestClusterStartErrors(t *testing.T) {
 		{[]string{"--without", "Shop"}, `"Shop"`},
 		{[]string{"now"}, `unknown command "now"`},
 	} {
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		c := command.New(io.Discard, io.Discard)
 		c.SetArgs(append([]string{"cluster", "start"}, tc.args...))
 		if err := c.ExecuteContext(ctx); err == nil || !strings.Contains(err.Error(), tc.want) {

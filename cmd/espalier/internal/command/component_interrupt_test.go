@@ -2,6 +2,7 @@ package command_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -20,8 +21,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 )
 
 // waves are the manifests of a component of three waves. Somebody makes each object ready.
@@ -153,11 +157,11 @@ func TestKilledInEachWave(t *testing.T) {
 	uids := map[int]types.UID{}
 	for wave := range 3 {
 		c, out := r.start(t, apply...)
-		eventually(t, func() string {
+		controlplanetest.Eventually(t, "the wave does not begin", func(context.Context) error {
 			if r.get(t, wave) == nil {
-				return fmt.Sprintf("wave %d has not begun, the command says:\n%s", wave, out)
+				return fmt.Errorf("wave %d has not begun, the command says:\n%s", wave, out)
 			}
-			return ""
+			return nil
 		})
 		if r.get(t, wave+1) != nil {
 			t.Errorf("wave %d has begun before wave %d is ready", wave+1, wave)
@@ -178,11 +182,11 @@ func TestKilledInEachWave(t *testing.T) {
 	remove := []string{"delete", "shop"}
 	for wave := 2; wave >= 0; wave-- {
 		c, out := r.start(t, remove...)
-		eventually(t, func() string {
+		controlplanetest.Eventually(t, "the object is not deleted", func(context.Context) error {
 			if object := r.get(t, wave); object == nil || object.DeletionTimestamp == nil {
-				return fmt.Sprintf("the object of wave %d is not being deleted, the command says:\n%s", wave, out)
+				return fmt.Errorf("the object of wave %d is not being deleted, the command says:\n%s", wave, out)
 			}
-			return ""
+			return nil
 		})
 		r.kill(t, c)
 		r.patch(t, wave, `{"metadata": {"finalizers": null}}`)
@@ -206,11 +210,11 @@ func TestKilledInEachWave(t *testing.T) {
 func TestInterrupted(t *testing.T) {
 	r := newTrial(t)
 	c, out := r.start(t, "apply", "shop", r.manifests)
-	eventually(t, func() string {
+	controlplanetest.Eventually(t, "the wave does not begin", func(context.Context) error {
 		if r.get(t, 0) == nil {
-			return fmt.Sprintf("wave 0 has not begun, the command says:\n%s", out)
+			return fmt.Errorf("wave 0 has not begun, the command says:\n%s", out)
 		}
-		return ""
+		return nil
 	})
 	second, err := r.process(t, "apply", "shop", r.manifests).CombinedOutput()
 	want := fmt.Sprintf(`another command runs for the component "shop": that of .*, process %d `, c.Process.Pid)
@@ -241,12 +245,13 @@ func (r *trial) makeReady(t *testing.T) {
 			object := &corev1.ConfigMap{}
 			object.Namespace, object.Name = r.namespace, fmt.Sprintf("wave-%d", wave)
 			patch := client.RawPatch(types.MergePatchType, []byte(`{"data": {"ready": "yes"}}`))
-			for r.client.Patch(t.Context(), object, patch) != nil {
-				select {
-				case <-t.Context().Done():
-					return
-				case <-time.After(100 * time.Millisecond):
-				}
+			err := wait.PollUntilContextCancel(t.Context(), 50*time.Millisecond, true,
+				func(ctx context.Context) (bool, error) {
+					err := r.client.Patch(ctx, object, patch)
+					return err == nil, client.IgnoreNotFound(err)
+				})
+			if err != nil && t.Context().Err() == nil {
+				t.Errorf("could not make the object of wave %d ready: %v", wave, err)
 			}
 		})
 	}
@@ -267,12 +272,12 @@ func TestDeleteInNamespaceThatEnds(t *testing.T) {
 	if out, err := r.process(t, "delete", "shop").CombinedOutput(); err != nil {
 		t.Errorf("delete ends with %v, want that it deletes the component:\n%s", err, out)
 	}
-	eventually(t, func() string {
+	controlplanetest.Eventually(t, "the namespace does not go", func(context.Context) error {
 		err := r.client.Get(t.Context(), client.ObjectKeyFromObject(namespace), namespace)
 		if !apierrs.IsNotFound(err) {
-			return fmt.Sprintf("the namespace is still there, with %v: %v", err, namespace.Status.Conditions)
+			return fmt.Errorf("the namespace is still there, with %v: %v", err, namespace.Status.Conditions)
 		}
-		return ""
+		return nil
 	})
 }
 
@@ -310,11 +315,11 @@ func (r *trial) onTerminal(t *testing.T, env ...string) string {
 		_, _ = io.Copy(shown, file) // ends with an error when the process does
 	}()
 	for wave := range 3 {
-		eventually(t, func() string {
+		controlplanetest.Eventually(t, "the progress is not shown", func(context.Context) error {
 			if want := fmt.Sprintf("Wave %d of 3", wave+1); !strings.Contains(shown.String(), want) {
-				return fmt.Sprintf("the terminal does not show %q:\n%q", want, shown)
+				return fmt.Errorf("the terminal does not show %q:\n%q", want, shown)
 			}
-			return ""
+			return nil
 		})
 		r.patch(t, wave, `{"data": {"ready": "yes"}}`)
 	}
@@ -368,11 +373,11 @@ func TestKilledKeepsOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, out := r.start(t, "apply", "shop", one, "--prune=false", "--lease-duration=20s")
-	eventually(t, func() string {
+	controlplanetest.Eventually(t, "the object is not created", func(context.Context) error {
 		if r.get(t, 3) == nil {
-			return fmt.Sprintf("the other object is not there, the command says:\n%s", out)
+			return fmt.Errorf("the other object is not there, the command says:\n%s", out)
 		}
-		return ""
+		return nil
 	})
 	if lasts := ptr.Deref(r.leases(t)[0].Spec.LeaseDurationSeconds, 0); lasts != 20 {
 		t.Errorf("the Lease lasts for %d seconds, want 20", lasts)

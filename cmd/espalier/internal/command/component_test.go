@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -28,6 +27,7 @@ import (
 	"github.com/espalier-dev/espalier/cmd/espalier/internal/command"
 	"github.com/espalier-dev/espalier/cmd/espalier/internal/manifest"
 	"github.com/espalier-dev/espalier/cmd/espalier/internal/release"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 )
 
 // The scripts run on a cluster that they share, each in a namespace of its own, which is $NS. They have three
@@ -42,7 +42,8 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"),
 		Setup: func(env *testscript.Env) error {
-			// The scripts run in parallel, each with a *testing.T that has no methods to make a namespace.
+			t := env.T().(testing.TB)
+			env.Values[testKey{}] = t
 			namespace := plane.Namespace(t)
 			env.Setenv("NS", namespace)
 			env.Setenv("CORPUS", corpus(t))
@@ -55,8 +56,13 @@ func TestScripts(t *testing.T) {
 	})
 }
 
+// testKey is the key of the test of a script, which is a testing.TB.
+type testKey struct{}
+
+func testOf(ts *testscript.TestScript) testing.TB { return ts.Value(testKey{}).(testing.TB) }
+
 // corpus is the folder of the generators, with charts and kustomizations.
-func corpus(t *testing.T) string {
+func corpus(t testing.TB) string {
 	path, err := filepath.Abs(filepath.Join("..", "..", "..", "..", "generator"))
 	if err != nil {
 		t.Fatal(err)
@@ -123,13 +129,12 @@ func runAPI(ts *testscript.TestScript, _ bool, args []string) {
 		objects, err := manifest.Read(args[1], strings.NewReader(ts.ReadFile(args[1])))
 		ts.Check(err)
 		for _, object := range objects {
-			namespaced, err := c.IsObjectNamespaced(object)
-			for try := 0; err != nil && try < 600; try++ {
-				// A type that was just defined is served soon.
-				time.Sleep(100 * time.Millisecond)
+			var namespaced bool
+			// A type that was just defined is served soon.
+			controlplanetest.Eventually(testOf(ts), "the type is not served", func(context.Context) (err error) {
 				namespaced, err = c.IsObjectNamespaced(object)
-			}
-			ts.Check(err)
+				return err
+			})
 			if namespaced && object.GetNamespace() == "" {
 				object.SetNamespace(ts.Getenv("NS"))
 			}
@@ -251,11 +256,9 @@ func TestComponentWithoutRights(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, func() string {
-		if _, err := run("list"); err != nil {
-			return err.Error()
-		}
-		return ""
+	controlplanetest.Eventually(t, "the rights do not count", func(context.Context) error {
+		_, err := run("list")
+		return err
 	})
 	check("configmaps", "apply", "shop", r.manifests)
 	if r.get(t, 0) != nil {

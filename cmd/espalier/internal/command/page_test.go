@@ -3,7 +3,6 @@ package command_test
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -68,13 +67,13 @@ func startOperator(t *testing.T, env *cluster.Environment) string {
 		t.Fatal(err)
 	}
 	runUntilCleanup(t, mgr.Start)
-	eventually(t, func() string {
+	controlplanetest.Eventually(t, "the operator does not listen", func(context.Context) error {
 		connection, err := net.Dial("tcp", address)
 		if err != nil {
-			return err.Error()
+			return err
 		}
 		_ = connection.Close()
-		return ""
+		return nil
 	})
 	return "https://" + address + "/espalier/"
 }
@@ -190,12 +189,12 @@ func TestPageOfAURL(t *testing.T) {
 		return strings.Split(open, "?")[0] + "resource?root=" + rootOf(t, body) + "&namespace=" + namespace + "&name=" + name
 	}
 	for name, want := range map[string]bool{"mine": true, "foreign": false} {
-		eventually(t, func() string {
+		controlplanetest.Eventually(t, "the tree is not as it should be", func(context.Context) error {
 			_, shown := browser.get(t, resource("ns-"+name, name))
 			if got := strings.Contains(shown, "Count"); got != want {
-				return fmt.Sprintf("the tree of %s is shown is %v, want %v:\n%s", name, got, want, shown)
+				return fmt.Errorf("the tree of %s is shown is %v, want %v:\n%s", name, got, want, shown)
 			}
-			return ""
+			return nil
 		})
 	}
 }
@@ -249,7 +248,7 @@ func TestPageErrors(t *testing.T) {
 		{"no such kind", []string{"job/none"}, `"job" is no kind of an operator`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
 			c := command.New(io.Discard, io.Discard)
 			c.SetArgs(append([]string{"page", "--kubeconfig", env.KubeConfigPath}, tc.args...))
@@ -311,17 +310,6 @@ func rootOf(t *testing.T, body string) string {
 	return url.QueryEscape(unescaped)
 }
 
-// eventually waits until check returns nothing.
-func eventually(t *testing.T, check func() string) {
-	t.Helper()
-	controlplanetest.Eventually(t, "it does not come", func(context.Context) error {
-		if problem := check(); problem != "" {
-			return errors.New(problem)
-		}
-		return nil
-	})
-}
-
 // tree prints what the page knows of a resource, from the same operator and as the same user.
 func TestTree(t *testing.T) {
 	env, c := newCluster(t)
@@ -346,13 +334,13 @@ func TestTree(t *testing.T) {
 		err := tree.ExecuteContext(t.Context())
 		return out.String(), err
 	}
-	eventually(t, func() string {
+	controlplanetest.Eventually(t, "the tree is not printed", func(context.Context) error {
 		got, err := tree("widget/corner", "-n", "shops")
 		want := "Widget shops/corner: Unchanged after "
 		if err != nil || !strings.HasPrefix(got, want) || !strings.Contains(got, "└─ SyncReconciler \"Count\"  Unchanged") {
-			return fmt.Sprintf("tree prints\n%s, error %v, want %q and the node Count", got, err, want)
+			return fmt.Errorf("tree prints\n%s, error %v, want %q and the node Count", got, err, want)
 		}
-		return ""
+		return nil
 	})
 	if got, err := tree("widget/corner", "-n", "shops", "-o", "json"); err != nil ||
 		!strings.Contains(got, `"name": "shops/corner"`) {
