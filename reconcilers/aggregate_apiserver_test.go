@@ -307,7 +307,7 @@ func TestAggregateIsWokenByItsOwnEventsOnly(t *testing.T) {
 			}
 			eventually(t, "it is not due at the start", func(context.Context) error {
 				if len(ran.get()) == 0 {
-					return errBoom
+					return errors.New("nothing has run")
 				}
 				return nil
 			})

@@ -267,7 +267,7 @@ func TestApplyingObjectManagerMigratesWhatCannotChange(t *testing.T) {
 	eventually(t, "the claim has no default class", func(context.Context) error {
 		meta.Name += "x"
 		if c := migrates(s, &corev1.PersistentVolumeClaim{ObjectMeta: meta, Spec: claim}); c.Spec.StorageClassName == nil {
-			return errBoom
+			return fmt.Errorf("the claim %s has none", c.Name)
 		}
 		return nil
 	})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
 
@@ -21,6 +22,7 @@ import (
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -30,14 +32,14 @@ type probedOperator struct {
 	seen *sync.Map
 }
 
-func startProbed(t *testing.T, group string, nodes ...widgetNode) *probedOperator {
+func startProbed(t *testing.T, gvk schema.GroupVersionKind, nodes ...widgetNode) *probedOperator {
 	t.Helper()
 	seen := &sync.Map{}
 	probe := espalier.Runs("Probe", func(_ context.Context, w *resources.Widget) error {
 		seen.Store(w.Name, w.Labels["probe"])
 		return nil
 	}).Independent()
-	return &probedOperator{startMeterOperator(t, group, plane.Config(t), espalier.Steps(append(nodes, probe)...)), seen}
+	return &probedOperator{startMeterOperator(t, gvk, plane.Config(t), espalier.Steps(append(nodes, probe)...)), seen}
 }
 
 // edit changes a Widget, and waits until the operator has seen it.
@@ -56,13 +58,14 @@ func (o *probedOperator) edit(t *testing.T, w *resources.Widget, change func(*re
 	})
 }
 
-// staysIdle fails if a request of the operator for the Widget has requests to the API server.
+// staysIdle fails if a request of the operator for the Widget has requests to the API server. After an event of a
+// definition, there are some for a while.
 func (o *probedOperator) staysIdle(t *testing.T, w *resources.Widget) {
 	t.Helper()
 	eventually(t, "the operator is not idle", func(context.Context) error {
 		o.requests.Reset()
 		o.edit(t, w, func(*resources.Widget) {})
-		time.Sleep(100 * time.Millisecond)
+		controlplanetest.Rest(t, o.requests)
 		if o.requests.Total() > 0 {
 			return fmt.Errorf("it made the requests %s", o.requests)
 		}
@@ -86,7 +89,7 @@ func TestClusterScopedObjectsOnAnAPIServer(t *testing.T) {
 	t.Parallel()
 	name := plane.Namespace(t)
 	desires := func(w *resources.Widget) bool { return w.Spec.Fields["meter"] != "" }
-	o := startProbed(t, "scope",
+	o := startProbed(t, meterKind("scope"),
 		espalier.Owns("Access", func(_ context.Context, w *resources.Widget) (*rbacv1.ClusterRole, error) {
 			if !desires(w) {
 				return nil, nil
@@ -166,7 +169,7 @@ func binding(_ context.Context, w *resources.Widget) (*appsv1.Deployment, error)
 
 func TestContributionsOnAnAPIServer(t *testing.T) {
 	t.Parallel()
-	o := startProbed(t, "contributions", espalier.Owns("Binding", binding).Contributes().Unchecked().Reports("Bound"))
+	o := startProbed(t, meterKind("contributions"), espalier.Owns("Binding", binding).Contributes().Unchecked().Reports("Bound"))
 	app := func(name string) *appsv1.Deployment {
 		return &appsv1.Deployment{
 			ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: name},

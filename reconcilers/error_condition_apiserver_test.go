@@ -3,6 +3,7 @@ package reconcilers_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -34,6 +35,7 @@ func TestErrorConditionOnAnAPIServer(t *testing.T) {
 		}
 	}
 	op, _ := startOperator(t, tree)
+	began := time.Now()
 	widget := op.createWidget(t, c)
 	says := func(status, message string) {
 		t.Helper()
@@ -51,11 +53,18 @@ func TestErrorConditionOnAnAPIServer(t *testing.T) {
 	}
 	says("False", "WidgetResourceReconciler/Registration: attempt ")
 	version := widget.ResourceVersion
-	time.Sleep(time.Second)
+	eventually(t, "not tried again and again", func(context.Context) error {
+		if n := attempts.Load(); n < 8 {
+			return fmt.Errorf("there are %d attempts, want 8 or more", n)
+		}
+		return nil
+	})
+	n, took := attempts.Load(), time.Since(began)
 	says("False", "WidgetResourceReconciler/Registration: attempt ")
-	if widget.ResourceVersion != version || attempts.Load() > 15 {
-		t.Errorf("after %d attempts the resource has version %s, want at most 15 and %s", attempts.Load(),
-			widget.ResourceVersion, version)
+	// Delays begin with 5 ms and double, and the events of the resource make some attempts more.
+	if most := 5 + int64(math.Log2(float64(took/(5*time.Millisecond)))); n > most || widget.ResourceVersion != version {
+		t.Errorf("after %d attempts in %s the resource has version %s, want at most %d and %s", n, took,
+			widget.ResourceVersion, most, version)
 	}
 
 	base := widget.DeepCopy()

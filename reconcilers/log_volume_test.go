@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
@@ -42,20 +43,22 @@ func TestLogVolume(t *testing.T) {
 	const requests, limit = 28, 60_000
 	for name, development := range map[string]bool{"production": false, "development": true} {
 		t.Run(name, func(t *testing.T) {
-			log := &safeBuffer{}
-			o := newLogged(t, zap.New(zap.UseDevMode(development), zap.WriteTo(log)))
-			for i := range requests {
-				for _, name := range o.names {
-					o.change(t, name, i)
-					o.request(t, name)
+			synctest.Test(t, func(t *testing.T) {
+				log := &safeBuffer{}
+				o := newLogged(t, zap.New(zap.UseDevMode(development), zap.WriteTo(log)))
+				for i := range requests {
+					for _, name := range o.names {
+						o.change(t, name, i)
+						o.request(t, name)
+					}
 				}
-			}
-			o.stop()
-			t.Logf("%d bytes in %d lines", len(log.String()), strings.Count(log.String(), "\n"))
-			t.Logf("most often:\n%s", mostOften(log.String()))
-			if n := len(log.String()); n > limit {
-				t.Errorf("%d bytes were logged, want at most %d", n, limit)
-			}
+				o.stop()
+				t.Logf("%d bytes in %d lines", len(log.String()), strings.Count(log.String(), "\n"))
+				t.Logf("most often:\n%s", mostOften(log.String()))
+				if n := len(log.String()); n > limit {
+					t.Errorf("%d bytes were logged, want at most %d", n, limit)
+				}
+			})
 		})
 	}
 }

@@ -107,7 +107,7 @@ func (o *meterOperator) aggregate(t *testing.T, address string) (end func()) {
 func TestAnOptionalKindOfAnAggregatedAPIMayComeAndGo(t *testing.T) {
 	controlplanetest.Real(t, "an APIService has to name another API server")
 	t.Parallel()
-	o := startMeterOperator(t, "aggregated", plane.Config(t), widgetSequence{configMapChild("a"), readMeter()})
+	o := startMeterOperator(t, meterKind("aggregated"), plane.Config(t), widgetSequence{configMapChild("a"), readMeter()})
 	server := httptest.NewTLSServer(meterServer{o.gvk})
 	defer server.Close()
 	defer server.CloseClientConnections()

@@ -43,9 +43,10 @@ func userWith(t *testing.T, rules ...rbacv1.PolicyRule) *rest.Config {
 // A user who may not watch what defines kinds learns from the API server, which it asks only while somebody waits.
 func TestAnOptionalKindOfAUserWhoMayNotWatchDefinitions(t *testing.T) {
 	t.Parallel()
-	o := startMeterOperator(t, "asked", userWith(t,
+	kind := meterKind("asked")
+	o := startMeterOperator(t, kind, userWith(t,
 		rbacv1.PolicyRule{
-			APIGroups: []string{resources.GroupVersion.Group, meterKind("asked").Group, "", "events.k8s.io"},
+			APIGroups: []string{resources.GroupVersion.Group, kind.Group, "", "events.k8s.io"},
 			Resources: []string{"*"}, Verbs: []string{"*"},
 		}), widgetSequence{configMapChild("a"), childMeter(), readMeter()})
 	w := o.widget(t, "with", "fuel")
@@ -58,30 +59,21 @@ func TestAnOptionalKindOfAUserWhoMayNotWatchDefinitions(t *testing.T) {
 // served, and of which no object is desired, is not asked for.
 func TestL1AnOptionalKindCostsNoRequest(t *testing.T) {
 	t.Parallel()
-	o := startMeterOperator(t, "idle", plane.Config(t), widgetSequence{configMapChild("a"), childMeter()})
+	o := startProbed(t, meterKind("idle"), configMapChild("a"), childMeter())
 	w, without := o.widget(t, "with", "fuel"), o.widget(t, "without", "")
-	idle := func(state string) {
-		t.Helper()
-		// The checks after an event of a definition last eight seconds.
-		time.Sleep(9 * time.Second)
-		o.requests.Reset()
-		o.touch(t, w, without)
-		time.Sleep(2 * time.Second)
-		if n := o.requests.Total() - o.statusWrites(); n != 0 {
-			t.Errorf("there are %d requests while the kind is %s, want none:\n%s", n, state, o.requests)
-		}
-	}
 	o.shows(t, w, map[string]string{"child": "not served"})
 	o.shows(t, without, map[string]string{"child": "none"})
-	idle("not served")
 	for request := range o.requests.Counts() {
 		if strings.Contains(request.Path, "/meters") {
 			t.Errorf("there is the request %s of a kind that is not served, want none", request)
 		}
 	}
+	o.staysIdle(t, w)
+	o.staysIdle(t, without)
 	o.install(t)
 	o.shows(t, w, map[string]string{"child": "is fuel"})
-	idle("served")
+	o.staysIdle(t, w)
+	o.staysIdle(t, without)
 }
 
 // touch changes the generation of Widgets.
@@ -96,16 +88,6 @@ func (o *meterOperator) touch(t *testing.T, widgets ...*resources.Widget) {
 	}
 }
 
-func (o *meterOperator) statusWrites() int {
-	writes := 0
-	for request, n := range o.requests.Counts() {
-		if strings.HasSuffix(request.Path, "/status") {
-			writes += n
-		}
-	}
-	return writes
-}
-
 // A resource with a finalizer for its child does not wait for a kind that is gone.
 func TestAnOptionalKindDoesNotHoldAFinalizer(t *testing.T) {
 	t.Parallel()
@@ -115,7 +97,7 @@ func TestAnOptionalKindDoesNotHoldAFinalizer(t *testing.T) {
 	child.ListOptions = func(_ context.Context, w *resources.Widget) []client.ListOption {
 		return []client.ListOption{client.InNamespace(w.Namespace)}
 	}
-	o := startMeterOperator(t, "held", plane.Config(t), widgetSequence{configMapChild("a"), child})
+	o := startMeterOperator(t, meterKind("held"), plane.Config(t), widgetSequence{configMapChild("a"), child})
 	o.install(t)
 	w := o.widget(t, "with", "fuel")
 	o.shows(t, w, map[string]string{"child": "is fuel"})
@@ -125,14 +107,7 @@ func TestAnOptionalKindDoesNotHoldAFinalizer(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the Widget is still there", func(ctx context.Context) error {
-		err := o.live.Get(ctx, client.ObjectKeyFromObject(w), w)
-		if client.IgnoreNotFound(err) != nil {
-			return err
-		}
-		if err == nil {
-			return context.DeadlineExceeded
-		}
-		return nil
+		return isNotFound(o.live.Get(ctx, client.ObjectKeyFromObject(w), w), "the Widget")
 	})
 }
 
@@ -161,7 +136,7 @@ func TestAnOptionalKindOfKubernetesIsWatchedAtSetup(t *testing.T) {
 			if watched["deployments"] && watched["widgets"] {
 				return nil
 			}
-			return context.DeadlineExceeded
+			return fmt.Errorf("the watched resources are %v", watched)
 		})
 		counts := map[string]int{}
 		for request, n := range op.requests.Counts() {
@@ -180,7 +155,8 @@ func TestAnOptionalKindOfKubernetesIsWatchedAtSetup(t *testing.T) {
 // other controller hears of it when it is back.
 func TestAnOptionalKindThatIsWatchedFromTheStartStaysWatched(t *testing.T) {
 	t.Parallel()
-	before := &meterOperator{gvk: meterKind("shared")}
+	kind := meterKind("shared")
+	before := &meterOperator{gvk: kind}
 	var err error
 	if before.live, err = client.New(plane.Config(t), client.Options{Scheme: meterScheme(before.gvk)}); err != nil {
 		t.Fatal(err)
@@ -197,7 +173,7 @@ func TestAnOptionalKindThatIsWatchedFromTheStartStaysWatched(t *testing.T) {
 	needed.Setup = func(ctx context.Context, _ reconcilers.Manager, bldr *reconcilers.Builder) error {
 		return reconcilers.WatchTracked(ctx, bldr, &meter{})
 	}
-	o := startMeterOperator(t, "shared", plane.Config(t), widgetSequence{configMapChild("a"), childMeter(), needed})
+	o := startMeterOperator(t, kind, plane.Config(t), widgetSequence{configMapChild("a"), childMeter(), needed})
 	w := o.widget(t, "with", "fuel")
 	o.shows(t, w, map[string]string{"child": "is fuel", "read": "not found"})
 	o.uninstall(t)

@@ -59,7 +59,7 @@ func TestTheShortFormGoesOnWithoutAKind(t *testing.T) {
 	configMap := func(_ context.Context, w *resources.Widget) (*corev1.ConfigMap, error) {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name}}, nil
 	}
-	o := startMeterOperator(t, "short", plane.Config(t), espalier.Steps(
+	o := startMeterOperator(t, meterKind("short"), plane.Config(t), espalier.Steps(
 		espalier.Owns("Off", desiredMeter("-off")).Labeled().Gate(off).Reports("Off"),
 		espalier.Owns[*resources.Widget, *meter]("Old", nil).Labeled().Absent().Reports("Old"),
 		espalier.Owns("Ignored", desiredMeter("-other")).ReadOnly().IgnoreAbsent().Reports("Ignored"),
@@ -86,7 +86,7 @@ func TestTheShortFormGoesOnWithoutAKind(t *testing.T) {
 // A new name is a new object, and the old one goes when the new one is ready.
 func TestOwnsRenamesOnAnAPIServer(t *testing.T) {
 	t.Parallel()
-	o := startMeterOperator(t, "renames", plane.Config(t), espalier.Steps(
+	o := startMeterOperator(t, meterKind("renames"), plane.Config(t), espalier.Steps(
 		espalier.Owns("Config", func(_ context.Context, w *resources.Widget) (*corev1.ConfigMap, error) {
 			name := w.Name + "-" + w.Spec.Fields["meter"]
 			return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}}, nil

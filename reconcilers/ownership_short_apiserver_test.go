@@ -63,7 +63,7 @@ func anotherController() metav1.OwnerReference {
 // What was released is taken back with its content, and without the mark.
 func TestWhatWasReleasedIsTakenBackOnAnAPIServer(t *testing.T) {
 	t.Parallel()
-	o := startMeterOperator(t, "released", plane.Config(t),
+	o := startProbed(t, meterKind("released"),
 		espalier.Owns("map", mapOf("map")).Labeled().Reports("map").
 			OrphanWhen(func(_ context.Context, w *resources.Widget) (bool, error) {
 				return w.Spec.Fields["meter"] == "orphan", nil
@@ -90,17 +90,13 @@ func TestWhatWasReleasedIsTakenBackOnAnAPIServer(t *testing.T) {
 				object.UID, mark, object.Data, uid)
 		}
 	}
-	controlplanetest.Quiet(t, o.requests)
-	time.Sleep(time.Second)
-	if n := o.requests.Total(); n != 0 {
-		t.Errorf("there are %d requests although nothing changes, want none:\n%s", n, o.requests)
-	}
+	o.staysIdle(t, w)
 }
 
 // What the resource controls goes by its name although it has no label, and what another controls stays.
 func TestAbsentByNameOnAnAPIServer(t *testing.T) {
 	t.Parallel()
-	o := startMeterOperator(t, "absent", plane.Config(t), espalier.Steps(
+	o := startMeterOperator(t, meterKind("absent"), plane.Config(t), espalier.Steps(
 		espalier.Owns("old", mapOf("old")).Labeled().Absent().Reports("old"),
 		espalier.Owns("their", mapOf("their")).Labeled().Absent().Reports("their"),
 		espalier.Owns("free", mapOf("free")).Unowned().Absent().Reports("free"),
@@ -137,18 +133,14 @@ func TestAbsentByNameOnAnAPIServer(t *testing.T) {
 // A name that another controller has taken costs no request while that is so, and the node goes on when it is free.
 func TestANameThatAnotherHasTakenOnAnAPIServer(t *testing.T) {
 	t.Parallel()
-	o := startMeterOperator(t, "taken", plane.Config(t), espalier.Steps(
+	o := startProbed(t, meterKind("taken"),
 		espalier.Owns("taken", mapOf("taken")).Labeled().Reports("taken"),
 		espalier.Owns("map", mapOf("map")).Labeled().Reports("map"),
-	))
+	)
 	another := o.created(t, "one-taken", anotherController())
 	w := o.widget(t, "one", "")
 	o.reports(t, w, map[string]string{"taken": "AlreadyExists", "map": "Ready"})
-	controlplanetest.Quiet(t, o.requests)
-	time.Sleep(5 * time.Second)
-	if n := o.requests.Total(); n != 0 {
-		t.Errorf("there are %d requests while the name is taken, want none:\n%s", n, o.requests)
-	}
+	o.staysIdle(t, w)
 	if err := o.live.Delete(t.Context(), another); err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +150,7 @@ func TestANameThatAnotherHasTakenOnAnAPIServer(t *testing.T) {
 // A node that does not watch its type works without the rights to list and watch it, for a GET per object and request.
 func TestUnwatchedOnAnAPIServer(t *testing.T) {
 	t.Parallel()
-	o := startMeterOperator(t, "unwatched", userWith(t,
+	o := startMeterOperator(t, meterKind("unwatched"), userWith(t,
 		rbacv1.PolicyRule{APIGroups: []string{resources.GroupVersion.Group}, Resources: []string{"*"}, Verbs: []string{"*"}},
 		rbacv1.PolicyRule{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"*"}},
 		rbacv1.PolicyRule{
@@ -193,7 +185,7 @@ func TestUnwatchedOnAnAPIServer(t *testing.T) {
 		}
 		return nil
 	})
-	time.Sleep(time.Second)
+	controlplanetest.Rest(t, o.requests)
 	if n := o.requests.Total(); n != 2 {
 		t.Errorf("there are %d requests although nothing changes, want a GET of each node:\n%s", n, o.requests)
 	}

@@ -23,16 +23,18 @@ func TestParallelTakesAsLongAsOneNode(t *testing.T) {
 		return nodes
 	}
 	for name, test := range map[string]struct {
-		node widgetNode
+		node func() widgetNode
 		want time.Duration
 	}{
-		"Sequence":                 {widgetSequence(slow()), 50 * time.Millisecond},
-		"Parallel":                 {parallel(slow()...), 5 * time.Millisecond},
-		"Parallel, four at a time": {&widgetParallel{Nodes: slow(), Limit: 4}, 15 * time.Millisecond},
+		"Sequence": {func() widgetNode { return widgetSequence(slow()) }, 50 * time.Millisecond},
+		"Parallel": {func() widgetNode { return parallel(slow()...) }, 5 * time.Millisecond},
+		"Parallel, four at a time": {
+			func() widgetNode { return &widgetParallel{Nodes: slow(), Limit: 4} }, 15 * time.Millisecond,
+		},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			began, w := time.Now(), widget.Object()
-			if _, err := test.node.Reconcile(t.Context(), w); err != nil {
+			if _, err := test.node().Reconcile(t.Context(), w); err != nil {
 				t.Fatal(err)
 			}
 			if took := time.Since(began); took != test.want || len(w.Status.Fields) != 10 {

@@ -2,10 +2,7 @@ package reconcilers_test
 
 import (
 	"context"
-	"errors"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
@@ -40,13 +37,11 @@ func TestL1UnstructuredObjectsCostNoRequest(t *testing.T) {
 	owns := func(node string, gvk schema.GroupVersionKind) *espalier.Child[*resources.Widget, *unstructured.Unstructured] {
 		return espalier.Owns(node, unstructuredOf(gvk, node)).Type(empty(gvk)).Labeled().Reports(node)
 	}
-	var calls atomic.Int32
 	each := func(ctx context.Context, w *resources.Widget) ([]*unstructured.Unstructured, error) {
-		calls.Add(1)
 		one, err := unstructuredOf(configMaps, "each")(ctx, w)
 		return []*unstructured.Unstructured{one}, err
 	}
-	o := startMeterOperator(t, "untyped", plane.Config(t), espalier.Steps(
+	o := startProbed(t, meters,
 		owns("map", configMaps),
 		owns("meter", meters),
 		espalier.OwnsEach("each", each).Type(empty(configMaps)).Labeled().Reports("each"),
@@ -54,26 +49,12 @@ func TestL1UnstructuredObjectsCostNoRequest(t *testing.T) {
 		espalier.Owns("read", unstructuredOf(configMaps, "map")).Type(empty(configMaps)).ReadOnly().Reports("read"),
 		espalier.Owns("read-meter", unstructuredOf(meters, "meter")).Type(empty(meters)).ReadOnly().Reports("read-meter"),
 		espalier.Owns("gone", unstructuredOf(configMaps, "gone")).Type(empty(configMaps)).Labeled().Absent().Reports("gone"),
-	))
+	)
 	o.install(t)
 	w := o.widget(t, "one", "")
 	o.reports(t, w, map[string]string{
 		"map": "Ready", "meter": "Ready", "each": "Ready", "free": "Ready", "read": "Ready", "read-meter": "Ready",
 		"gone": "NotDesired",
 	})
-	// The checks after an event of a definition last eight seconds.
-	time.Sleep(9 * time.Second)
-	o.requests.Reset()
-	before := calls.Load()
-	o.touch(t, w)
-	eventually(t, "the Widget is not reconciled", func(context.Context) error {
-		if calls.Load() == before {
-			return errors.New("nothing is desired")
-		}
-		return nil
-	})
-	time.Sleep(time.Second)
-	if n := o.requests.Total(); n != 0 {
-		t.Errorf("there are %d requests although nothing changes, want none:\n%s", n, o.requests)
-	}
+	o.staysIdle(t, w)
 }

@@ -112,7 +112,7 @@ func TestWithConfigOfAUserWhoMayNotList(t *testing.T) {
 				}
 				return nil
 			})
-			// No worker waits any more.
+			// No worker waits any more: one that reads from a cache that does not sync may wait for ever.
 			for i := range 3 {
 				image := fmt.Sprintf("example.com/app:%d", i+2)
 				eventually(t, "the widget does not change", func(ctx context.Context) error {
@@ -122,7 +122,6 @@ func TestWithConfigOfAUserWhoMayNotList(t *testing.T) {
 					w.Spec.Fields["image"] = image
 					return c.Update(ctx, w)
 				})
-				started := time.Now()
 				eventually(t, "the home cluster is not reconciled", func(ctx context.Context) error {
 					if err := c.Get(ctx, client.ObjectKeyFromObject(w), w); err != nil {
 						return err
@@ -132,9 +131,6 @@ func TestWithConfigOfAUserWhoMayNotList(t *testing.T) {
 					}
 					return nil
 				})
-				if took := time.Since(started); took > 25*time.Second {
-					t.Errorf("the home cluster was reconciled after %s, want at most 25s", took)
-				}
 			}
 			grant(t, c, user, "")
 			eventually(t, "the node does not recover", func(context.Context) error { return last() })
