@@ -2,8 +2,10 @@ package main
 
 import (
 	"archive/zip"
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -15,15 +17,16 @@ import (
 
 // repository has a module at its root, one that requires it, and two that are not released.
 var repository = map[string]string{
-	"LICENSE":            "do as you like\n",
-	"go.mod":             "module example.com/house\n\ngo 1.26\n",
-	"go.sum":             "\n",
-	"house.go":           "package house\n\nconst Name = \"house\"\n",
-	"testdata/t/go.mod":  "module example.com/t\n\ngo 1.26\n",
-	"testdata/t/t.go":    "package t\n",
-	"door/go.mod":        "module example.com/house/door\n\ngo 1.26\n\nrequire example.com/house v0.0.0\n\nreplace example.com/house => ../\n",
-	"door/go.sum":        "\n",
-	"door/main.go":       "package main\n\nimport \"example.com/house\"\n\nfunc main() { println(house.Name) }\n",
+	"LICENSE":           "do as you like\n",
+	"go.mod":            "module example.com/house\n\ngo 1.26\n",
+	"go.sum":            "\n",
+	"house.go":          "package house\n\nconst Name = \"house\"\n",
+	"testdata/t/go.mod": "module example.com/t\n\ngo 1.26\n",
+	"testdata/t/t.go":   "package t\n",
+	"door/go.mod":       "module example.com/house/door\n\ngo 1.26\n\nrequire example.com/house v0.0.0\n\nreplace example.com/house => ../\n",
+	"door/go.sum":       "\n",
+	"door/main.go": "package main\n\nimport \"os\"\nimport \"example.com/house\"\n\n" +
+		"func main() { os.Stdout.WriteString(house.Name + \"\\n\") }\n",
 	"hack/tools/go.mod":  "module example.com/house/hack/tools\n\ngo 1.26\n",
 	"hack/tools/main.go": "package main\n\nfunc main() {}\n",
 }
@@ -48,14 +51,20 @@ func newRepository(t *testing.T, changed map[string]string) string {
 	return root
 }
 
-// goIn runs go in a folder, with the modules of the proxy and nothing else.
+// goIn runs go in a folder, with the modules of the proxy and nothing else, and returns what is printed. The error has
+// what is said on the standard error output, where go tells of downloads.
 func goIn(t *testing.T, folder, proxy string, args ...string) (string, error) {
 	t.Helper()
 	command := exec.Command("go", args...)
 	command.Dir = folder
 	command.Env = append(os.Environ(), "GOPROXY=file://"+proxy, "GONOSUMDB=example.com", "GOFLAGS=-modcacherw",
 		"GOMODCACHE="+t.TempDir(), "GOTOOLCHAIN=local", "GOWORK=off")
-	out, err := command.CombinedOutput()
+	said := &bytes.Buffer{}
+	command.Stderr = said
+	out, err := command.Output()
+	if err != nil {
+		err = fmt.Errorf("%w: %s", err, said)
+	}
 	return string(out), err
 }
 
@@ -71,8 +80,7 @@ func TestRunsByVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, version := range []string{"v1.2.3", "latest"} {
-		if out, err := goIn(t, t.TempDir(), proxy, "run", "example.com/house/door@"+version); err != nil ||
-			!strings.HasSuffix(out, "house\n") {
+		if out, err := goIn(t, t.TempDir(), proxy, "run", "example.com/house/door@"+version); err != nil || out != "house\n" {
 			t.Errorf("door@%s prints %q and ends with %v, not with house", version, out, err)
 		}
 	}
@@ -121,8 +129,7 @@ func TestWrite(t *testing.T) {
 		!strings.Contains(got, "example.com/house v1.2.3") {
 		t.Errorf("go.mod is %q: it must require v1.2.3, and replace nothing", got)
 	}
-	if out, err := goIn(t, filepath.Join(root, "door"), proxy, "run", "-mod=readonly", "."); err != nil ||
-		!strings.HasSuffix(out, "house\n") {
+	if out, err := goIn(t, filepath.Join(root, "door"), proxy, "run", "-mod=readonly", "."); err != nil || out != "house\n" {
 		t.Errorf("door prints %q and ends with %v", out, err)
 	}
 }
@@ -215,7 +222,7 @@ func TestArchives(t *testing.T) {
 	if got := read(t, filepath.Join(folder, "krew.yaml")); got != want {
 		t.Errorf("the manifest is %q, not %q", got, want)
 	}
-	out, err := exec.Command("tar", "-tzf", filepath.Join(folder, "door_v1.2.3_linux_arm64.tar.gz")).CombinedOutput()
+	out, err := exec.Command("tar", "-tzf", filepath.Join(folder, "door_v1.2.3_linux_arm64.tar.gz")).Output()
 	if err != nil || string(out) != "door\nLICENSE\n" {
 		t.Errorf("the archive has %q with %v, not door and LICENSE", out, err)
 	}
