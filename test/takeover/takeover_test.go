@@ -228,13 +228,13 @@ func buildEarlier(t *testing.T) string {
 // extractEarlier makes a folder with the files of the earlier commit. There is no such folder with a part of them.
 func extractEarlier(t *testing.T, folder string) {
 	t.Helper()
-	if _, err := os.Stat(filepath.Join(repository(t), ".git")); errors.Is(err, os.ErrNotExist) {
-		t.Skipf("it needs the commit %s, and this is no git repository", earlier)
-	}
-	archive, err := exec.Command("git", "-C", repository(t), "archive", earlier).Output()
+	requireEarlier(t)
+	var said bytes.Buffer
+	command := exec.Command("git", "-C", repository(t), "archive", earlier)
+	command.Stderr = &said
+	archive, err := command.Output()
 	if err != nil {
-		t.Fatalf("the files of the commit %s cannot be read: %v; run git fetch --unshallow if the clone is shallow",
-			earlier, err)
+		t.Fatalf("the files of the commit %s cannot be read: %v\n%s", earlier, err, &said)
 	}
 	if err := os.MkdirAll(filepath.Dir(folder), 0o755); err != nil {
 		t.Fatal(err)
@@ -252,6 +252,21 @@ func extractEarlier(t *testing.T, folder string) {
 	// Another test run may have been faster.
 	if err := os.Rename(part, folder); err != nil && !errors.Is(err, os.ErrExist) {
 		t.Fatal(err)
+	}
+}
+
+// requireEarlier skips the test in a checkout that does not have the earlier commit.
+func requireEarlier(t *testing.T) {
+	t.Helper()
+	root := repository(t)
+	if _, err := os.Stat(filepath.Join(root, ".git")); errors.Is(err, os.ErrNotExist) {
+		t.Skipf("it needs the commit %s, and this is no git repository", earlier)
+	}
+	if out, err := exec.Command("git", "-C", root, "rev-parse", "--git-dir").CombinedOutput(); err != nil {
+		t.Fatalf("git cannot read the repository %s: %v\n%s", root, err, out)
+	}
+	if exec.Command("git", "-C", root, "cat-file", "-e", earlier+"^{commit}").Run() != nil {
+		t.Skipf("it needs the commit %s, which this clone does not have: run git fetch --unshallow", earlier)
 	}
 }
 

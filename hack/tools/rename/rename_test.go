@@ -144,14 +144,13 @@ func TestExamplesOfTheCommitBefore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(filepath.Join(root, ".git")); errors.Is(err, os.ErrNotExist) {
-		t.Skipf("it needs the commit %s, and this is no git repository", before)
-	}
+	requireBefore(t, root)
 	archive := exec.Command("git", "-C", root, "archive", before, "examples/tenant", "examples/platform", "examples/shop")
+	var said bytes.Buffer
+	archive.Stderr = &said
 	content, err := archive.Output()
 	if err != nil {
-		t.Fatalf("the files of the commit %s cannot be read: %v; run git fetch --unshallow if the clone is shallow",
-			before, err)
+		t.Fatalf("the files of the commit %s cannot be read: %v\n%s", before, err, &said)
 	}
 	folder := t.TempDir()
 	extract := exec.Command("tar", "-x", "-C", folder)
@@ -176,6 +175,20 @@ func TestExamplesOfTheCommitBefore(t *testing.T) {
 	vet.Dir = folder
 	if out, err := vet.CombinedOutput(); err != nil {
 		t.Errorf("the examples of %s do not compile after they were renamed: %v\n%s", before, err, out)
+	}
+}
+
+// requireBefore skips the test in a checkout that does not have the commit before.
+func requireBefore(t *testing.T, root string) {
+	t.Helper()
+	if _, err := os.Stat(filepath.Join(root, ".git")); errors.Is(err, os.ErrNotExist) {
+		t.Skipf("it needs the commit %s, and this is no git repository", before)
+	}
+	if out, err := exec.Command("git", "-C", root, "rev-parse", "--git-dir").CombinedOutput(); err != nil {
+		t.Fatalf("git cannot read the repository %s: %v\n%s", root, err, out)
+	}
+	if exec.Command("git", "-C", root, "cat-file", "-e", before+"^{commit}").Run() != nil {
+		t.Skipf("it needs the commit %s, which this clone does not have: run git fetch --unshallow", before)
 	}
 }
 
