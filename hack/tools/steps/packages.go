@@ -48,7 +48,8 @@ func list(ctx context.Context, root string) (packages []testedPackage, err error
 	if err != nil {
 		return nil, err
 	}
-	files, err := golist.Run(ctx, root, "git", "ls-files", "--cached", "--others", "--exclude-standard", "go.mod", "*/go.mod")
+	files, err := golist.Run(ctx, root,
+		"git", "ls-files", "--cached", "--others", "--exclude-standard", "go.mod", "*/go.mod")
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +68,8 @@ func list(ctx context.Context, root string) (packages []testedPackage, err error
 }
 
 func listModule(ctx context.Context, root, module string) (packages []testedPackage, err error) {
-	out, err := golist.Run(ctx, filepath.Join(root, module), "go", "list", "-json=Dir,TestGoFiles,XTestGoFiles", "./...")
+	out, err := golist.Run(ctx, filepath.Join(root, module),
+		"go", "list", "-json=Dir,TestGoFiles,XTestGoFiles", "./...")
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +87,8 @@ func listModule(ctx context.Context, root, module string) (packages []testedPack
 		}
 		p := testedPackage{module: module, folder: filepath.ToSlash(folder)}
 		for _, file := range slices.Concat(listed.TestGoFiles, listed.XTestGoFiles) {
-			syntax, err := parser.ParseFile(token.NewFileSet(), filepath.Join(listed.Dir, file), nil, parser.SkipObjectResolution)
+			path := filepath.Join(listed.Dir, file)
+			syntax, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
 			if err != nil {
 				return nil, err
 			}

@@ -42,7 +42,7 @@ func parse(source, realTests string) (table, error) {
 	for text := range strings.Lines(realTests) {
 		parts := strings.SplitN(text, ": ", 3)
 		if len(parts) != 3 {
-			return table{}, fmt.Errorf("%s: the line %q is not PACKAGE: TEST: REASON", realFile, strings.TrimSpace(text))
+			return table{}, fmt.Errorf("%s: the line %q is not PACKAGE: TEST: REASON", realFile, text)
 		}
 		if parts[1] == allReal {
 			read.real = append(read.real, parts[0])
@@ -56,7 +56,7 @@ func parse(source, realTests string) (table, error) {
 			continue
 		}
 		if len(words) != 2 && len(words) != 3 {
-			return table{}, fmt.Errorf("%s: the line %q is not STEP PACKAGES [TESTS]", tableFile, strings.TrimSpace(text))
+			return table{}, fmt.Errorf("%s: the line %q is not STEP PACKAGES [TESTS]", tableFile, text)
 		}
 		l := line{step: words[0], packages: words[1]}
 		if len(words) == 3 {
@@ -122,7 +122,8 @@ func (t table) check(packages []testedPackage) (wrong []string) {
 	}
 	for _, folder := range t.real {
 		if step := t.step(folder); step != real && step != nightly {
-			wrong = append(wrong, fmt.Sprintf("%s: its tests need kube-apiserver, and its step %q does not have one", folder, step))
+			wrong = append(wrong,
+				fmt.Sprintf("%s: its tests need kube-apiserver, and its step %q does not have one", folder, step))
 		}
 	}
 	for _, p := range packages {
@@ -134,14 +135,22 @@ func (t table) check(packages []testedPackage) (wrong []string) {
 			if !slices.Contains(p.tests, test) {
 				wrong = append(wrong, fmt.Sprintf("%s: there is no test %s", p.folder, test))
 			}
-			for _, other := range packages {
-				if other.module == p.module && other.folder != p.folder && slices.Contains(other.tests, test) &&
-					t.stepOf(other, test) != apart[test] {
-					wrong = append(wrong, fmt.Sprintf("%s: %s is of step %s, and %s has a test of that name of step %s: "+
-						"rename one", p.folder, test, apart[test], other.folder, t.stepOf(other, test)))
-				}
-			}
+			wrong = append(wrong, t.confused(p, test, packages)...)
 		}
+	}
+	return wrong
+}
+
+// confused returns what is wrong if a test has a step of its own: a test of the same name in another package of the
+// module has another step.
+func (t table) confused(p testedPackage, test string, packages []testedPackage) (wrong []string) {
+	step := t.stepOf(p, test)
+	for _, other := range packages {
+		if other.module != p.module || !slices.Contains(other.tests, test) || t.stepOf(other, test) == step {
+			continue
+		}
+		wrong = append(wrong, fmt.Sprintf("%s: %s is of step %s, and %s has a test of that name of step %s: rename one",
+			p.folder, test, step, other.folder, t.stepOf(other, test)))
 	}
 	return wrong
 }
