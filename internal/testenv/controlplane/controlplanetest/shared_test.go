@@ -3,6 +3,7 @@ package controlplanetest_test
 import (
 	"flag"
 	"fmt"
+	"io"
 	"runtime"
 	"strings"
 	"testing"
@@ -45,6 +46,7 @@ func TestSharedFailsTheTestWithoutAControlPlane(t *testing.T) {
 }
 
 func TestSharedSkipsShortTests(t *testing.T) {
+	controlplanetest.Report(io.Discard) // forgets other tests
 	setShort(t, "true")
 	t.Setenv("KUBEBUILDER_ASSETS", t.TempDir())
 	var plane controlplanetest.Shared
