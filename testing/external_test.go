@@ -127,11 +127,11 @@ func TestForgottenExternalsAreNoted(t *testing.T) {
 			t.Parallel()
 			command := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestNotedCalls$", "-test.v")
 			command.Env = append(os.Environ(), notesVariable+"="+name)
-			output, err := command.CombinedOutput()
+			output, err := printed(command)
 			if err != nil {
 				t.Errorf("the row fails: %v", err)
 			}
-			if tc.note == "" && strings.Contains(string(output), "Externals") || !strings.Contains(string(output), tc.note) {
+			if tc.note == "" && strings.Contains(output, "Externals") || !strings.Contains(output, tc.note) {
 				t.Errorf("want the note %q, got\n%s", tc.note, output)
 			}
 		})

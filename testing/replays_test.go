@@ -167,9 +167,14 @@ func replayLines(t *testing.T, args ...string) map[string]string {
 	command := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestReportedReplays$", "-test.v")
 	command.Args = append(command.Args, args...)
 	command.Env = append(os.Environ(), replaysVariable+"=1")
-	output, _ := command.CombinedOutput()
+	output, err := printed(command) // some rows fail
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the rows end with %v", err)
+		}
+	})
 	lines, row := map[string]string{}, ""
-	for line := range strings.SplitSeq(string(output), "\n") {
+	for line := range strings.SplitSeq(output, "\n") {
 		if _, name, ok := strings.Cut(line, "=== RUN   TestReportedReplays/"); ok {
 			row = strings.ReplaceAll(name, "_", " ")
 		}

@@ -1,7 +1,9 @@
 package testing_test
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -41,14 +43,25 @@ func newModule(t *testing.T, from string) string {
 	return dir
 }
 
+// printed returns what a command prints. The error has what it says on its standard error output: there the go command
+// tells of downloads, too, and a test binary of a missing folder for coverage.
+func printed(command *exec.Cmd) (string, error) {
+	said := &bytes.Buffer{}
+	command.Stderr = said
+	output, err := command.Output()
+	if err != nil {
+		err = fmt.Errorf("%s: %w\n%s", command, err, said)
+	}
+	return string(output), err
+}
+
 // goTool runs the go command in a directory.
 func goTool(t *testing.T, dir string, args ...string) (string, error) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "go", args...)
 	command.Dir = dir
 	command.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off")
-	output, err := command.CombinedOutput()
-	return string(output), err
+	return printed(command)
 }
 
 // pageFile is a Go file of docs/testing.md, and the texts that it prints. Pieces of rows are not part of the file.
@@ -133,8 +146,7 @@ func (p pageTest) run(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), p.binary, args...)
 	command.Dir = filepath.Dir(p.path)
-	output, err := command.CombinedOutput()
-	return string(output), err
+	return printed(command)
 }
 
 // fails asserts that the test fails and prints the first texts of the page.
@@ -228,6 +240,5 @@ func runIn(t *testing.T, dir string, env []string, args ...string) (string, erro
 	command := exec.CommandContext(t.Context(), filepath.Join(dir, "app.test"), args...)
 	command.Dir = dir
 	command.Env = append(os.Environ(), env...)
-	output, err := command.CombinedOutput()
-	return string(output), err
+	return printed(command)
 }
