@@ -13,6 +13,7 @@ import (
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/generator"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 
 	corev1 "k8s.io/api/core/v1"
@@ -161,14 +162,14 @@ func TestFoundObjectsAreLeftAlone(t *testing.T) {
 			if object.unowned {
 				adopts = "if-unowned"
 			}
-			eventually(t, name+": it is not said", func(ctx context.Context) error {
+			controlplanetest.Eventually(t, name+": it is not said", func(ctx context.Context) error {
 				return conditionSays(ctx, c, assembly, component.ReasonProcessing,
 					"not ours: ConfigMap "+namespace+"/"+name+": "+object.whose+"; adoption-policy: "+adopts+" adopts it")
 			})
 			if err := c.Delete(t.Context(), assembly); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, name+": the component does not go", isGone(c, assembly))
+			controlplanetest.Eventually(t, name+": the component does not go", isGone(c, assembly))
 			if err := untouched(t.Context(), c, found[name]); err != nil {
 				t.Errorf("%s, policy %q: %v", name, policy, err)
 			}
@@ -192,7 +193,7 @@ func TestAdoption(t *testing.T) {
 		if err := c.Create(t.Context(), assembly); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, name+": it is not adopted", func(ctx context.Context) error {
+		controlplanetest.Eventually(t, name+": it is not adopted", func(ctx context.Context) error {
 			return hasState(ctx, c, assembly, apis.ComponentReady)
 		})
 		record := assembly.Status.Inventory[0]
@@ -200,13 +201,13 @@ func TestAdoption(t *testing.T) {
 			t.Errorf("%s: the record is %+v, want it adopted, to be orphaned, with the UID %s", name, record,
 				found[name].UID)
 		}
-		eventually(t, name+": there is no event", func(ctx context.Context) error {
+		controlplanetest.Eventually(t, name+": there is no event", func(ctx context.Context) error {
 			return hasEvent(ctx, c, assembly, "Adopted", "Adopted ConfigMap "+namespace+"/"+name)
 		})
 		if err := c.Delete(t.Context(), assembly); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, name+": the component does not go", isGone(c, assembly))
+		controlplanetest.Eventually(t, name+": the component does not go", isGone(c, assembly))
 		left := &corev1.ConfigMap{}
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(found[name]), left); err != nil {
 			t.Fatal(err)
@@ -252,7 +253,7 @@ func TestAdoptionThatEnds(t *testing.T) {
 			if err := c.Delete(t.Context(), o); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, name+": it is not created anew", func(ctx context.Context) error {
+			controlplanetest.Eventually(t, name+": it is not created anew", func(ctx context.Context) error {
 				if err := c.Get(ctx, client.ObjectKeyFromObject(assembly), assembly); err != nil {
 					return err
 				}
@@ -266,7 +267,7 @@ func TestAdoptionThatEnds(t *testing.T) {
 		if err := c.Delete(t.Context(), assembly); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, name+": the component does not go", isGone(c, assembly))
+		controlplanetest.Eventually(t, name+": the component does not go", isGone(c, assembly))
 		if err := isGone(c, o)(t.Context()); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -335,13 +336,13 @@ func TestFoundNamespaceIsLeftAlone(t *testing.T) {
 	if err := c.Create(t.Context(), assembly); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it is not said", func(ctx context.Context) error {
+	controlplanetest.Eventually(t, "it is not said", func(ctx context.Context) error {
 		return conditionSays(ctx, c, assembly, component.ReasonProcessing, "not ours: Namespace "+found.Name+": it exists already")
 	})
 	if err := c.Delete(t.Context(), assembly); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the component does not go", isGone(c, assembly))
+	controlplanetest.Eventually(t, "the component does not go", isGone(c, assembly))
 	now := &corev1.Namespace{}
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(found), now); err != nil || now.ResourceVersion != found.ResourceVersion {
 		t.Errorf("the namespace was touched: %+v, %v, want the resource version %s", now.ObjectMeta, err,

@@ -90,7 +90,9 @@ func TestComponentFromFirstToLast(t *testing.T) {
 	}
 	ready := func(what string) {
 		t.Helper()
-		eventually(t, what, func(ctx context.Context) error { return hasState(ctx, c, assembly, apis.ComponentReady) })
+		controlplanetest.Eventually(t, what, func(ctx context.Context) error {
+			return hasState(ctx, c, assembly, apis.ComponentReady)
+		})
 	}
 	ready("it is not deployed")
 	if len(assembly.Status.Inventory) != len(objects) {
@@ -110,7 +112,7 @@ func TestComponentFromFirstToLast(t *testing.T) {
 	if err := c.Update(t.Context(), part, client.FieldOwner("somebody")); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "drift is not healed", func(ctx context.Context) error {
+	controlplanetest.Eventually(t, "drift is not healed", func(ctx context.Context) error {
 		if err := get(ctx); err != nil || part.Data["name"] != "part-4" {
 			return fmt.Errorf("%v, %v", part.Data, err)
 		}
@@ -119,10 +121,10 @@ func TestComponentFromFirstToLast(t *testing.T) {
 	if err := c.Delete(t.Context(), part); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "what was deleted does not come back", get)
+	controlplanetest.Eventually(t, "what was deleted does not come back", get)
 	ready("it is not whole again")
 
-	eventually(t, "the component is not made smaller", func(ctx context.Context) error {
+	controlplanetest.Eventually(t, "the component is not made smaller", func(ctx context.Context) error {
 		// The operator may be about to write the status.
 		if err := c.Get(ctx, client.ObjectKeyFromObject(assembly), assembly); err != nil {
 			return err
@@ -139,13 +141,13 @@ func TestComponentFromFirstToLast(t *testing.T) {
 			return errors.Join(errors.New("it is still there"), err)
 		}
 	}
-	eventually(t, "what is dropped is not pruned", isGone(objects[8]))
+	controlplanetest.Eventually(t, "what is dropped is not pruned", isGone(objects[8]))
 	ready("it is not smaller")
 
 	if err := c.Delete(t.Context(), assembly); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the resource does not go", isGone(assembly))
+	controlplanetest.Eventually(t, "the resource does not go", isGone(assembly))
 	for _, object := range objects {
 		if err := isGone(object)(t.Context()); err != nil {
 			t.Errorf("%s: %v", object.GetName(), err)

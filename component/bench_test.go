@@ -16,6 +16,7 @@ import (
 	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
 
@@ -119,12 +120,12 @@ func (l *componentLife) run(b *testing.B) {
 		return op.ready(b.Context())
 	})
 	l.peak += stopPeak() - before - generated
-	quiet(b, op.requests)
+	controlplanetest.Rest(b, op.requests)
 	l.rolloutRequests += op.requests.Total()
 	l.live += liveHeap() - before
 
 	op.touch(b, c, assembly)
-	quiet(b, op.requests)
+	controlplanetest.Rest(b, op.requests)
 	l.idleRequests += op.requests.Total()
 
 	op.version.Add(1)
@@ -132,7 +133,7 @@ func (l *componentLife) run(b *testing.B) {
 		op.touch(b, c, assembly)
 		return nil
 	})
-	quiet(b, op.requests)
+	controlplanetest.Rest(b, op.requests)
 	l.changeRequests += op.requests.Total()
 	version := op.version.Load()
 	op.stop(b)
@@ -149,7 +150,8 @@ func (l *componentLife) run(b *testing.B) {
 		b.Fatal(err)
 	}
 	l.restart += time.Since(began)
-	l.restartRequests += quiet(b, op.requests)
+	controlplanetest.Rest(b, op.requests)
+	l.restartRequests += op.requests.Total()
 	l.restartWrites += op.requests.Writes()
 
 	op.requests.Reset()
@@ -344,8 +346,7 @@ func (op *componentOperator) warmUp(b *testing.B, c client.Client, namespace str
 	if err := gone(b.Context(), op.watch, first); err != nil {
 		b.Fatal(err)
 	}
-	quiet(b, op.requests)
-	op.requests.Reset()
+	controlplanetest.Quiet(b, op.requests)
 	for len(op.done) > 0 {
 		<-op.done
 	}
@@ -356,8 +357,6 @@ func (op *componentOperator) ready(ctx context.Context) error {
 	select {
 	case <-op.done:
 		return nil
-	case <-time.After(5 * time.Minute):
-		return errors.New("the component is not ready")
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -396,19 +395,6 @@ func gone(ctx context.Context, c client.WithWatch, assembly *resources.Assembly)
 		}
 	}
 	return errors.New("the watch ended")
-}
-
-// quiet waits until no more requests come, and returns how many there were.
-func quiet(b *testing.B, requests *controlplane.Requests) int {
-	b.Helper()
-	for before := -1; ; {
-		n := requests.Total()
-		if n == before {
-			return n
-		}
-		before = n
-		time.Sleep(300 * time.Millisecond)
-	}
 }
 
 func liveHeap() uint64 {
@@ -461,7 +447,7 @@ func BenchmarkComponentUnchanged(b *testing.B) {
 				b.Fatal(err)
 			}
 			op.touch(b, c, assembly)
-			quiet(b, op.requests)
+			controlplanetest.Rest(b, op.requests)
 			request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(assembly)}
 			b.ReportAllocs()
 			for b.Loop() {

@@ -35,13 +35,13 @@ func TestOneObjectChanged(t *testing.T) {
 				t.Fatal(err)
 			}
 			isReady := func(ctx context.Context) error { return hasState(ctx, c, assembly, apis.ComponentReady) }
-			eventually(t, "it is not deployed", isReady)
+			controlplanetest.Eventually(t, "it is not deployed", isReady)
 			controlplanetest.Quiet(t, requests)
 
 			changed := partOf(namespace, "part-3", "1")
 			changed.Data["name"] = "changed"
 			objects[3] = changed
-			eventually(t, "it cannot be changed", func(ctx context.Context) error {
+			controlplanetest.Eventually(t, "it cannot be changed", func(ctx context.Context) error {
 				if err := isReady(ctx); err != nil {
 					return err
 				}
@@ -49,7 +49,7 @@ func TestOneObjectChanged(t *testing.T) {
 				requests.Reset()
 				return c.Update(ctx, assembly)
 			})
-			eventually(t, "the change is not deployed", isReady)
+			controlplanetest.Eventually(t, "the change is not deployed", isReady)
 			controlplanetest.Rest(t, requests)
 			if n := requests.Total(); n > limit {
 				t.Errorf("there are %d requests for the change, want at most %d:\n%s", n, limit, requests)
@@ -58,7 +58,7 @@ func TestOneObjectChanged(t *testing.T) {
 			// What the object itself shows need not be in the inventory, and is not added after a restart.
 			operator.stop()
 			requests = startComponents(t, plane.Config(t), namespace, options).requests
-			eventually(t, "it does not start", func(context.Context) error {
+			controlplanetest.Eventually(t, "it does not start", func(context.Context) error {
 				if requests.Total() == 0 {
 					return errors.New("no requests")
 				}

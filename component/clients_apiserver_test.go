@@ -85,7 +85,7 @@ func TestLocalClientActsAsTheComponent(t *testing.T) {
 		if err := c.Delete(t.Context(), assembly); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "it does not go", goneFrom(c, assembly))
+		controlplanetest.Eventually(t, "it does not go", goneFrom(c, assembly))
 	}
 }
 
@@ -110,13 +110,13 @@ func TestKubeConfigIsReadFromTheCache(t *testing.T) {
 	if err := c.Update(t.Context(), far); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it is not looked at", func(context.Context) error {
+	controlplanetest.Eventually(t, "it is not looked at", func(context.Context) error {
 		if requests.Load() == before {
 			return errors.New("no request")
 		}
 		return nil
 	})
-	time.Sleep(500 * time.Millisecond)
+	controlplanetest.Rest(t, op.requests)
 	if n := op.requests.Total(); n > 0 {
 		t.Errorf("there are %d requests, want none: %s", n, op.requests)
 	}
@@ -157,7 +157,7 @@ func TestClustersThatNobodyUsesAreForgotten(t *testing.T) {
 	assembly := remotely(resources.NewAssembly(namespace, "all", partOf(namespace, "part", "0")))
 	create(t, c, kubeconfigSecret(t, namespace, plane.Config(t)), assembly)
 	says(t, c, assembly, component.ReasonError, "the operator needs the permission to get namespaces")
-	eventually(t, "it cannot be changed", func(ctx context.Context) error {
+	controlplanetest.Eventually(t, "it cannot be changed", func(ctx context.Context) error {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(assembly), assembly); err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 )
 
@@ -18,7 +19,7 @@ func TestStatusThatOthersEmpty(t *testing.T) {
 	if err := c.Create(t.Context(), assembly); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it is not deployed", func(ctx context.Context) error {
+	controlplanetest.Eventually(t, "it is not deployed", func(ctx context.Context) error {
 		return hasState(ctx, c, assembly, apis.ComponentReady)
 	})
 	op.stop()
@@ -30,7 +31,7 @@ func TestStatusThatOthersEmpty(t *testing.T) {
 		t.Fatal(err)
 	}
 	startComponents(t, plane.Config(t), namespace, assemblyOptions{})
-	eventually(t, "the resource does not go", isGone(c, assembly))
+	controlplanetest.Eventually(t, "the resource does not go", isGone(c, assembly))
 	if err := isLeaving(t.Context(), c, part); err != nil {
 		t.Errorf("after the deletion: %v, want the object deleted with the component", err)
 	}

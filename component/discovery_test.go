@@ -8,6 +8,7 @@ import (
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -76,12 +77,14 @@ func TestDiscoveryOfAnInstall(t *testing.T) {
 	if err := c.Create(t.Context(), assembly); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it is not deployed", func(ctx context.Context) error { return hasState(ctx, c, assembly, apis.ComponentReady) })
+	controlplanetest.Eventually(t, "it is not deployed", func(ctx context.Context) error {
+		return hasState(ctx, c, assembly, apis.ComponentReady)
+	})
 	if n := discoveries(requests); n > limit {
 		t.Errorf("there are %d requests of discovery in the install, want at most %d:\n%s", n, limit, requests)
 	}
 	if err := c.Delete(t.Context(), assembly); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it is not deleted", isGone(c, assembly))
+	controlplanetest.Eventually(t, "it is not deleted", isGone(c, assembly))
 }

@@ -65,7 +65,7 @@ func TestAnnotationRetriesDeletion(t *testing.T) {
 	if err := c.Delete(t.Context(), assembly); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the deletion is not blocked", func(ctx context.Context) error {
+	controlplanetest.Eventually(t, "the deletion is not blocked", func(ctx context.Context) error {
 		return conditionSays(ctx, c, assembly, component.ReasonDeletionBlocked, "refused by the ValidatingAdmissionPolicy 'p'")
 	})
 	blocked := time.Now()
@@ -76,7 +76,7 @@ func TestAnnotationRetriesDeletion(t *testing.T) {
 	if err := c.Patch(t.Context(), annotated, client.MergeFrom(assembly)); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it is not deleted", isGone(c, assembly))
+	controlplanetest.Eventually(t, "it is not deleted", isGone(c, assembly))
 	if took := time.Since(blocked); took > 59*time.Second {
 		t.Errorf("the deletion goes on %v after it was blocked, want at once and not after a minute", took)
 	}

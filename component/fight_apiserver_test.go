@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,13 +18,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// insist has another client react to each event of an object, until the test ends or stop is called.
+// insist has another client react to each event of an object, until the test ends or stop is called. The test fails if
+// that client cannot go on.
 func insist(t *testing.T, object client.Object, react func(ctx context.Context, c client.Client) error) (stop func()) {
 	t.Helper()
 	plain, err := client.NewWithWatch(plane.Config(t), client.Options{Scheme: resources.NewScheme()})
@@ -31,28 +34,52 @@ func insist(t *testing.T, object client.Object, react func(ctx context.Context, 
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		var err error
+		// A server may end a watch at any time. Another one begins with the object as it is.
+		for err == nil && ctx.Err() == nil {
+			err = reactToEvents(ctx, plain, object, react)
+		}
+		done <- err
+	}()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("the other client: %v", err)
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+// reactToEvents reacts to each event of an object until the watch or the context ends.
+func reactToEvents(
+	ctx context.Context, plain client.WithWatch, object client.Object, react func(ctx context.Context, c client.Client) error,
+) error {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(object.GetObjectKind().GroupVersionKind())
 	events, err := plain.Watch(ctx, list, client.InNamespace(object.GetNamespace()))
-	if err != nil {
-		t.Fatal(err)
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case err != nil:
+		return err
 	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		defer events.Stop()
-		c := client.WithFieldOwner(plain, "rival")
-		for range events.ResultChan() {
-			// A conflict has an event of its own.
-			_ = react(ctx, c)
+	defer events.Stop()
+	c := client.WithFieldOwner(plain, "rival")
+	for range events.ResultChan() {
+		err := react(ctx, c)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case apierrs.IsConflict(err), apierrs.IsNotFound(err):
+			// What was written or deleted meanwhile, and what is created next, has an event of its own.
+		case err != nil:
+			return err
 		}
-	}()
-	stop = func() {
-		cancel()
-		<-done
 	}
-	t.Cleanup(stop)
-	return stop
+	return nil
 }
 
 // written returns how many writes there were but for events, which tell of them.
@@ -68,6 +95,22 @@ func written(requests *controlplane.Requests) int {
 	}
 	return n
 }
+
+// correctionsOf returns how many writes of the only object of a component there were.
+func correctionsOf(requests *controlplane.Requests, object client.Object) int {
+	n := 0
+	for request, count := range requests.Counts() {
+		created := request.Verb == "create" && !strings.HasSuffix(request.Path, "/events")
+		if created || request.Verb == "patch" && strings.HasSuffix(request.Path, "/"+object.GetName()) {
+			n += count
+		}
+	}
+	return n
+}
+
+// firstDelay is how long what was done three times is not done again at first: an object that is contested is not
+// corrected, the readiness of an object that flips is not shown, and a generator that is not deterministic is not called.
+const firstDelay = 20 * time.Second
 
 // Clients that insist on what they write make the component write a few times, and then seldom, on a real API server.
 func TestFightsOnTheAPIServer(t *testing.T) {
@@ -137,12 +180,11 @@ func TestFightsOnTheAPIServer(t *testing.T) {
 			if object.GetName() == "part" {
 				ready("it is not deployed")
 			} else {
-				eventually(t, "it is not deployed", func(ctx context.Context) error {
+				controlplanetest.Eventually(t, "it is not deployed", func(ctx context.Context) error {
 					return c.Get(ctx, client.ObjectKeyFromObject(object), object.DeepCopyObject().(client.Object))
 				})
 			}
-			time.Sleep(300 * time.Millisecond)
-			requests.Reset()
+			controlplanetest.Quiet(t, requests)
 			start := time.Now()
 			stop := insist(t, object, func(ctx context.Context, c client.Client) error {
 				live := &unstructured.Unstructured{}
@@ -158,16 +200,26 @@ func TestFightsOnTheAPIServer(t *testing.T) {
 				}
 				return nil
 			})
-			eventually(t, "it is not said", func(ctx context.Context) error {
+			controlplanetest.Eventually(t, "it is not said", func(ctx context.Context) error {
 				return conditionSays(ctx, c, assembly, component.ReasonContested, object.GetName(), test.contested)
 			})
 			if assembly.Status.State != apis.ComponentError {
 				t.Errorf("the state is %s, want %s", assembly.Status.State, apis.ComponentError)
 			}
-			time.Sleep(time.Until(start.Add(15 * time.Second)))
-			t.Logf("%d writes in 15 s: %s", written(requests), requests)
-			if n := written(requests); n > 10 {
-				t.Errorf("there are %d writes in 15 s, want at most 10: %s", n, requests)
+			before, n := correctionsOf(requests, object), 0
+			controlplanetest.Eventually(t, "it is not corrected any more", func(context.Context) error {
+				writes := written(requests)
+				if correctionsOf(requests, object) == before {
+					n = writes
+					return fmt.Errorf("there are %d corrections: %s", before, requests)
+				}
+				return nil
+			})
+			took := time.Since(start)
+			t.Logf("%d writes before the last correction, after %s: %s", n, took, requests)
+			if most := 10 * (1 + int(took/time.Minute)); n > most || took < firstDelay {
+				t.Errorf("there are %d writes before the last correction, after %s, want at most %d, and %s: %s",
+					n, took, most, firstDelay, requests)
 			}
 			if err := conditionSays(t.Context(), c, assembly, component.ReasonContested, test.contested); err != nil {
 				t.Error(err)
@@ -183,7 +235,9 @@ func TestFightsOnTheAPIServer(t *testing.T) {
 				if err := c.Patch(t.Context(), changed, client.MergeFrom(assembly)); err != nil {
 					t.Fatal(err)
 				}
-				eventually(t, "it is not ready again", func(ctx context.Context) error { return hasState(ctx, c, changed, apis.ComponentReady) })
+				controlplanetest.Eventually(t, "it is not ready again", func(ctx context.Context) error {
+					return hasState(ctx, c, changed, apis.ComponentReady)
+				})
 			}
 		})
 	}
@@ -204,23 +258,26 @@ func TestContestedObjectsCostNoRequest(t *testing.T) {
 		n++
 		return edit(part, setting(fmt.Sprint(n), "data", "name"))(ctx, rival)
 	}
-	eventually(t, "it is not contested", func(ctx context.Context) error {
-		// A conflict is tried again.
-		_ = change(ctx)
+	controlplanetest.Eventually(t, "it is not contested", func(ctx context.Context) error {
+		if err := change(ctx); err != nil {
+			return err
+		}
 		return conditionSays(ctx, c, assembly, component.ReasonContested, ".data.name")
 	})
 	controlplanetest.Quiet(t, op.requests)
+	start := time.Now()
 	for range 50 {
 		if err := retry.RetryOnConflict(retry.DefaultRetry, func() error { return change(t.Context()) }); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(20 * time.Millisecond)
 	}
+	controlplanetest.Rest(t, op.requests)
 	// The next correction is due 20 seconds after the third one, which may fall into this time, and between the reading
 	// and the writing of a change. It is few requests, however many changes there are.
-	if total := op.requests.Total(); total > 4 {
-		t.Errorf("50 changes of a contested object cost %d requests, want at most those of one correction: %s",
-			total, op.requests)
+	total, took := op.requests.Total(), time.Since(start)
+	if corrections := 1 + int(took/firstDelay); total > 4*corrections {
+		t.Errorf("50 changes of a contested object cost %d requests in %s, want at most those of %d corrections: %s",
+			total, took, corrections, op.requests)
 	}
 }
 
@@ -255,7 +312,7 @@ func TestAggregatedRolesAreNoFight(t *testing.T) {
 	rests := func(what string) {
 		t.Helper()
 		for _, object := range aggregated {
-			eventually(t, "rules are missing "+what, func(ctx context.Context) error {
+			controlplanetest.Eventually(t, "rules are missing "+what, func(ctx context.Context) error {
 				live := &rbacv1.ClusterRole{}
 				if err := c.Get(ctx, client.ObjectKeyFromObject(object), live); err != nil {
 					return err
@@ -268,7 +325,7 @@ func TestAggregatedRolesAreNoFight(t *testing.T) {
 		}
 		ready("it is not ready " + what)
 		controlplanetest.Quiet(t, requests)
-		time.Sleep(3 * time.Second)
+		controlplanetest.Rest(t, requests)
 		if n := requests.Total(); n > 0 {
 			t.Errorf("there are %d requests %s, want none: %s", n, what, requests)
 		}
@@ -287,6 +344,8 @@ func TestAggregatedRolesAreNoFight(t *testing.T) {
 	if err := c.Patch(t.Context(), changed, client.MergeFrom(assembly)); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it is not upgraded", func(ctx context.Context) error { return hasState(ctx, c, changed, apis.ComponentReady) })
+	controlplanetest.Eventually(t, "it is not upgraded", func(ctx context.Context) error {
+		return hasState(ctx, c, changed, apis.ComponentReady)
+	})
 	rests("after the upgrade")
 }

@@ -61,8 +61,6 @@ func live(t testing.TB) client.Client {
 	return c
 }
 
-var eventually = controlplanetest.Eventually
-
 var assemblyScheme = resources.NewScheme()
 
 // exampleCluster returns the context of a node that runs on a cluster in memory, which has the objects.
@@ -105,6 +103,8 @@ func assemble(t *testing.T, c client.Client, a *resources.Assembly) (ready func(
 	}
 	return func(what string) {
 		t.Helper()
-		eventually(t, what, func(ctx context.Context) error { return hasState(ctx, c, a, apis.ComponentReady) })
+		controlplanetest.Eventually(t, what, func(ctx context.Context) error {
+			return hasState(ctx, c, a, apis.ComponentReady)
+		})
 	}
 }

@@ -16,30 +16,46 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// beat changes an object again and again for a while, as its controller: its status if it has one afterwards.
+// beat changes an object for the i-th time, as its controller: its status if it has one afterwards.
 func beat(
-	t *testing.T, object client.Object, every, during time.Duration, change func(u *unstructured.Unstructured, i int),
+	t *testing.T, c client.Client, object client.Object, i int, change func(u *unstructured.Unstructured, i int),
 ) {
 	t.Helper()
-	c := client.WithFieldOwner(live(t), "its-controller")
-	for i, end := 0, time.Now().Add(during); i == 0 || time.Now().Before(end); i++ {
-		u := &unstructured.Unstructured{}
-		u.SetGroupVersionKind(object.GetObjectKind().GroupVersionKind())
-		if err := c.Get(t.Context(), client.ObjectKeyFromObject(object), u); err != nil {
-			t.Fatal(err)
-		}
-		change(u, i)
-		var err error
-		if _, reports := u.Object["status"]; reports {
-			err = c.Status().Update(t.Context(), u)
-		} else {
-			err = c.Update(t.Context(), u)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(every)
+	c = client.WithFieldOwner(c, "its-controller")
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(object.GetObjectKind().GroupVersionKind())
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(object), u); err != nil {
+		t.Fatal(err)
 	}
+	change(u, i)
+	var err error
+	if _, reports := u.Object["status"]; reports {
+		err = c.Status().Update(t.Context(), u)
+	} else {
+		err = c.Update(t.Context(), u)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// beatUntil has an object beat several times a second, 60 times at least, until it has cost so much. It returns how
+// long that took, and how many beats there were.
+func beatUntil(
+	t *testing.T, c client.Client, object client.Object, want int, cost func() int,
+	change func(u *unstructured.Unstructured, i int),
+) (took time.Duration, beats int) {
+	t.Helper()
+	start := time.Now()
+	controlplanetest.Eventually(t, "heartbeats cost nothing", func(context.Context) error {
+		beats++
+		beat(t, c, object, beats, change)
+		if n := cost(); n < want || beats < 60 {
+			return fmt.Errorf("%d heartbeats cost %d", beats, n)
+		}
+		return nil
+	})
+	return time.Since(start), beats
 }
 
 // countOf returns how many requests of a verb there were about paths that end so.
@@ -77,15 +93,15 @@ func TestHeartbeats(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		manifest string
-		every    time.Duration
 		beat     func(u *unstructured.Unstructured, i int)
-		most     int
+		// reads is how many there are in ten seconds at most. The next one comes when these are over.
+		reads int
 	}{
 		"a custom resource": {`
 apiVersion: test.espalier.dev/v1
 kind: Widget
 metadata: {name: beating}
-`, 200 * time.Millisecond, readyWith("True"), 3},
+`, readyWith("True"), 3},
 		"a Deployment": {`
 apiVersion: apps/v1
 kind: Deployment
@@ -94,7 +110,7 @@ spec:
   replicas: 0
   selector: {matchLabels: {app: beating}}
   template: {metadata: {labels: {app: beating}}, spec: {containers: [{name: server, image: server}]}}
-`, 100 * time.Millisecond, func(u *unstructured.Unstructured, i int) {
+`, func(u *unstructured.Unstructured, i int) {
 			u.Object["status"] = map[string]any{
 				"observedGeneration": u.GetGeneration(), "collisionCount": int64(i),
 				"conditions": []any{
@@ -108,12 +124,12 @@ apiVersion: v1
 kind: Service
 metadata: {name: beating}
 spec: {ports: [{port: 80}]}
-`, 200 * time.Millisecond, touch, 0},
+`, touch, 0},
 		"a ConfigMap": {`
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: beating}
-`, 200 * time.Millisecond, touch, 0},
+`, touch, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -124,20 +140,21 @@ metadata: {name: beating}
 			if err := c.Create(t.Context(), assembly); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "it is not created", func(ctx context.Context) error {
+			controlplanetest.Eventually(t, "it is not created", func(ctx context.Context) error {
 				return c.Get(ctx, client.ObjectKeyFromObject(object), object.DeepCopyObject().(client.Object))
 			})
-			beat(t, object, 0, time.Millisecond, test.beat)
-			eventually(t, "it is not ready", func(ctx context.Context) error {
+			beat(t, c, object, 0, test.beat)
+			controlplanetest.Eventually(t, "it is not ready", func(ctx context.Context) error {
 				return hasState(ctx, c, assembly, apis.ComponentReady)
 			})
 			controlplanetest.Quiet(t, op.requests)
-			beat(t, object, test.every, 12*time.Second, test.beat)
+			took, beats := beatUntil(t, c, object, test.reads, func() int { return countOf(op.requests, "get", "/beating") }, test.beat)
+			controlplanetest.Rest(t, op.requests)
 			reads, writes := countOf(op.requests, "get", "/beating"), written(op.requests)
-			t.Logf("a heartbeat each %v for 12 s costs %d reads and %d writes", test.every, reads, writes)
-			if reads > test.most || writes > 0 {
-				t.Errorf("a heartbeat each %v for 12 s costs %d reads and %d writes, want at most %d and none: %s",
-					test.every, reads, writes, test.most, op.requests)
+			t.Logf("%d heartbeats in %v cost %d reads and %d writes", beats, took, reads, writes)
+			if reads > test.reads || test.reads > 0 && took < 10*time.Second || writes > 0 {
+				t.Errorf("%d heartbeats in %v cost %d reads and %d writes, want at most %d in 10s, and none: %s",
+					beats, took, reads, writes, test.reads, op.requests)
 			}
 		})
 	}
@@ -158,20 +175,22 @@ metadata: {name: beating}
 	assembly := resources.NewAssembly(namespace, "all", widget)
 	assemble(t, c, assembly)("it is not ready")
 	controlplanetest.Quiet(t, op.requests)
-	beat(t, widget, 200*time.Millisecond, 12*time.Second, func(u *unstructured.Unstructured, i int) {
-		readyWith([]string{"False", "True"}[i%2])(u, i)
-	})
-	writes := written(op.requests)
-	t.Logf("flips each 200 ms for 12 s cost %d writes: %s", writes, op.requests)
-	if writes == 0 || writes > 9 {
-		t.Errorf("flips each 200 ms for 12 s cost %d writes, want 1 to 9: %s", writes, op.requests)
-	}
-	beat(t, widget, 0, time.Millisecond, readyWith("False"))
-	eventually(t, "it is not said that it is not ready", func(ctx context.Context) error {
+	start := time.Now()
+	_, beats := beatUntil(t, c, widget, 3, func() int { return written(op.requests) },
+		func(u *unstructured.Unstructured, i int) { readyWith([]string{"False", "True"}[i%2])(u, i) })
+	beat(t, c, widget, 0, readyWith("False"))
+	controlplanetest.Eventually(t, "it is not said that it is not ready", func(ctx context.Context) error {
 		return hasState(ctx, c, assembly, apis.ComponentProcessing)
 	})
-	beat(t, widget, 0, time.Millisecond, readyWith("True"))
-	eventually(t, "it is not said that it is ready", func(ctx context.Context) error {
+	beat(t, c, widget, 0, readyWith("True"))
+	controlplanetest.Eventually(t, "it is not said that it is ready", func(ctx context.Context) error {
 		return hasState(ctx, c, assembly, apis.ComponentReady)
 	})
+	// Three changes are shown at once.
+	writes, took := written(op.requests), time.Since(start)
+	t.Logf("%d flips in %v cost %d writes: %s", beats+2, took, writes, op.requests)
+	if most := 9 * (1 + int(took/time.Minute)); writes > most || took < firstDelay {
+		t.Errorf("%d flips in %v cost %d writes, want at most %d, and the last after %v: %s",
+			beats+2, took, writes, most, firstDelay, op.requests)
+	}
 }

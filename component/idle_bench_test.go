@@ -2,7 +2,6 @@ package component_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"strconv"
@@ -12,6 +11,7 @@ import (
 	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
 
@@ -113,10 +113,10 @@ func startIdle(b *testing.B, c client.Client, namespace string, objects int, det
 		}
 		select {
 		case <-done:
-		case <-time.After(5 * time.Minute):
-			b.Fatal("the component is not ready, want that it is", errors.New("the component is not ready"))
+		case <-b.Context().Done():
+			b.Fatal(b.Context().Err())
 		}
-		quiet(b, requests)
+		controlplanetest.Rest(b, requests)
 		for len(done) > 0 {
 			<-done
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
 	rtime "github.com/espalier-dev/espalier/time"
@@ -130,11 +131,11 @@ func startManager(t testing.TB, mgr ctrl.Manager) {
 func (o *idleOperator) settles(t *testing.T) {
 	t.Helper()
 	what := o.last
-	eventually(t, "it is not ready after "+what, func(ctx context.Context) error {
-		before := o.requests.Total() + int(o.observes.Load())
-		time.Sleep(700 * time.Millisecond) // events are sent in the background
-		if n := o.requests.Total() + int(o.observes.Load()); n != before {
-			return fmt.Errorf("%d requests and observations", n-before)
+	controlplanetest.Eventually(t, "it is not ready after "+what, func(ctx context.Context) error {
+		before := o.observes.Load()
+		controlplanetest.Rest(t, o.requests)
+		if n := o.observes.Load(); n != before {
+			return fmt.Errorf("%d observations", n-before)
 		}
 		return hasState(ctx, o.client, o.assembly, apis.ComponentReady)
 	})
@@ -204,9 +205,9 @@ func TestRestEndsWithEachChange(t *testing.T) {
 					if err := step.change(t.Context()); err != nil {
 						t.Fatalf("%s: %v", step.name, err)
 					}
-					eventually(t, step.name, step.until)
+					controlplanetest.Eventually(t, step.name, step.until)
 					if step.looks {
-						eventually(t, "nothing is looked at after "+step.name, func(context.Context) error {
+						controlplanetest.Eventually(t, "nothing is looked at after "+step.name, func(context.Context) error {
 							if o.observes.Load() == before {
 								return errors.New("no look")
 							}

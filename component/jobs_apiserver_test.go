@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/generator"
@@ -70,7 +70,7 @@ func (w *jobWorld) deploy(objects ...client.Object) {
 
 func (w *jobWorld) change(objects ...client.Object) {
 	w.Helper()
-	eventually(w.T, "the component does not change", func(ctx context.Context) error {
+	controlplanetest.Eventually(w.T, "the component does not change", func(ctx context.Context) error {
 		if err := w.client.Get(ctx, client.ObjectKeyFromObject(w.assembly), w.assembly); err != nil {
 			return err
 		}
@@ -81,14 +81,14 @@ func (w *jobWorld) change(objects ...client.Object) {
 
 func (w *jobWorld) reaches(state apis.ComponentState) {
 	w.Helper()
-	eventually(w.T, "it does not become "+string(state), func(ctx context.Context) error {
+	controlplanetest.Eventually(w.T, "it does not become "+string(state), func(ctx context.Context) error {
 		return hasState(ctx, w.client, w.assembly, state)
 	})
 }
 
 func (w *jobWorld) gone(object client.Object) {
 	w.Helper()
-	eventually(w.T, "the "+object.GetName()+" is not gone", func(ctx context.Context) error {
+	controlplanetest.Eventually(w.T, "the "+object.GetName()+" is not gone", func(ctx context.Context) error {
 		err := w.client.Get(ctx, client.ObjectKeyFromObject(object), object.DeepCopyObject().(client.Object))
 		if apierrs.IsNotFound(err) {
 			return nil
@@ -97,11 +97,16 @@ func (w *jobWorld) gone(object client.Object) {
 	})
 }
 
-// rests waits, and expects that the component does nothing meanwhile.
-func (w *jobWorld) rests(during time.Duration, what string) {
+// rests expects that the component does nothing for some seconds. They are over when a Job has gone that nobody manages,
+// and that has to stay so long.
+func (w *jobWorld) rests(seconds int32, what string) {
 	w.Helper()
 	controlplanetest.Quiet(w, w.operator.requests)
-	time.Sleep(during)
+	clock := job("default", w.namespace+"-"+strconv.Itoa(int(seconds)), completesAtOnce(seconds))
+	if err := w.client.Create(w.Context(), clock); err != nil {
+		w.Fatal(err)
+	}
+	w.gone(clock)
 	if n := w.operator.requests.Total(); n > 0 {
 		w.Errorf("there are %d requests %s, want none:\n%s", n, what, w.operator.requests)
 	}
@@ -149,7 +154,7 @@ func (w *jobWorld) completesAtOnce() {
 	w.deploy(migration, partOf(w.namespace, "after", "1"))
 	w.reaches(apis.ComponentReady)
 	w.gone(migration)
-	eventually(w.T, "the Job is not completed", func(context.Context) error {
+	controlplanetest.Eventually(w.T, "the Job is not completed", func(context.Context) error {
 		w.reaches(apis.ComponentReady)
 		if phase := w.phaseOf("migration"); phase != apis.PhaseCompleted {
 			return fmt.Errorf("the phase is %s", phase)
@@ -159,12 +164,12 @@ func (w *jobWorld) completesAtOnce() {
 	if n := w.created("jobs"); n != 1 {
 		w.Errorf("the Job was run %d times, want once", n)
 	}
-	w.rests(11*time.Second, "although the Job has run")
+	w.rests(11, "although the Job has run")
 
 	changed := job(w.namespace, "migration", completesAtOnce(0))
 	changed.SetLabels(map[string]string{"version": "2"})
 	w.change(changed, partOf(w.namespace, "after", "1"))
-	eventually(w.T, "it does not run for another desired state", func(context.Context) error {
+	controlplanetest.Eventually(w.T, "it does not run for another desired state", func(context.Context) error {
 		if n := w.created("jobs"); n != 1 {
 			return fmt.Errorf("%d runs", n)
 		}
@@ -172,7 +177,7 @@ func (w *jobWorld) completesAtOnce() {
 	})
 	w.reaches(apis.ComponentReady)
 	w.gone(migration)
-	w.rests(2*time.Second, "although the Job has run again")
+	w.rests(2, "although the Job has run again")
 
 	if err := w.client.Delete(w.Context(), w.assembly); err != nil {
 		w.Fatal(err)
@@ -190,7 +195,7 @@ func (w *jobWorld) completesBeforeItsTime() {
 	}
 	since := w.assembly.Status.Conditions[0].LastTransitionTime
 	w.gone(migration)
-	eventually(w.T, "the run is not recorded", func(ctx context.Context) error {
+	controlplanetest.Eventually(w.T, "the run is not recorded", func(ctx context.Context) error {
 		if err := hasState(ctx, w.client, w.assembly, apis.ComponentReady); err != nil {
 			return err
 		}
@@ -205,7 +210,7 @@ func (w *jobWorld) completesBeforeItsTime() {
 	if n := w.created("jobs"); n != 1 {
 		w.Errorf("the Job was run %d times, want once", n)
 	}
-	w.rests(3*time.Second, "although the Job has run")
+	w.rests(3, "although the Job has run")
 }
 
 // fails: a Job that failed is not run again for the same desired state, and the condition says so.
@@ -215,14 +220,14 @@ func (w *jobWorld) fails() {
 	})
 	w.deploy(migration)
 	// It may be gone before it can be read.
-	eventually(w.T, "the Job is not created", func(context.Context) error {
+	controlplanetest.Eventually(w.T, "the Job is not created", func(context.Context) error {
 		if n := w.created("jobs"); n != 1 {
 			return fmt.Errorf("%d runs", n)
 		}
 		return nil
 	})
 	w.gone(migration)
-	eventually(w.T, "the failure is not told", func(ctx context.Context) error {
+	controlplanetest.Eventually(w.T, "the failure is not told", func(ctx context.Context) error {
 		if err := hasState(ctx, w.client, w.assembly, apis.ComponentProcessing); err != nil {
 			return err
 		}
@@ -234,7 +239,7 @@ func (w *jobWorld) fails() {
 	if n := w.created("jobs"); n != 1 {
 		w.Errorf("the Job was run %d times, want once", n)
 	}
-	w.rests(4*time.Second, "after the Job has failed")
+	w.rests(4, "after the Job has failed")
 	w.change(job(w.namespace, "migration", completesAtOnce(0)))
 	w.reaches(apis.ComponentReady)
 }
@@ -253,12 +258,12 @@ func (w *jobWorld) isInterrupted() {
 		}
 		return nil
 	}
-	eventually(w.T, "the Job is not started", runs)
+	controlplanetest.Eventually(w.T, "the Job is not started", runs)
 	first := live.UID
 	if err := w.client.Delete(w.Context(), live, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
 		w.Fatal(err)
 	}
-	eventually(w.T, "the Job is not started again", runs)
+	controlplanetest.Eventually(w.T, "the Job is not started again", runs)
 	if live.UID == first || w.created("jobs") != 2 {
 		w.Errorf("the Job was created %d times, want twice, and another one than before", w.created("jobs"))
 	}
@@ -284,7 +289,7 @@ func (w *jobWorld) completesUnseen() {
 	}
 	w.gone(migration)
 	w.operator = startComponents(w.T, w.config, w.namespace, assemblyOptions{})
-	eventually(w.T, "the run is not recorded", func(ctx context.Context) error {
+	controlplanetest.Eventually(w.T, "the run is not recorded", func(ctx context.Context) error {
 		if err := hasState(ctx, w.client, w.assembly, apis.ComponentReady); err != nil {
 			return err
 		}
@@ -309,7 +314,7 @@ func (w *jobWorld) isWrittenOnce() {
 			w.Fatal(err)
 		}
 	}
-	eventually(w.T, "it is not known that it was written once", func(ctx context.Context) error {
+	controlplanetest.Eventually(w.T, "it is not known that it was written once", func(ctx context.Context) error {
 		if err := hasState(ctx, w.client, w.assembly, apis.ComponentReady); err != nil {
 			return err
 		}
@@ -321,5 +326,5 @@ func (w *jobWorld) isWrittenOnce() {
 	if n := w.created("configmaps"); n != 3 {
 		w.Errorf("there are %d creations of two objects of which one was deleted for good, want 3", n)
 	}
-	w.rests(2*time.Second, "although what is written once is gone")
+	w.rests(2, "although what is written once is gone")
 }

@@ -4,17 +4,16 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,7 +37,7 @@ func TestInventoryMovesToObjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	ready := func(ctx context.Context) error { return hasState(ctx, c, assembly, apis.ComponentReady) }
-	eventually(t, "it is not deployed", ready)
+	controlplanetest.Eventually(t, "it is not deployed", ready)
 	first.stop()
 
 	assembly.SetObjects(stays)
@@ -46,8 +45,8 @@ func TestInventoryMovesToObjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	second := startComponents(t, plane.Config(t), namespace, assemblyOptions{Inventory: component.Inventory{Kind: "ConfigMap"}})
-	eventually(t, "what was dropped does not go", goneFrom(c, drops))
-	eventually(t, "it is not ready", ready)
+	controlplanetest.Eventually(t, "what was dropped does not go", goneFrom(c, drops))
+	controlplanetest.Eventually(t, "it is not ready", ready)
 	if n := len(assembly.Status.Inventory); n > 0 || assembly.Status.InventoryKind != "ConfigMap" {
 		t.Errorf("the status has %d records and the kind %q, want none and ConfigMap", n, assembly.Status.InventoryKind)
 	}
@@ -57,12 +56,12 @@ func TestInventoryMovesToObjects(t *testing.T) {
 	if err := c.Delete(t.Context(), assembly); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the deletion is not refused", func(ctx context.Context) error {
+	controlplanetest.Eventually(t, "the deletion is not refused", func(ctx context.Context) error {
 		return conditionSays(ctx, c, assembly, component.ReasonError, "The inventory is kept in a ConfigMap")
 	})
 	third.stop()
 	startComponents(t, plane.Config(t), namespace, assemblyOptions{Inventory: component.Inventory{Kind: "ConfigMap"}})
-	eventually(t, "it does not go", goneFrom(c, assembly, stays))
+	controlplanetest.Eventually(t, "it does not go", goneFrom(c, assembly, stays))
 	left := &corev1.ConfigMapList{}
 	if err := c.List(t.Context(), left, client.InNamespace(namespace), client.HasLabels{componentPrefix + "/inventory"}); err != nil || len(left.Items) > 0 {
 		t.Errorf("%d objects of the inventory are left (%v), want none", len(left.Items), err)
@@ -79,7 +78,9 @@ func TestComponentStaysInItsCluster(t *testing.T) {
 	if err := c.Create(t.Context(), assembly); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it is not deployed", func(ctx context.Context) error { return hasState(ctx, c, assembly, apis.ComponentReady) })
+	controlplanetest.Eventually(t, "it is not deployed", func(ctx context.Context) error {
+		return hasState(ctx, c, assembly, apis.ComponentReady)
+	})
 
 	// The other cluster is another API server.
 	other, err := controlplane.Start(t.Context(), controlplane.Options{})
@@ -105,16 +106,16 @@ func TestComponentStaysInItsCluster(t *testing.T) {
 	says := func(ctx context.Context) error {
 		return conditionSays(ctx, c, assembly, component.ReasonError, "The objects are in another cluster")
 	}
-	eventually(t, "it moves", says)
+	controlplanetest.Eventually(t, "it moves", says)
 	if err := c.Delete(t.Context(), assembly); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it is taken for gone", says)
+	controlplanetest.Eventually(t, "it is taken for gone", says)
 	if len(assembly.Status.Inventory) != 1 {
 		t.Errorf("the inventory has %d records, want 1", len(assembly.Status.Inventory))
 	}
 	patch(`{"spec":{"kubeConfig":null}}`)
-	eventually(t, "it does not go", goneFrom(c, assembly, part))
+	controlplanetest.Eventually(t, "it does not go", goneFrom(c, assembly, part))
 }
 
 // spoiler changes objects as they are written, as admission may do: they lose an annotation.
@@ -149,20 +150,11 @@ func TestWritingInVainEnds(t *testing.T) {
 	if err := c.Create(t.Context(), assembly); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it is not said", func(ctx context.Context) error {
+	controlplanetest.Eventually(t, "it is not said", func(ctx context.Context) error {
 		return conditionSays(ctx, c, assembly, component.ReasonContested, "ConfigMap "+namespace+"/part",
 			"another client or a webhook keeps changing .metadata.annotations."+componentPrefix+"/"+generator.AnnotationDigest)
 	})
-	eventually(t, "it is written all the time", func(context.Context) error {
-		op.requests.Reset()
-		timer := time.NewTimer(600 * time.Millisecond)
-		defer timer.Stop()
-		<-timer.C
-		if n := op.requests.Writes(); n > 2 {
-			return fmt.Errorf("%d writes", n)
-		}
-		return nil
-	})
+	controlplanetest.Rest(t, op.requests)
 }
 
 // Nobody watches what is in the way and has no marks; when it goes, the component goes on all the same.
@@ -181,7 +173,7 @@ func TestWhatIsInTheWayGoes(t *testing.T) {
 	if err := c.Create(t.Context(), assembly); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it is not said", func(ctx context.Context) error {
+	controlplanetest.Eventually(t, "it is not said", func(ctx context.Context) error {
 		return conditionSays(ctx, c, assembly, component.ReasonProcessing, "ConfigMap "+namespace+"/part: it exists already")
 	})
 	version := theirs.ResourceVersion
@@ -191,7 +183,7 @@ func TestWhatIsInTheWayGoes(t *testing.T) {
 	if err := c.Delete(t.Context(), theirs); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it does not go on", func(ctx context.Context) error {
+	controlplanetest.Eventually(t, "it does not go on", func(ctx context.Context) error {
 		found := &corev1.ConfigMap{}
 		if err := c.Get(ctx, client.ObjectKeyFromObject(part), found); err != nil {
 			return err

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,7 +27,7 @@ func TestOwnerLabelThatOthersChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	ready := func(ctx context.Context) error { return hasState(ctx, c, assembly, apis.ComponentReady) }
-	eventually(t, "it is not deployed", ready)
+	controlplanetest.Eventually(t, "it is not deployed", ready)
 	const label = componentPrefix + "/owner-id"
 	get := func(ctx context.Context) *corev1.ConfigMap {
 		o := &corev1.ConfigMap{}
@@ -44,7 +45,7 @@ func TestOwnerLabelThatOthersChange(t *testing.T) {
 		}
 	}
 	relabel()
-	eventually(t, "the label is not put right", func(ctx context.Context) error {
+	controlplanetest.Eventually(t, "the label is not put right", func(ctx context.Context) error {
 		if label := get(ctx).Labels[label]; label != ours {
 			return fmt.Errorf("it is %q", label)
 		}
@@ -57,7 +58,7 @@ func TestOwnerLabelThatOthersChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	startComponents(t, plane.Config(t), namespace, assemblyOptions{})
-	eventually(t, "the resource does not go", func(ctx context.Context) error {
+	controlplanetest.Eventually(t, "the resource does not go", func(ctx context.Context) error {
 		err := c.Get(ctx, client.ObjectKeyFromObject(assembly), assembly)
 		if apierrs.IsNotFound(err) {
 			return nil

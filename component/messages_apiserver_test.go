@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -20,7 +21,7 @@ import (
 // saysError waits until the condition of a component is an error with a text that ok accepts.
 func saysError(t *testing.T, c client.Client, assembly *resources.Assembly, ok func(text string) bool) {
 	t.Helper()
-	eventually(t, "the cause is not told", func(ctx context.Context) error {
+	controlplanetest.Eventually(t, "the cause is not told", func(ctx context.Context) error {
 		if err := hasState(ctx, c, assembly, apis.ComponentError); err != nil {
 			return err
 		}
@@ -46,8 +47,10 @@ func TestConditionsSayTheCause(t *testing.T) {
 		if err := c.Create(t.Context(), assembly); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "it is not deployed", func(ctx context.Context) error { return hasState(ctx, c, assembly, apis.ComponentReady) })
-		eventually(t, "it does not change", func(ctx context.Context) error {
+		controlplanetest.Eventually(t, "it is not deployed", func(ctx context.Context) error {
+			return hasState(ctx, c, assembly, apis.ComponentReady)
+		})
+		controlplanetest.Eventually(t, "it does not change", func(ctx context.Context) error {
 			if err := c.Get(ctx, client.ObjectKeyFromObject(assembly), assembly); err != nil {
 				return err
 			}
@@ -80,7 +83,7 @@ spec:
 		if err := c.Create(t.Context(), assembly); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "it is not deployed", func(ctx context.Context) error {
+		controlplanetest.Eventually(t, "it is not deployed", func(ctx context.Context) error {
 			return errors.Join(c.Get(ctx, client.ObjectKeyFromObject(service), &corev1.Service{}),
 				c.Get(ctx, client.ObjectKeyFromObject(server), &appsv1.Deployment{}))
 		})
@@ -100,7 +103,7 @@ spec:
 			object.SetAnnotations(map[string]string{"espalier.dev/update-policy": "replace"})
 		}
 		desire(t, c, assembly, service, server)
-		eventually(t, "it is not put right", func(ctx context.Context) error {
+		controlplanetest.Eventually(t, "it is not put right", func(ctx context.Context) error {
 			live := &corev1.Service{}
 			if err := c.Get(ctx, client.ObjectKeyFromObject(service), live); err != nil || live.Spec.Ports[0].Port != 80 {
 				return errors.Join(err, fmt.Errorf("the ports are %v", live.Spec.Ports))

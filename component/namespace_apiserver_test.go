@@ -10,6 +10,7 @@ import (
 
 	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/generator"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 
 	corev1 "k8s.io/api/core/v1"
@@ -58,7 +59,7 @@ func namespaceOf(name string) *corev1.Namespace {
 func goesWith(t *testing.T, c client.Client, name string) {
 	t.Helper()
 	found := &corev1.Namespace{}
-	eventually(t, "the Namespace is not deleted", func(ctx context.Context) error {
+	controlplanetest.Eventually(t, "the Namespace is not deleted", func(ctx context.Context) error {
 		if err := c.Get(ctx, client.ObjectKey{Name: name}, found); err != nil {
 			return err
 		}
@@ -86,7 +87,7 @@ func TestNamespaceWithDerivedRole(t *testing.T) {
 	create(t, c, assembly)
 	isReady(t, c, assembly)
 
-	eventually(t, "the component is not made smaller", func(ctx context.Context) error {
+	controlplanetest.Eventually(t, "the component is not made smaller", func(ctx context.Context) error {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(assembly), assembly); err != nil {
 			return err
 		}
@@ -110,7 +111,7 @@ func TestNamespaceWithDerivedRole(t *testing.T) {
 		t.Fatal(err)
 	}
 	goesWith(t, c, second)
-	eventually(t, "it does not go", goneFrom(c, assembly))
+	controlplanetest.Eventually(t, "it does not go", goneFrom(c, assembly))
 }
 
 // Without the right to list all types, a namespace stays, is asked for with few requests, and can be given up.
@@ -131,34 +132,31 @@ func TestNamespaceThatCannotBeRead(t *testing.T) {
 		"1 object left to delete, blocked: Namespace "+own+": it is not known whether others use it: ",
 		"could not be listed: forbidden",
 		"; the annotation "+key+": "+string(assembly.UID)+" gives up 1 object")
-	const span = 5 * time.Second
-	var requests, polls []int
-	for range 2 {
-		op.requests.Reset()
-		time.Sleep(span)
-		polled := 0
-		for request, n := range op.requests.Counts() {
-			if request.Path == "/api/v1/namespaces/"+own && request.Verb == "get" {
-				polled = n
-			}
+	op.requests.Reset()
+	start, requests, polls := time.Now(), 0, 0
+	controlplanetest.Eventually(t, "it is not asked for", func(context.Context) error {
+		requests = op.requests.Total()
+		if polls = countOf(op.requests, "get", "/namespaces/"+own); polls < 8 {
+			return fmt.Errorf("there are %d polls, want 8", polls)
 		}
-		requests, polls = append(requests, op.requests.Total()), append(polls, polled)
-		// A poll may be under way when the span begins.
-		if n := op.requests.Total(); n > 4*(polled+1) {
-			t.Errorf("%d polls take %d requests, want at most 4 each, and 4 more:\n%s", polled, n, op.requests)
-		}
+		return nil
+	})
+	took := time.Since(start)
+	t.Logf("%d polls take %d requests in %s", polls, requests, took)
+	// A poll may have been under way at the start.
+	if requests > 4*(polls+1) {
+		t.Errorf("%d polls take %d requests, want at most 4 each, and 4 more:\n%s", polls, requests, op.requests)
 	}
-	t.Logf("requests in %s, one after the other: %d; polls: %d", span, requests, polls)
-	// The delay doubles, and a span has a poll more or less by when it begins.
-	if polls[0] > 6 || polls[1] > polls[0]+1 {
-		t.Errorf("the polls in %s, one after the other, are %d, want at most 6, and not more later", span, polls)
+	// From one to the next it takes more than a second at first, and more than two after some.
+	if took < 10*time.Second {
+		t.Errorf("8 polls come in %s, want them in 10s at least", took)
 	}
 	patch := client.RawPatch(types.MergePatchType,
 		fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, key, assembly.UID))
 	if err := c.Patch(t.Context(), assembly, patch); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it is not abandoned", goneFrom(c, assembly))
+	controlplanetest.Eventually(t, "it is not abandoned", goneFrom(c, assembly))
 	if err := c.Get(t.Context(), client.ObjectKey{Name: own}, &corev1.Namespace{}); err != nil {
 		t.Errorf("the Namespace that was given up: %v, want it there", err)
 	}

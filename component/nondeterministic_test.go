@@ -13,6 +13,7 @@ import (
 	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 
 	"github.com/espalier-dev/espalier/reconcilers"
@@ -288,7 +289,7 @@ func TestNondeterministicGeneratorOnTheAPIServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	eventually(t, "nothing is said", func(ctx context.Context) error {
+	controlplanetest.Eventually(t, "nothing is said", func(ctx context.Context) error {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(house), house); err != nil {
 			return err
 		}
@@ -298,10 +299,17 @@ func TestNondeterministicGeneratorOnTheAPIServer(t *testing.T) {
 		}
 		return nil
 	})
-	time.Sleep(max(0, 8*time.Second-time.Since(began)))
-	if n := written(requests); n > 20 {
-		t.Errorf("there are %d writes in 8 seconds, want at most 20: %s", n, requests)
-	} else {
-		t.Logf("%d writes in 8 seconds", n)
+	before := calls.Load()
+	controlplanetest.Eventually(t, "nothing is generated any more", func(context.Context) error {
+		if n := calls.Load(); n == before {
+			return fmt.Errorf("the generator was called %d times", n)
+		}
+		return nil
+	})
+	n, took := written(requests), time.Since(began)
+	t.Logf("%d writes in %s", n, took)
+	if most := 20 * (1 + int(took/time.Minute)); n > most || took < firstDelay {
+		t.Errorf("there are %d writes in %s, want at most %d, and the last output after %s: %s",
+			n, took, most, firstDelay, requests)
 	}
 }

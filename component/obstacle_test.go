@@ -27,7 +27,7 @@ func promptly(t *testing.T, c client.Client, op *operator, assembly *resources.A
 		t.Fatal(err)
 	}
 	began := time.Now()
-	eventually(t, "the component does not go on", func(ctx context.Context) error {
+	controlplanetest.Eventually(t, "the component does not go on", func(ctx context.Context) error {
 		return hasState(ctx, c, assembly, apis.ComponentReady)
 	})
 	if took := time.Since(began); took > 20*time.Second {
@@ -61,7 +61,7 @@ func TestWhatTerminatesIsWaitedFor(t *testing.T) {
 		if err := c.Create(t.Context(), assembly); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, name+": it is not said", func(ctx context.Context) error {
+		controlplanetest.Eventually(t, name+": it is not said", func(ctx context.Context) error {
 			return conditionSays(ctx, c, assembly, component.ReasonProcessing, going.GetName()+": it is being deleted")
 		})
 		controlplanetest.Quiet(t, op.requests)
@@ -75,7 +75,7 @@ func TestWhatTerminatesIsWaitedFor(t *testing.T) {
 		if err := c.Delete(t.Context(), assembly); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, name+": the component does not go", isGone(c, assembly))
+		controlplanetest.Eventually(t, name+": the component does not go", isGone(c, assembly))
 		// The watch by name has ended with the obstacle.
 		controlplanetest.Quiet(t, op.requests)
 	}
@@ -101,7 +101,7 @@ func TestWhatIsInTheWayIsWatched(t *testing.T) {
 		if err := c.Create(t.Context(), assembly); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "it is not said", func(ctx context.Context) error {
+		controlplanetest.Eventually(t, "it is not said", func(ctx context.Context) error {
 			return conditionSays(ctx, c, assembly, component.ReasonProcessing, name+": it is controlled by Namespace default")
 		})
 		controlplanetest.Quiet(t, op.requests)
@@ -110,7 +110,7 @@ func TestWhatIsInTheWayIsWatched(t *testing.T) {
 		if err := c.Patch(t.Context(), theirs, patch, client.FieldOwner("somebody")); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(500 * time.Millisecond)
+		controlplanetest.Rest(t, op.requests)
 		if n := op.requests.Total(); n > 0 {
 			t.Errorf("there are %d requests, want none: %s", n, op.requests)
 		}
@@ -119,7 +119,7 @@ func TestWhatIsInTheWayIsWatched(t *testing.T) {
 		if err := errors.Join(c.Get(t.Context(), client.ObjectKeyFromObject(theirs), found), client.IgnoreNotFound(c.Delete(t.Context(), assembly))); err != nil || found.Data["name"] != name {
 			t.Errorf("the data are %v and the error %v, want the name %q and none", found.Data, err, name)
 		}
-		eventually(t, "the component does not go", isGone(c, assembly))
+		controlplanetest.Eventually(t, "the component does not go", isGone(c, assembly))
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(theirs), found); apierrs.IsNotFound(err) != (name == "goes") {
 			t.Errorf("%s: the read of the object ends with %v, want it gone: %t", name, err, name == "goes")
 		}

@@ -44,8 +44,10 @@ webhooks:
 	if err := c.Create(t.Context(), assembly); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it is not deployed", func(ctx context.Context) error { return hasState(ctx, c, assembly, apis.ComponentReady) })
-	eventually(t, "the webhook refuses nothing", func(ctx context.Context) error {
+	controlplanetest.Eventually(t, "it is not deployed", func(ctx context.Context) error {
+		return hasState(ctx, c, assembly, apis.ComponentReady)
+	})
+	controlplanetest.Eventually(t, "the webhook refuses nothing", func(ctx context.Context) error {
 		if err := c.Create(ctx, partOf(namespace, "refused", "0"), client.DryRunAll); !apierrs.IsInternalError(err) {
 			return fmt.Errorf("got %w", err)
 		}
@@ -54,7 +56,7 @@ webhooks:
 	if err := c.Delete(t.Context(), assembly); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it is not deleted", func(ctx context.Context) error {
+	controlplanetest.Eventually(t, "it is not deleted", func(ctx context.Context) error {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(assembly), assembly); !apierrs.IsNotFound(err) {
 			return errors.Join(errors.New("it is there"), err)
 		}
@@ -89,10 +91,10 @@ spec: {group: metrics.example.com, version: v1, groupPriorityMinimum: 100, versi
 	if err := c.Create(t.Context(), assembly); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the instance is not created", func(ctx context.Context) error {
+	controlplanetest.Eventually(t, "the instance is not created", func(ctx context.Context) error {
 		return c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "instance"}, &resources.Widget{})
 	})
-	eventually(t, "the APIService is not named", func(ctx context.Context) error {
+	controlplanetest.Eventually(t, "the APIService is not named", func(ctx context.Context) error {
 		if err := hasState(ctx, c, assembly, apis.ComponentProcessing); err != nil {
 			return err
 		}

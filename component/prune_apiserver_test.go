@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 
 	corev1 "k8s.io/api/core/v1"
@@ -83,13 +84,13 @@ func TestRenamedObjectIsKept(t *testing.T) {
 				if err := c.Create(t.Context(), assembly); err != nil {
 					t.Fatal(err)
 				}
-				eventually(t, "it is not deployed", func(ctx context.Context) error {
+				controlplanetest.Eventually(t, "it is not deployed", func(ctx context.Context) error {
 					return c.Get(ctx, client.ObjectKeyFromObject(old), old.DeepCopyObject().(client.Object))
 				})
 				next := successor(id + "-new")
 				desire(t, c, assembly, next)
 				want := fmt.Sprintf("%s %s/%s-old: it is kept until these are ", kind, namespace, id)
-				eventually(t, "the condition does not say what is kept", func(ctx context.Context) error {
+				controlplanetest.Eventually(t, "the condition does not say what is kept", func(ctx context.Context) error {
 					if err := c.Get(ctx, client.ObjectKeyFromObject(assembly), assembly); err != nil {
 						return err
 					}
@@ -109,7 +110,7 @@ func TestRenamedObjectIsKept(t *testing.T) {
 					}
 				}
 				desire(t, c, assembly, made(namespace, id+"-mended", valid[kind], ""))
-				eventually(t, "the old one stays", func(ctx context.Context) error {
+				controlplanetest.Eventually(t, "the old one stays", func(ctx context.Context) error {
 					return errors.Join(bind(ctx, c, namespace, id+"-mended"), isLeaving(ctx, c, old))
 				})
 			})
@@ -120,7 +121,7 @@ func TestRenamedObjectIsKept(t *testing.T) {
 // desire gives a component other objects.
 func desire(t *testing.T, c client.Client, assembly *resources.Assembly, objects ...client.Object) {
 	t.Helper()
-	eventually(t, "it does not change", func(ctx context.Context) error {
+	controlplanetest.Eventually(t, "it does not change", func(ctx context.Context) error {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(assembly), assembly); err != nil {
 			return err
 		}
@@ -152,12 +153,12 @@ func TestDataIsKeptUntilAllIsReady(t *testing.T) {
 	if err := c.Create(t.Context(), assembly); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it is not deployed", func(ctx context.Context) error {
+	controlplanetest.Eventually(t, "it is not deployed", func(ctx context.Context) error {
 		return errors.Join(bind(ctx, c, namespace, "data"), hasState(ctx, c, assembly, apis.ComponentReady))
 	})
 	desire(t, c, assembly, manifestOf(t, namespace,
 		"{apiVersion: v1, kind: Pod, metadata: {name: waits}, spec: {containers: [{name: a, image: a}]}}"))
-	eventually(t, "the condition does not say what is kept", func(ctx context.Context) error {
+	controlplanetest.Eventually(t, "the condition does not say what is kept", func(ctx context.Context) error {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(assembly), assembly); err != nil {
 			return err
 		}
@@ -176,6 +177,8 @@ func TestDataIsKeptUntilAllIsReady(t *testing.T) {
 	}
 	desire(t, c, assembly, partOf(namespace, "small", "0"))
 	for _, object := range []client.Object{claim, secret} {
-		eventually(t, "it is kept", func(ctx context.Context) error { return isLeaving(ctx, c, object) })
+		controlplanetest.Eventually(t, "it is kept", func(ctx context.Context) error {
+			return isLeaving(ctx, c, object)
+		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
 
@@ -91,14 +92,14 @@ func TestWritesOfAStatefulSetHaveTheirReasons(t *testing.T) {
 			return hasState(ctx, c, assembly, apis.ComponentReady)
 		}
 	}
-	eventually(t, "it is not deployed", ready("x:1"))
+	controlplanetest.Eventually(t, "it is not deployed", ready("x:1"))
 	op.stop()
 	start()
 	assembly.SetObjects(database("x:2"), partOf(namespace, "part", "0"))
 	if err := c.Update(t.Context(), assembly); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the change is not rolled out", ready("x:2"))
+	controlplanetest.Eventually(t, "the change is not rolled out", ready("x:2"))
 	told.mu.Lock()
 	defer told.mu.Unlock()
 	want := []string{"create: it does not exist", "apply: its desired state changed"}

@@ -84,7 +84,7 @@ func startReferring(t *testing.T, made generator.Generator, uncached ...client.O
 
 func (o *referringOperator) says(t *testing.T, r *Referrer, reason string, texts ...string) {
 	t.Helper()
-	eventually(t, "the condition does not say "+reason, func(ctx context.Context) error {
+	controlplanetest.Eventually(t, "the condition does not say "+reason, func(ctx context.Context) error {
 		if err := o.client.Get(ctx, client.ObjectKeyFromObject(r), r); err != nil {
 			return err
 		}
@@ -104,7 +104,7 @@ func (o *referringOperator) says(t *testing.T, r *Referrer, reason string, texts
 // has waits until the result has a value, and the component is ready.
 func (o *referringOperator) has(t *testing.T, r *Referrer, key, value string, revision int64) {
 	t.Helper()
-	eventually(t, "the result does not have "+value, func(ctx context.Context) error {
+	controlplanetest.Eventually(t, "the result does not have "+value, func(ctx context.Context) error {
 		result := &corev1.Secret{}
 		if err := o.client.Get(ctx, client.ObjectKey{Namespace: o.namespace, Name: "referrer-result"}, result); err != nil {
 			return err
@@ -206,7 +206,7 @@ func TestReferencesAreReadAsTheTenant(t *testing.T) {
 	if err := o.client.Delete(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it does not go", goneFrom(o.client, r, result))
+	controlplanetest.Eventually(t, "it does not go", goneFrom(o.client, r, result))
 }
 
 // The operator reads what is referred to where no service account is given. Values come from ConfigMaps, whose change wakes the component.
@@ -244,13 +244,13 @@ func TestReferencesAreReadAsTheOperator(t *testing.T) {
 	if err := o.client.Update(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the inputs are not asked for", func(context.Context) error {
+	controlplanetest.Eventually(t, "the inputs are not asked for", func(context.Context) error {
 		if made.asked.Load() == asked {
 			return errors.New("no request")
 		}
 		return nil
 	})
-	time.Sleep(time.Second)
+	controlplanetest.Rest(t, o.requests)
 	if n := o.requests.Total(); n > 0 || made.calls.Load() != calls || made.asked.Load() != asked+1 {
 		t.Errorf("there are %d requests (%s), %d calls and %d questions, want none, none and 1", n, o.requests,
 			made.calls.Load()-calls, made.asked.Load()-asked)

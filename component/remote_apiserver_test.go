@@ -68,7 +68,7 @@ func (g *gate) listen(t *testing.T, hangs bool) {
 	t.Helper()
 	g.refuse()
 	var listener net.Listener
-	eventually(t, "somebody else has taken its address", func(context.Context) (err error) {
+	controlplanetest.Eventually(t, "somebody else has taken its address", func(context.Context) (err error) {
 		listener, err = net.Listen("tcp", g.address)
 		return err
 	})
@@ -161,12 +161,16 @@ func create(t *testing.T, c client.Client, objects ...client.Object) {
 
 func isReady(t *testing.T, c client.Client, assembly *resources.Assembly) {
 	t.Helper()
-	eventually(t, assembly.Name+" is not ready", func(ctx context.Context) error { return hasState(ctx, c, assembly, apis.ComponentReady) })
+	controlplanetest.Eventually(t, assembly.Name+" is not ready", func(ctx context.Context) error {
+		return hasState(ctx, c, assembly, apis.ComponentReady)
+	})
 }
 
 func says(t *testing.T, c client.Client, assembly *resources.Assembly, reason string, texts ...string) {
 	t.Helper()
-	eventually(t, "it does not say "+reason, func(ctx context.Context) error { return conditionSays(ctx, c, assembly, reason, texts...) })
+	controlplanetest.Eventually(t, "it does not say "+reason, func(ctx context.Context) error {
+		return conditionSays(ctx, c, assembly, reason, texts...)
+	})
 }
 
 // A cluster that hangs is reported, is asked seldom, keeps nobody else from working, and is used again once it is back.
@@ -239,14 +243,14 @@ func TestRemoteDeletionIsAbandoned(t *testing.T) {
 		unreachable+"; the annotation "+key+" counts only if its value is the UID "+string(far.UID))
 	seen := statusesOf(t, far)
 	annotate(string(far.UID))
-	eventually(t, "it is not abandoned", goneFrom(c, far))
+	controlplanetest.Eventually(t, "it is not abandoned", goneFrom(c, far))
 
 	want := "Gave up 2 objects in the cluster of the Secret " + namespace + "/remote: " +
 		"the cluster of the Secret " + namespace + "/remote does not answer: connection refused"
 	if !seen(component.ReasonAbandoned, want) {
 		t.Errorf("the condition before the resource went is not %s, want it with %q", component.ReasonAbandoned, want)
 	}
-	eventually(t, "there is no event", func(ctx context.Context) error {
+	controlplanetest.Eventually(t, "there is no event", func(ctx context.Context) error {
 		return hasWarning(ctx, c, namespace, component.ReasonAbandoned, want)
 	})
 	for _, part := range []*corev1.ConfigMap{one, two} {
@@ -323,7 +327,7 @@ func TestForbiddenDeletionIsAbandoned(t *testing.T) {
 	if err := c.Patch(t.Context(), assembly, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it is not abandoned", goneFrom(c, assembly))
+	controlplanetest.Eventually(t, "it is not abandoned", goneFrom(c, assembly))
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(part), part); err != nil {
 		t.Error(err)
 	}
@@ -341,7 +345,7 @@ func TestForbiddenDeletionIsAbandoned(t *testing.T) {
 	if err := c.Delete(t.Context(), deletable); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it is not deleted", goneFrom(c, deletable, other))
+	controlplanetest.Eventually(t, "it is not deleted", goneFrom(c, deletable, other))
 }
 
 // ownerOf returns the marks of an object.
@@ -395,7 +399,7 @@ func TestRemoteOwnersOfTwoManagementClusters(t *testing.T) {
 	if err := c.Delete(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it does not go", goneFrom(c, other))
+	controlplanetest.Eventually(t, "it does not go", goneFrom(c, other))
 	if _, now, err := ownerOf(t.Context(), target, part); now != want {
 		t.Errorf("the owner is %q (%v), want %q: the object was changed", now, err, want)
 	}
@@ -473,7 +477,7 @@ func TestRemoteObjectsWithFormerMarks(t *testing.T) {
 	op.stop()
 	mark()
 	op = startComponents(t, plane.Config(t), namespace, assemblyOptions{})
-	eventually(t, "it is not marked anew", func(ctx context.Context) error {
+	controlplanetest.Eventually(t, "it is not marked anew", func(ctx context.Context) error {
 		nowLabel, now, err := ownerOf(ctx, c, part)
 		if now != owner || nowLabel != label {
 			return errors.Join(fmt.Errorf("the owner is %q", now), err)
@@ -492,7 +496,7 @@ func TestRemoteObjectsWithFormerMarks(t *testing.T) {
 		t.Fatal(err)
 	}
 	startComponents(t, plane.Config(t), namespace, assemblyOptions{})
-	eventually(t, "it is not deleted", goneFrom(c, assembly, part))
+	controlplanetest.Eventually(t, "it is not deleted", goneFrom(c, assembly, part))
 }
 
 // systemReader counts how often the Namespace kube-system is read.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 
 	corev1 "k8s.io/api/core/v1"
@@ -69,7 +70,7 @@ func TestCreateIsStrict(t *testing.T) {
 			if err := c.Create(t.Context(), assembly); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "the field is not named", func(ctx context.Context) error {
+			controlplanetest.Eventually(t, "the field is not named", func(ctx context.Context) error {
 				if err := hasState(ctx, c, assembly, apis.ComponentError); err != nil {
 					return err
 				}

@@ -9,6 +9,7 @@ import (
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/generator"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
 
@@ -75,7 +76,7 @@ spec:
 	}
 	reasonIs := func(reason string) {
 		t.Helper()
-		eventually(t, "it is not "+reason, func(context.Context) error {
+		controlplanetest.Eventually(t, "it is not "+reason, func(context.Context) error {
 			if err := c.Get(t.Context(), client.ObjectKeyFromObject(assembly), assembly); err != nil {
 				return err
 			}
@@ -89,7 +90,7 @@ spec:
 	deployed := &appsv1.Deployment{}
 	runs := func(replicas int32) {
 		t.Helper()
-		eventually(t, "it does not have the replicas", func(ctx context.Context) error {
+		controlplanetest.Eventually(t, "it does not have the replicas", func(ctx context.Context) error {
 			if err := c.Get(ctx, client.ObjectKeyFromObject(server), deployed); err != nil {
 				return err
 			}

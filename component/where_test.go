@@ -10,6 +10,7 @@ import (
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/component"
 	"github.com/espalier-dev/espalier/generator"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 
 	corev1 "k8s.io/api/core/v1"
@@ -85,7 +86,7 @@ func TestComponentIsDeployedAsSomebody(t *testing.T) {
 		t.Fatal(err)
 	}
 	user := "system:serviceaccount:" + namespace + ":deployer"
-	eventually(t, "what the user may not do is done, or not said", func(ctx context.Context) error {
+	controlplanetest.Eventually(t, "what the user may not do is done, or not said", func(ctx context.Context) error {
 		return conditionSays(ctx, c, assembly, component.ReasonError, "ConfigMap "+namespace+"/part", user)
 	})
 	if err := goneFrom(c, part)(t.Context()); err != nil {
@@ -93,7 +94,7 @@ func TestComponentIsDeployedAsSomebody(t *testing.T) {
 	}
 
 	allow(t, c, namespace, "deployer", user, "get", "create", "patch", "delete")
-	eventually(t, "it is not deployed", func(ctx context.Context) error {
+	controlplanetest.Eventually(t, "it is not deployed", func(ctx context.Context) error {
 		return conditionSays(ctx, c, assembly, component.ReasonReady, "ConfigMap may not be listed in the whole cluster: forbidden, so it is polled")
 	})
 	if n := strings.Count(meta.FindStatusCondition(assembly.Status.Conditions, apis.ConditionReady).Message, "polled"); n != 1 {
@@ -102,7 +103,7 @@ func TestComponentIsDeployedAsSomebody(t *testing.T) {
 	if err := c.Delete(t.Context(), assembly); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it does not go", goneFrom(c, assembly, part))
+	controlplanetest.Eventually(t, "it does not go", goneFrom(c, assembly, part))
 }
 
 // kubeconfigOf is one for the API server of the tests, as a user.
@@ -137,7 +138,7 @@ func TestComponentIsDeployedToAnotherCluster(t *testing.T) {
 	}
 	retrying := func(text string) {
 		t.Helper()
-		eventually(t, "it does not say that it waits", func(ctx context.Context) error {
+		controlplanetest.Eventually(t, "it does not say that it waits", func(ctx context.Context) error {
 			return conditionSays(ctx, c, assembly, component.ReasonRetrying, text)
 		})
 	}
@@ -157,11 +158,13 @@ func TestComponentIsDeployedToAnotherCluster(t *testing.T) {
 	if err := c.Update(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it is not tried as the user of the kubeconfig", func(ctx context.Context) error {
+	controlplanetest.Eventually(t, "it is not tried as the user of the kubeconfig", func(ctx context.Context) error {
 		return conditionSays(ctx, c, assembly, component.ReasonError, "remote-"+namespace)
 	})
 	allow(t, c, namespace, "remote", "remote-"+namespace, "get", "list", "watch", "create", "patch", "delete")
-	eventually(t, "it is not deployed", func(ctx context.Context) error { return hasState(ctx, c, assembly, apis.ComponentReady) })
+	controlplanetest.Eventually(t, "it is not deployed", func(ctx context.Context) error {
+		return hasState(ctx, c, assembly, apis.ComponentReady)
+	})
 
 	// Without the kubeconfig it is not known where the objects are. The user wants the resource to go all the same.
 	if err := c.Delete(t.Context(), secret); err != nil {
@@ -171,7 +174,7 @@ func TestComponentIsDeployedToAnotherCluster(t *testing.T) {
 	if err := c.Delete(t.Context(), assembly); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it is not abandoned", goneFrom(c, assembly))
+	controlplanetest.Eventually(t, "it is not abandoned", goneFrom(c, assembly))
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(part), &corev1.ConfigMap{}); err != nil {
 		t.Errorf("what nobody could reach is not there: %v", err)
 	}
