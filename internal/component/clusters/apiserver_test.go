@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 	"testing"
-	"time"
 
 	"github.com/espalier-dev/espalier/internal/component/clusters"
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
@@ -17,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -56,19 +54,6 @@ func allow(t *testing.T, c client.Client, namespace, serviceAccount string) {
 	}
 }
 
-// eventuallyAllowed waits until the API server has heard of what allow did.
-func eventuallyAllowed(t *testing.T, c client.Client, namespace string) {
-	t.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
-		last = c.Create(ctx, object("ConfigMap", namespace, "allowed"))
-		return last == nil, nil
-	})
-	if err != nil {
-		t.Fatalf("%v: %v", err, last)
-	}
-}
-
 func object(kind, namespace, name string) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{}
 	object.SetAPIVersion("v1")
@@ -96,7 +81,10 @@ func TestAPIServerEnforcesImpersonation(t *testing.T) {
 				KubeConfig: kubeconfig,
 				User:       "system:serviceaccount:" + namespace + ":deployer",
 			})
-			eventuallyAllowed(t, deployer.Client, namespace)
+			// The API server has to hear of the roles.
+			controlplanetest.Eventually(t, "it is not allowed", func(ctx context.Context) error {
+				return deployer.Client.Create(ctx, object("ConfigMap", namespace, "allowed"))
+			})
 			for _, forbidden := range []*unstructured.Unstructured{
 				object("Secret", namespace, "a"), object("ConfigMap", elsewhere, "a"),
 			} {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/component/clusters"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
@@ -86,15 +87,6 @@ func (s *apiServer) identity(token string) clusters.Identity {
 	return clusters.Identity{KubeConfig: kubeConfig(user{"token": token}, cluster{"server": s.URL, "certificate-authority-data": ca})}
 }
 
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for until := time.Now().Add(20 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(until) {
-			t.Fatal(what)
-		}
-	}
-}
-
 // A kubeconfig that changes each hour leaves neither connections nor clusters behind.
 func TestRotatedKubeConfigsLeaveNothing(t *testing.T) {
 	server := newAPIServer(t)
@@ -109,9 +101,11 @@ func TestRotatedKubeConfigsLeaveNothing(t *testing.T) {
 			t.Fatalf("after %d rotations %d clusters are kept, want 1", i, pool.Kept())
 		}
 		// The connection of the former cluster is closed at once, and not when it was idle for long.
-		eventually(t, "connections of former clusters stay open", func() bool {
-			open, _ := server.open()
-			return open <= 1
+		controlplanetest.Eventually(t, "connections of former clusters stay open", func(context.Context) error {
+			if open, made := server.open(); open > 1 {
+				return fmt.Errorf("%d of %d are open", open, made)
+			}
+			return nil
 		})
 	}
 	if _, made := server.open(); made != rotations {
@@ -210,7 +204,7 @@ func TestAClusterThatHangs(t *testing.T) {
 
 	// It answers again.
 	server.answers(versionOf)
-	eventually(t, "it is not found out that the cluster answers", func() bool { return made.Reachability.Check(t.Context()) == nil })
+	controlplanetest.Eventually(t, "it is not found out that the cluster answers", made.Reachability.Check)
 	if changes.Load() != 2 {
 		t.Errorf("%d changes were told, want 2", changes.Load())
 	}
@@ -300,7 +294,7 @@ func TestACallerThatGivesUp(t *testing.T) {
 func TestAWatchIsNoProbe(t *testing.T) {
 	server := newAPIServer(t)
 	server.answers(noAnswer)
-	made := get(t, at(t, 0), &clusters.Pool{Timeout: 100 * time.Millisecond}, server.identity("a"))
+	made := get(t, at(t, 0), &clusters.Pool{Timeout: 500 * time.Millisecond}, server.identity("a"))
 	_, err := made.Discovery().ServerVersion()
 	wantUnreachable(t, err, "does not answer in time")
 
@@ -308,8 +302,19 @@ func TestAWatchIsNoProbe(t *testing.T) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
-	wg.Go(func() {
-		for ctx.Err() == nil {
+	watching := make(chan struct{}, 1)
+	server.answers(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("watch") != "" {
+			watching <- struct{}{}
+			noAnswer(w, r)
+		}
+		versionOf(w, r)
+	})
+	controlplanetest.Eventually(t, "it is not found out that the cluster answers", func(context.Context) error {
+		// When the first pause is over, the watch comes first. It fails at once, or has no answer.
+		failed := make(chan struct{})
+		wg.Go(func() {
+			defer close(failed)
 			request, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/api/v1/pods?watch=true", http.NoBody)
 			if err != nil {
 				t.Error(err)
@@ -318,16 +323,11 @@ func TestAWatchIsNoProbe(t *testing.T) {
 			if response, err := made.HTTPClient.Do(request); err == nil {
 				_ = response.Body.Close()
 			}
-			time.Sleep(5 * time.Millisecond)
+		})
+		select {
+		case <-failed:
+		case <-watching:
 		}
+		return made.Reachability.Check(t.Context())
 	})
-	// The first pause is over, so a request is let through.
-	time.Sleep(1200 * time.Millisecond)
-	server.answers(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Query().Get("watch") != "" {
-			noAnswer(w, r)
-		}
-		versionOf(w, r)
-	})
-	eventually(t, "it is not found out that the cluster answers", func() bool { return made.Reachability.Check(t.Context()) == nil })
 }

@@ -27,7 +27,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -66,9 +65,10 @@ type rig struct {
 	down string
 	// refuse: admission refuses to write the definition.
 	refuse bool
-	// memory is kept from run to run if it is set, and later is how much later it is than now.
+	// memory is kept from run to run if it is set.
 	memory *engine.Memory
-	later  time.Duration
+	// now is the time of a run; the clock of the machine if it is zero.
+	now time.Time
 	// writes and lifts are those of the last run.
 	writes, lifts int
 }
@@ -136,7 +136,10 @@ func newRig(t *testing.T, kind string, policy manifest.Options) *rig {
 func (r *rig) run(deleting bool, objects ...client.Object) (*engine.Report, error) {
 	r.Helper()
 	r.writes, r.lifts = 0, 0
-	now := time.Now().Add(r.later)
+	now := r.now
+	if now.IsZero() {
+		now = time.Now()
+	}
 	r.owner.Now = now
 	memory := r.memory
 	if memory == nil {
@@ -166,24 +169,13 @@ func (r *rig) run(deleting bool, objects ...client.Object) (*engine.Report, erro
 // converge runs until there is nothing left to do.
 func (r *rig) converge(deleting bool, objects ...client.Object) {
 	r.Helper()
-	r.eventually(func() error {
+	controlplanetest.Eventually(r, "there is something left to do", func(context.Context) error {
 		report, err := r.run(deleting, objects...)
 		if err == nil && (!report.Plan.Done || report.Recorded > 0) {
 			err = fmt.Errorf("%+v", report.Plan.Obstacles)
 		}
 		return err
 	})
-}
-
-func (r *rig) eventually(check func() error) {
-	r.Helper()
-	var last error
-	if err := wait.PollUntilContextTimeout(r.Context(), 20*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-		last = check()
-		return last == nil, nil
-	}); err != nil {
-		r.Fatalf("%v: %v", err, last)
-	}
 }
 
 func (r *rig) live() *apiextensionsv1.CustomResourceDefinition {
@@ -208,14 +200,14 @@ func (r *rig) create() error {
 func (r *rig) leaveFence(before string) {
 	r.Helper()
 	r.down = before
-	r.eventually(func() error {
+	controlplanetest.Eventually(r, "no removal is begun", func(context.Context) error {
 		if _, err := r.run(false); !errors.Is(err, errDown) {
 			return fmt.Errorf("the removal did not come to the deletion: %w", err)
 		}
 		return nil
 	})
 	r.down = ""
-	r.eventually(func() error {
+	controlplanetest.Eventually(r, "there is no fence", func(context.Context) error {
 		if err := r.create(); err == nil || !strings.Contains(err.Error(), "the type is being removed") {
 			return fmt.Errorf("an instance can be created: %v", err)
 		}
@@ -236,7 +228,7 @@ func (r *rig) assertOpen() {
 	if note := crd.Annotations[prefix+"/fence"]; note != "" {
 		r.Errorf("the note of the fence is %s, want none", note)
 	}
-	r.eventually(r.create)
+	controlplanetest.Eventually(r, "no instance can be created", func(context.Context) error { return r.create() })
 }
 
 // A removal that was broken off has left a fence, and then the type is desired again.
@@ -294,10 +286,9 @@ func TestFenceThatIsRefused(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "Rest", manifest.Options{})
 	r.converge(false, r.crd)
-	r.refuse, r.memory = true, &engine.Memory{}
+	r.refuse, r.memory, r.now = true, &engine.Memory{}, time.Now()
 	const words = "creation of Rest could not be fenced off: refused by the ValidatingAdmissionPolicy 'p': too old"
 	for i, minutes := range []time.Duration{1, 2, 4, 8, 10, 10} {
-		begin := time.Now().Add(r.later)
 		report, err := r.run(true)
 		if err != nil || len(report.Plan.Obstacles) != 1 || !strings.HasSuffix(report.Plan.Obstacles[0].Message, words) {
 			t.Fatalf("try %d: the error is %v and the obstacles are %+v, want none and one that ends with %q", i, err,
@@ -306,19 +297,17 @@ func TestFenceThatIsRefused(t *testing.T) {
 		if r.writes != 1 {
 			t.Errorf("try %d: there are %d writes, want 1", i, r.writes)
 		}
-		delay := report.RetryAt.Sub(begin)
-		if delay < minutes*time.Minute || delay > minutes*time.Minute+20*time.Second {
-			t.Errorf("try %d: the next one is after %v, want %d minutes, and at most 20 seconds more", i, delay,
-				minutes)
+		if delay := report.RetryAt.Sub(r.now); delay != minutes*time.Minute {
+			t.Errorf("try %d: the next one is after %v, want %d minutes", i, delay, minutes)
 		}
-		r.later += minutes*time.Minute - 20*time.Second
+		r.now = report.RetryAt.Add(-time.Nanosecond)
 		again, err := r.run(true)
 		if err != nil || r.writes != 0 || !again.RetryAt.Equal(report.RetryAt) ||
 			!strings.HasSuffix(again.Plan.Obstacles[0].Message, words) {
 			t.Errorf("after try %d there are %d writes, the error %v and the obstacles %+v, want none, none and as before",
 				i, r.writes, err, again.Plan.Obstacles)
 		}
-		r.later += 40 * time.Second
+		r.now = report.RetryAt
 	}
 	r.assertOpen()
 	r.refuse = false

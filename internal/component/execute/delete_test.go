@@ -447,7 +447,11 @@ func TestTypeWhoseForeignInstancesDoNotMatter(t *testing.T) {
 		spec: {group: test.espalier.dev, scope: Namespaced, names: {plural: plains, kind: Plain}, versions: [
 		{name: v1, served: true, storage: true,
 		schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}`)
-	t.Cleanup(func() { _ = b.Delete(context.Background(), named(there)) })
+	t.Cleanup(func() {
+		if err := client.IgnoreNotFound(b.Delete(context.Background(), named(there))); err != nil {
+			t.Error(err)
+		}
+	})
 	g := &guard{use: plan.Use{State: plan.ForeignBlocking}}
 	b.executor.Guard = g
 	record := apis.InventoryRecord{}

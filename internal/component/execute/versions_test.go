@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/espalier-dev/espalier/internal/component/clusters"
 	"github.com/espalier-dev/espalier/internal/component/execute"
@@ -18,7 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -72,7 +70,7 @@ func (m *moving) serve(version string) {
 	if err != nil {
 		m.Fatal(err)
 	}
-	m.eventually(func() error {
+	controlplanetest.Eventually(m.TB, "the type is not served in "+version, func(context.Context) error {
 		for _, name := range []string{"v1alpha1", "v1"} {
 			if _, err := found.ServerResourcesForGroupVersion(m.group + "/" + name); (err == nil) != (name == version) {
 				return fmt.Errorf("%s: %w", name, err)
@@ -102,19 +100,6 @@ func (m *moving) list(version string) (*unstructured.UnstructuredList, error) {
 		return nil, err
 	}
 	return list, fresh.List(m.Context(), list, client.InNamespace(m.namespace))
-}
-
-func (b *bench) eventually(check func() error) {
-	b.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(b.Context(), 50*time.Millisecond, 60*time.Second, true,
-		func(context.Context) (bool, error) {
-			last = check()
-			return last == nil, nil
-		})
-	if err != nil {
-		b.Fatalf("%v: %v", err, last)
-	}
 }
 
 // reach gives the executor a client as components have one, which knows nothing yet.
@@ -202,7 +187,7 @@ func TestWhatIsServedInAnotherVersionIsNotGone(t *testing.T) {
 	if err := b.Delete(t.Context(), m.definition("v1")); err != nil {
 		t.Fatal(err)
 	}
-	b.eventually(func() error {
+	controlplanetest.Eventually(t, "the type does not go", func(context.Context) error {
 		_, err := m.list("v1")
 		if !meta.IsNoMatchError(err) {
 			return fmt.Errorf("it is served: %w", err)
@@ -213,7 +198,7 @@ func TestWhatIsServedInAnotherVersionIsNotGone(t *testing.T) {
 		if b.executor = newExecutor(old); which == "new" {
 			b.reach()
 		}
-		b.eventually(func() error {
+		controlplanetest.Eventually(t, "the object is not gone", func(context.Context) error {
 			result := newExecutorRun(b, operation(plan.ActionDelete, kept))
 			if result.Err != nil || !result.Gone {
 				return fmt.Errorf("without the type, by the %s client: gone is %t: %w", which, result.Gone, result.Err)
@@ -281,7 +266,7 @@ func TestWhatCannotBeAskedForIsNotGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.eventually(func() error {
+	controlplanetest.Eventually(t, "the type is not served", func(context.Context) error {
 		groups, err := found.ServerGroups()
 		if err != nil {
 			return err

@@ -453,7 +453,11 @@ func TestApplyLeavesWhatOthersSet(t *testing.T) {
 		{name: a.example.com, admissionReviewVersions: [v1], sideEffects: None, failurePolicy: POLICY,
 		clientConfig: {url: "https://example.com"}}]}`
 	created = b.create(b.desire(strings.ReplaceAll(hook, "POLICY", "Ignore"), "d1"))
-	t.Cleanup(func() { _ = b.Delete(context.Background(), named(created)) })
+	t.Cleanup(func() {
+		if err := client.IgnoreNotFound(b.Delete(context.Background(), named(created))); err != nil {
+			t.Error(err)
+		}
+	})
 	injected := b.live(created)
 	webhooks, _, _ := unstructured.NestedSlice(injected.Object, "webhooks")
 	if err := unstructured.SetNestedField(webhooks[0].(map[string]any), "Cg==", "clientConfig",

@@ -126,7 +126,7 @@ func TestAggregatedTypes(t *testing.T) {
 	b := aggregate(t, "things.aggregated.example.com", true)
 	b.things.Store(1)
 	pattern := plan.Pattern{Group: "things.aggregated.example.com", Kind: "*"}
-	eventually(t, "the API is not served", func(ctx context.Context) error {
+	controlplanetest.Eventually(t, "the API is not served", func(ctx context.Context) error {
 		use, err := newGuard(t, plane.Config(t)).CheckPattern(ctx, pattern)
 		if err == nil && use.State != plan.ForeignBlocking {
 			err = fmt.Errorf("%+v", use)

@@ -35,7 +35,7 @@ func TestCheckPattern(t *testing.T) {
 	create(t, instance(creek, namespace, "c", "them"))
 	create(t, instance(river, namespace, "r", ""))
 	create(t, instance(lakes, namespace, "mine", ours))
-	eventually(t, "the types are not discovered", func(ctx context.Context) error {
+	controlplanetest.Eventually(t, "the types are not discovered", func(ctx context.Context) error {
 		use, err := newGuard(t, plane.Config(t)).CheckPattern(ctx,
 			plan.Pattern{Group: "*.pattern.example.com", Kind: "*"})
 		if err != nil || len(use.Instances) != 2 {
@@ -98,7 +98,7 @@ func TestPatternInOrder(t *testing.T) {
 		create(t, instance(install(t, crdOf(name, inGroup("order.example.com"))), namespace, "theirs", ""))
 	}
 	pattern := plan.Pattern{Group: "order.example.com", Kind: "*"}
-	eventually(t, "the types are not discovered", func(ctx context.Context) error {
+	controlplanetest.Eventually(t, "the types are not discovered", func(ctx context.Context) error {
 		use, err := newGuard(t, plane.Config(t)).CheckPattern(ctx, pattern)
 		if err == nil && len(use.Instances) != len(names) {
 			err = fmt.Errorf("%+v", use)
@@ -128,7 +128,7 @@ func TestBrokenAPI(t *testing.T) {
 	aggregate(t, "broken.aggregated.example.com", false)
 	crd := install(t, crdOf("Quern"))
 	const group = "API groups could not be discovered: broken.aggregated.example.com"
-	eventually(t, "the API is not discovered as broken", func(ctx context.Context) error {
+	controlplanetest.Eventually(t, "the API is not discovered as broken", func(ctx context.Context) error {
 		use, err := newGuard(t, plane.Config(t)).CheckPattern(ctx,
 			plan.Pattern{Group: "*.aggregated.example.com", Kind: "Ghost"})
 		if err == nil && !strings.Contains(use.Reason, "broken.") {

@@ -168,7 +168,7 @@ func keyOf(crd *apiextensionsv1.CustomResourceDefinition) plan.Key {
 func install(t testing.TB, crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	installNew(t, crd)
-	eventually(t, "the definition does not age", func(ctx context.Context) error {
+	controlplanetest.Eventually(t, "the definition does not age", func(ctx context.Context) error {
 		fresh := stored(t, crd)
 		for i := range fresh.Status.Conditions {
 			fresh.Status.Conditions[i].LastTransitionTime = metav1.NewTime(fresh.CreationTimestamp.Add(-time.Hour))
@@ -185,7 +185,7 @@ func installNew(t testing.TB, crd *apiextensionsv1.CustomResourceDefinition) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { uninstall(t, crd) })
-	eventually(t, "the type is not served", func(ctx context.Context) error {
+	controlplanetest.Eventually(t, "the type is not served", func(ctx context.Context) error {
 		return live(t).List(ctx, listOf(crd))
 	})
 }
@@ -274,7 +274,7 @@ func assertFences(t testing.TB, crd *apiextensionsv1.CustomResourceDefinition, w
 
 func assertGone(t testing.TB, crd *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
-	eventually(t, "the definition does not go", func(context.Context) error {
+	controlplanetest.Eventually(t, "the definition does not go", func(context.Context) error {
 		if fresh := stored(t, crd); fresh != nil {
 			return fmt.Errorf("deletion timestamp %v, fences %d", fresh.DeletionTimestamp, fences(fresh))
 		}
@@ -304,17 +304,12 @@ func unknown(reason string) plan.Use {
 	return plan.Use{State: plan.ForeignUnknown, Reason: reason}
 }
 
-var eventually = controlplanetest.Eventually
-
 func eventuallyCreates(t *testing.T, object client.Object) {
 	t.Helper()
 	c := live(t)
-	eventuallyNil(t, func() error { return c.Create(t.Context(), object) })
-}
-
-func eventuallyNil(t *testing.T, check func() error) {
-	t.Helper()
-	eventually(t, "it does not succeed", func(context.Context) error { return check() })
+	controlplanetest.Eventually(t, "it cannot be created", func(ctx context.Context) error {
+		return c.Create(ctx, object)
+	})
 }
 
 // checkOne checks a type, and with fence also fences it off, as the engine does.

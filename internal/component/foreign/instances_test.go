@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/espalier-dev/espalier/internal/component/plan"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -88,7 +89,7 @@ func TestNoVersionServed(t *testing.T) {
 	assertUse(t, use, err, want)
 	assertFences(t, crd, 0)
 	serve(true)
-	eventually(t, "the instance is not found", func(ctx context.Context) error {
+	controlplanetest.Eventually(t, "the instance is not found", func(ctx context.Context) error {
 		use, err := checkOne(ctx, newGuard(t, plane.Config(t)), keyOf(crd), true)
 		if err != nil || use.State != plan.ForeignBlocking {
 			return fmt.Errorf("%+v, %v", use, err)
@@ -108,7 +109,7 @@ func TestNamesAreTaken(t *testing.T) {
 	})
 	create(t, second)
 	t.Cleanup(func() { uninstall(t, second) })
-	eventually(t, "the names are accepted", func(context.Context) error {
+	controlplanetest.Eventually(t, "the names are accepted", func(context.Context) error {
 		for _, c := range stored(t, second).Status.Conditions {
 			if c.Type == apiextensionsv1.NamesAccepted && c.Status == apiextensionsv1.ConditionFalse {
 				return nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/component/foreign"
 	"github.com/espalier-dev/espalier/internal/component/plan"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -286,7 +287,7 @@ func TestUnreadableTypesOfANamespace(t *testing.T) {
 	config := plane.Config(t)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user}
 	g := newGuard(t, config)
-	eventually(t, "the role has no effect", func(ctx context.Context) error {
+	controlplanetest.Eventually(t, "the role has no effect", func(ctx context.Context) error {
 		return g.Client.List(ctx, &corev1.ConfigMapList{}, client.InNamespace(namespace))
 	})
 	const forbidden = "secrets could not be listed: forbidden"

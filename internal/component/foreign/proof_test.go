@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/component/plan"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -251,7 +252,7 @@ func admit(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, webhook 
 	}
 	t.Cleanup(takeAway)
 	// The webhook is called for creations, so a creation with a dry run shows whether it is called.
-	eventually(t, "the webhook is not asked", func(ctx context.Context) error {
+	controlplanetest.Eventually(t, "the webhook is not asked", func(ctx context.Context) error {
 		err := live(t).Create(ctx, instance(crd, "default", "trial", ""), client.DryRunAll)
 		if err == nil || !strings.Contains(err.Error(), "webhook") {
 			return fmt.Errorf("creation for trial: %v", err)
@@ -296,7 +297,7 @@ func TestProofWithAMutatingWebhook(t *testing.T) {
 	// The obstacle is gone.
 	takeAway()
 	g.ProofTimeout = 0
-	eventually(t, "the fence is not proven", func(ctx context.Context) error {
+	controlplanetest.Eventually(t, "the fence is not proven", func(ctx context.Context) error {
 		use, err := checkOne(ctx, g, keyOf(crd), true)
 		if err != nil || use.State != plan.ForeignNone {
 			return fmt.Errorf("%+v, %v", use, err)

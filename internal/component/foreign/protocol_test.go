@@ -13,6 +13,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/component/plan"
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -135,7 +136,7 @@ func TestDelete(t *testing.T) {
 	if n := requests.Writes(); n != 0 {
 		t.Errorf("there are %d writes, want none: %v", n, requests.Counts())
 	}
-	eventuallyNil(t, func() error {
+	controlplanetest.Eventually(t, "the instance does not go", func(context.Context) error {
 		if err := live(t).Get(context.Background(), client.ObjectKeyFromObject(mine), mine); err != nil {
 			return client.IgnoreNotFound(err)
 		}
@@ -161,7 +162,7 @@ func TestCheckOfADefinitionThatIsDeleted(t *testing.T) {
 	if n := requests.Writes(); n != 0 {
 		t.Errorf("there are %d writes, want none: %v", n, requests.Counts())
 	}
-	eventuallyNil(t, func() error {
+	controlplanetest.Eventually(t, "the instance does not go", func(context.Context) error {
 		if err := live(t).Get(context.Background(), client.ObjectKeyFromObject(theirs), theirs); err != nil {
 			return client.IgnoreNotFound(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/espalier-dev/espalier/internal/component/plan"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,8 +14,9 @@ import (
 )
 
 // as is the configuration of a user with the rights of the rules only.
-func as(t *testing.T, name string, rules ...rbacv1.PolicyRule) *rest.Config {
+func as(t *testing.T, rules ...rbacv1.PolicyRule) *rest.Config {
 	t.Helper()
+	name := plane.Namespace(t)
 	create(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules})
 	create(t, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -55,9 +57,9 @@ func TestForbidden(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			g := newGuard(t, as(t, "espalier-test-"+test.name, test.rules...))
+			g := newGuard(t, as(t, test.rules...))
 			g.ProofTimeout = 1
-			eventually(t, "the rights are not in force", func(ctx context.Context) error {
+			controlplanetest.Eventually(t, "the rights are not in force", func(ctx context.Context) error {
 				use, err := checkOne(ctx, g, keyOf(crd), true)
 				if err != nil || use.Reason != test.want {
 					return fmt.Errorf("%+v, %v", use, err)
@@ -68,8 +70,8 @@ func TestForbidden(t *testing.T) {
 		})
 	}
 	t.Run("pattern", func(t *testing.T) {
-		g := newGuard(t, as(t, "espalier-test-pattern"))
-		eventually(t, "the rights are not in force", func(ctx context.Context) error {
+		g := newGuard(t, as(t))
+		controlplanetest.Eventually(t, "the rights are not in force", func(ctx context.Context) error {
 			use, err := g.CheckPattern(ctx, plan.Pattern{Group: smithy, Kind: "Rasp"})
 			if err != nil || use.Reason != "instances of Rasp could not be listed: forbidden" {
 				return fmt.Errorf("%+v, %v", use, err)

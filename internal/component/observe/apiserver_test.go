@@ -27,7 +27,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -117,24 +116,12 @@ func (o *online) wakes(name string, low bool) int {
 // awaitWake waits until the component is woken.
 func (o *online) awaitWake(name string, low bool) {
 	o.t.Helper()
-	o.eventually(name+" is woken", func() error {
+	controlplanetest.Eventually(o.t, name+" is woken", func(context.Context) error {
 		if o.wakes(name, low) == 0 {
 			return errors.New("not yet")
 		}
 		return nil
 	})
-}
-
-func (o *online) eventually(what string, check func() error) {
-	o.t.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(o.t.Context(), 20*time.Millisecond, 60*time.Second, true, func(context.Context) (bool, error) {
-		last = check()
-		return last == nil, nil
-	})
-	if err != nil {
-		o.t.Fatalf("%s: %v: %v", what, err, last)
-	}
 }
 
 func (o *online) observe(interests ...observe.Interest) *observe.Observation {
@@ -150,7 +137,7 @@ func (o *online) observe(interests ...observe.Interest) *observe.Observation {
 func (o *online) awaitLive(interests ...observe.Interest) *observe.Observation {
 	o.t.Helper()
 	var got *observe.Observation
-	o.eventually("the watches begin", func() error {
+	controlplanetest.Eventually(o.t, "the watches begin", func(context.Context) error {
 		if got = o.observe(interests...); got.Syncing != nil || got.Polled != nil {
 			return fmt.Errorf("syncing %v, polled %v", got.Syncing, got.Polled)
 		}
@@ -164,7 +151,7 @@ func (o *online) awaitLive(interests ...observe.Interest) *observe.Observation {
 func (o *online) until(what string, in observe.Interest, ok func(got plan.Observed) bool, others ...observe.Interest) plan.Observed {
 	o.t.Helper()
 	var got plan.Observed
-	o.eventually(what, func() error {
+	controlplanetest.Eventually(o.t, what, func(context.Context) error {
 		if got = o.observe(append(others, in)...).Objects[in.Key]; !ok(got) {
 			return fmt.Errorf("observed %+v", got)
 		}
@@ -489,8 +476,10 @@ func TestTypesComeAndGo(t *testing.T) {
 	o.awaitLive(brings, in)
 	crd := gadgetDefinition(gadgets.Group)
 	crd.Labels = map[string]string{prefix + "/owner-id": o.component.OwnerID}
-	o.eventually("the definition can be created", func() error { return o.admin.Create(t.Context(), crd.DeepCopy()) })
-	o.eventually("the type is there", func() error {
+	controlplanetest.Eventually(o.t, "the definition can be created", func(ctx context.Context) error {
+		return o.admin.Create(ctx, crd.DeepCopy())
+	})
+	controlplanetest.Eventually(o.t, "the type is there", func(context.Context) error {
 		if got := o.observe(brings, in).Objects[in.Key]; got.TypeMissing {
 			return errors.New("not yet")
 		}
@@ -540,7 +529,7 @@ func TestATypeThatMayNotBeListedIsPolled(t *testing.T) {
 		return got.Presence == plan.Present && got.UID == made.GetUID() && got.Ownership == plan.Ours
 	})
 	allow("-list", "list")
-	o.eventually("it may be listed, not watched", func() error {
+	controlplanetest.Eventually(o.t, "it may be listed, not watched", func(context.Context) error {
 		if got := o.observe(in); got.Polled[configMaps] != "may not be watched in the whole cluster: forbidden" {
 			return fmt.Errorf("polled: %v", got.Polled)
 		}
@@ -566,11 +555,15 @@ func TestATypeWhoseAPIIsDownIsPolled(t *testing.T) {
 		},
 	}}
 	o.create(service)
-	t.Cleanup(func() { _ = o.admin.Delete(context.Background(), service) })
+	t.Cleanup(func() {
+		if err := o.admin.Delete(context.Background(), service); err != nil {
+			t.Error(err)
+		}
+	})
 	in := o.interest(schema.GroupKind{Group: "down.observe.test", Kind: "Thing"}, "a", recorded("1"))
 	healthy := o.interest(configMaps, "a")
 	// The group takes a moment to show up.
-	o.eventually("the API is known to be down", func() error {
+	controlplanetest.Eventually(o.t, "the API is known to be down", func(context.Context) error {
 		o.component.Now = o.component.Now.Add(time.Minute)
 		got := o.observe(in, healthy)
 		if s := got.Objects[in.Key]; s.TypeMissing || s.Presence != plan.PresenceUnknown {
@@ -581,7 +574,7 @@ func TestATypeWhoseAPIIsDownIsPolled(t *testing.T) {
 		}
 		return nil
 	})
-	o.eventually("other types are watched", func() error {
+	controlplanetest.Eventually(o.t, "other types are watched", func(context.Context) error {
 		if got := o.observe(in, healthy); got.Objects[healthy.Key].Presence != plan.Absent {
 			return fmt.Errorf("got %+v", got)
 		}
@@ -603,7 +596,7 @@ func TestTheAPIServerMayGoAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.requests.Reset()
-	o.eventually("the watch is tried again", func() error {
+	controlplanetest.Eventually(o.t, "the watch is tried again", func(context.Context) error {
 		if o.requests.Watches() < 2 {
 			return errors.New("not yet")
 		}

@@ -1,6 +1,7 @@
 package observe_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -26,7 +27,9 @@ func TestATypeMayComeBackAsAnother(t *testing.T) {
 		t.Helper()
 		crd := gadgetDefinition(gadgets.Group)
 		change(crd)
-		o.eventually("the definition can be created", func() error { return o.admin.Create(t.Context(), crd.DeepCopy()) })
+		controlplanetest.Eventually(o.t, "the definition can be created", func(ctx context.Context) error {
+			return o.admin.Create(ctx, crd.DeepCopy())
+		})
 	}
 	define(func(*apiextensionsv1.CustomResourceDefinition) {})
 	before, in := o.interest(gadgets, "g"), o.interest(gadgets, "g", wanting)
@@ -43,7 +46,7 @@ func TestATypeMayComeBackAsAnother(t *testing.T) {
 	defer o.delete(gadgetDefinition(gadgets.Group))
 	made := o.ours(gadgets.WithVersion("v2"), "g", map[string]any{"status": map[string]any{"ready": true}})
 	made.SetNamespace("")
-	o.eventually("the object can be created", func() error {
+	controlplanetest.Eventually(o.t, "the object can be created", func(context.Context) error {
 		fresh, err := client.New(plane.Config(t), client.Options{})
 		if err != nil {
 			return err
@@ -68,14 +71,14 @@ func TestATypeThatSomebodyDefinesWakes(t *testing.T) {
 	if got := o.observe(in).Objects[in.Key]; !got.TypeMissing {
 		t.Fatalf("the object shows %+v, want its type missing", got)
 	}
-	o.eventually("what defines types is watched", func() error {
+	controlplanetest.Eventually(o.t, "what defines types is watched", func(context.Context) error {
 		if o.requests.Watches() < 2 {
 			return errors.New("not yet")
 		}
 		return nil
 	})
 	o.requests.Reset()
-	time.Sleep(1500 * time.Millisecond)
+	controlplanetest.Rest(t, o.requests)
 	if n := o.requests.Total(); n != 0 {
 		t.Errorf("there are %d requests for a type that is missing, want none:\n%s", n, o.requests)
 	}
