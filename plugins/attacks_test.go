@@ -49,7 +49,6 @@ func TestAttacksByAnswers(t *testing.T) {
 		},
 	}
 	_, host := withPlugin(t, "answers")
-	host.Limits.Call = patience
 	w := worldOf(t, host, token, widget("tool"))
 	w.ask("tool", "value=mine")
 	w.until("tool", "Ready")
@@ -101,8 +100,8 @@ func TestAttacksOnTheProcess(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, host := withPlugin(t, "process")
-			if name != "hang" {
-				host.Limits.Call = patience
+			if name == "hang" {
+				host.Limits.Call = 2 * time.Second
 			}
 			w := worldOf(t, host, widget("tool"))
 			w.ask("tool", "value=mine")
@@ -159,13 +158,15 @@ func TestAttacksAtTheStart(t *testing.T) {
 func TestFlood(t *testing.T) {
 	_, host := withPlugin(t, "flood")
 	w := worldOf(t, host)
+	began := time.Now()
 	w.ask("gadget", "do=flood")
 	w.until("gadget", "Ready")
-	time.Sleep(500 * time.Millisecond)
+	w.untilLogged("the plugin has written more than is logged")
 	w.ask("gadget", "value=after")
 	w.until("gadget", "Ready")
-	if size := len(w.logged.String()); size > 1<<20 {
-		t.Errorf("%d bytes were logged, want few", size)
+	size, took := len(w.logged.String()), time.Since(began)
+	if most := (2 + int(took/time.Second)) * 64 << 10; size > most {
+		t.Errorf("%d bytes were logged in %s, want at most %d", size, took, most)
 	}
 }
 
@@ -244,7 +245,7 @@ func TestMemory(t *testing.T) {
 		t.Skip("the race detector needs more memory than a bound allows")
 	}
 	_, host := withPlugin(t, "memory")
-	host.Limits.Memory, host.Limits.Call = 512<<20, patience
+	host.Limits.Memory = 512 << 20
 	w := worldOf(t, host)
 	w.ask("gadget", "do=memory")
 	found := w.until("gadget", plugins.ReasonPluginUnavailable)

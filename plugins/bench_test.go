@@ -174,15 +174,12 @@ func askerOf(b *testing.B, host *plugins.Host, owner plugins.Owner) *plugins.Ask
 			b.Errorf("the host ended with %v, want no error", err)
 		}
 	})
-	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
-		asker, err := plugins.NewAsker(host, "database", "postgres", owner)
-		if err == nil {
-			return asker
-		}
-		if time.Now().After(deadline) {
-			b.Fatal(err)
-		}
-	}
+	var asker *plugins.Asker
+	controlplanetest.Eventually(b, "there is no plugin", func(context.Context) (err error) {
+		asker, err = plugins.NewAsker(host, "database", "postgres", owner)
+		return err
+	})
+	return asker
 }
 
 // BenchmarkOwners takes 1,000 owners with five ConfigMaps each through a roll-out and a resync on a real API server:

@@ -2,13 +2,15 @@ package plugins_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/feature"
 	gates "github.com/espalier-dev/espalier/feature/gate"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/plugins"
 	"github.com/espalier-dev/espalier/reconcilers"
@@ -49,16 +51,17 @@ func inFeature(host *plugins.Host) *feature.Feature[*resources.Widget] {
 // untilFeature has the gadget reconciled until the condition of the feature has the reason.
 func (w *world) untilFeature(reason string) metav1.Condition {
 	w.t.Helper()
-	var found *metav1.Condition
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	var reached metav1.Condition
+	controlplanetest.Eventually(w.t, "the condition of the feature has not the reason "+reason, func(context.Context) error {
 		_, err := w.once("gadget")
-		found = meta.FindStatusCondition(w.widget("gadget").Status.Conditions, featureReady)
-		if err == nil && found != nil && found.Reason == reason {
-			return *found
+		found := meta.FindStatusCondition(w.widget("gadget").Status.Conditions, featureReady)
+		if err != nil || found == nil || found.Reason != reason {
+			return fmt.Errorf("it is %+v, and the last error %w", found, errors.Join(err))
 		}
-	}
-	w.t.Fatalf("the condition of the feature is %+v, want the reason %s", found, reason)
-	return metav1.Condition{}
+		reached = *found
+		return nil
+	})
+	return reached
 }
 
 // A feature knows why its capability is not as it should be. It suspends the objects of a plugin, and deletes them.

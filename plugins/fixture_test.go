@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/plugins"
 	"github.com/espalier-dev/espalier/reconcilers"
@@ -180,32 +181,28 @@ func (w *world) onceAt(name string, now time.Time) (reconcilers.Result, error) {
 	})
 }
 
-// patience is how long a test waits for what has to come: many tests share few processors.
+// patience is how long a call or a start may take that has to come to its end: many tests share few processors.
 const patience = 3 * time.Minute
 
 // until has a widget reconciled until its condition has the reason, and nothing is to be done at once.
 func (w *world) until(name, reason string) metav1.Condition {
 	w.t.Helper()
-	deadline := time.Now().Add(patience)
-	var last error
-	for time.Now().Before(deadline) {
+	var reached metav1.Condition
+	controlplanetest.Eventually(w.t, "the condition has not the reason "+reason, func(context.Context) error {
 		before := w.widget(name).ResourceVersion
 		result, err := w.once(name)
-		last = err
 		after := w.widget(name)
 		found := meta.FindStatusCondition(after.Status.Conditions, condition)
 		atOnce := result.RequeueAfter > 0 && result.RequeueAfter <= 10*time.Millisecond
 		rests := before == after.ResourceVersion && !atOnce
-		if found != nil && found.Reason == reason && rests {
-			return *found
+		if found == nil || found.Reason != reason || !rests {
+			return fmt.Errorf("the conditions of %s are %+v, at rest is %v, and the last error %w",
+				name, after.Status.Conditions, rests, errors.Join(err))
 		}
-		if rests {
-			time.Sleep(5 * time.Millisecond)
-		}
-	}
-	w.t.Fatalf("the condition is %+v and the last error %v, want the reason %s",
-		w.widget(name).Status.Conditions, last, reason)
-	return metav1.Condition{}
+		reached = *found
+		return nil
+	})
+	return reached
 }
 
 // folder is a folder with programs, and their list.
@@ -230,7 +227,7 @@ func (f folder) host(modes map[string]string) *plugins.Host {
 	}
 	return &plugins.Host{
 		Folder: f.path, List: f.list, Environment: environment, Every: 20 * time.Millisecond,
-		Limits: plugins.Limits{Call: 2 * time.Second, Memory: memoryOfTests},
+		Limits: plugins.Limits{Call: patience, Memory: memoryOfTests},
 	}
 }
 
@@ -289,11 +286,10 @@ func withPlugin(t testing.TB, mode string) (folder, *plugins.Host) {
 // untilLogged waits until the host has logged a text.
 func (w *world) untilLogged(text string) {
 	w.t.Helper()
-	deadline := time.Now().Add(patience)
-	for !strings.Contains(w.logged.String(), text) {
-		if time.Now().After(deadline) {
-			w.t.Fatalf("the host has logged:\n%s\nwant %q", w.logged, text)
+	controlplanetest.Eventually(w.t, "the host does not log "+text, func(context.Context) error {
+		if !strings.Contains(w.logged.String(), text) {
+			return fmt.Errorf("it has logged:\n%s", w.logged)
 		}
-		time.Sleep(5 * time.Millisecond)
-	}
+		return nil
+	})
 }

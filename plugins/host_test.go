@@ -1,7 +1,9 @@
 package plugins_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net"
 	"os"
@@ -11,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 	"github.com/espalier-dev/espalier/plugins"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,16 +33,13 @@ func (w *world) mode() string {
 // untilMode has the gadget reconciled until its object is that of the plugin with the mode.
 func (w *world) untilMode(mode string) {
 	w.t.Helper()
-	deadline := time.Now().Add(patience)
-	for w.mode() != mode {
-		if time.Now().After(deadline) {
-			w.t.Fatalf("the object is that of %q, want that of %q", w.mode(), mode)
+	controlplanetest.Eventually(w.t, "the object is not that of "+mode, func(context.Context) error {
+		_, err := w.once("gadget")
+		if got := w.mode(); got != mode {
+			return fmt.Errorf("it is that of %q, and the last error %w", got, errors.Join(err))
 		}
-		if _, err := w.once("gadget"); err != nil {
-			time.Sleep(time.Millisecond)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+		return nil
+	})
 }
 
 // A program that is not listed does not run, also if it was put in the place of one that is. What runs is what was
@@ -105,7 +105,7 @@ func TestProgramsChange(t *testing.T) {
 func TestProgramIsReplacedByOneThatRuns(t *testing.T) {
 	f := newFolder(t)
 	host := f.host(map[string]string{"databases": "never ends"})
-	host.RefuseSeveral, host.Limits.Call = true, patience
+	host.RefuseSeveral = true
 	f.write(map[string]string{"databases": f.put("databases", "1")})
 	w := worldOf(t, host)
 	w.untilMode("raw")
@@ -116,25 +116,23 @@ func TestProgramIsReplacedByOneThatRuns(t *testing.T) {
 
 	host.Environment["databases"][0] = modeEnvironment + "=program"
 	f.write(map[string]string{"databases": f.put("databases", "2")})
-	deadline, ends := time.Now().Add(patience), false
-	for w.mode() != "program" {
+	controlplanetest.Eventually(t, "the new program is not asked", func(context.Context) error {
 		_, err := w.once("gadget")
 		found := meta.FindStatusCondition(w.widget("gadget").Status.Conditions, condition)
 		if found == nil || found.Reason != "Ready" && found.Reason != plugins.ReasonAsking {
 			t.Fatalf("the condition is %+v while a program is replaced, want it to stay Ready or to be asking", found)
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the object is that of %q, and the last error is %v, want that of the new program", w.mode(), err)
+		if got := w.mode(); got != "program" {
+			return fmt.Errorf("the object is that of %q, and the last error is %w", got, errors.Join(err))
 		}
-		time.Sleep(time.Millisecond)
-	}
-	for ; !ends; time.Sleep(5 * time.Millisecond) {
-		_, err := os.Stat(before)
-		ends = errors.Is(err, fs.ErrNotExist)
-		if time.Now().After(deadline) {
-			t.Fatalf("the program before has not ended: %v, want it killed", err)
+		return nil
+	})
+	controlplanetest.Eventually(t, "the program before is not killed", func(context.Context) error {
+		if _, err := os.Stat(before); !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("reading %s returns %w, want that it does not exist", before, errors.Join(err))
 		}
-	}
+		return nil
+	})
 	w.until("gadget", "Ready")
 }
 

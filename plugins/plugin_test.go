@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -58,22 +59,29 @@ func servePlugin(mode string) {
 		return
 	case "never starts":
 		fmt.Fprintln(os.Stderr, "it never starts")
-		time.Sleep(time.Hour)
+		hang()
 	case "another protocol":
 		fmt.Println("1|2|unix|/tmp/x|grpc")
-		time.Sleep(time.Hour)
+		hang()
 	case "another address":
 		fmt.Println("1|1|tcp|127.0.0.1:80|grpc")
-		time.Sleep(time.Hour)
+		hang()
 	case "a certificate":
 		fmt.Println("1|1|unix|" + os.Getenv("PLUGIN_UNIX_SOCKET_DIR") + "/x|grpc|" + strings.Repeat("A", 1000))
-		time.Sleep(time.Hour)
+		hang()
 	case "a long line":
 		for {
 			fmt.Print(strings.Repeat("x", 1<<16))
 		}
 	}
 	plugins.Serve(testPlugin(mode, &calls{}))
+}
+
+// hang waits for a signal that nobody sends.
+func hang() {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGUSR1)
+	<-signals
 }
 
 // calls counts calls.

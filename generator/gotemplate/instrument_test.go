@@ -217,6 +217,8 @@ func FuzzInstrument(f *testing.F) {
 				return
 			}
 		}
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer cancel()
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
@@ -224,8 +226,8 @@ func FuzzInstrument(f *testing.F) {
 		}()
 		select {
 		case <-done:
-		case <-time.After(20 * time.Second):
-			t.Fatalf("%q does not end, want an end within 20 s", text)
+		case <-ctx.Done():
+			t.Fatalf("%q has not ended: %v", text, ctx.Err())
 		}
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/generator/helm"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 )
 
 // hookJob returns a Job that completes at once, or fails after a second.
@@ -59,7 +60,7 @@ func (w *takeOverWorld) uidOf(what string) types.UID {
 // says waits until the condition of the component contains a text.
 func (w *takeOverWorld) says(text string) {
 	w.Helper()
-	w.eventually("the condition does not say "+text, func(ctx context.Context) error {
+	controlplanetest.Eventually(w, "the condition does not say "+text, func(ctx context.Context) error {
 		if err := w.client.Get(ctx, client.ObjectKeyFromObject(w.assembly), w.assembly); err != nil {
 			return err
 		}
@@ -122,7 +123,7 @@ func TestHookThatFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.eventually("the hook does not fail", func(ctx context.Context) error {
+	controlplanetest.Eventually(w, "the hook does not fail", func(ctx context.Context) error {
 		if failed, err = w.read(ctx, "batch/v1 Job before"); err != nil {
 			return err
 		}
@@ -174,7 +175,7 @@ func TestChartUpgrade(t *testing.T) {
 		assembly := w.assembly
 		w = startChart(t, namespace, step.chart.folder(), helm.Options{})
 		w.assembly = assembly
-		w.eventually("the facts of the release differ", func(ctx context.Context) error {
+		controlplanetest.Eventually(w, "the facts of the release differ", func(ctx context.Context) error {
 			object, err := w.read(ctx, "v1 ConfigMap plain")
 			if err != nil {
 				return err

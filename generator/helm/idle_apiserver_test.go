@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -61,13 +60,11 @@ func (w *takeOverWorld) touch(value string) {
 	if err := w.client.Patch(w.Context(), w.assembly, patch); err != nil {
 		w.Fatal(err)
 	}
-	w.eventually("it is not reconciled", func(context.Context) error {
+	controlplanetest.Eventually(w, "it is not reconciled", func(context.Context) error {
 		if w.made.asked.Load() == before {
 			return errors.New("it was not reconciled")
 		}
 		return nil
 	})
-	timer := time.NewTimer(300 * time.Millisecond)
-	defer timer.Stop()
-	<-timer.C
+	controlplanetest.Rest(w, w.requests)
 }

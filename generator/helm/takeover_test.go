@@ -223,14 +223,9 @@ func (w *takeOverWorld) deploy(values string) {
 	}
 }
 
-func (w *takeOverWorld) eventually(what string, check func(ctx context.Context) error) {
-	w.Helper()
-	controlplanetest.Eventually(w, what, check)
-}
-
 func (w *takeOverWorld) ready() {
 	w.Helper()
-	w.eventually("the component is not ready", func(ctx context.Context) error {
+	controlplanetest.Eventually(w, "the component is not ready", func(ctx context.Context) error {
 		if err := w.client.Get(ctx, client.ObjectKeyFromObject(w.assembly), w.assembly); err != nil {
 			return err
 		}
@@ -306,7 +301,7 @@ func TestTakeOver(t *testing.T) {
 func (w *takeOverWorld) change(values string) {
 	w.Helper()
 	w.assembly.SetObjects(w.valuesObject(values))
-	w.eventually("the component does not change", func(ctx context.Context) error {
+	controlplanetest.Eventually(w, "the component does not change", func(ctx context.Context) error {
 		spec := w.assembly.Spec
 		if err := w.client.Get(ctx, client.ObjectKeyFromObject(w.assembly), w.assembly); err != nil {
 			return err
@@ -347,7 +342,7 @@ func (w *takeOverWorld) delete() {
 	if err := w.client.Delete(w.Context(), w.assembly); err != nil {
 		w.Fatal(err)
 	}
-	w.eventually("the component is not gone", func(ctx context.Context) error {
+	controlplanetest.Eventually(w, "the component is not gone", func(ctx context.Context) error {
 		err := w.client.Get(ctx, client.ObjectKeyFromObject(w.assembly), w.assembly)
 		if apierrors.IsNotFound(err) {
 			return nil
@@ -371,7 +366,7 @@ func TestReleaseIsRefused(t *testing.T) {
 	w := startTakeOver(t, namespace, helm.Options{DropHooks: []string{"pre-install"}})
 	installed := w.versions()
 	w.deploy("")
-	w.eventually("the condition does not name the release", func(ctx context.Context) error {
+	controlplanetest.Eventually(w, "the condition does not name the release", func(ctx context.Context) error {
 		if err := w.client.Get(ctx, client.ObjectKeyFromObject(w.assembly), w.assembly); err != nil {
 			return err
 		}

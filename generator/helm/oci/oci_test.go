@@ -11,7 +11,6 @@ import (
 	"sync"
 	"testing"
 	"testing/fstest"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/version"
@@ -95,14 +94,17 @@ func TestConcurrentFetchesAreOne(t *testing.T) {
 	t.Parallel()
 	r := startRegistry(t)
 	digest := r.push(chart("one"))
+	names := strings.Split("abcdefghijklmnop", "")
+	var asking, all sync.WaitGroup
+	asking.Add(len(names))
 	r.answer = func(http.ResponseWriter, *http.Request) bool {
-		time.Sleep(50 * time.Millisecond)
+		asking.Wait()
 		return false
 	}
 	g := &generator.SourceGenerator{Source: newSource(t, r.options()), Parse: parser}
-	var all sync.WaitGroup
-	for _, name := range strings.Split("abcdefghijklmnop", "") {
+	for _, name := range names {
 		all.Go(func() {
+			asking.Done()
 			ctx := contextOf(t.Context(), shop(name, r.url(digest), ""), nil)
 			if _, err := g.Generate(ctx, "north", name, generator.UnstructurableMap{}); err != nil {
 				t.Errorf("component %s: %v", name, err)

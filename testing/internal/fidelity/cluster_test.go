@@ -23,7 +23,7 @@ func (s realServer) Connect() (client.WithWatch, error) {
 	return client.NewWithWatch(s.config, client.Options{Scheme: Scheme()})
 }
 
-func (realServer) Patience() time.Duration { return time.Minute }
+func (realServer) Patience() time.Duration { return 2 * time.Minute }
 
 func (s realServer) Eventually(ctx context.Context, done func() bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, s.Patience())

@@ -47,7 +47,7 @@ type probe struct {
 }
 
 // timeout is that of one check. The controllers of a control plane take their time.
-const timeout = 2 * time.Minute
+const timeout = 10 * time.Minute
 
 // errSetUp ends a check.
 type errSetUp struct{ err error }

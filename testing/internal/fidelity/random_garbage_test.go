@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -60,13 +59,17 @@ func TestRandomGarbage(t *testing.T) {
 	wg.Wait()
 }
 
-// eventuallyIs waits until the objects are in a state and stay so for a while.
+// eventuallyIs waits until the objects are in a state, and stay so while garbage goes that came after it.
 func eventuallyIs(p *probe, want string) bool {
 	if !p.cluster.Eventually(p.ctx, func() bool { return p.garbage() == want }) {
 		return false
 	}
-	time.Sleep(200 * time.Millisecond)
-	return p.garbage() == want
+	later, owner := p.configMap("later"), p.configMap("later-owner")
+	p.given(owner)
+	owned(later, owner)
+	p.given(later)
+	p.must(p.remove(owner, client.PropagationPolicy(metav1.DeletePropagationBackground)))
+	return p.cluster.Eventually(p.ctx, func() bool { return p.gone(later) }) && p.garbage() == want
 }
 
 // randomGarbage makes objects that own each other and deletes some of them. Reached is called after each deletion, and

@@ -2,13 +2,17 @@ package registry_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 	"github.com/espalier-dev/espalier/testing/internal/registry"
 
 	gocmp "github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -80,9 +84,12 @@ func TestRatchetedCustomResourcesOnServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	probe := objectOf(t, definition, namespace, "probe")
-	eventually(t.Context(), t, func(ctx context.Context) bool {
+	controlplanetest.Eventually(t, "the schema is not the new one", func(ctx context.Context) error {
 		invalid := withContent(t, probe, `spec: {mode: odd}`)
-		return c.Create(ctx, invalid, client.DryRunAll) != nil
+		if err := c.Create(ctx, invalid, client.DryRunAll); !apierrors.IsInvalid(err) {
+			return fmt.Errorf("creating what it does not allow returns %w", errors.Join(err))
+		}
+		return nil
 	})
 	for row, calls := range ratchetCalls {
 		for i, call := range calls[1:] {
