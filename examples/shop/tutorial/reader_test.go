@@ -1,7 +1,9 @@
 package tutorial
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -87,7 +89,7 @@ func (r *reader) run(at string, block block) string {
 	r.t.Helper()
 	folder := filepath.Join(r.t.TempDir(), "folder")
 	script := "set -e\n" + block.content + "pwd >" + folder + "\n"
-	output, err := r.command(script).CombinedOutput()
+	output, err := printed(r.command(script))
 	if fails := block.argument == "fails"; fails != (err != nil) {
 		r.t.Fatalf("%s: the commands have ended with %v\n%s", at, err, output)
 	}
@@ -98,7 +100,19 @@ func (r *reader) run(at string, block block) string {
 		}
 		r.dir = strings.TrimSpace(string(dir))
 	}
-	return string(output)
+	return output
+}
+
+// printed returns what a command prints. The error has what it says on its standard error output, such as what Go
+// downloads.
+func printed(command *exec.Cmd) (string, error) {
+	said := &bytes.Buffer{}
+	command.Stderr = said
+	output, err := command.Output()
+	if err != nil {
+		err = fmt.Errorf("%w\n%s", err, said)
+	}
+	return string(output), err
 }
 
 func (r *reader) command(script string) *exec.Cmd {
@@ -113,16 +127,16 @@ func (r *reader) command(script string) *exec.Cmd {
 // runOnCluster is run for a block that needs an API server. It tries until the commands succeed.
 func (r *reader) runOnCluster(at string, block block) string {
 	r.t.Helper()
-	var output []byte
+	var output string
 	err := demo.Eventually(r.t.Context(), demo.Patience, func(context.Context) error {
 		var err error
-		output, err = r.command("set -e\n" + block.content).CombinedOutput()
+		output, err = printed(r.command("set -e\n" + block.content))
 		return err
 	})
 	if err != nil {
 		r.t.Fatalf("%s: %v\n%s", at, err, output)
 	}
-	return string(output)
+	return output
 }
 
 // leaveRunning starts a command that ends with the test, has the following ones use its kubeconfig, and returns what it
