@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/shard"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
 
@@ -32,7 +33,7 @@ func isGivenBack(ctx context.Context, c client.Client, w *resources.Widget) erro
 		return err
 	}
 	if len(w.Labels) > 0 {
-		return fmt.Errorf("the Widget has the labels %v: %w", w.Labels, errNotYet)
+		return fmt.Errorf("the Widget has the labels %v", w.Labels)
 	}
 	return nil
 }
@@ -69,15 +70,15 @@ func TestAResourceIsGivenBackWhateverTheAuthorDrops(t *testing.T) {
 				return root
 			})
 			w := createWidget(t, c, namespace, "first")
-			eventually(t, "not reconciled", func(context.Context) error {
+			controlplanetest.Eventually(t, "not reconciled", func(context.Context) error {
 				if !reconciled.Load() {
-					return errNotYet
+					return errors.New("there was no request")
 				}
 				return nil
 			})
 			drops.Store(true)
 			label(t, c, w, fmt.Sprintf(`{%q:"true"}`, drainLabel))
-			eventually(t, "the Widget is not given back", func(ctx context.Context) error {
+			controlplanetest.Eventually(t, "the Widget is not given back", func(ctx context.Context) error {
 				return isGivenBack(ctx, c, w)
 			})
 		})
@@ -113,18 +114,20 @@ func TestAResourceIsNotGivenBackWhileAWriteMayArrive(t *testing.T) {
 		config.Wrap(func(inner http.RoundTripper) http.RoundTripper { return losing{inner: inner, lost: &lost} })
 	})
 	w := createWidget(t, c, namespace, "first")
-	eventually(t, "not reconciled", func(ctx context.Context) error { return isBy(ctx, c, w, "first", "") })
+	controlplanetest.Eventually(t, "not reconciled", func(ctx context.Context) error {
+		return isBy(ctx, c, w, "first", "")
+	})
 	label(t, c, w, fmt.Sprintf(`{%q:"true"}`, drainLabel))
 	if !lost.Load() {
 		t.Fatal("no answer was lost, want that one was")
 	}
-	eventually(t, "the process does not see that the Widget is asked back", func(ctx context.Context) error {
+	controlplanetest.Eventually(t, "the process does not see that the Widget is asked back", func(ctx context.Context) error {
 		seen := &resources.Widget{}
 		if err := root.Config.Get(ctx, client.ObjectKeyFromObject(w), seen); err != nil {
 			return err
 		}
 		if _, drains := seen.Labels[drainLabel]; !drains {
-			return fmt.Errorf("it has the labels %v: %w", seen.Labels, errNotYet)
+			return fmt.Errorf("it has the labels %v", seen.Labels)
 		}
 		_, err := root.Reconcile(ctx, reconcilers.Request{NamespacedName: client.ObjectKeyFromObject(w)})
 		return err
@@ -210,11 +213,11 @@ func TestAChildThatArrivesLateIsNotCreatedAgain(t *testing.T) {
 			}
 			start(t, namespace, "second", tree)
 			w := createWidget(t, c, namespace, "second")
-			eventually(t, "not reconciled", func(ctx context.Context) error {
+			controlplanetest.Eventually(t, "not reconciled", func(ctx context.Context) error {
 				if err := c.Get(ctx, client.ObjectKeyFromObject(w), w); err != nil || w.Status.Fields["late"] == "false" {
 					return err
 				}
-				return errNotYet
+				return fmt.Errorf("the status is %+v", w.Status)
 			})
 			late := &corev1.ConfigMap{
 				ObjectMeta: metav1.ObjectMeta{
@@ -229,13 +232,13 @@ func TestAChildThatArrivesLateIsNotCreatedAgain(t *testing.T) {
 			}
 			setImage(t, c, w, "1")
 			children := &corev1.ConfigMapList{}
-			eventually(t, "not reconciled", func(ctx context.Context) error {
+			controlplanetest.Eventually(t, "not reconciled", func(ctx context.Context) error {
 				if err := c.List(ctx, children, client.InNamespace(namespace)); err != nil {
 					return err
 				}
 				isOld := func(child corev1.ConfigMap) bool { return child.Data["image"] != "1" }
 				if len(children.Items) < len(nodes) || slices.ContainsFunc(children.Items, isOld) {
-					return fmt.Errorf("there are %v: %w", names(children), errNotYet)
+					return fmt.Errorf("there are %v", names(children))
 				}
 				return nil
 			})
@@ -299,12 +302,12 @@ func TestTrackingWhatTheCacheLacksIsRefused(t *testing.T) {
 	start(t, namespace, "first", reconcilers.Sequence[*resources.Widget]{made("first"), tracking})
 	createWidget(t, c, namespace, "first")
 	var err error
-	eventually(t, "not reconciled", func(context.Context) error {
+	controlplanetest.Eventually(t, "not reconciled", func(context.Context) error {
 		select {
 		case err = <-told:
 			return nil
 		default:
-			return errNotYet
+			return errors.New("the node has told nothing")
 		}
 	})
 	if err == nil || !strings.Contains(err.Error(), "Uses") {
@@ -320,7 +323,9 @@ func TestASecondProcessOfTheNameWaits(t *testing.T) {
 	c, namespace := live(t), plane.Namespace(t)
 	first := start(t, namespace, "one", made("first"))
 	w := createWidget(t, c, namespace, "one")
-	eventually(t, "not reconciled", func(ctx context.Context) error { return isBy(ctx, c, w, "first", "") })
+	controlplanetest.Eventually(t, "not reconciled", func(ctx context.Context) error {
+		return isBy(ctx, c, w, "first", "")
+	})
 	var requests atomic.Int64
 	startTree(t, namespace, "one", func(config reconcilers.Config) *rootOfWidgets {
 		root := tree(made("second"))(config)
@@ -337,12 +342,12 @@ func TestASecondProcessOfTheNameWaits(t *testing.T) {
 	}
 	process := lease.Annotations["espalier.dev/process"]
 	lasts := lease.Spec.RenewTime.Add(leaseDuration)
-	eventually(t, "the Lease is not renewed", func(ctx context.Context) error {
+	controlplanetest.Eventually(t, "the Lease is not renewed", func(ctx context.Context) error {
 		err := c.Get(ctx, client.ObjectKeyFromObject(lease), lease)
 		if err != nil || lease.Spec.RenewTime.After(lasts) {
 			return err
 		}
-		return errNotYet
+		return fmt.Errorf("it was renewed at %v, want it renewed after %v", lease.Spec.RenewTime, lasts)
 	})
 	if now := lease.Annotations["espalier.dev/process"]; now != process || ptr.Deref(lease.Spec.HolderIdentity, "") != "one" {
 		t.Errorf("the Lease is of the process %s now, want that of the first, %s", now, process)
@@ -353,7 +358,7 @@ func TestASecondProcessOfTheNameWaits(t *testing.T) {
 	if err := first.stop(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the second process does not go on", func(ctx context.Context) error {
+	controlplanetest.Eventually(t, "the second process does not go on", func(ctx context.Context) error {
 		return isBy(ctx, c, w, "second", "")
 	})
 }

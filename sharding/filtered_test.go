@@ -124,7 +124,7 @@ func TestAnArrivalIsForgotten(t *testing.T) {
 				}
 				c := fake.NewClientBuilder().WithScheme(resources.NewScheme()).WithObjects(given...).Build()
 				s, config := filteredConfig(t, c)
-				fails := errNotYet
+				fails := errors.New("not yet")
 				failing := &reconcilers.SyncReconciler[*resources.Widget]{
 					Sync: func(context.Context, *resources.Widget) error { return fails },
 				}

@@ -2,7 +2,6 @@ package sharding_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"testing"
@@ -40,8 +39,6 @@ const (
 	// Control planes of many tests share few processors, so that a renewal may take seconds.
 	leaseDuration, renewDeadline = 15 * time.Second, 13 * time.Second
 )
-
-var eventually = controlplanetest.Eventually
 
 // live returns a client that reads past every cache.
 func live(t testing.TB) client.Client {
@@ -148,5 +145,3 @@ func label(t *testing.T, c client.Client, obj client.Object, labels string) {
 }
 
 func assigned(name string) string { return fmt.Sprintf(`{%q:%q}`, shardLabel, name) }
-
-var errNotYet = errors.New("not yet")

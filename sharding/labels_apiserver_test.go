@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
 
@@ -68,7 +69,7 @@ func TestTheLabelOfAChildIsTheRings(t *testing.T) {
 			w, child := createWidget(t, c, namespace, "first"), &corev1.ConfigMap{}
 			image := ""
 			for step, shard := range []string{"first", "second", "first", ""} {
-				eventually(t, "not reconciled", func(ctx context.Context) error {
+				controlplanetest.Eventually(t, "not reconciled", func(ctx context.Context) error {
 					if err := onlyChild(ctx, c, w, child, "first", image); err != nil {
 						return err
 					}
@@ -76,7 +77,7 @@ func TestTheLabelOfAChildIsTheRings(t *testing.T) {
 					if err := c.Get(ctx, client.ObjectKeyFromObject(w), w); err != nil || w.Status.ObservedGeneration == w.Generation {
 						return err
 					}
-					return errNotYet
+					return fmt.Errorf("generation %d is observed, not %d", w.Status.ObservedGeneration, w.Generation)
 				})
 				want := assigned(shard)
 				if shard == "" {
@@ -85,7 +86,7 @@ func TestTheLabelOfAChildIsTheRings(t *testing.T) {
 				label(t, c, child, want)
 				placed := child.ResourceVersion
 				root := tree(of)(p.config)
-				eventually(t, "its cache lags behind", func(ctx context.Context) error {
+				controlplanetest.Eventually(t, "its cache lags behind", func(ctx context.Context) error {
 					_, err := root.Reconcile(ctx, requestOf(w))
 					if err != nil && !apierrs.IsConflict(err) {
 						t.Fatal(err)
@@ -101,7 +102,7 @@ func TestTheLabelOfAChildIsTheRings(t *testing.T) {
 				}
 				image = fmt.Sprint(step)
 				setImage(t, c, w, image)
-				eventually(t, "not written", func(ctx context.Context) error {
+				controlplanetest.Eventually(t, "not written", func(ctx context.Context) error {
 					return onlyChild(ctx, c, w, child, "first", image)
 				})
 				if child.Labels[shardLabel] != shard || child.Labels["own"] != "label" {
@@ -123,7 +124,9 @@ func TestAWebhookSeesTheObjectsOfAllShards(t *testing.T) {
 	c, namespace := live(t), plane.Namespace(t)
 	p := start(t, namespace, "first", made("first"))
 	w := createWidget(t, c, namespace, "first")
-	eventually(t, "not reconciled", func(ctx context.Context) error { return isBy(ctx, c, w, "first", "") })
+	controlplanetest.Eventually(t, "not reconciled", func(ctx context.Context) error {
+		return isBy(ctx, c, w, "first", "")
+	})
 	other := &resources.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "other"}}
 	if err := c.Create(t.Context(), other); err != nil {
 		t.Fatal(err)

@@ -2,10 +2,12 @@ package sharding_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
 
@@ -100,7 +102,7 @@ func onlyChild(
 	}
 	*child = own[0]
 	if child.Data["by"] != process || child.Data["image"] != image {
-		return fmt.Errorf("the child has %v, want it made by %s for %q: %w", child.Data, process, image, errNotYet)
+		return fmt.Errorf("the child has %v, want it made by %s for %q", child.Data, process, image)
 	}
 	return nil
 }
@@ -129,7 +131,7 @@ func TestAChildIsNotCreatedTwiceWhereverItIs(t *testing.T) {
 			}
 			is := func(process, image string) {
 				t.Helper()
-				eventually(t, "not reconciled", func(ctx context.Context) error {
+				controlplanetest.Eventually(t, "not reconciled", func(ctx context.Context) error {
 					return onlyChild(ctx, c, w, child, process, image)
 				})
 			}
@@ -139,11 +141,11 @@ func TestAChildIsNotCreatedTwiceWhereverItIs(t *testing.T) {
 			is("first", "1")
 			label(t, c, w, fmt.Sprintf(`{%q:"true"}`, drainLabel))
 			place(test.during)
-			eventually(t, "the Widget is not given back", func(ctx context.Context) error {
+			controlplanetest.Eventually(t, "the Widget is not given back", func(ctx context.Context) error {
 				if err := c.Get(ctx, client.ObjectKeyFromObject(w), w); err != nil || len(w.Labels) == 0 {
 					return err
 				}
-				return errNotYet
+				return fmt.Errorf("it has the labels %v", w.Labels)
 			})
 			label(t, c, w, assigned("second"))
 			is("second", "1")
@@ -167,7 +169,7 @@ func TestAFinalizerStaysForAChildThatIsHidden(t *testing.T) {
 			c, namespace := live(t), plane.Namespace(t)
 			start(t, namespace, "first", guarded(generated("first")))
 			w, child := createWidget(t, c, namespace, "first"), &corev1.ConfigMap{}
-			eventually(t, "not reconciled", func(ctx context.Context) error {
+			controlplanetest.Eventually(t, "not reconciled", func(ctx context.Context) error {
 				return onlyChild(ctx, c, w, child, "first", "")
 			})
 			// Somebody else keeps the child.
@@ -181,14 +183,14 @@ func TestAFinalizerStaysForAChildThatIsHidden(t *testing.T) {
 			if err := c.Delete(t.Context(), w); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "the child is not deleted", func(ctx context.Context) error {
+			controlplanetest.Eventually(t, "the child is not deleted", func(ctx context.Context) error {
 				if err := c.Get(ctx, client.ObjectKeyFromObject(child), child); err != nil || child.DeletionTimestamp != nil {
 					return err
 				}
-				return errNotYet
+				return errors.New("the ConfigMap has no deletion timestamp")
 			})
 			setImage(t, c, w, "woken")
-			eventually(t, "the Widget was not woken", func(ctx context.Context) error {
+			controlplanetest.Eventually(t, "the Widget was not woken", func(ctx context.Context) error {
 				return c.Get(ctx, client.ObjectKeyFromObject(w), w)
 			})
 			if len(w.Finalizers) == 0 {
@@ -200,12 +202,11 @@ func TestAFinalizerStaysForAChildThatIsHidden(t *testing.T) {
 			if err := c.Patch(t.Context(), child, free); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "the Widget does not go", func(ctx context.Context) error {
-				err := c.Get(ctx, client.ObjectKeyFromObject(w), w)
-				if client.IgnoreNotFound(err) == nil && err != nil {
-					return nil
+			controlplanetest.Eventually(t, "the Widget does not go", func(ctx context.Context) error {
+				if err := c.Get(ctx, client.ObjectKeyFromObject(w), w); err != nil {
+					return client.IgnoreNotFound(err)
 				}
-				return errNotYet
+				return fmt.Errorf("it has the finalizers %v", w.Finalizers)
 			})
 		})
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -21,8 +22,8 @@ func isBy(ctx context.Context, c client.Client, w *resources.Widget, process, im
 		return err
 	}
 	if child.Data["by"] != process || child.Data["image"] != image {
-		return fmt.Errorf("the ConfigMap has %v, want it made by %s for the image %q: %w",
-			child.Data, process, image, errNotYet)
+		return fmt.Errorf("the ConfigMap has %v, want it made by %s for the image %q",
+			child.Data, process, image)
 	}
 	return nil
 }
@@ -43,7 +44,7 @@ func TestAResourceIsItsShardsUntilItIsGivenBack(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "the assigned Widget has no child", func(ctx context.Context) error {
+	controlplanetest.Eventually(t, "the assigned Widget has no child", func(ctx context.Context) error {
 		return isBy(ctx, c, other, "first", "")
 	})
 	if err := isBy(t.Context(), c, w, "first", ""); err == nil {
@@ -51,7 +52,9 @@ func TestAResourceIsItsShardsUntilItIsGivenBack(t *testing.T) {
 	}
 
 	label(t, c, w, assigned("first"))
-	eventually(t, "the Widget has no child", func(ctx context.Context) error { return isBy(ctx, c, w, "first", "") })
+	controlplanetest.Eventually(t, "the Widget has no child", func(ctx context.Context) error {
+		return isBy(ctx, c, w, "first", "")
+	})
 	child := &corev1.ConfigMap{}
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(w), child); err != nil {
 		t.Fatal(err)
@@ -61,17 +64,17 @@ func TestAResourceIsItsShardsUntilItIsGivenBack(t *testing.T) {
 	}
 
 	label(t, c, w, fmt.Sprintf(`{%q:"true"}`, drainLabel))
-	eventually(t, "the Widget is not given back", func(ctx context.Context) error {
+	controlplanetest.Eventually(t, "the Widget is not given back", func(ctx context.Context) error {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(w), w); err != nil {
 			return err
 		}
 		if len(w.Labels) > 0 {
-			return fmt.Errorf("it has the labels %v: %w", w.Labels, errNotYet)
+			return fmt.Errorf("it has the labels %v", w.Labels)
 		}
 		return nil
 	})
 	label(t, c, w, assigned("second"))
-	eventually(t, "the second process does not go on", func(ctx context.Context) error {
+	controlplanetest.Eventually(t, "the second process does not go on", func(ctx context.Context) error {
 		return isBy(ctx, c, w, "second", "")
 	})
 	again := &corev1.ConfigMap{}
@@ -91,7 +94,7 @@ func TestALeaseKeepsWhatOthersSet(t *testing.T) {
 	p := start(t, namespace, "one", made("one"))
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "one"}}
 	read := func(ctx context.Context) error { return c.Get(ctx, client.ObjectKeyFromObject(lease), lease) }
-	eventually(t, "there is no Lease", read)
+	controlplanetest.Eventually(t, "there is no Lease", read)
 	if lease.Labels["alpha.sharding.timebertt.dev/controllerring"] != ring || ptr.Deref(lease.Spec.HolderIdentity, "") != "one" {
 		t.Fatalf("the Lease has the labels %v and the holder %v, want the ring and the shard",
 			lease.Labels, lease.Spec.HolderIdentity)
@@ -102,11 +105,11 @@ func TestALeaseKeepsWhatOthersSet(t *testing.T) {
 		t.Fatal(err)
 	}
 	labelled := lease.Spec.RenewTime.DeepCopy()
-	eventually(t, "the Lease is not renewed", func(ctx context.Context) error {
+	controlplanetest.Eventually(t, "the Lease is not renewed", func(ctx context.Context) error {
 		if err := read(ctx); err != nil || lease.Spec.RenewTime.After(labelled.Time) {
 			return err
 		}
-		return errNotYet
+		return fmt.Errorf("it was renewed at %v, as at %v", lease.Spec.RenewTime, labelled)
 	})
 	if lease.Labels["alpha.sharding.timebertt.dev/state"] != "ready" || lease.Annotations["theirs"] != "too" {
 		t.Errorf("after a renewal the Lease has the labels %v and the annotations %v, want those of others kept",

@@ -3,7 +3,6 @@ package observe_test
 import (
 	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -117,8 +116,10 @@ func (o *online) wakes(name string, low bool) int {
 func (o *online) awaitWake(name string, low bool) {
 	o.t.Helper()
 	controlplanetest.Eventually(o.t, name+" is woken", func(context.Context) error {
-		if o.wakes(name, low) == 0 {
-			return errors.New("not yet")
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if o.woken[fmt.Sprint(name, " ", low)] == 0 {
+			return fmt.Errorf("with low priority %t it is not, others are: %v", low, o.woken)
 		}
 		return nil
 	})
@@ -481,7 +482,7 @@ func TestTypesComeAndGo(t *testing.T) {
 	})
 	controlplanetest.Eventually(o.t, "the type is there", func(context.Context) error {
 		if got := o.observe(brings, in).Objects[in.Key]; got.TypeMissing {
-			return errors.New("not yet")
+			return fmt.Errorf("observed %+v", got)
 		}
 		return nil
 	})
@@ -597,8 +598,8 @@ func TestTheAPIServerMayGoAway(t *testing.T) {
 	}
 	o.requests.Reset()
 	controlplanetest.Eventually(o.t, "the watch is tried again", func(context.Context) error {
-		if o.requests.Watches() < 2 {
-			return errors.New("not yet")
+		if n := o.requests.Watches(); n < 2 {
+			return fmt.Errorf("there are %d watches: %s", n, o.requests)
 		}
 		return nil
 	})

@@ -2,7 +2,7 @@ package observe_test
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -72,8 +72,8 @@ func TestATypeThatSomebodyDefinesWakes(t *testing.T) {
 		t.Fatalf("the object shows %+v, want its type missing", got)
 	}
 	controlplanetest.Eventually(o.t, "what defines types is watched", func(context.Context) error {
-		if o.requests.Watches() < 2 {
-			return errors.New("not yet")
+		if n := o.requests.Watches(); n < 2 {
+			return fmt.Errorf("there are %d watches: %s", n, o.requests)
 		}
 		return nil
 	})
