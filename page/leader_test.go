@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/page"
@@ -66,34 +68,38 @@ func TestTheHolderOfALeaseIsReadRarely(t *testing.T) {
 	key := types.NamespacedName{Namespace: "default", Name: "operator"}
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 	lease.Spec.HolderIdentity = new("a_1")
-	for name, test := range map[string]struct {
-		fails   error
-		objects []client.Object
-		want    string
-	}{
-		"a holder": {nil, []client.Object{lease}, "a_1"},
-		"no Lease": {nil, nil, ""},
-		"an error": {errors.New("no answer"), []client.Object{lease}, ""},
-	} {
-		reads := 0
-		c := interceptor.NewClient(
-			fake.NewClientBuilder().WithScheme(resources.NewScheme()).WithObjects(test.objects...).Build(),
-			interceptor.Funcs{Get: func(
-				ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, o ...client.GetOption,
-			) error {
-				if reads++; test.fails != nil {
-					return test.fails
+	synctest.Test(t, func(t *testing.T) {
+		for name, test := range map[string]struct {
+			fails   error
+			objects []client.Object
+			want    string
+		}{
+			"a holder": {nil, []client.Object{lease}, "a_1"},
+			"no Lease": {nil, nil, ""},
+			"an error": {errors.New("no answer"), []client.Object{lease}, ""},
+		} {
+			reads := 0
+			c := interceptor.NewClient(
+				fake.NewClientBuilder().WithScheme(resources.NewScheme()).WithObjects(test.objects...).Build(),
+				interceptor.Funcs{Get: func(
+					ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, o ...client.GetOption,
+				) error {
+					if reads++; test.fails != nil {
+						return test.fails
+					}
+					return c.Get(ctx, key, obj, o...)
+				}})
+			holder := page.LeaseHolder(c, key)
+			// The last one is ten seconds after the first.
+			for _, after := range []time.Duration{0, 10*time.Second - 1, 1} {
+				time.Sleep(after)
+				if got, err := holder(t.Context()); got != test.want || !errors.Is(err, test.fails) {
+					t.Errorf("%s: the holder is %q, and the error %v", name, got, err)
 				}
-				return c.Get(ctx, key, obj, o...)
-			}})
-		holder := page.LeaseHolder(c, key)
-		for range 3 {
-			if got, err := holder(t.Context()); got != test.want || !errors.Is(err, test.fails) {
-				t.Errorf("%s: the holder is %q, and the error %v", name, got, err)
+			}
+			if reads != 2 {
+				t.Errorf("%s: the Lease was read %d times in ten seconds, not twice", name, reads)
 			}
 		}
-		if reads != 1 {
-			t.Errorf("%s: the Lease was read %d times, not once", name, reads)
-		}
-	}
+	})
 }
