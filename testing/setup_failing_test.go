@@ -220,7 +220,7 @@ func init() {
 	} {
 		run := failing.run
 		failing.run = func(t *testing.T) {
-			rtesting.SetSetupTimeout(2 * time.Second)
+			rtesting.SetSetupTimeout(5 * time.Second)
 			run(t)
 		}
 		scenarios[name] = failing
