@@ -2,18 +2,18 @@ package registry_test
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"slices"
 	"testing"
+	"time"
 
-	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 	"github.com/espalier-dev/espalier/testing/internal/registry"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 )
@@ -62,39 +62,50 @@ func establish(t *testing.T, c client.Client, definition *apiextensionsv1.Custom
 	definition = definition.DeepCopy()
 	created := definition.DeepCopy()
 	// A test that runs again may meet the definition of the run before, which is being deleted.
-	controlplanetest.Eventually(t, "the definition before does not go", func(ctx context.Context) error {
+	eventually(t.Context(), t, func(ctx context.Context) bool {
 		err := c.Create(ctx, definition)
-		if err != nil && !apierrors.IsAlreadyExists(err) {
+		if err == nil {
+			return true
+		}
+		if !apierrors.IsAlreadyExists(err) {
 			t.Fatal(err)
 		}
-		if err != nil {
-			definition = created.DeepCopy()
-		}
-		return err
+		definition = created.DeepCopy()
+		return false
 	})
 	t.Cleanup(func() {
 		// The context of the test has ended.
-		if err := c.Delete(context.Background(), definition); err != nil {
+		ctx := context.Background()
+		if err := c.Delete(ctx, definition); err != nil {
 			t.Error(err)
 		}
+		eventually(ctx, t, func(ctx context.Context) bool {
+			return apierrors.IsNotFound(c.Get(ctx, client.ObjectKeyFromObject(definition), definition))
+		})
 	})
-	controlplanetest.Eventually(t, "the definition is not established", func(ctx context.Context) error {
+	eventually(t.Context(), t, func(ctx context.Context) bool {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(definition), definition); err != nil {
-			return err
+			return false
 		}
-		established := func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
-			return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
-		}
-		if conditions := definition.Status.Conditions; !slices.ContainsFunc(conditions, established) {
-			return fmt.Errorf("its conditions are %v", conditions)
-		}
-		return nil
+		return slices.ContainsFunc(definition.Status.Conditions,
+			func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
+				return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
+			})
 	})
 	list := &unstructured.UnstructuredList{Object: map[string]any{
 		"apiVersion": definition.Spec.Group + "/" + definition.Spec.Versions[0].Name,
 		"kind":       definition.Spec.Names.ListKind,
 	}}
-	controlplanetest.Eventually(t, "the kind is not served", func(ctx context.Context) error { return c.List(ctx, list) })
+	eventually(t.Context(), t, func(ctx context.Context) bool { return c.List(ctx, list) == nil })
+}
+
+func eventually(ctx context.Context, t *testing.T, condition func(context.Context) bool) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, 2*time.Minute, true,
+		func(ctx context.Context) (bool, error) { return condition(ctx), nil })
+	if err != nil {
+		t.Error(err)
+	}
 }
 
 // withContent returns a copy of an object with other contents than its metadata.
