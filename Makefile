@@ -44,6 +44,7 @@ TOOLS := $(CURDIR)/bin/tools
 
 # Every folder with a go.mod, but for test data.
 MODULES := $(shell git ls-files --cached --others --exclude-standard 'go.mod' '*/go.mod' | grep -v testdata | sort | xargs -n 1 dirname)
+$(if $(MODULES),,$(error git does not list the modules: the tools need a checkout that git can read))
 
 # each runs a command in the folder of every module. In the end it says for which modules it failed.
 each = @failed=; for module in $(MODULES); do echo "==> $$module: $(strip $(1))"; (cd $$module && $(1)) || failed="$$failed $$module"; \
