@@ -2,18 +2,19 @@ package registry_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"testing"
-	"time"
 
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 	"github.com/espalier-dev/espalier/testing/internal/registry"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 )
@@ -56,56 +57,51 @@ func server(t *testing.T) (client.WithWatch, string) {
 	return c, plane.Namespace(t)
 }
 
-// establish creates a definition on the real server and waits until it is established.
+// establish creates a definition on the real server and waits until it is established. The end of the test deletes it.
 func establish(t *testing.T, c client.Client, definition *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
-	definition = definition.DeepCopy()
-	created := definition.DeepCopy()
 	// A test that runs again may meet the definition of the run before, which is being deleted.
-	eventually(t.Context(), t, func(ctx context.Context) bool {
-		err := c.Create(ctx, definition)
-		if err == nil {
-			return true
-		}
-		if !apierrors.IsAlreadyExists(err) {
-			t.Fatal(err)
-		}
-		definition = created.DeepCopy()
-		return false
-	})
+	awaitGone(t, c, definition)
+	definition = definition.DeepCopy()
+	if err := c.Create(t.Context(), definition); err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
 		// The context of the test has ended.
-		ctx := context.Background()
-		if err := c.Delete(ctx, definition); err != nil {
+		if err := c.Delete(context.Background(), definition); err != nil {
 			t.Error(err)
 		}
-		eventually(ctx, t, func(ctx context.Context) bool {
-			return apierrors.IsNotFound(c.Get(ctx, client.ObjectKeyFromObject(definition), definition))
-		})
 	})
-	eventually(t.Context(), t, func(ctx context.Context) bool {
+	controlplanetest.Eventually(t, "the definition is not established", func(ctx context.Context) error {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(definition), definition); err != nil {
-			return false
+			return err
 		}
-		return slices.ContainsFunc(definition.Status.Conditions,
-			func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
-				return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
-			})
+		established := func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
+			return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
+		}
+		if conditions := definition.Status.Conditions; !slices.ContainsFunc(conditions, established) {
+			return fmt.Errorf("its conditions are %v", conditions)
+		}
+		return nil
 	})
 	list := &unstructured.UnstructuredList{Object: map[string]any{
 		"apiVersion": definition.Spec.Group + "/" + definition.Spec.Versions[0].Name,
 		"kind":       definition.Spec.Names.ListKind,
 	}}
-	eventually(t.Context(), t, func(ctx context.Context) bool { return c.List(ctx, list) == nil })
+	controlplanetest.Eventually(t, "the kind is not served", func(ctx context.Context) error { return c.List(ctx, list) })
 }
 
-func eventually(ctx context.Context, t *testing.T, condition func(context.Context) bool) {
+// awaitGone waits until there is no definition of the name.
+func awaitGone(t *testing.T, c client.Client, definition *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, 2*time.Minute, true,
-		func(ctx context.Context) (bool, error) { return condition(ctx), nil })
-	if err != nil {
-		t.Error(err)
-	}
+	controlplanetest.Eventually(t, "the definition is still there", func(ctx context.Context) error {
+		live := &apiextensionsv1.CustomResourceDefinition{}
+		err := c.Get(ctx, client.ObjectKeyFromObject(definition), live)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("reading it returns %w, and its conditions are %v", errors.Join(err), live.Status.Conditions)
+	})
 }
 
 // withContent returns a copy of an object with other contents than its metadata.

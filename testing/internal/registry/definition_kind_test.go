@@ -97,6 +97,7 @@ func TestDefinitionsOnServer(t *testing.T) {
 			}
 			got[row] = append(got[row], definitionAcceptance(t, definition))
 		})
+		awaitGone(t, c, definition) // the next row has one of the same name
 	}
 	recordServer(t, "definitions", got)
 }
