@@ -88,7 +88,9 @@ func establish(t *testing.T, c client.Client, definition *apiextensionsv1.Custom
 		"apiVersion": definition.Spec.Group + "/" + definition.Spec.Versions[0].Name,
 		"kind":       definition.Spec.Names.ListKind,
 	}}
-	controlplanetest.Eventually(t, "the kind is not served", func(ctx context.Context) error { return c.List(ctx, list) })
+	controlplanetest.Eventually(t, "the kind is not served", func(ctx context.Context) error {
+		return c.List(ctx, list)
+	})
 }
 
 // awaitGone waits until there is no definition of the name.
