@@ -55,7 +55,8 @@ func insist(t *testing.T, object client.Object, react func(ctx context.Context, 
 
 // reactToEvents reacts to each event of an object until the watch or the context ends.
 func reactToEvents(
-	ctx context.Context, plain client.WithWatch, object client.Object, react func(ctx context.Context, c client.Client) error,
+	ctx context.Context, plain client.WithWatch, object client.Object,
+	react func(ctx context.Context, c client.Client) error,
 ) error {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(object.GetObjectKind().GroupVersionKind())

@@ -148,9 +148,10 @@ metadata: {name: beating}
 				return hasState(ctx, c, assembly, apis.ComponentReady)
 			})
 			controlplanetest.Quiet(t, op.requests)
-			took, beats := beatUntil(t, c, object, test.reads, func() int { return countOf(op.requests, "get", "/beating") }, test.beat)
+			count := func() int { return countOf(op.requests, "get", "/beating") }
+			took, beats := beatUntil(t, c, object, test.reads, count, test.beat)
 			controlplanetest.Rest(t, op.requests)
-			reads, writes := countOf(op.requests, "get", "/beating"), written(op.requests)
+			reads, writes := count(), written(op.requests)
 			t.Logf("%d heartbeats in %v cost %d reads and %d writes", beats, took, reads, writes)
 			if reads > test.reads || test.reads > 0 && took < 10*time.Second || writes > 0 {
 				t.Errorf("%d heartbeats in %v cost %d reads and %d writes, want at most %d in 10s, and none: %s",

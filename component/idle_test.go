@@ -207,7 +207,7 @@ func TestRestEndsWithEachChange(t *testing.T) {
 					}
 					controlplanetest.Eventually(t, step.name, step.until)
 					if step.looks {
-						controlplanetest.Eventually(t, "nothing is looked at after "+step.name, func(context.Context) error {
+						controlplanetest.Eventually(t, "no look after "+step.name, func(context.Context) error {
 							if o.observes.Load() == before {
 								return errors.New("no look")
 							}

@@ -97,8 +97,8 @@ func (w *jobWorld) gone(object client.Object) {
 	})
 }
 
-// rests expects that the component does nothing for some seconds. They are over when a Job has gone that nobody manages,
-// and that has to stay so long.
+// rests expects that the component does nothing for some seconds. They are over when a Job has gone that has to stay for
+// so long, and that nobody manages.
 func (w *jobWorld) rests(seconds int32, what string) {
 	w.Helper()
 	controlplanetest.Quiet(w, w.operator.requests)

@@ -90,7 +90,7 @@ func TestRenamedObjectIsKept(t *testing.T) {
 				next := successor(id + "-new")
 				desire(t, c, assembly, next)
 				want := fmt.Sprintf("%s %s/%s-old: it is kept until these are ", kind, namespace, id)
-				controlplanetest.Eventually(t, "the condition does not say what is kept", func(ctx context.Context) error {
+				controlplanetest.Eventually(t, "it is not said what is kept", func(ctx context.Context) error {
 					if err := c.Get(ctx, client.ObjectKeyFromObject(assembly), assembly); err != nil {
 						return err
 					}

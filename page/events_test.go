@@ -33,7 +33,8 @@ func newServer(t *testing.T, w *world) *loopbackServer {
 		connections: make(chan net.Conn),
 		closed:      make(chan struct{}),
 	}
-	transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return s.dial() }}
+	dial := func(context.Context, string, string) (net.Conn, error) { return s.dial() }
+	transport := &http.Transport{DialContext: dial}
 	s.client = &http.Client{Transport: transport}
 	done := make(chan error)
 	go func() { done <- s.Serve(s) }()

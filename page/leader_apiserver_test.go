@@ -85,7 +85,8 @@ func newReplica(t *testing.T, namespace, name string, peers map[string]*replica)
 		Cache:          cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}},
 		LeaderElection: true, LeaderElectionResourceLockInterface: lock, LeaderElectionReleaseOnCancel: true,
 		// On a machine that is busy, a request for the Lease may take long. The one who ends releases it.
-		LeaseDuration: new(5 * time.Minute), RenewDeadline: new(4 * time.Minute), RetryPeriod: new(100 * time.Millisecond),
+		LeaseDuration: new(5 * time.Minute), RenewDeadline: new(4 * time.Minute),
+		RetryPeriod: new(100 * time.Millisecond),
 	}
 	options.Controller.SkipNameValidation = new(true)
 	mgr, err := ctrl.NewManager(config, options)

@@ -121,7 +121,7 @@ func TestAResourceIsNotGivenBackWhileAWriteMayArrive(t *testing.T) {
 	if !lost.Load() {
 		t.Fatal("no answer was lost, want that one was")
 	}
-	controlplanetest.Eventually(t, "the process does not see that the Widget is asked back", func(ctx context.Context) error {
+	controlplanetest.Eventually(t, "the process does not see that it is asked back", func(ctx context.Context) error {
 		seen := &resources.Widget{}
 		if err := root.Config.Get(ctx, client.ObjectKeyFromObject(w), seen); err != nil {
 			return err

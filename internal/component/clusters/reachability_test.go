@@ -315,7 +315,8 @@ func TestAWatchIsNoProbe(t *testing.T) {
 		failed := make(chan struct{})
 		wg.Go(func() {
 			defer close(failed)
-			request, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/api/v1/pods?watch=true", http.NoBody)
+			url := server.URL + "/api/v1/pods?watch=true"
+			request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 			if err != nil {
 				t.Error(err)
 				return
