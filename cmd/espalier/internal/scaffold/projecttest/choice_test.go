@@ -17,9 +17,17 @@ const (
 // pluginProject is the place of the project of a plugin, which is behind the projects of operators.
 var pluginProject = len(projects)
 
-// templates are the folders of templates that only some projects are made from, with one of these.
-var templates = map[string]int{
-	"chart": 1, "kustomization": 2, "dummy": 3, "code": 4, "component": 1, "tree": 0, "plugin": pluginProject,
+// projectOf returns the place of a project that is made from a folder of templates, and -1 for a folder of all.
+func projectOf(folder string) int {
+	switch folder {
+	case "plugin":
+		return pluginProject
+	case "tree":
+		folder = ""
+	case "component":
+		return slices.IndexFunc(projects, func(p project) bool { return p.component != "" })
+	}
+	return slices.IndexFunc(projects, func(p project) bool { return p.component == folder })
 }
 
 // chosenProjects returns the places of the projects to make, in order: those that the variables choose.
@@ -32,8 +40,8 @@ func chosenProjects(t *testing.T) []int {
 	return chosen
 }
 
-// chooseProjects chooses the first project without a value, or all, or two by the hash of a commit, so that each has its
-// turn, and one for each folder of templates that was touched.
+// chooseProjects chooses the first project without a value, or all, or two by the hash of a commit, so that each has
+// its turn, and one for each folder of templates that was touched.
 func chooseProjects(value string, touched []string) (chosen []int, err error) {
 	count := pluginProject + 1
 	switch value {
@@ -52,9 +60,9 @@ func chooseProjects(value string, touched []string) (chosen []int, err error) {
 	first := int(hash) % count
 	chosen = []int{first, (first + count/2) % count}
 	for _, file := range touched {
-		_, below, _ := strings.Cut(file, "/scaffold/project/")
+		_, below, found := strings.Cut(file, "/scaffold/project/")
 		folder, _, _ := strings.Cut(below, "/")
-		if place, ok := templates[folder]; ok {
+		if place := projectOf(folder); found && place >= 0 {
 			chosen = append(chosen, place)
 		}
 	}
@@ -73,7 +81,8 @@ func TestChooseProjects(t *testing.T) {
 		{"all", nil, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}},
 		{"00000000ab", nil, []int{0, 6}},
 		{"0000000c", nil, []int{5, 12}},
-		{"00000000", []string{folder + "plugin/main.go", folder + "chart/a", folder + "common/b", "README.md"}, []int{0, 1, 6, 12}},
+		{"00000000", []string{folder + "plugin/main.go", folder + "chart/a", folder + "common/b", "README.md"},
+			[]int{0, 1, 6, 12}},
 	} {
 		if got, err := chooseProjects(tc.value, tc.touched); err != nil || !slices.Equal(got, tc.want) {
 			t.Errorf("%q with %q chooses %v, %v, want %v", tc.value, tc.touched, got, err, tc.want)
@@ -102,7 +111,7 @@ func TestTemplatesAreThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, entry := range entries {
-		if _, ok := templates[entry.Name()]; !ok && entry.IsDir() && entry.Name() != "common" {
+		if entry.IsDir() && entry.Name() != "common" && projectOf(entry.Name()) < 0 {
 			t.Errorf("no project is chosen when the templates in %s change", entry.Name())
 		}
 	}
