@@ -42,10 +42,12 @@ func (k *Kinds) watch(ctx context.Context, of schema.GroupVersionResource) {
 			})
 			return nil
 		},
-		Shown: func(object any, _ bool) error {
+		Shown: func(object any, deleted bool) error {
+			definition, ok := object.(*metav1.PartialObjectMetadata)
+			stays := ok && !deleted && definition.DeletionTimestamp.IsZero()
 			k.changed([]any{object}, func(kind *Kind, names []string) {
 				if kind.definedBy(of, names[0]) {
-					kind.defined()
+					kind.defined(stays)
 				}
 			})
 			return nil

@@ -52,6 +52,9 @@ type Kind struct {
 	due    time.Time
 	delay  time.Duration
 	series bool
+	// expected is what ends the series: whether the kind is served. renewed reports whether a series was planned since
+	// the last check began, whose answer may be older than the reason of the series.
+	expected, renewed bool
 }
 
 // Waiter is who waits for a kind. It is comparable. Wake must not block.
@@ -163,7 +166,7 @@ func (k *Kind) Doubt(w Waiter) {
 	defer k.mu.Unlock()
 	k.note(&k.waiting, w)
 	if !k.series {
-		k.schedule(0, true)
+		k.renew(false)
 	}
 }
 
@@ -350,6 +353,9 @@ func (k *Kind) Read(ctx context.Context, item client.Object, namespace string, r
 
 // check asks the API server, and acts on a change.
 func (k *Kind) check(ctx context.Context) error {
+	k.mu.Lock()
+	k.renewed = false
+	k.mu.Unlock()
 	resource, err := k.kinds.ask(ctx, k.GroupVersionKind)
 	var gone, came bool
 	if err == nil {
@@ -396,13 +402,22 @@ func (k *Kind) schedule(delay time.Duration, series bool) {
 	k.kinds.wake()
 }
 
+// renew plans a series of checks, which ends early when the kind is served as expected. The lock is held.
+func (k *Kind) renew(expected bool) {
+	k.expected, k.renewed = expected, true
+	k.schedule(0, true)
+}
+
 // checked plans the next check after one. It returns true if the answer is final, as far as events tell.
 func (k *Kind) checked(failed, changed, served bool) (settled bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	next := max(2*k.delay, firstOfSeries)
 	switch {
-	case failed, k.series && !changed && k.delay < lastOfSeries:
+	case k.renewed:
+		return false
+	// What changed may be from an earlier event than the last one.
+	case failed, k.series && !(changed && served == k.expected) && k.delay < lastOfSeries:
 		k.schedule(min(next, maxAwaited), true)
 		return false
 	case served:
@@ -434,11 +449,11 @@ func (k *Kind) next(followed bool) (time.Time, bool) {
 	return k.due, !k.due.IsZero() && k.needed() && (k.series || !followed)
 }
 
-// defined notes that the definition of the kind may have changed.
-func (k *Kind) defined() {
+// defined notes that the definition of the kind may have changed. Stays is false if it is deleted.
+func (k *Kind) defined(stays bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.schedule(0, true)
+	k.renew(stays)
 }
 
 // refresh has the kind checked once.
@@ -446,7 +461,7 @@ func (k *Kind) refresh() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !k.series {
-		k.schedule(0, true)
+		k.renew(false)
 		k.delay = once
 	}
 }

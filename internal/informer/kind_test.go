@@ -1,0 +1,147 @@
+package informer_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/espalier-dev/espalier/internal/informer"
+
+	"github.com/go-logr/logr"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/metadata"
+)
+
+var (
+	lamp  = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Lamp"}
+	lamps = lamp.GroupVersion().WithResource("lamps")
+)
+
+// api is an API server with one definition, of lamps. Whether it serves them is told apart from that.
+type api struct {
+	metadata.Interface
+	events *watch.FakeWatcher
+
+	mu     sync.Mutex
+	serves bool
+	// answers is called once between the next question and its answer, which says what was true at the question.
+	answers func()
+}
+
+func (a *api) Resource(of schema.GroupVersionResource) metadata.Getter {
+	if of.Group == "apiextensions.k8s.io" {
+		return definitions{watch: a.events}
+	}
+	return definitions{watch: watch.NewFake()}
+}
+
+// definitions are those of the start, of which there are none, and those that a watch tells.
+type definitions struct {
+	metadata.Getter
+	watch watch.Interface
+}
+
+func (d definitions) List(context.Context, metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+	return &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}, nil
+}
+
+func (d definitions) Watch(_ context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	if o.SendInitialEvents != nil {
+		return nil, apierrs.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil)
+	}
+	return d.watch, nil
+}
+
+func (a *api) ask(context.Context, schema.GroupVersionKind) (schema.GroupVersionResource, error) {
+	a.mu.Lock()
+	serves, answers := a.serves, a.answers
+	a.answers = nil
+	a.mu.Unlock()
+	if answers != nil {
+		answers()
+	}
+	if serves {
+		return lamps, nil
+	}
+	return schema.GroupVersionResource{}, nil
+}
+
+func (a *api) set(serves bool, answers func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.serves, a.answers = serves, answers
+}
+
+// user uses a kind as a resource does: it reads when it is woken, and waits while the kind is not served.
+type user struct{ woken chan struct{} }
+
+func (u user) Wake() {
+	select {
+	case u.woken <- struct{}{}:
+	default:
+	}
+}
+
+func (u user) run(ctx context.Context, kind *informer.Kind) {
+	kind.Await(u)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-u.woken:
+		}
+		if kind.Ready(ctx, u, "") != nil {
+			kind.Await(u)
+		}
+	}
+}
+
+// A kind is served again although its definition came back before anybody saw that it was gone.
+func TestAKindThatComesBackAtOnceIsServedAgain(t *testing.T) {
+	for name, comeBack := range map[string]func(a *api, definition *metav1.PartialObjectMetadata){
+		"while the API server is asked": func(a *api, definition *metav1.PartialObjectMetadata) {
+			a.set(false, func() {
+				a.events.Add(definition)
+				a.set(true, nil)
+				synctest.Wait()
+			})
+			a.events.Delete(definition)
+		},
+		"before the API server serves it": func(a *api, definition *metav1.PartialObjectMetadata) {
+			a.set(false, nil)
+			a.events.Delete(definition)
+			a.events.Add(definition)
+			time.Sleep(time.Second)
+			a.set(true, nil)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a := &api{events: watch.NewFake(), serves: true}
+				kinds := informer.NewKinds(a, a.ask, logr.Discard())
+				kind := kinds.Of(lamp)
+				ctx, cancel := context.WithCancel(t.Context())
+				var running sync.WaitGroup
+				running.Go(func() { _ = kinds.Start(ctx) })
+				defer running.Wait()
+				defer cancel()
+				if is, err := kind.Check(ctx); !is || err != nil {
+					t.Fatalf("it is served: %t, %v", is, err)
+				}
+				running.Go(func() { user{make(chan struct{}, 1)}.run(ctx, kind) })
+				time.Sleep(time.Minute)
+
+				comeBack(a, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "lamps.example.com"}})
+				time.Sleep(time.Minute)
+				if kind.Resource() != lamps {
+					t.Errorf("it is at %q, want %s", kind.Resource(), lamps)
+				}
+			})
+		})
+	}
+}
