@@ -37,8 +37,8 @@ PLATFORMS ?=
 
 GO    := go
 # The compiler spends a sixth of its time on collecting its own garbage. What it makes, and whether that is cached, does
-# not depend on how it does so.
-export GOFLAGS := $(shell $(GO) env GOFLAGS) '-toolexec=env GOGC=off GOMEMLIMIT=2GiB'
+# not depend on how it does so. With -trimpath, what was made of one clone counts for others.
+export GOFLAGS := $(shell $(GO) env GOFLAGS) -trimpath '-toolexec=env GOGC=off GOMEMLIMIT=2GiB'
 
 TOOLS := $(CURDIR)/bin/tools
 

@@ -60,7 +60,7 @@ func goTool(t *testing.T, dir string, args ...string) (string, error) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "go", args...)
 	command.Dir = dir
-	command.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off")
+	command.Env = append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" -mod=mod", "GOPROXY=off", "GOWORK=off")
 	return printed(command)
 }
 
@@ -136,7 +136,7 @@ func newPageTest(t *testing.T, dir, name string, file pageFile) pageTest {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if output, err := goTool(t, dir, "test", "-c", "-ldflags=-s -w", "-o", name, "./"+name); err != nil {
+	if output, err := goTool(t, dir, "test", "-c", "-trimpath", "-ldflags=-s -w", "-o", name, "./"+name); err != nil {
 		t.Fatalf("the page does not compile: %v\n%s\n%s", err, output, file.content)
 	}
 	return p

@@ -43,7 +43,8 @@ func newReader(t *testing.T) *reader {
 	}
 	r := &reader{t: t, root: absolute, dir: home, bin: bin}
 	r.env = append(os.Environ(),
-		"GOBIN="+bin, "GOWORK=off", "GOFLAGS=-ldflags=-w -vet=off", "PATH="+bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
+		"GOBIN="+bin, "GOWORK=off", "GOFLAGS="+os.Getenv("GOFLAGS")+" -ldflags=-w -vet=off",
+		"PATH="+bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	return r
 }
 

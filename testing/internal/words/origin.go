@@ -73,6 +73,7 @@ func (o *Origin) frames() []runtime.Frame {
 	for more := true; more; {
 		var frame runtime.Frame
 		frame, more = frames.Next()
+		frame.File = source.PathOf(frame.File)
 		switch {
 		case frame.Function == "testing.tRunner" || frame.File == "":
 			return outside
