@@ -72,7 +72,7 @@ demo: $(if $(filter true,$(REAL)),controlplane) ## Show running operators step b
 		bin/demo/operators $(ARGS) && wait $$building && bin/demo/deliveries $(ARGS)
 
 # Linking takes less time without debugging information. Tests on an API server wait for it most of the time, so more of them
-# run at a time than there are processors, and so do packages. "make check" runs go vet.
+# run at a time than there are processors, and so do packages. "make check" runs what go vet does.
 TESTFLAGS = -vet=off -ldflags=-w -p 4 -parallel 8 -timeout $(TIMEOUT) $(if $(filter-out 1,$(COUNT)),-count=$(COUNT)) \
 	$(if $(RUN),-run '$(RUN)')
 
@@ -174,7 +174,7 @@ size: ## Compare the size of an operator with that of one that uses controller-r
 	@hack/size/compare
 
 .PHONY: check
-check: check-format check-tidy check-vet check-staticcheck check-sizes check-waits check-steps check-files check-generated ## Everything that reads code without running it.
+check: check-format check-tidy check-analyze check-sizes check-waits check-steps check-files check-generated ## Everything that reads code without running it.
 
 .PHONY: check-format
 check-format: ## Formatting.
@@ -184,13 +184,9 @@ check-format: ## Formatting.
 check-tidy: ## go.mod and go.sum.
 	$(call each,$(GO) mod tidy -diff)
 
-.PHONY: check-vet
-check-vet: ## go vet.
-	$(call each,$(GO) vet ./...)
-
-.PHONY: check-staticcheck
-check-staticcheck: $(TOOLS)/built ## staticcheck, configured in staticcheck.conf.
-	$(call each,$(TOOLS)/staticcheck ./...)
+.PHONY: check-analyze
+check-analyze: $(TOOLS)/built ## The analyzers of go vet and of staticcheck, configured in staticcheck.conf.
+	$(call each,$(TOOLS)/analyze ./...)
 
 .PHONY: check-sizes
 check-sizes: ## That lines, functions and files are not too long, and that package comments name files that exist.
@@ -257,6 +253,6 @@ release: ## Write what is released to bin/release: modules, archives of the comm
 clean: ## Remove bin. The control plane stays in the user's cache.
 	rm -rf bin
 
-$(TOOLS)/built: hack/tools/go.mod hack/tools/go.sum
+$(TOOLS)/built: hack/tools/go.mod hack/tools/go.sum $(wildcard hack/tools/analyze/*.go)
 	$(GO) -C hack/tools build -o $(TOOLS)/ tool
 	@touch $@

@@ -109,6 +109,9 @@ func (s *loopbackServer) listen(t *testing.T, query string) (next func() string)
 				return data
 			}
 		}
+		if err := lines.Err(); err != nil {
+			return err.Error()
+		}
 		return "the end"
 	}
 }

@@ -3,11 +3,15 @@ module github.com/espalier-dev/espalier/hack/tools
 go 1.26.0
 
 tool (
-	honnef.co/go/tools/cmd/staticcheck
+	github.com/espalier-dev/espalier/hack/tools/analyze
 	sigs.k8s.io/controller-tools/cmd/controller-gen
 )
 
-require golang.org/x/mod v0.41.0
+require (
+	golang.org/x/mod v0.41.0
+	golang.org/x/tools v0.51.0
+	honnef.co/go/tools v0.8.2
+)
 
 require (
 	github.com/BurntSushi/toml v1.4.1-0.20240526193622-a339e1f7089c // indirect
@@ -47,10 +51,8 @@ require (
 	golang.org/x/sync v0.23.0 // indirect
 	golang.org/x/sys v0.48.0 // indirect
 	golang.org/x/text v0.42.0 // indirect
-	golang.org/x/tools v0.51.0 // indirect
 	google.golang.org/protobuf v1.36.12-0.20260120151049-f2248ac996af // indirect
 	gopkg.in/inf.v0 v0.9.1 // indirect
-	honnef.co/go/tools v0.8.2 // indirect
 	k8s.io/api v0.37.0 // indirect
 	k8s.io/apiextensions-apiserver v0.37.0 // indirect
 	k8s.io/apimachinery v0.37.0 // indirect

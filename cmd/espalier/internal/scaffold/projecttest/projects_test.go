@@ -127,7 +127,7 @@ func TestProjects(t *testing.T) {
 		}
 	}
 	generator := strings.TrimSpace(run(t, repository, "go", "-C", "hack/tools", "tool", "-n", "controller-gen"))
-	checker := strings.TrimSpace(run(t, repository, "go", "-C", "hack/tools", "tool", "-n", "staticcheck"))
+	checker := strings.TrimSpace(run(t, repository, "go", "-C", "hack/tools", "tool", "-n", "analyze"))
 	for _, p := range chosen {
 		t.Run(p.String(), func(t *testing.T) {
 			t.Parallel()
