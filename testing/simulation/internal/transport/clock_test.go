@@ -80,8 +80,8 @@ func TestWatchOfAWrongClock(t *testing.T) {
 				f.Errorf("line %d is %s, not %s", n, lines.Text(), want)
 			}
 		}
-		if n != 3 {
-			f.Errorf("there are %d lines", n)
+		if err := lines.Err(); n != 3 || err != nil {
+			f.Errorf("there are %d lines (%v)", n, err)
 		}
 	})
 }
