@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"go/ast"
-	"go/build"
 	"go/parser"
 	"go/token"
 	"io"
@@ -15,6 +14,7 @@ import (
 	"log/slog"
 	"maps"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
@@ -373,11 +373,13 @@ func helmFunctions(t *testing.T) []string {
 	for name := range sprig.TxtFuncMap() {
 		all[name] = true
 	}
-	found, err := build.Import("helm.sh/helm/v4/pkg/engine", ".", build.FindOnly)
+	list := exec.CommandContext(t.Context(), "go", "list", "-f", "{{.Dir}}", "helm.sh/helm/v4/pkg/engine")
+	list.Stderr = os.Stderr
+	folder, err := list.Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(found.Dir, "funcs.go"), nil, 0)
+	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(strings.TrimSpace(string(folder)), "funcs.go"), nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
