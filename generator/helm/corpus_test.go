@@ -379,7 +379,8 @@ func helmFunctions(t *testing.T) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(strings.TrimSpace(string(folder)), "funcs.go"), nil, 0)
+	functions := filepath.Join(strings.TrimSpace(string(folder)), "funcs.go")
+	file, err := parser.ParseFile(token.NewFileSet(), functions, nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

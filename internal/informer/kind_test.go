@@ -127,7 +127,11 @@ func TestAKindThatComesBackAtOnceIsServedAgain(t *testing.T) {
 				kind := kinds.Of(lamp)
 				ctx, cancel := context.WithCancel(t.Context())
 				var running sync.WaitGroup
-				running.Go(func() { _ = kinds.Start(ctx) })
+				running.Go(func() {
+					if err := kinds.Start(ctx); err != nil {
+						t.Errorf("the kinds are not followed: %v", err)
+					}
+				})
 				defer running.Wait()
 				defer cancel()
 				if is, err := kind.Check(ctx); !is || err != nil {

@@ -37,28 +37,25 @@ type File struct {
 // span is a range of bytes in the original content.
 type span struct{ from, to int }
 
-// tested are the import path of the package that is tested, and its folder: go test starts the tests there.
-var tested = sync.OnceValues(func() (importPath, folder string) {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		importPath = strings.TrimSuffix(info.Path, ".test")
-	}
-	return importPath, startedIn
-})
-
+// startedIn is the folder of the package that is tested: go test starts the tests there.
 var startedIn, _ = os.Getwd()
 
 // PathOf returns the path of a file that the running binary names. With -trimpath, that is below the import path of its
 // package.
 func PathOf(file string) string {
-	if file == "" || filepath.IsAbs(file) {
+	if file == "" || filepath.IsAbs(file) || startedIn == "" {
 		return file
 	}
-	importPath, folder := tested()
-	relative, err := filepath.Rel(filepath.FromSlash(importPath), filepath.FromSlash(file))
-	if err != nil || importPath == "" || folder == "" {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
 		return file
 	}
-	return filepath.Join(folder, relative)
+	tested := strings.TrimSuffix(info.Path, ".test")
+	relative, err := filepath.Rel(filepath.FromSlash(tested), filepath.FromSlash(file))
+	if err != nil {
+		return file
+	}
+	return filepath.Join(startedIn, relative)
 }
 
 var files sync.Map
