@@ -8,12 +8,10 @@ import (
 	"fmt"
 	"go/token"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
 	"golang.org/x/tools/go/analysis"
-	"golang.org/x/tools/go/analysis/unitchecker"
 )
 
 // Analyzers are the analyzers that run by default, in the order of the documentation.
@@ -21,32 +19,6 @@ var Analyzers = []*analysis.Analyzer{Desired, Kept, Status, Stash, Finalizer, Sw
 
 // Heuristics are analyzers that guess. Each runs if it is asked for by its name.
 var Heuristics = []*analysis.Analyzer{Clients, Effects}
-
-// Main analyzes a package for go vet, and exits, if go vet has called the program: its -vettool. Otherwise it returns.
-func Main() {
-	if !calledByGoVet(os.Args[1:]) {
-		return
-	}
-	analyzers := slices.Clone(Analyzers)
-	for _, guess := range Heuristics {
-		if os.Args[1] == "-flags" || slices.Contains(os.Args, "-"+guess.Name) {
-			analyzers = append(analyzers, guess)
-		}
-	}
-	unitchecker.Main(analyzers...)
-}
-
-// calledByGoVet reports whether the arguments are those of go vet: it asks for the version, then for the flags, and
-// gives a file for each package as the last argument.
-func calledByGoVet(args []string) bool {
-	switch {
-	case len(args) == 0:
-		return false
-	case len(args) == 1 && (args[0] == "-V=full" || args[0] == "-flags"):
-		return true
-	}
-	return strings.HasSuffix(args[len(args)-1], "vet.cfg")
-}
 
 // reporter reports each thing once, though several functions may lead to it, and in the order of the code.
 type reporter struct {

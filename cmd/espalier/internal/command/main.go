@@ -10,14 +10,11 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
-
-	"github.com/espalier-dev/espalier/cmd/espalier/vet"
 )
 
 // Main runs the command with the arguments of the process, and exits. Called as kubectl-espalier it says in what it
-// prints that it is called "kubectl espalier". Called by go vet it is its -vettool.
+// prints that it is called "kubectl espalier".
 func Main() {
-	vet.Main()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	root := New(os.Stdout, os.Stderr)
 	if name := filepath.Base(os.Args[0]); strings.HasPrefix(name, "kubectl-espalier") {

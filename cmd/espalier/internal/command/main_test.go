@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/espalier-dev/espalier/cmd/espalier/internal/command"
-	"github.com/espalier-dev/espalier/cmd/espalier/vet"
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 )
@@ -28,7 +27,6 @@ func TestMain(m *testing.M) {
 	if os.Getenv(runsCommand) != "" {
 		command.Main()
 	}
-	vet.Main()
 	klog.SetLogger(logr.Discard())
 	log.SetLogger(logr.Discard())
 	os.Exit(plane.Main(m))

@@ -3,9 +3,7 @@ package vet_test
 import (
 	"bytes"
 	"encoding/json"
-	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -15,43 +13,39 @@ import (
 
 	"golang.org/x/tools/go/analysis"
 
+	"github.com/espalier-dev/espalier/cmd/espalier/internal/command"
 	"github.com/espalier-dev/espalier/cmd/espalier/vet"
 )
 
-// The program of the tests is the -vettool of go vet, too.
-func TestMain(m *testing.M) {
-	vet.Main()
-	os.Exit(m.Run())
-}
-
-// runGoVet returns what the analyzers say of packages that are seen from the folder, by the name of the analyzer.
-func runGoVet(t *testing.T, folder string, arguments ...string) map[string][]finding {
+// runVet returns what the analyzers say of packages that are seen from the folder, by the name of the analyzer.
+func runVet(t *testing.T, folder string, arguments ...string) map[string][]finding {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
+	t.Chdir(folder)
+	out := &bytes.Buffer{}
+	c := command.New(out, t.Output())
+	c.SetArgs(append([]string{"vet", "-json"}, arguments...))
+	if err := c.ExecuteContext(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	arguments = append([]string{"vet", "-vettool=" + self, "-json"}, arguments...)
-	command := exec.CommandContext(t.Context(), "go", arguments...)
-	command.Dir = folder
-	// The go command says there what it downloads, which is no finding.
-	said := &bytes.Buffer{}
-	command.Stderr = said
-	output, err := command.Output()
-	if err != nil {
-		t.Fatalf("%s: %v\n%s", command, err, said)
+	var packages map[string]map[string][]finding
+	if err := json.Unmarshal(out.Bytes(), &packages); err != nil {
+		t.Fatalf("what is printed is no JSON: %v:\n%s", err, out)
 	}
-	return findings(t, output)
+	all := map[string][]finding{}
+	for _, byAnalyzer := range packages {
+		for name, found := range byAnalyzer {
+			all[name] = append(all[name], found...)
+		}
+	}
+	return all
 }
 
 // The comments "want" in the files of testdata have a regular expression in backquotes, as those of analysistest have.
-// That package would type-check all of Kubernetes from its sources for each analyzer. Go vet takes it from the cache,
-// and is how the analyzers are run.
+// That package would type-check all of Kubernetes from its sources for each analyzer.
 var wantComment = regexp.MustCompile("// want `(.*)`$")
 
 func TestPlantedBugsAreFound(t *testing.T) {
 	all := slices.Concat(vet.Analyzers, vet.Heuristics)
-	// One run of go vet starts a process for each package that the files import.
 	var arguments []string
 	for _, analyzer := range all {
 		arguments = append(arguments, "-"+analyzer.Name)
@@ -59,7 +53,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 	for _, analyzer := range all {
 		arguments = append(arguments, "./testdata/"+analyzer.Name, "./testdata/"+analyzer.Name+"shapes")
 	}
-	found := runGoVet(t, ".", arguments...)
+	found := runVet(t, ".", arguments...)
 	check := func(analyzer *analysis.Analyzer, name string) {
 		t.Run(name, func(t *testing.T) {
 			folder := filepath.Join("testdata", name)
@@ -92,30 +86,10 @@ func TestPlantedBugsAreFound(t *testing.T) {
 	}
 }
 
-// finding is one that go vet prints as JSON.
+// finding is one that the command prints as JSON.
 type finding struct {
 	At      string `json:"posn"`
 	Message string `json:"message"`
-}
-
-// findings returns what go vet has printed, by the name of the analyzer.
-func findings(t *testing.T, output []byte) map[string][]finding {
-	t.Helper()
-	all := map[string][]finding{}
-	for decoder := json.NewDecoder(bytes.NewReader(output)); ; {
-		var packages map[string]map[string][]finding
-		switch err := decoder.Decode(&packages); {
-		case err == io.EOF:
-			return all
-		case err != nil:
-			t.Fatalf("go vet prints what is no JSON: %v:\n%s", err, output)
-		}
-		for _, byAnalyzer := range packages {
-			for name, found := range byAnalyzer {
-				all[name] = append(all[name], found...)
-			}
-		}
-	}
 }
 
 // readWanted returns what the comments of the files want, by file and line.
@@ -153,7 +127,7 @@ func TestNothingIsReportedOfRightCode(t *testing.T) {
 		{".", "sigs.k8s.io/controller-runtime/pkg/builder/..."},
 	} {
 		t.Run(tc.folder+" "+tc.packages, func(t *testing.T) {
-			for analyzer, found := range runGoVet(t, filepath.Join("../../..", tc.folder), tc.packages) {
+			for analyzer, found := range runVet(t, filepath.Join("../../..", tc.folder), tc.packages) {
 				for _, f := range found {
 					t.Errorf("%s: %s finds %q, want no finding", f.At, analyzer, f.Message)
 				}
