@@ -294,9 +294,10 @@ func init() {
 		},
 	}
 	scenarios["the flag without a server"] = scenario{
-		args: []string{"-rtesting.differential"},
-		run:  func(t *testing.T) { runFaithful(t, ordinary()) },
-		want: []string{"the flag -rtesting.differential needs a TestMain that calls rtesting.Main"},
+		alone: true,
+		args:  []string{"-rtesting.differential"},
+		run:   func(t *testing.T) { runFaithful(t, ordinary()) },
+		want:  []string{"the flag -rtesting.differential needs a TestMain that calls rtesting.Main"},
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,13 +19,15 @@ import (
 	rtesting "github.com/espalier-dev/espalier/testing"
 )
 
-// A case that fails needs a *testing.T that fails. So the suites below run in a process of their own, the test binary
-// again, and their output is looked at.
+// A case that fails needs a *testing.T that fails. So the suites below run in other processes, the test binary again, and
+// their output is looked at.
 const scenarioVariable = "RTESTING_FAILING_SUITE"
 
 // scenario is a suite that must fail.
 type scenario struct {
 	run func(t *testing.T)
+	// alone has the suite run in a process of its own: it looks at how that ends, or waits for seconds.
+	alone bool
 	// args are further arguments of the process.
 	args []string
 	// want are parts of the output.
@@ -203,13 +206,15 @@ type invalidReconciler struct{ reconcile.Reconciler }
 
 func (invalidReconciler) Validate(context.Context) error { return errors.New("oops") }
 
-// TestFailingSuite is the suite that the other process runs.
+// TestFailingSuite has the suites that the other process runs.
 func TestFailingSuite(t *testing.T) {
-	name := os.Getenv(scenarioVariable)
-	if name == "" {
+	names := os.Getenv(scenarioVariable)
+	if names == "" {
 		t.Skip("runs in a process of its own only")
 	}
-	scenarios[name].run(t)
+	for name := range strings.SplitSeq(names, "\n") {
+		t.Run(name, scenarios[name].run)
+	}
 }
 
 // harnessLine matches a line about a file of the harness itself.
@@ -220,31 +225,64 @@ var harnessLine = regexp.MustCompile(`(?m)^\s*(` + strings.Join([]string{
 	"webhook",
 }, "|") + `)\.go:\d+: [^"]*$`)
 
+// nextSuite matches the line with which the next suite of a process begins.
+var nextSuite = regexp.MustCompile(`(?m)^=== RUN   TestFailingSuite/[^/]*$`)
+
 func TestFailures(t *testing.T) {
+	// A process takes longer to start than most suites run.
+	groups := map[string][]string{}
 	for name, tc := range scenarios {
-		t.Run(name, func(t *testing.T) {
+		key := strings.Join(tc.args, " ")
+		if tc.alone {
+			key = name
+		}
+		groups[key] = append(groups[key], name)
+	}
+	for key, names := range groups {
+		t.Run(key, func(t *testing.T) {
 			t.Parallel()
-			command := exec.Command(os.Args[0], "-test.run=^TestFailingSuite$", "-test.v")
-			command.Args = append(command.Args, tc.args...)
-			command.Env = append(os.Environ(), scenarioVariable+"="+name)
-			raw, err := command.CombinedOutput()
-			output := strings.ReplaceAll(string(raw), "    ", "")
+			slices.Sort(names)
+			command := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFailingSuite$", "-test.v")
+			command.Args = append(command.Args, scenarios[names[0]].args...)
+			command.Env = append(os.Environ(), scenarioVariable+"="+strings.Join(names, "\n"))
+			output, err := command.CombinedOutput()
 			if err == nil {
-				t.Errorf("want the suite to fail, got\n%s", output)
+				t.Errorf("want the suites to fail, got\n%s", output)
 			}
-			if line := harnessLine.FindString(output); line != "" {
-				t.Errorf("the failure is at a line of the harness: %s\n%s", line, output)
-			}
-			for _, want := range tc.want {
-				if want := strings.ReplaceAll(want, "%s", "TestFailingSuite"); !strings.Contains(output, want) {
-					t.Errorf("want %q in\n%s", want, output)
-				}
-			}
-			for _, unwanted := range tc.unwanted {
-				if strings.Contains(output, unwanted) {
-					t.Errorf("%q is not wanted in\n%s", unwanted, output)
-				}
+			for _, name := range names {
+				t.Run(name, func(t *testing.T) { scenarios[name].check(t, name, string(output)) })
 			}
 		})
+	}
+}
+
+// check looks at what a process has printed in whose suites that of the name is.
+func (s scenario) check(t *testing.T, name, all string) {
+	suite := "TestFailingSuite/" + strings.ReplaceAll(name, " ", "_")
+	output := all
+	if !s.alone {
+		_, output, _ = strings.Cut(all, "=== RUN   "+suite+"\n")
+		if next := nextSuite.FindStringIndex(output); next != nil {
+			output = output[:next[0]]
+		}
+		result := regexp.MustCompile(`(?m)^ *--- (FAIL|PASS|SKIP): ` + regexp.QuoteMeta(suite) + `[/ ].*$`)
+		output += "\n" + strings.Join(result.FindAllString(all, -1), "\n")
+		if !strings.Contains(output, "--- FAIL: "+suite+" ") {
+			t.Errorf("want the suite to fail, got\n%s", output)
+		}
+	}
+	output = strings.ReplaceAll(output, "    ", "")
+	if line := harnessLine.FindString(output); line != "" {
+		t.Errorf("the failure is at a line of the harness: %s\n%s", line, output)
+	}
+	for _, want := range s.want {
+		if want := strings.ReplaceAll(want, "%s", suite); !strings.Contains(output, want) {
+			t.Errorf("want %q in\n%s", want, output)
+		}
+	}
+	for _, unwanted := range s.unwanted {
+		if strings.Contains(output, unwanted) {
+			t.Errorf("%q is not wanted in\n%s", unwanted, output)
+		}
 	}
 }

@@ -216,8 +216,10 @@ func init() {
 			unwanted: []string{"paste", "ExpectCreates"},
 		},
 		"a mistaken flag": {
-			run: faithful(cmCase{Metadata: does(nothing)}), args: []string{"-rtesting.faults=none"},
-			want: []string{`"none": want off, default or pairs`},
+			run:   faithful(cmCase{Metadata: does(nothing)}),
+			args:  []string{"-rtesting.faults=none"},
+			alone: true,
+			want:  []string{`"none": want off, default or pairs`},
 		},
 	} {
 		scenarios[name] = failing

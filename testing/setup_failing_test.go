@@ -128,10 +128,12 @@ func init() {
 			unwanted: []string{"Events[2] (nothing): "},
 		},
 		"request of the start": {
-			run:  setsUp(setupCase{ExpectRequests: []reconcilers.Request{gadget}}),
-			want: []string{"case", "ExpectRequests differs", `"default/gadget"`},
+			alone: true,
+			run:   setsUp(setupCase{ExpectRequests: []reconcilers.Request{gadget}}),
+			want:  []string{"case", "ExpectRequests differs", `"default/gadget"`},
 		},
 		"request that is not sent": {
+			alone: true,
 			run: setsUp(setupCase{Events: []rtesting.SetupEvent{{
 				Send: func(context.Context) {}, ExpectRequests: []reconcilers.Request{gadget},
 			}}}),
@@ -158,6 +160,7 @@ func init() {
 			want: []string{"the controllers cannot be started: oops"},
 		},
 		"source that blocks": {
+			alone: true,
 			run: setsUp(setupCase{Metadata: watches(func(_ context.Context, bldr *reconcilers.Builder) {
 				bldr.WatchesRawSource(source.Func(func(ctx context.Context, _ requestQueue) error { <-ctx.Done(); return nil }))
 			})}),
