@@ -36,9 +36,8 @@ VERSION ?=
 PLATFORMS ?=
 
 GO    := go
-# The compiler spends a sixth of its time on collecting its own garbage. What it makes, and whether that is cached, does
-# not depend on how it does so. With -trimpath, what was made of one clone counts for others.
-export GOFLAGS := $(shell $(GO) env GOFLAGS) -trimpath '-toolexec=env GOGC=off GOMEMLIMIT=2GiB'
+# With -trimpath, what was made of one clone counts for others.
+export GOFLAGS := $(shell $(GO) env GOFLAGS) -trimpath
 
 TOOLS := $(CURDIR)/bin/tools
 
@@ -71,9 +70,9 @@ demo: $(if $(filter true,$(REAL)),controlplane) ## Show running operators step b
 			examples/plugins/build $(CURDIR)/bin/demo/plugins; } & building=$$!; \
 		bin/demo/operators $(ARGS) && wait $$building && bin/demo/deliveries $(ARGS)
 
-# Linking takes less time without debugging information. Tests on an API server wait for it most of the time, so more of them
+# Linking takes less time without debugging information and symbols. Tests on an API server wait for it most of the time, so more of them
 # run at a time than there are processors, and so do packages. "make check" runs what go vet does.
-TESTFLAGS = -vet=off -ldflags=-w -p 4 -parallel 8 -timeout $(TIMEOUT) $(if $(filter-out 1,$(COUNT)),-count=$(COUNT)) \
+TESTFLAGS = -vet=off -ldflags=-s -p 4 -parallel 8 -timeout $(TIMEOUT) $(if $(filter-out 1,$(COUNT)),-count=$(COUNT)) \
 	$(if $(RUN),-run '$(RUN)')
 
 # The folders of the test files of the main module that have a text in them.
@@ -96,11 +95,12 @@ test: steps ## Run all tests of all modules but what "make check", "make demo" a
 comma   := ,
 without = $(subst $() ,$(comma),$(filter-out $(1),$(subst $(comma), ,$(STEPS))))
 
-# The race detector is for the tests of the steps "race" and "real".
+# The race detector is for the tests of the steps "race" and "real". It would wait for a second at the end of each process,
+# for reports of goroutines, but tests leave none.
 .PHONY: steps
 steps: $(if $(RACE),compiler) $(server)
 	@$(if $(RACE),failed=; $(foreach step,$(filter race real,$(subst $(comma), ,$(STEPS))), \
-		CGO_ENABLED=1 $(call run-steps,$(step),-race) || failed=1;) \
+		CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 $(call run-steps,$(step),-race) || failed=1;) \
 		$(if $(call without,race real),$(call run-steps,$(call without,race real)) || failed=1;) [ -z "$$failed" ],\
 		$(call run-steps,$(STEPS)))
 
