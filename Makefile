@@ -70,8 +70,8 @@ demo: $(if $(filter true,$(REAL)),controlplane) ## Show running operators step b
 			examples/plugins/build $(CURDIR)/bin/demo/plugins; } & building=$$!; \
 		bin/demo/operators $(ARGS) && wait $$building && bin/demo/deliveries $(ARGS)
 
-# Linking takes less time without debugging information and symbols. Tests on an API server wait for it most of the time, so more of them
-# run at a time than there are processors, and so do packages. "make check" runs what go vet does.
+# Linking takes less time without debugging information and symbols. Tests on an API server wait for it most of the time,
+# so more of them run at a time than there are processors, and so do packages. "make check" runs what go vet does.
 TESTFLAGS = -vet=off -ldflags=-s -p 4 -parallel 8 -timeout $(TIMEOUT) $(if $(filter-out 1,$(COUNT)),-count=$(COUNT)) \
 	$(if $(RUN),-run '$(RUN)')
 

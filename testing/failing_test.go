@@ -19,8 +19,8 @@ import (
 	rtesting "github.com/espalier-dev/espalier/testing"
 )
 
-// A case that fails needs a *testing.T that fails. So the suites below run in other processes, the test binary again, and
-// their output is looked at.
+// A case that fails needs a *testing.T that fails. So the suites below run in other processes, the test binary again,
+// and their output is looked at.
 const scenarioVariable = "RTESTING_FAILING_SUITE"
 
 // scenario is a suite that must fail.

@@ -145,5 +145,7 @@ func withTests(loaded []*packages.Package) []*packages.Package {
 	for _, pkg := range loaded {
 		tested[pkg.ForTest] = tested[pkg.ForTest] || pkg.ForTest == pkg.PkgPath
 	}
-	return slices.DeleteFunc(loaded, func(pkg *packages.Package) bool { return pkg.ForTest == "" && tested[pkg.PkgPath] })
+	return slices.DeleteFunc(loaded, func(pkg *packages.Package) bool {
+		return pkg.ForTest == "" && tested[pkg.PkgPath]
+	})
 }
