@@ -44,7 +44,7 @@ func (c *causes) add(request Request, cause Cause) {
 	}
 }
 
-// take returns why a request runs.
+// take returns why a request runs. What is added from then on has a request of its own.
 func (c *causes) take(request Request) []Cause {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -178,14 +178,4 @@ func (q notingPriorityQueue) AddWithOpts(o priorityqueue.AddOpts, requests ...Re
 
 func (q notingPriorityQueue) GetWithPriority() (request Request, priority int, shutdown bool) {
 	return q.prioritized.GetWithPriority()
-}
-
-func (c *causes) forget(request Request) {
-	if c == nil {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.events, request)
-	delete(c.planned, request)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/espalier-dev/espalier/reconcilers"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -60,6 +61,49 @@ func (o *woken) neverHad(t *testing.T, cause string) {
 	if all := slices.Concat(o.before, o.causes); slices.Contains(all, cause) {
 		t.Errorf("the causes are %q, want none of them to be %q", all, cause)
 	}
+}
+
+// A request that finds the resource gone may have begun before the event of the deletion came. The event is the cause of
+// the request after it.
+func TestObserversAreToldOfADeletionDuringARequest(t *testing.T) {
+	observer, queued := &woken{}, &requestLog{}
+	var during atomic.Pointer[func()]
+	op, _ := startOperator(t, func(config reconcilers.Config) *widgetRoot {
+		own := []builder.ForOption{builder.WithPredicates(predicate.GenerationChangedPredicate{})}
+		return &widgetRoot{
+			Config: config.WithObserver(observer), SetupForOptions: own, Reconciler: widgetSequence{},
+			Setup: queued.record,
+			BeforeReconcile: func(context.Context, reconcilers.Request) (context.Context, reconcilers.Result, error) {
+				if f := during.Swap(nil); f != nil {
+					(*f)()
+				}
+				return nil, reconcilers.Result{}, nil
+			},
+		}
+	})
+	c := live(t)
+	widget := op.createWidget(t, c)
+	name := "Widget " + op.namespace + "/widget"
+	observer.wants(t, "Created "+name, "Start "+name)
+	removed := &resources.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: op.namespace, Name: widget.Name}}
+	remove := func() {
+		before := len(queued.get())
+		if err := c.Delete(t.Context(), removed); err != nil {
+			t.Error(err)
+		}
+		eventually(t, "there is no event of the deletion", func(context.Context) error {
+			if len(queued.get()) == before {
+				return errors.New("nothing was added to the queue")
+			}
+			return nil
+		})
+	}
+	during.Store(&remove)
+	body := []byte(`{"spec":{"fields":{"touched":"true"}}}`)
+	if err := c.Patch(t.Context(), widget, client.RawPatch(types.MergePatchType, body)); err != nil {
+		t.Fatal(err)
+	}
+	observer.wants(t, "Deleted "+name)
 }
 
 // A request says what woke it: an event of the resource or of a child, an error or a delay of the request before.

@@ -245,8 +245,8 @@ func (r *rootParts[T]) observedRequest(
 	ctx context.Context, req Request, p *requestState, run func(ctx context.Context) (Result, error),
 ) (result Result, err error) {
 	within, o := startObservation(ctx, p.observers, r.rootNode(), nil)
-	if r.watches != nil && r.watches.causes != nil {
-		o.note(within, Woken{Causes: r.watches.causes.take(req)})
+	if p.causes != nil {
+		o.note(within, Woken{Causes: p.causes})
 	}
 	var ofTree error
 	returned := false

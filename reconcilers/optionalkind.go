@@ -209,11 +209,7 @@ func renewIndex(ctx context.Context, config Config, t listing.Type) {
 
 // forget drops what is kept of a resource that is gone.
 func (w *watches) forget(req Request) {
-	if w == nil {
-		return
-	}
-	w.causes.forget(req)
-	if len(w.optional) == 0 {
+	if w == nil || len(w.optional) == 0 {
 		return
 	}
 	_, queue := w.tracked.Queue()

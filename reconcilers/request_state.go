@@ -24,6 +24,8 @@ type requestState struct {
 	stored client.Object
 	// written is true once stored is the answer to a write of this request.
 	written bool
+	// causes are why the request runs; nil unless observers listen.
+	causes []Cause
 	// observers are told what the nodes do; nil for none.
 	observers *observerList
 	// resourceSeen is the resource that observers are told of at the end of the request; nil for none.

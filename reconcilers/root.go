@@ -269,15 +269,14 @@ func (r *rootParts[T]) handleRequest(
 	}
 	ctx = rtime.StashNow(stash.WithContext(ctx), time.Now())
 	ctx = r.prepare(ctx, req, p)
+	p.causes = r.watches.causesOf(req)
 	if r.first != nil {
 		if done, err := r.first(ctx, req); done || err != nil {
+			r.watches.requestEnded(req, Result{}, err)
 			return Result{}, err
 		}
 	}
 	if skip != nil && skip(ctx, req) {
-		if r.watches != nil {
-			r.watches.causes.forget(req)
-		}
 		return Result{}, nil
 	}
 	return r.request(ctx, req, p, func(ctx context.Context) (Result, error) {

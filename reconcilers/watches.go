@@ -76,6 +76,14 @@ func (w *watches) noting(inner handler.EventHandler) handler.EventHandler {
 	return w.causes.of(inner)
 }
 
+// causesOf returns why a request runs. It returns nil unless observers listen.
+func (w *watches) causesOf(req Request) []Cause {
+	if w == nil || w.causes == nil {
+		return nil
+	}
+	return w.causes.take(req)
+}
+
 // requestEnded notes what a request has asked for.
 func (w *watches) requestEnded(req Request, result Result, err error) {
 	if w != nil {
