@@ -37,6 +37,11 @@ type ComponentStatus struct {
 	// +optional
 	AppliedGeneration int64 `json:"appliedGeneration,omitempty"`
 
+	// EmptiedGeneration is the generation of the resource for which the annotation allow-empty has counted, and does
+	// not count again.
+	// +optional
+	EmptiedGeneration int64 `json:"emptiedGeneration,omitempty"`
+
 	// LastObservedAt is when the status last differed from the one that was written before. It does not move while
 	// nothing changes.
 	// +optional

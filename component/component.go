@@ -122,6 +122,12 @@ type ComponentReconciler[Type client.Object] struct {
 	// They must not be confidential. Optional.
 	References func(ctx context.Context, resource Type) (map[string]string, error)
 
+	// AllowEmpty has all objects of a component deleted when the generator returns none. By default they stay as they
+	// are then, since an input that is lost looks like that, and the condition has the reason EmptySet; the resource
+	// may have the annotation [generator.AnnotationAllowEmpty]. An object that is only read, or to be absent, counts as
+	// an object. What the generator returns before anything was rolled out may be empty.
+	AllowEmpty bool
+
 	// Inventory says where the inventory is kept. Default: in the status of the component.
 	Inventory Inventory
 

@@ -94,7 +94,7 @@ func (r *request[T]) rollOut(ctx context.Context, parameters generator.Unstructu
 	}
 	report, err := r.runEngine(ctx, task)
 	err = r.assess(report, err)
-	if r.facts.done {
+	if r.facts.done || r.facts.empty != "" {
 		// They can be generated again. All that is needed until then is in the cache.
 		r.state.generated = nil
 	}
@@ -178,11 +178,12 @@ func (s *resourceState) keeps(input generatorInput) bool {
 // task is what the engine has to do about objects.
 func (r *request[T]) task(objects []manifest.Object) engine.Task {
 	task := engine.Task{
-		Objects:  objects,
-		Patterns: r.patterns(),
-		DryRun:   r.dryRun,
-		Previews: r.previews,
-		Now:      r.now,
+		Objects:    objects,
+		AllowEmpty: r.AllowEmpty || r.allowsEmpty(),
+		Patterns:   r.patterns(),
+		DryRun:     r.dryRun,
+		Previews:   r.previews,
+		Now:        r.now,
 	}
 	for i := range objects {
 		switch key := objects[i].Desired.Key; objects[i].Settings.Presence {

@@ -31,6 +31,7 @@ import (
 type unsteady struct {
 	*testing.T
 	*operated
+	node  *component.ComponentReconciler[*resources.Assembly]
 	calls int
 	// generate returns the objects of a call.
 	generate func(call int) []client.Object
@@ -43,6 +44,7 @@ type unsteady struct {
 func newUnsteady(t *testing.T, generate func(call int) []client.Object) *unsteady {
 	u := &unsteady{T: t, generate: generate}
 	node := assembling()
+	u.node = node
 	node.Generator = generator.GeneratorFunc(func(
 		context.Context, string, string, generator.Unstructurable,
 	) ([]client.Object, error) {

@@ -459,6 +459,7 @@ func (r *request[T]) assess(report *engine.Report, err error) error {
 	r.report = report
 	r.facts.recorded = report.Recorded > 0
 	r.facts.done = err == nil && report.Plan.Done && !r.facts.recorded
+	r.facts.empty = r.emptySet(&report.Plan)
 	r.facts.blocked = hasObstacle(report, plan.ObstacleBlocked)
 	r.facts.contested = hasObstacle(report, plan.ObstacleContested)
 	obstacles := report.Plan.Obstacles

@@ -26,6 +26,7 @@ type Options[Type client.Object] struct {
 	Dependents   []client.Object
 	Parallel     int
 	FenceMargin  time.Duration
+	AllowEmpty   bool
 
 	DefaultServiceAccount string
 	ClusterID             string
@@ -60,6 +61,7 @@ func NewComponentRoot[Type client.Object](
 			Dependents:   options.Dependents,
 			Parallel:     options.Parallel,
 			FenceMargin:  options.FenceMargin,
+			AllowEmpty:   options.AllowEmpty,
 
 			DefaultServiceAccount: options.DefaultServiceAccount,
 			ClusterID:             options.ClusterID,

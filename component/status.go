@@ -32,6 +32,7 @@ const (
 	ReasonTimeout            = "Timeout"
 	ReasonContested          = "Contested"
 	ReasonPruneWaits         = "PruneWaits"
+	ReasonEmptySet           = "EmptySet"
 	ReasonNondeterministic   = "NondeterministicGenerator"
 	ReasonSuspended          = "Suspended"
 	ReasonSuspending         = "Suspending"
@@ -92,8 +93,8 @@ func (r *request[T]) updateStatus(ctx context.Context) (condition, *comeBack) {
 	}
 	switch {
 	case r.facts.suspended:
-	case r.facts.suspends && r.digest != "":
-		// It begins anew when the objects are resumed.
+	case (r.facts.suspends || r.facts.empty != "") && r.digest != "":
+		// It begins anew when the objects are resumed, and when there is something to roll out again.
 		timer = rolloutTimer{digest: r.digest}
 	case !r.facts.suspends:
 		// A request may end before the digest is known.
@@ -116,6 +117,7 @@ func (r *request[T]) updateStatus(ctx context.Context) (condition, *comeBack) {
 		if status.AppliedGeneration != generation || r.before.State != apis.ComponentReady || r.report.Changed() {
 			status.AppliedGeneration = generation
 			status.LastAppliedAt = &metav1.Time{Time: r.now.Truncate(time.Second)}
+			r.endAllowance()
 		}
 	}
 	if r.facts.err == nil {

@@ -31,6 +31,8 @@ type facts struct {
 	heldUntil time.Time
 	// contested is true if another client keeps changing an object.
 	contested bool
+	// empty says which objects are left as they are because the generator returned none.
+	empty string
 	// varies says what differs if the generator keeps returning other objects for the same input.
 	varies string
 	// overdue is true if the roll-out takes longer than the timeout.
@@ -109,6 +111,8 @@ var states = []row{
 		apis.ComponentDeleting, ReasonDeletionProcessing, progressOr("Waiting for the objects to go"), nil},
 	{"the generator returns other objects for the same input", func(f *facts) bool { return f.varies != "" },
 		apis.ComponentError, ReasonNondeterministic, func(f *facts) string { return f.varies }, nil},
+	{"the generator returns no object, and there are some", func(f *facts) bool { return f.empty != "" },
+		apis.ComponentError, ReasonEmptySet, func(f *facts) string { return f.empty }, nextInterval},
 	{"all objects are suspended", func(f *facts) bool { return f.done && f.suspends },
 		apis.ComponentPending, ReasonSuspended, text("All objects are suspended"), nil},
 	{"all objects are ready", func(f *facts) bool { return f.done },

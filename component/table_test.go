@@ -113,6 +113,10 @@ var decided = map[string]struct {
 		facts{varies: "data.a differs", done: true},
 		condition{apis.ComponentError, "NondeterministicGenerator", "data.a differs"}, isFalse, nextInterval,
 	},
+	"no object is desired, and there are some": {
+		facts{empty: "The generator returned no objects", overdue: true, contested: true},
+		condition{apis.ComponentError, "EmptySet", "The generator returned no objects"}, isFalse, nextInterval,
+	},
 	"all objects are suspended": {
 		facts{suspends: true, done: true},
 		condition{apis.ComponentPending, "Suspended", "All objects are suspended"}, isUnknown, nextInterval,

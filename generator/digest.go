@@ -13,8 +13,8 @@ import (
 // changes if and only if one of the following changes:
 //
 //   - spec, as JSON. The order of fields and of map entries does not count.
-//   - annotations under prefix, except for those that reconcilers write, and for [AnnotationAbandon]. Labels, other
-//     annotations and the status do not count.
+//   - annotations under prefix, except for those that reconcilers write, and for [AnnotationAbandon] and
+//     [AnnotationAllowEmpty]. Labels, other annotations and the status do not count.
 //   - references. They identify the state of each thing that the component refers to, under a name that the caller
 //     chooses, such as its path in the spec.
 //
@@ -67,8 +67,12 @@ func ownAnnotations(annotations map[string]string, prefix string) map[string]str
 	own := map[string]string{}
 	for key, value := range annotations {
 		name, ok := strings.CutPrefix(key, prefix+"/")
-		if ok && name != AnnotationOwnerID && name != AnnotationDigest && name != AnnotationAbandon {
-			own[name] = value
+		switch name {
+		case AnnotationOwnerID, AnnotationDigest, AnnotationAbandon, AnnotationAllowEmpty:
+		default:
+			if ok {
+				own[name] = value
+			}
 		}
 	}
 	return own

@@ -288,6 +288,16 @@ const (
 //	shop.example.com/abandon: 6c1d5f2e-53d8-4d8a-9f3b-0a5a0f1d2c3b
 const AnnotationAbandon = "abandon"
 
+// AnnotationAllowEmpty is an annotation under the prefix of the component, on its resource. It has all objects of the
+// component deleted that is rolled out without any: by default, they are then left as they are, and the condition has
+// the reason EmptySet.
+//
+// Its value is the generation of the resource that it counts for. It counts once: not any more when the objects are
+// gone, or others were rolled out.
+//
+//	shop.example.com/allow-empty: "7"
+const AnnotationAllowEmpty = "allow-empty"
+
 // The component itself writes the following keys, under its own prefix. In a manifest they are ignored.
 const (
 	// LabelOwnerID is the label with a digest of the component that owns the object. Objects can be selected by it.

@@ -81,6 +81,14 @@ var bundles = map[string]story{
 		plant: func(s *scene) { s.bundle(config, "{apiVersion: v1, metadata: {name: NAME-jobs}}") },
 		mend:  func(s *scene) { s.desires(config) },
 	},
+	"empty-set": {
+		plant: func(s *scene) {
+			s.bundle(config)
+			s.settles()
+			s.desires()
+		},
+		mend: func(s *scene) { s.desires(config) },
+	},
 	"cluster-unreachable": {
 		plant: func(s *scene) {
 			gone := plane.Config(s)

@@ -73,6 +73,8 @@ type Task struct {
 	// Leaving has what becomes of objects that are not desired, in place of the delete policies in their records. If
 	// Suspended is set, an object that is gone for good keeps its record.
 	Leaving map[plan.Key]apis.DeletePolicy
+	// AllowEmpty has all objects go if Objects is empty. Otherwise nothing is done then.
+	AllowEmpty bool
 	// Suspended says whether an object is suspended, in place of how ready it is; nil unless the objects are to be.
 	Suspended func(live *unstructured.Unstructured) readiness.Result
 	// Namespaces are created if they are missing.
@@ -294,6 +296,7 @@ func (r *run) prepare(stored []apis.InventoryRecord) {
 		return
 	}
 	r.in.Leaving, r.in.Suspended = r.task.Leaving, r.task.Suspended != nil
+	r.in.AllowEmpty = r.task.AllowEmpty
 	r.objects = make(map[plan.Key]*manifest.Object, len(r.task.Objects))
 	r.in.Desired = make([]plan.Desired, 0, len(r.task.Objects))
 	ended := r.endedLeaving(stored)

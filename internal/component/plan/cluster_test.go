@@ -203,6 +203,8 @@ type component struct {
 	stored   []apis.InventoryRecord
 	patterns []plan.Pattern
 	deleting bool
+	// allowEmpty lets all objects go if none is desired.
+	allowEmpty bool
 	// unobserved are keys that are not observed.
 	unobserved map[plan.Key]bool
 	// steps is how many stages the passes took.
@@ -210,7 +212,7 @@ type component struct {
 }
 
 func (c *component) input() plan.Input {
-	in := plan.Input{Deleting: c.deleting, Desired: c.desired, Inventory: c.stored,
+	in := plan.Input{Deleting: c.deleting, AllowEmpty: c.allowEmpty, Desired: c.desired, Inventory: c.stored,
 		Observed: map[plan.Key]plan.Observed{}, Failed: map[plan.Key]string{},
 		Uses: map[plan.Key]plan.Use{}, Patterns: c.patterns, PatternUses: map[int]plan.Use{}, Now: c.cluster.now}
 	return c.observe(in)

@@ -20,7 +20,10 @@ func Text(stages []Stage, last Plan) string {
 		stage.write(&b)
 	}
 	last.writeObstacles(&b)
-	if b.Len() == 0 {
+	switch {
+	case last.Empty:
+		return "nothing: no object is desired, and those that exist stay as they are\n"
+	case b.Len() == 0:
 		return "nothing to do\n"
 	}
 	return b.String()

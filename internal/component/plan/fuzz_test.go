@@ -144,6 +144,7 @@ func (d *dice) input() plan.Input {
 		in.Desired = append(in.Desired, wanted)
 		add(wanted.Key)
 	}
+	in.AllowEmpty = d.chance()
 	return in
 }
 

@@ -2,6 +2,8 @@ package plan_test
 
 import (
 	"fmt"
+	"reflect"
+	"slices"
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/component/plan"
@@ -12,7 +14,7 @@ import (
 
 // violationOf says which invariant the plan breaks. It is empty if there is none.
 func violationOf(in plan.Input, p plan.Plan) string {
-	for _, check := range []func(plan.Input, plan.Plan) string{once, recorded, ours, fenced, kept, complete, waits} {
+	for _, check := range []func(plan.Input, plan.Plan) string{once, recorded, ours, fenced, kept, complete, waits, held} {
 		if violation := check(in, p); violation != "" {
 			return violation
 		}
@@ -164,9 +166,27 @@ func complete(in plan.Input, p plan.Plan) string {
 	return ""
 }
 
+// held: an empty set changes nothing that exists, unless that is allowed.
+func held(in plan.Input, p plan.Plan) string {
+	lost := !in.Deleting && !in.AllowEmpty && len(in.Desired) == 0 && len(in.Leaving) == 0
+	var stays []apis.InventoryRecord
+	for _, r := range in.Inventory {
+		if !slices.ContainsFunc(stays, func(other apis.InventoryRecord) bool { return plan.KeyOf(other) == plan.KeyOf(r) }) {
+			stays = append(stays, r)
+		}
+		if exists := r.Phase != apis.PhaseCompleted; exists && lost && !p.Empty {
+			return "no object is desired, and the plan goes on"
+		}
+	}
+	if p.Empty && (!lost || p.Done || len(p.Next.Operations) > 0 || !reflect.DeepEqual(p.Inventory, stays)) {
+		return "the set is empty, and something is done"
+	}
+	return ""
+}
+
 // waits: a plan that has no operations and is not done says why.
 func waits(_ plan.Input, p plan.Plan) string {
-	if !p.Done && len(p.Next.Operations) == 0 && len(p.Obstacles) == 0 {
+	if !p.Done && !p.Empty && len(p.Next.Operations) == 0 && len(p.Obstacles) == 0 {
 		return fmt.Sprintf("nothing to do, and no reason: %v", p.Inventory)
 	}
 	return ""

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/kinds"
@@ -17,12 +18,28 @@ func Make(in Input) Plan {
 // build makes a plan, and returns all that was worked out for it.
 func build(in *Input) *builder {
 	b := &builder{in: in, plan: Plan{Deleting: in.Deleting, Recheck: in.Recheck}}
-	if in.Deleting {
+	switch {
+	case in.Deleting:
 		b.remove()
-	} else {
+	case in.isEmpty() && !in.AllowEmpty:
+		b.hold()
+	default:
 		b.apply()
 	}
 	return b
+}
+
+// hold leaves all objects and records as they are.
+func (b *builder) hold() {
+	b.match(nil)
+	b.plan.Empty, b.plan.Inventory = true, b.records
+}
+
+// isEmpty reports whether no object is desired, to be absent or only read, although the component has some. An input
+// that could not be read looks like that.
+func (in *Input) isEmpty() bool {
+	exists := func(r apis.InventoryRecord) bool { return r.Phase != apis.PhaseCompleted }
+	return len(in.Desired) == 0 && len(in.Leaving) == 0 && slices.ContainsFunc(in.Inventory, exists)
 }
 
 // builder makes one plan.

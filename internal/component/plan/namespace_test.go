@@ -83,7 +83,7 @@ func TestDeletionOfANamespace(t *testing.T) {
 				if test.record != nil {
 					test.record(&r)
 				}
-				p := plan.Make(plan.Input{Deleting: deleting, Inventory: []apis.InventoryRecord{r},
+				p := plan.Make(plan.Input{Deleting: deleting, AllowEmpty: true, Inventory: []apis.InventoryRecord{r},
 					Observed: map[plan.Key]plan.Observed{d.Key: live(d)}, Uses: map[plan.Key]plan.Use{d.Key: test.use}})
 				same(t, "operations", actions(p), test.want)
 				if blocked := len(p.Obstacles) == 1 && p.Obstacles[0].Kind == plan.ObstacleBlocked; blocked != (test.want == nil) {
@@ -104,7 +104,7 @@ func TestAdoptedNamespaceStays(t *testing.T) {
 			c := newComponent(t, with(namespace("app"), policy(said), ignore))
 			c.cluster.put(namespace("app").Key, plan.Unowned)
 			c.rollOutAll(t)
-			c.deleting, c.desired = deleting, nil
+			c.deleting, c.desired, c.allowEmpty = deleting, nil, true
 			c.rollOutAll(t)
 			same(t, "operations", c.cluster.trace, []string{"adopt app", "orphan app"})
 		}

@@ -71,7 +71,7 @@ func (p *Planner) Next() Plan {
 // ready.
 func (b *builder) onlyWrites() bool {
 	purges := func(w wave) bool { return len(w.purged) > 0 }
-	return !b.in.Deleting && len(b.undesired) == 0 && !slices.ContainsFunc(b.waves, purges)
+	return !b.in.Deleting && !b.plan.Empty && len(b.undesired) == 0 && !slices.ContainsFunc(b.waves, purges)
 }
 
 // Add puts the outcomes of a stage into the records. What was observed and what failed has to be in the input.

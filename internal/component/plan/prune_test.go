@@ -245,7 +245,7 @@ func TestTypeWhoseForeignInstancesAreIgnored(t *testing.T) {
 	c := newComponent(t, with(crd("baz"), func(d *plan.Desired) { d.IgnoreForeignInstances = true }))
 	c.rollOutAll(t)
 	c.cluster.foreign[crd("baz").Key] = []string{"Baz app/x"}
-	c.desired, c.cluster.trace = nil, nil
+	c.desired, c.allowEmpty, c.cluster.trace = nil, true, nil
 	if p := c.pass(); !p.Done {
 		t.Error(p)
 	}
@@ -255,8 +255,8 @@ func TestTypeWhoseForeignInstancesAreIgnored(t *testing.T) {
 func TestL5TypeInUseWhileItIsDeleted(t *testing.T) {
 	d := crd("baz")
 	r := asIs(d)
-	in := plan.Input{Inventory: []apis.InventoryRecord{r}, Observed: map[plan.Key]plan.Observed{d.Key: live(d)},
-		Now: start}
+	in := plan.Input{AllowEmpty: true, Inventory: []apis.InventoryRecord{r},
+		Observed: map[plan.Key]plan.Observed{d.Key: live(d)}, Now: start}
 	for _, test := range []struct {
 		use  plan.Use
 		want string
@@ -285,7 +285,7 @@ func TestUseInWords(t *testing.T) {
 		if use.State == 0 {
 			use.State = plan.ForeignBlocking
 		}
-		p := plan.Make(plan.Input{Inventory: []apis.InventoryRecord{asIs(d)},
+		p := plan.Make(plan.Input{AllowEmpty: true, Inventory: []apis.InventoryRecord{asIs(d)},
 			Observed: map[plan.Key]plan.Observed{d.Key: live(d)},
 			Uses:     map[plan.Key]plan.Use{d.Key: use}})
 		same(t, "obstacles", obstacles(p), []string{"blocked baz.test.local: " + want})
@@ -354,7 +354,7 @@ func TestDroppedRecordsOfNothing(t *testing.T) {
 		"being deleted": {plan.Observed{Presence: plan.Present, UID: "u1", Ownership: plan.Ours, Terminating: true}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := plan.Make(plan.Input{Inventory: []apis.InventoryRecord{asIs(d)},
+			p := plan.Make(plan.Input{AllowEmpty: true, Inventory: []apis.InventoryRecord{asIs(d)},
 				Observed: map[plan.Key]plan.Observed{d.Key: test.seen}})
 			same(t, "operations", actions(p), nil)
 			if len(p.Inventory) != 0 != test.stays || p.Done == test.stays {
@@ -374,7 +374,7 @@ func TestDeletedAndThereAgain(t *testing.T) {
 		if !deleting {
 			r.Digest = ""
 		}
-		p := plan.Make(plan.Input{Deleting: deleting, Inventory: []apis.InventoryRecord{r},
+		p := plan.Make(plan.Input{Deleting: deleting, AllowEmpty: true, Inventory: []apis.InventoryRecord{r},
 			Observed: map[plan.Key]plan.Observed{d.Key: s}})
 		same(t, "operations", actions(p), []string{"delete c"})
 		if o := p.Next.Operations[0]; o.UID != "u2" || o.Reason != "it was deleted, and exists again" {
@@ -387,7 +387,7 @@ func TestNamespaceGoesOnceEmpty(t *testing.T) {
 	c := newComponent(t, namespace("app"), with(foo("foo"), order(0, 5)))
 	c.rollOutAll(t)
 	c.cluster.finalized[foo("foo").Key] = true
-	c.desired, c.cluster.trace = nil, nil
+	c.desired, c.allowEmpty, c.cluster.trace = nil, true, nil
 	p := c.pass()
 	same(t, "operations", c.cluster.trace, []string{"delete foo"})
 	same(t, "obstacles", obstacles(p), []string{"waiting app: what depends on it has to go first: 1 left",
@@ -434,7 +434,8 @@ func TestDroppedAfterADeletionThatWasCalledOff(t *testing.T) {
 	d := configMap("c")
 	r, s := asIs(d), live(d)
 	r.Phase, s.Terminating = apis.PhaseDeleting, true
-	p := plan.Make(plan.Input{Inventory: []apis.InventoryRecord{r}, Observed: map[plan.Key]plan.Observed{d.Key: s}})
+	p := plan.Make(plan.Input{AllowEmpty: true, Inventory: []apis.InventoryRecord{r},
+		Observed: map[plan.Key]plan.Observed{d.Key: s}})
 	if plan.Committed(p.Inventory) || p.Inventory[0].Phase != apis.PhaseScheduledForDeletion {
 		t.Errorf("the record is %+v, want it scheduled for deletion and not committed", p.Inventory[0])
 	}

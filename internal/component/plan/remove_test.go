@@ -232,7 +232,7 @@ func TestObjectThatDefinesItsOwnKind(t *testing.T) {
 			if whole {
 				c.deleting = true
 			} else {
-				c.desired = nil
+				c.desired, c.allowEmpty = nil, true
 			}
 			if p := c.pass(); !p.Done {
 				t.Errorf("deletion of the whole component %v: the plan is not done, want that it is:\n%s", whole, p)
@@ -250,7 +250,7 @@ func TestOrphanedNamespaceDoesNotWait(t *testing.T) {
 		want   []string
 	}{
 		"with the component":  {func(c *component) { c.deleting = true }, []string{"delete foo", "orphan app"}},
-		"what is in it goes":  {func(c *component) { c.desired = nil }, []string{"delete foo", "orphan app"}},
+		"what is in it goes":  {func(c *component) { c.desired, c.allowEmpty = nil, true }, []string{"delete foo", "orphan app"}},
 		"what is in it stays": {func(c *component) { c.desired = c.desired[1:] }, []string{"orphan app"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -270,7 +270,7 @@ func TestOrphanThatIsBeingDeleted(t *testing.T) {
 	r, s := asIs(d), live(d)
 	r.DeletePolicy, s.Terminating = apis.DeleteOrphan, true
 	for _, deleting := range []bool{true, false} {
-		in := plan.Input{Deleting: deleting, Inventory: []apis.InventoryRecord{r},
+		in := plan.Input{Deleting: deleting, AllowEmpty: true, Inventory: []apis.InventoryRecord{r},
 			Observed: map[plan.Key]plan.Observed{d.Key: s}}
 		same(t, "operations", actions(plan.Make(in)), []string{"orphan c"})
 	}
@@ -334,7 +334,7 @@ func TestObstaclesOfADeletion(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, s := asIs(test.definer), live(test.definer)
-			in := plan.Input{}
+			in := plan.Input{AllowEmpty: true}
 			test.change(&r, &s, &in)
 			in.Inventory = []apis.InventoryRecord{r, asIs(baz("instance"))}
 			in.Observed = map[plan.Key]plan.Observed{test.definer.Key: s, baz("instance").Key: live(baz("instance"))}

@@ -187,7 +187,7 @@ func managed(t *testing.T) *component {
 // TestTraceRedundantManagedInstances: instances of managed types are deleted first.
 func TestTraceRedundantManagedInstances(t *testing.T) {
 	c := managed(t)
-	c.desired = nil
+	c.desired, c.allowEmpty = nil, true
 	want := map[string]string{"foo": dropped, "baz.test.local": dropped, "bar": deleting, "baz": deleting}
 	c.expect(c.pass(), false, want)
 	c.expect(c.pass(), false, want)

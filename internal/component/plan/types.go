@@ -223,6 +223,8 @@ type Input struct {
 	// Leaving has what becomes of objects that are not desired, in place of the delete policies in their records, by
 	// key: they are orphaned or deleted.
 	Leaving map[Key]apis.DeletePolicy
+	// AllowEmpty reports whether all objects go if none is desired. Otherwise the plan is then to leave all as it is.
+	AllowEmpty bool
 	// Suspended reports whether the desired objects are to be suspended. What exists is then written or deleted at
 	// once, and waits for no wave. An object that is gone for good stays so.
 	Suspended bool
@@ -374,6 +376,8 @@ type Plan struct {
 	Recheck time.Time
 	// Done reports whether there is nothing to do and nothing to wait for. When deleting, the inventory is then empty.
 	Done bool
+	// Empty reports whether no object is desired although there are some, so that all is left as it is.
+	Empty bool
 }
 
 // Outcome is the result of an operation.

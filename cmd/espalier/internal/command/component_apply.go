@@ -14,6 +14,7 @@ import (
 
 	"github.com/espalier-dev/espalier/cmd/espalier/internal/release"
 	"github.com/espalier-dev/espalier/cmd/espalier/internal/source"
+	"github.com/espalier-dev/espalier/internal/message"
 )
 
 // runOptions are the flags of commands that run the engine.
@@ -95,6 +96,13 @@ func (o *sourceOptions) render(
 		return nil, err
 	}
 	selected := release.Selected(objects, matches)
+	switch {
+	case len(objects) == 0:
+		const why = "the sources have no objects: \"espalier component delete %s\" deletes those of the component"
+		return nil, fmt.Errorf(why, name)
+	case len(selected) == 0:
+		return nil, fmt.Errorf("none of %s in the sources has the labels %s", message.Objects(len(objects)), o.selector)
+	}
 	var kept release.Kept
 	switch {
 	case !o.prune:

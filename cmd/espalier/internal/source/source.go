@@ -108,7 +108,7 @@ func readValues(file string) (map[string]any, error) {
 func open(name string, stdin io.Reader) (generator.Generator, error) {
 	if name == "-" {
 		objects, err := manifest.Read("standard input", stdin)
-		return newManifests(objects), err
+		return newManifests("the standard input", objects, err)
 	}
 	info, err := os.Stat(name)
 	switch {
@@ -118,7 +118,7 @@ func open(name string, stdin io.Reader) (generator.Generator, error) {
 		return helm.NewGenerator(nil, name, helm.Options{})
 	case !info.IsDir():
 		objects, err := readFile(name)
-		return newManifests(objects), err
+		return newManifests("the file "+name, objects, err)
 	case hasFile(name, "Chart.yaml"):
 		return helm.NewGenerator(nil, name, helm.Options{})
 	case slices.ContainsFunc(kustomizations, func(file string) bool { return hasFile(name, file) }):
@@ -164,7 +164,7 @@ func openFolder(folder string) (generator.Generator, error) {
 	if err == nil && files == 0 {
 		err = fmt.Errorf("the folder %s has no manifests: no file ends with .yaml, .yml or .json", folder)
 	}
-	return newManifests(objects), err
+	return newManifests("the folder "+folder, objects, err)
 }
 
 func readFile(name string) ([]*unstructured.Unstructured, error) {
@@ -182,13 +182,21 @@ type manifests struct {
 	digest  string
 }
 
-func newManifests(objects []*unstructured.Unstructured) *manifests {
+// newManifests returns what was read. The source of a command that failed, or a file that was cut off, has no objects:
+// that is an error.
+func newManifests(source string, objects []*unstructured.Unstructured, err error) (generator.Generator, error) {
+	if err == nil && len(objects) == 0 {
+		err = fmt.Errorf("%s has no objects", source)
+	}
+	if err != nil {
+		return nil, err
+	}
 	sum := sha256.New()
 	for _, object := range objects {
 		encoded, _ := object.MarshalJSON() // it was JSON before
 		sum.Write(encoded)
 	}
-	return &manifests{objects, hex.EncodeToString(sum.Sum(nil))}
+	return &manifests{objects, hex.EncodeToString(sum.Sum(nil))}, nil
 }
 
 // ContentDigest identifies the objects.
