@@ -12,8 +12,8 @@ import (
 // allowsEmpty reports whether the resource lets all objects go if none is desired.
 func (r *request[T]) allowsEmpty() bool {
 	generation := r.resource.GetGeneration()
-	return r.resource.GetAnnotations()[r.Prefix+"/"+generator.AnnotationAllowEmpty] == strconv.FormatInt(generation, 10) &&
-		r.status.EmptiedGeneration != generation
+	allowed := r.resource.GetAnnotations()[r.Prefix+"/"+generator.AnnotationAllowEmpty]
+	return allowed == strconv.FormatInt(generation, 10) && r.status.EmptiedGeneration != generation
 }
 
 // endAllowance notes that the annotation has counted, once the component is rolled out with it.

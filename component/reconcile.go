@@ -466,9 +466,8 @@ func (r *request[T]) assess(report *engine.Report, err error) error {
 	if kept := slices.IndexFunc(obstacles, func(o plan.Obstacle) bool { return o.Kept }); kept >= 0 {
 		r.facts.kept = obstacles[kept].String()
 	}
-	r.facts.fenceAt = report.RetryAt
 	r.facts.failed, r.facts.unseen, r.facts.polled = len(report.Failures) > 0, report.Waits, len(report.Polled) > 0
-	r.facts.unwatched = r.target.unwatched
+	r.facts.fenceAt, r.facts.unwatched = report.RetryAt, r.target.unwatched
 	if !r.facts.done {
 		r.facts.progress = plan.Message(report.Plan, maxMessage-maxRemarks)
 	}

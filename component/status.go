@@ -113,12 +113,11 @@ func (r *request[T]) updateStatus(ctx context.Context) (condition, *comeBack) {
 	if r.facts.withdrawn && r.facts.err == nil {
 		r.forgetRollouts()
 	}
-	if c.state == apis.ComponentReady {
-		if status.AppliedGeneration != generation || r.before.State != apis.ComponentReady || r.report.Changed() {
-			status.AppliedGeneration = generation
-			status.LastAppliedAt = &metav1.Time{Time: r.now.Truncate(time.Second)}
-			r.endAllowance()
-		}
+	if c.state == apis.ComponentReady &&
+		(status.AppliedGeneration != generation || r.before.State != apis.ComponentReady || r.report.Changed()) {
+		status.AppliedGeneration = generation
+		status.LastAppliedAt = &metav1.Time{Time: r.now.Truncate(time.Second)}
+		r.endAllowance()
 	}
 	if r.facts.err == nil {
 		status.ObservedGeneration = generation
