@@ -40,6 +40,19 @@ func (e *emptied) after(pass time.Duration) {
 	e.until(e.now.Add(pass))
 }
 
+// stands expects a number of objects, and a reason. The condition is True with the reason Ready only.
+func (e *emptied) stands(objects int, reason string) {
+	e.Helper()
+	e.has(objects)
+	status := "False"
+	if reason == component.ReasonReady {
+		status = "True"
+	}
+	if c := e.condition(); string(c.Status) != status || c.Reason != reason {
+		e.Fatalf("the condition is %s by %s (%s), want %s by %s", c.Status, c.Reason, c.Message, status, reason)
+	}
+}
+
 // has expects the number of objects.
 func (e *emptied) has(want int) {
 	e.Helper()
@@ -52,21 +65,13 @@ func (e *emptied) has(want int) {
 	}
 }
 
-func (e *emptied) says(status, reason string) {
-	e.Helper()
-	if c := e.condition(); string(c.Status) != status || c.Reason != reason {
-		e.Fatalf("the condition is %s by %s (%s), want %s by %s", c.Status, c.Reason, c.Message, status, reason)
-	}
-}
-
 // An input that is lost deletes nothing, and is no state that is fine.
 func TestAnEmptySetDeletesNothing(t *testing.T) {
 	e := newEmptied(t)
 	before := len(e.written)
 	e.lost = true
 	e.after(2 * time.Hour)
-	e.has(2)
-	e.says("False", component.ReasonEmptySet)
+	e.stands(2, component.ReasonEmptySet)
 	const want = "The generator returned no objects, so nothing is deleted of 2 objects: ConfigMap default/walls, " +
 		"ConfigMap default/roof. If all are to go, delete the resource, or allow it once with the annotation " +
 		`assembly.espalier.test/allow-empty: "1", or always with AllowEmpty of the ComponentReconciler`
@@ -86,8 +91,7 @@ func TestAnEmptySetDeletesNothing(t *testing.T) {
 
 	e.lost = false
 	e.after(time.Hour)
-	e.has(2)
-	e.says("True", component.ReasonReady)
+	e.stands(2, component.ReasonReady)
 }
 
 // The annotation counts for a generation, and once.
@@ -103,21 +107,17 @@ func TestAnEmptySetMayBeAllowedForAGeneration(t *testing.T) {
 	}
 	annotate("2")
 	e.after(time.Hour)
-	e.has(2)
-	e.says("False", component.ReasonEmptySet)
+	e.stands(2, component.ReasonEmptySet)
 	annotate("1")
 	e.after(time.Hour)
-	e.has(0)
-	e.says("True", component.ReasonReady)
+	e.stands(0, component.ReasonReady)
 
 	e.lost = false
 	e.after(time.Hour)
-	e.has(2)
-	e.says("True", component.ReasonReady)
+	e.stands(2, component.ReasonReady)
 	e.lost = true
 	e.after(time.Hour)
-	e.has(2)
-	e.says("False", component.ReasonEmptySet)
+	e.stands(2, component.ReasonEmptySet)
 }
 
 // The author may say that an empty set is one like others.
@@ -125,8 +125,7 @@ func TestAnEmptySetMayBeAllowedByTheAuthor(t *testing.T) {
 	e := newEmptied(t)
 	e.node.AllowEmpty, e.lost = true, true
 	e.after(time.Hour)
-	e.has(0)
-	e.says("True", component.ReasonReady)
+	e.stands(0, component.ReasonReady)
 }
 
 // What is withdrawn or deleted needs no word about what it generates.

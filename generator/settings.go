@@ -288,9 +288,9 @@ const (
 //	shop.example.com/abandon: 6c1d5f2e-53d8-4d8a-9f3b-0a5a0f1d2c3b
 const AnnotationAbandon = "abandon"
 
-// AnnotationAllowEmpty is an annotation under the prefix of the component, on its resource. It has all objects of the
-// component deleted that is rolled out without any: by default, they are then left as they are, and the condition has
-// the reason EmptySet.
+// AnnotationAllowEmpty is an annotation under the prefix of the component, on its resource. With it, all objects of the
+// component are deleted when its generator returns none. By default, they are left as they are then, and the condition
+// has the reason EmptySet.
 //
 // Its value is the generation of the resource that it counts for. It counts once: not any more when the objects are
 // gone, or others were rolled out.

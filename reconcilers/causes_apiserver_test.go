@@ -63,8 +63,8 @@ func (o *woken) neverHad(t *testing.T, cause string) {
 	}
 }
 
-// A request that finds the resource gone may have begun before the event of the deletion came. The event is the cause of
-// the request after it.
+// A request that finds the resource gone may have begun before the event of the deletion came. The event is the cause
+// of the request after it.
 func TestObserversAreToldOfADeletionDuringARequest(t *testing.T) {
 	observer, queued := &woken{}, &requestLog{}
 	var during atomic.Pointer[func()]

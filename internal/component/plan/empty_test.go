@@ -12,6 +12,7 @@ func TestEmptySet(t *testing.T) {
 	d := configMap("c")
 	gone, leaves := asIs(d), asIs(d)
 	gone.Phase, leaves.Digest = apis.PhaseCompleted, ""
+	something := []apis.InventoryRecord{asIs(d)}
 	leaving := map[plan.Key]apis.DeletePolicy{d.Key: apis.DeleteDelete}
 	read := with(configMap("input"), func(d *plan.Desired) { d.ReadOnly = true })
 	for name, test := range map[string]struct {
@@ -22,11 +23,11 @@ func TestEmptySet(t *testing.T) {
 		"all is gone for good":      {plan.Input{Inventory: []apis.InventoryRecord{gone}}, false},
 		"something exists":          {plan.Input{Inventory: []apis.InventoryRecord{gone, asIs(configMap("e"))}}, true},
 		"it is pruned already":      {plan.Input{Inventory: []apis.InventoryRecord{leaves}}, true},
-		"it is allowed":             {plan.Input{Inventory: []apis.InventoryRecord{asIs(d)}, AllowEmpty: true}, false},
-		"the resource is deleted":   {plan.Input{Inventory: []apis.InventoryRecord{asIs(d)}, Deleting: true}, false},
-		"the objects are to go":     {plan.Input{Inventory: []apis.InventoryRecord{asIs(d)}, Leaving: leaving}, false},
-		"an object is only read":    {plan.Input{Inventory: []apis.InventoryRecord{asIs(d)}, Desired: []plan.Desired{read}}, false},
-		"the objects are suspended": {plan.Input{Inventory: []apis.InventoryRecord{asIs(d)}, Suspended: true}, true},
+		"it is allowed":             {plan.Input{Inventory: something, AllowEmpty: true}, false},
+		"the resource is deleted":   {plan.Input{Inventory: something, Deleting: true}, false},
+		"the objects are to go":     {plan.Input{Inventory: something, Leaving: leaving}, false},
+		"an object is only read":    {plan.Input{Inventory: something, Desired: []plan.Desired{read}}, false},
+		"the objects are suspended": {plan.Input{Inventory: something, Suspended: true}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.in.Observed, test.in.Now = map[plan.Key]plan.Observed{d.Key: live(d)}, start

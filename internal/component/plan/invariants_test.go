@@ -14,7 +14,8 @@ import (
 
 // violationOf says which invariant the plan breaks. It is empty if there is none.
 func violationOf(in plan.Input, p plan.Plan) string {
-	for _, check := range []func(plan.Input, plan.Plan) string{once, recorded, ours, fenced, kept, complete, waits, held} {
+	checks := []func(plan.Input, plan.Plan) string{once, recorded, ours, fenced, kept, complete, waits, held}
+	for _, check := range checks {
 		if violation := check(in, p); violation != "" {
 			return violation
 		}
@@ -171,7 +172,8 @@ func held(in plan.Input, p plan.Plan) string {
 	lost := !in.Deleting && !in.AllowEmpty && len(in.Desired) == 0 && len(in.Leaving) == 0
 	var stays []apis.InventoryRecord
 	for _, r := range in.Inventory {
-		if !slices.ContainsFunc(stays, func(other apis.InventoryRecord) bool { return plan.KeyOf(other) == plan.KeyOf(r) }) {
+		known := func(other apis.InventoryRecord) bool { return plan.KeyOf(other) == plan.KeyOf(r) }
+		if !slices.ContainsFunc(stays, known) {
 			stays = append(stays, r)
 		}
 		if exists := r.Phase != apis.PhaseCompleted; exists && lost && !p.Empty {

@@ -249,8 +249,10 @@ func TestOrphanedNamespaceDoesNotWait(t *testing.T) {
 		change func(c *component)
 		want   []string
 	}{
-		"with the component":  {func(c *component) { c.deleting = true }, []string{"delete foo", "orphan app"}},
-		"what is in it goes":  {func(c *component) { c.desired, c.allowEmpty = nil, true }, []string{"delete foo", "orphan app"}},
+		"with the component": {func(c *component) { c.deleting = true }, []string{"delete foo", "orphan app"}},
+		"what is in it goes": {
+			func(c *component) { c.desired, c.allowEmpty = nil, true }, []string{"delete foo", "orphan app"},
+		},
 		"what is in it stays": {func(c *component) { c.desired = c.desired[1:] }, []string{"orphan app"}},
 	} {
 		t.Run(name, func(t *testing.T) {
