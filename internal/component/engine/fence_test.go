@@ -161,7 +161,7 @@ func (r *rig) run(deleting bool, objects ...client.Object) (*engine.Report, erro
 		Guard: guard, Memory: memory, Component: r.owner, FieldManager: prefix,
 		Mark: execute.Mark{Prefix: prefix, ID: r.owner.OwnerID, Owner: r.owner.Owner},
 	}
-	report, err := machine.Run(r.Context(), engine.Task{Deleting: deleting, Objects: desired, Now: now})
+	report, err := machine.Run(r.Context(), engine.Task{Deleting: deleting, AllowEmpty: true, Objects: desired, Now: now})
 	r.lifts = guard.lifts
 	return report, err
 }
@@ -202,7 +202,7 @@ func (r *rig) leaveFence(before string) {
 	r.down = before
 	controlplanetest.Eventually(r, "no removal is begun", func(context.Context) error {
 		if _, err := r.run(false); !errors.Is(err, errDown) {
-			return fmt.Errorf("the removal did not come to the deletion: %w", err)
+			return fmt.Errorf("the removal did not come to the deletion: %v", err)
 		}
 		return nil
 	})
