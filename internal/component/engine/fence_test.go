@@ -161,7 +161,8 @@ func (r *rig) run(deleting bool, objects ...client.Object) (*engine.Report, erro
 		Guard: guard, Memory: memory, Component: r.owner, FieldManager: prefix,
 		Mark: execute.Mark{Prefix: prefix, ID: r.owner.OwnerID, Owner: r.owner.Owner},
 	}
-	report, err := machine.Run(r.Context(), engine.Task{Deleting: deleting, AllowEmpty: true, Objects: desired, Now: now})
+	task := engine.Task{Deleting: deleting, AllowEmpty: true, Objects: desired, Now: now}
+	report, err := machine.Run(r.Context(), task)
 	r.lifts = guard.lifts
 	return report, err
 }
