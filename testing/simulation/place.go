@@ -35,4 +35,4 @@ func (r *recorder) place() string {
 }
 
 // pkg is the path of this package.
-const pkg = "github.com/espalier-dev/espalier/simulation"
+const pkg = "github.com/espalier-dev/espalier/testing/simulation"

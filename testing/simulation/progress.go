@@ -1,9 +1,13 @@
 package simulation
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -22,19 +26,27 @@ const (
 // progress is how far a test is with its faults.
 type progress struct {
 	test  string
-	tried []Fault
+	tried []counted
 	began time.Time
 	// until is when no fault is begun any more; zero is never.
 	until time.Time
 
 	mu sync.Mutex
-	// ended is how many faults were tried, left how many were not, for lack of time, and said when it was told last.
-	ended, left, failed int
-	said                time.Time
+	// ended is how many faults were tried, and late are those for which there was no time. nothing is how many showed
+	// nothing.
+	ended, nothing, failed int
+	late                   []counted
+	// said is when it was told last.
+	said time.Time
 }
 
-// newProgress begins to try faults out of a number of them. How far that came is said when the test ends.
-func newProgress(t *testing.T, of int, tried []Fault) *progress {
+// newProgress begins to try the first of all faults, up to a number; 0 is all of them. How far that came, and what was
+// left out, is said when the test ends.
+func newProgress(t *testing.T, all []counted, most int) *progress {
+	tried := all
+	if most > 0 && most < len(all) {
+		tried = all[:most]
+	}
 	p := &progress{test: t.Name(), tried: tried, began: time.Now(), said: time.Now()}
 	if *budget > 0 {
 		p.until = p.began.Add(*budget)
@@ -43,25 +55,64 @@ func newProgress(t *testing.T, of int, tried []Fault) *progress {
 		p.until = deadline.Add(-reserve)
 	}
 	t.Cleanup(func() {
-		text := fmt.Sprintf("%d of %d faults", p.ended, of)
-		if p.left > 0 {
-			const more = ": there was no time for %d more: set -simulation.budget and -timeout to try them"
-			text += fmt.Sprintf(more, p.left)
+		text := fmt.Sprintf("%d of %d faults", p.ended, len(all))
+		if p.nothing > 0 {
+			text += fmt.Sprintf("; %d more showed nothing: their subtests are skipped and say why", p.nothing)
+		}
+		if left := all[len(tried):]; len(left) > 0 {
+			text += "; left out: " + uncovered(all, left) + ": set -simulation.faults=0 to try them"
+		}
+		if len(p.late) > 0 {
+			text += "; there was no time for: " + uncovered(all, p.late) + ": set -simulation.budget and -timeout to try them"
 		}
 		t.Log(text)
 	})
 	return p
 }
 
+// mostNamed is how many calls are named at most.
+const mostNamed = 10
+
+// uncovered names the calls of faults that were not tried, those first of which the most was not.
+func uncovered(all, left []counted) string {
+	of, lacks := map[string]int{}, map[string]int{}
+	for _, c := range all {
+		of[c.as]++
+	}
+	for _, c := range left {
+		lacks[c.as]++
+	}
+	calls := slices.SortedFunc(maps.Keys(lacks), func(a, b string) int {
+		return cmp.Or(cmp.Compare(lacks[b]*of[a], lacks[a]*of[b]), cmp.Compare(a, b))
+	})
+	var texts []string
+	for _, call := range calls[:min(len(calls), mostNamed)] {
+		texts = append(texts, fmt.Sprintf("%d of %d of %s", lacks[call], of[call], call))
+	}
+	if more := len(calls) - mostNamed; more > 0 {
+		texts = append(texts, fmt.Sprintf("those of %d more calls", more))
+	}
+	return strings.Join(texts, ", ")
+}
+
 // begin skips the test of a fault if there is no time for it.
-func (p *progress) begin(t *testing.T) {
+func (p *progress) begin(t *testing.T, c counted) {
 	t.Helper()
 	if !p.until.IsZero() && time.Now().After(p.until) {
 		p.mu.Lock()
-		p.left++
+		p.late = append(p.late, c)
 		p.mu.Unlock()
 		t.SkipNow()
 	}
+}
+
+// showsNothing skips the test of a fault that neither passes nor fails.
+func (p *progress) showsNothing(t *testing.T, why string) {
+	t.Helper()
+	p.mu.Lock()
+	p.nothing++
+	p.mu.Unlock()
+	t.Skip(why)
 }
 
 // end counts a fault, and says on the standard error output how far the test is if it has not for a while.

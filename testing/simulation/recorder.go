@@ -22,8 +22,12 @@ type recorder struct {
 	cleanups []func()
 	// note is told of each failure.
 	note func(text string)
-	// muted says that what the story says and how it ends does not count.
-	muted bool
+	// muted says that what the story says and how it ends does not count. unsaid is what it said last, also when it
+	// gave up by itself.
+	muted  bool
+	unsaid string
+	// ended says that the story came to its end, and skipped that it gave up by itself.
+	ended, skipped bool
 }
 
 // mute says whether what the story says counts from now on.
@@ -37,6 +41,37 @@ func (r *recorder) isMuted() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.muted
+}
+
+// untold says why a story that did not fail shows nothing, and is empty if it was told to its end.
+func (r *recorder) untold() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	why := ""
+	switch {
+	case r.failed:
+		return ""
+	case r.muted:
+		why = "the user deleted the resource early, and the story ended before its own Delete of it, after which it counts"
+	case !r.ended:
+		why = "the story did not come to its end"
+	default:
+		return ""
+	}
+	if r.unsaid != "" {
+		why += ": " + r.unsaid
+	}
+	return why
+}
+
+// tell runs a story as run does, and takes down whether it came to its end.
+func (r *recorder) tell(story func()) {
+	r.run(func() {
+		story()
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.ended = true
+	})
 }
 
 // run runs a story to its end, or to its first fatal failure. A panic of the story is a failure.
@@ -123,9 +158,47 @@ func (r *recorder) Error(args ...any) { r.Errorf("%s", fmt.Sprintln(args...)) }
 
 // Errorf implements [testing.TB].
 func (r *recorder) Errorf(format string, args ...any) {
-	if !r.isMuted() {
-		r.fail(r.place(), fmt.Sprintf(format, args...))
+	place, text := r.place(), fmt.Sprintf(format, args...)
+	if !r.unsay(place + text) {
+		r.fail(place, text)
 	}
+}
+
+// unsay takes down what does not count, and reports whether that is so.
+func (r *recorder) unsay(text string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.muted {
+		r.unsaid, _, _ = strings.Cut(text, "\n")
+	}
+	return r.muted
+}
+
+// Skip implements [testing.TB]. A story that skips its test is not told to its end.
+func (r *recorder) Skip(args ...any) { r.Skipf("%s", fmt.Sprintln(args...)) }
+
+// Skipf implements [testing.TB].
+func (r *recorder) Skipf(format string, args ...any) {
+	text := r.place() + fmt.Sprintf(format, args...)
+	r.mu.Lock()
+	r.unsaid = strings.TrimSpace(text)
+	r.mu.Unlock()
+	r.SkipNow()
+}
+
+// SkipNow implements [testing.TB].
+func (r *recorder) SkipNow() {
+	r.mu.Lock()
+	r.skipped = true
+	r.mu.Unlock()
+	runtime.Goexit()
+}
+
+// Skipped implements [testing.TB].
+func (r *recorder) Skipped() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.skipped
 }
 
 // Fatal implements [testing.TB].

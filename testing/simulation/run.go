@@ -1,8 +1,10 @@
 package simulation
 
 import (
+	"cmp"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,15 +19,11 @@ type testingTB = testing.TB
 
 // Run makes a cluster with an operator, and tells a story in it. The story, the operator and the cluster run in virtual
 // time, in a bubble of testing/synctest: a story must not wait for anything outside of it, such as the network. The
-// test fails if the story fails by the methods of World.
+// test fails if the story fails by the methods of World, or does not come to its end, and is skipped if the story skips it.
 func Run(t *testing.T, options Options, story func(w *World)) {
 	t.Helper()
 	o := attempt(t, options, story)
-	if o.failed {
-		t.Errorf("%s", o.report())
-		return
-	}
-	if o.said != "" {
+	if o.holds(t) && o.said != "" {
 		t.Log(o.said)
 	}
 }
@@ -41,6 +39,10 @@ var beginSignals = sync.OnceFunc(func() {
 type outcome struct {
 	plan   Plan
 	failed bool
+	// untold says why the story shows nothing, though it did not fail; it is empty if the story was told to its end.
+	// skipped says that it wanted this by itself.
+	untold  string
+	skipped bool
 	// said is what the story said.
 	said string
 	// happened are the faults that struck.
@@ -73,12 +75,32 @@ func attempt(t *testing.T, options Options, story func(w *World)) (o outcome) {
 		if err != nil {
 			r.Errorf("the simulation does not start: %v", err)
 		} else {
-			r.run(func() { story(w) })
+			r.tell(func() { story(w) })
 			r.cleanUp()
 		}
 		o.happened, o.log = w.network.Happened(), w.network.Log()
+		idle := !w.isEarly() && slices.ContainsFunc(o.happened, func(f Fault) bool { return f.Kind == UserDeletes })
 		w.end()
-		o.failed, o.said = r.Failed(), r.text()
+		o.failed, o.untold, o.skipped, o.said = r.Failed(), r.untold(), r.Skipped(), r.text()
+		if idle && !o.failed {
+			o.untold = cmp.Or(o.untold, "there was no resource that the user could delete")
+		}
 	})
 	return o
+}
+
+// holds reports whether the story was told to its end and did not fail. Otherwise the test says why.
+func (o outcome) holds(t *testing.T) bool {
+	t.Helper()
+	switch {
+	case o.failed:
+		t.Error(o.report())
+	case o.skipped:
+		t.Skip(o.untold)
+	case o.untold != "":
+		t.Errorf("the story shows nothing: %s\n%s", o.untold, o.summary())
+	default:
+		return true
+	}
+	return false
 }
