@@ -11,7 +11,8 @@ type (
 	// the plan and the request alone, not by the order in which goroutines run, nor by other requests or faults.
 	Plan = plan.Plan
 	// Fault is what goes wrong at requests that are named by their actor, verb and path, and by how many of the same
-	// came before.
+	// came before. Recorders hold a mutex while they write events, and virtual time must not pass meanwhile: Throttles
+	// and UserDeletes pass over these requests, and a story is not told if a Fault names them.
 	Fault = fault.Fault
 	// FaultKind is what goes wrong at a request.
 	FaultKind = fault.Kind

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/fault"
+	"github.com/espalier-dev/espalier/testing/simulation/internal/plan"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/random"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/transport"
 )
@@ -31,12 +32,13 @@ const stale = 2 * time.Minute
 // These are the same faults in each run. A story that the operator gets over has to hold with each of them: what it
 // checks, it checks after [World.Rest].
 //
-// There are up to 200 faults, or as many as the flag -simulation.faults says. Requests of one verb, kind and subresource
-// are one call, and so are calls outside of the cluster of one name. The calls are tried by turns, each first with one
-// fault of each kind and then with those of its repetitions; in each turn, the faults that find most are first. No fault
-// begins after a minute, or after what -simulation.budget says, nor shortly before the deadline of the test binary. The
-// test names the calls whose faults are left out, and the flag that has them tried. A fault with which the story fails
-// is printed as Go source for Options.Plan, and for the first three, what happened then.
+// There are up to 200 faults, or as many as the flag -simulation.faults says. Requests of one verb, kind and
+// subresource are one call, and so are calls outside of the cluster of one name. The calls are tried by turns, each
+// first with one fault of each kind and then with those of its repetitions; in each turn, the faults that find most are
+// first. No fault begins after a minute, or after what -simulation.budget says, nor shortly before the deadline of the
+// test binary. The test names the calls whose faults are left out, and the flag that has them tried. A fault with which
+// the story fails is printed as Go source for Options.Plan, and for the first three, what happened then. Events that
+// recorders write have no faults.
 //
 // A fault is skipped if it shows nothing: the story ended without a failure before it had deleted the resource that the
 // user deletes, or before its end, or the fault did not happen, as the request was not made or there was nothing to
@@ -113,7 +115,7 @@ func calls(log transport.Log, actors []string) (made []fault.Point, as map[fault
 	for _, e := range log.Entries {
 		c := e.Call
 		again := e.Note != "" || e.End != "" || c.Verb == fault.Watch && c.N > 2
-		if !again && c.Verb != fault.Discover && slices.Contains(actors, c.Actor) {
+		if !again && !plan.Locked(c) && slices.Contains(actors, c.Actor) {
 			made = append(made, fault.Point{Call: c})
 			c.At = 0
 			as[c] = countedAs(e)

@@ -3,7 +3,9 @@ package simulation
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/espalier-dev/espalier/internal/fault"
 )
@@ -41,5 +43,24 @@ func TestByTurns(t *testing.T) {
 	left := slices.DeleteFunc(slices.Clone(sorted), func(c counted) bool { return c.as == "create Pod" && !c.again })
 	if got := uncovered(sorted, left); got != want {
 		t.Errorf("left out: %s, want %s", got, want)
+	}
+}
+
+// TestNoFaultsOfEvents has RunFaults pass over requests that must not wait.
+func TestNoFaultsOfEvents(t *testing.T) {
+	t.Parallel()
+	o := attempt(t, Options{Operator: polls}, func(w *World) {
+		w.Create(newApp("one"))
+		w.Pass(time.Hour)
+	})
+	o.must(t)
+	made, _ := calls(o.log, []string{Operator})
+	if len(made) == 0 {
+		t.Error("the operator makes no calls")
+	}
+	for _, c := range made {
+		if strings.Contains(c.Path, "/events/") {
+			t.Errorf("faults strike %s %s", c.Verb, c.Path)
+		}
 	}
 }

@@ -24,10 +24,10 @@ func (p *process) Add(added manager.Runnable) error {
 	switch added := added.(type) {
 	case crcluster.Cluster:
 		return p.Manager.Add(endingCluster{added, p.ctx})
-	case *manager.Server, webhook.Server, interface {
-		Warmup(ctx context.Context) error
-	}:
+	case *manager.Server, webhook.Server:
 		return p.Manager.Add(added)
+	case warmable:
+		return p.Manager.Add(warming{part{added, p.panicked}, added, make(chan struct{})})
 	}
 	return p.Manager.Add(part{added, p.panicked})
 }
@@ -53,6 +53,36 @@ func (r part) Start(ctx context.Context) (err error) {
 func (r part) NeedLeaderElection() bool {
 	elected, ok := r.Runnable.(manager.LeaderElectionRunnable)
 	return !ok || elected.NeedLeaderElection()
+}
+
+// warmable is a controller.
+type warmable interface {
+	manager.Runnable
+	Warmup(ctx context.Context) error
+}
+
+// warming is a controller that starts when it is warm. By itself it waits for a mutex that it holds while its caches
+// are filled, and virtual time stands still.
+type warming struct {
+	part
+	controller warmable
+	warm       chan struct{}
+}
+
+// Warmup fills the caches if the controller wants that before it is elected.
+func (c warming) Warmup(ctx context.Context) error {
+	defer close(c.warm)
+	return c.controller.Warmup(ctx)
+}
+
+// Start implements [manager.Runnable].
+func (c warming) Start(ctx context.Context) error {
+	select {
+	case <-c.warm:
+		return c.controller.Start(ctx)
+	case <-ctx.Done():
+		return nil
+	}
 }
 
 // endingCluster is a cluster with a cache that is ending.

@@ -63,7 +63,8 @@ func newProgress(t *testing.T, all []counted, most int) *progress {
 			text += "; left out: " + uncovered(all, left) + ": set -simulation.faults=0 to try them"
 		}
 		if len(p.late) > 0 {
-			text += "; there was no time for: " + uncovered(all, p.late) + ": set -simulation.budget and -timeout to try them"
+			late := uncovered(all, p.late)
+			text += "; there was no time for: " + late + ": set -simulation.budget and -timeout to try them"
 		}
 		t.Log(text)
 	})

@@ -52,7 +52,8 @@ func (r *recorder) untold() string {
 	case r.failed:
 		return ""
 	case r.muted:
-		why = "the user deleted the resource early, and the story ended before its own Delete of it, after which it counts"
+		why = "the user deleted the resource early, and the story ended before its own Delete of it, after which it " +
+			"counts"
 	case !r.ended:
 		why = "the story did not come to its end"
 	default:

@@ -19,7 +19,8 @@ type testingTB = testing.TB
 
 // Run makes a cluster with an operator, and tells a story in it. The story, the operator and the cluster run in virtual
 // time, in a bubble of testing/synctest: a story must not wait for anything outside of it, such as the network. The
-// test fails if the story fails by the methods of World, or does not come to its end, and is skipped if the story skips it.
+// test fails if the story fails by the methods of World, or does not come to its end. It is skipped if the story skips
+// it.
 func Run(t *testing.T, options Options, story func(w *World)) {
 	t.Helper()
 	o := attempt(t, options, story)

@@ -38,7 +38,7 @@ type Plan struct {
 	Clocks []Clock
 }
 
-// Chance is a fault that strikes calls at random. It strikes no discovery.
+// Chance is a fault that strikes calls at random. It strikes no discovery and no event that a recorder writes.
 type Chance struct {
 	Kind fault.Kind
 	// OneIn is how many calls there are for one that is struck, on average. 0 stands for no call.
@@ -68,11 +68,11 @@ type Decision struct {
 // made in the same moment, in an order that only the scheduler knows.
 const shortLatency = time.Millisecond
 
-// Decide returns what happens to a call. Latency is drawn from the seed and the call without its time. Discovery takes
-// no time, for clients do it while they hold locks.
+// Decide returns what happens to a call. Latency is drawn from the seed and the call without its time. A call that is
+// [Locked] takes no time.
 func (p Plan) Decide(c fault.Call) Decision {
 	d := Decision{Fault: p.strike(c)}
-	if c.Verb != fault.Discover {
+	if !Locked(c) {
 		longest := shortLatency
 		if p.Latency > 0 && p.concerns(c.Actor) {
 			longest = p.Latency
@@ -91,11 +91,11 @@ func (p Plan) Decide(c fault.Call) Decision {
 
 func (p Plan) strike(c fault.Call) fault.Fault {
 	for _, f := range p.Faults {
-		if f.Strikes(c) {
+		if f.Strikes(c) && !(waits(f) && Locked(c)) {
 			return fault.At(c, f.Kind, f.Delay)
 		}
 	}
-	if c.Verb == fault.Discover || !p.concerns(c.Actor) || p.Calm > 0 && c.At >= p.Calm {
+	if Locked(c) || !p.concerns(c.Actor) || p.Calm > 0 && c.At >= p.Calm {
 		return fault.Fault{}
 	}
 	for _, chance := range p.Chances {
@@ -149,7 +149,11 @@ func (p Plan) Missed(happened []fault.Fault) []fault.Fault {
 func (p Plan) Validate() error {
 	var all []error
 	for _, f := range p.Faults {
-		if err := f.Validate(slices.Concat(Kinds, placed)); err != nil {
+		err := f.Validate(slices.Concat(Kinds, placed))
+		if err == nil {
+			err = validateLocked(f)
+		}
+		if err != nil {
 			all = append(all, fmt.Errorf("fault %s: %w", f, err))
 		}
 	}

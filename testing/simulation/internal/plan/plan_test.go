@@ -12,6 +12,12 @@ import (
 
 const one = "/api/v1/namespaces/shop/configmaps/one"
 
+// event and coreEvent are paths of the same events.
+const (
+	event     = "/apis/events.k8s.io/v1/namespaces/shop/events/one"
+	coreEvent = "/api/v1/namespaces/shop/events/one"
+)
+
 func call(verb, path string, n int) fault.Call {
 	return fault.Call{Actor: "operator", Verb: verb, Path: path, N: n}
 }
@@ -46,6 +52,10 @@ func TestFaultsByCount(t *testing.T) {
 		},
 		"no conflict of a create":       {fault.Fault{Kind: fault.Conflicts}, create, false},
 		"no retry of discovery":         {fault.Fault{Kind: fault.Throttles}, call(fault.Discover, "/apis", 1), false},
+		"no wait for an event":          {fault.Fault{Kind: fault.Throttles}, call(fault.Patch, event, 1), false},
+		"no step of a user meanwhile":   {fault.Fault{Kind: fault.UserDeletes}, call(fault.Create, coreEvent, 1), false},
+		"an event fails":                {fault.Fault{Kind: fault.Fails, Path: event}, call(fault.Patch, event, 1), true},
+		"a list of events waits":        {fault.Fault{Kind: fault.Throttles}, call(fault.List, "/api/v1/events", 1), true},
 		"discovery of a crashed server": {fault.Fault{Kind: fault.Restarts}, call(fault.Discover, "/apis", 1), true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -213,6 +223,41 @@ func TestDrawsAreIndependent(t *testing.T) {
 		a, b := p.Decide(c), less.Decide(c)
 		if a.There != b.There || a.Back != b.Back || a.Fault.Kind != fault.Fails && a.Fault != b.Fault {
 			t.Errorf("the decision for %v is %v and then %v, want the same but for %s", c, a, b, fault.Fails)
+		}
+	}
+}
+
+// TestEventsDoNotWait has requests of recorders meet nothing that takes virtual time.
+func TestEventsDoNotWait(t *testing.T) {
+	t.Parallel()
+	p := plan.Plan{Latency: time.Minute}
+	for _, kind := range plan.Kinds {
+		p.Chances = append(p.Chances, plan.Chance{Kind: kind, OneIn: 1})
+	}
+	for _, path := range []string{event, coreEvent} {
+		for _, verb := range []string{fault.Create, fault.Update, fault.Patch} {
+			if got := p.Decide(call(verb, path, 1)); got != (plan.Decision{}) {
+				t.Errorf("%s %s meets %v", verb, path, got)
+			}
+		}
+		if got := p.Decide(call(fault.Get, path, 1)); got.There == 0 || got.Fault.Kind == "" {
+			t.Errorf("a get of %s meets %v", path, got)
+		}
+	}
+	if plan.Locked(call(fault.Create, one, 1)) || plan.Locked(call(fault.Create, "/api/v1/namespaces/events", 1)) {
+		t.Error("it is not an event")
+	}
+	const pattern, corePattern = "/apis/events.k8s.io/v1/namespaces/*/events*", "/api/v1/namespaces/*/events/*"
+	for _, path := range []string{event, coreEvent, pattern, corePattern} {
+		for f, refused := range map[fault.Fault]bool{
+			{Kind: fault.Throttles, Path: path}: true, {Kind: fault.Throttles, Verb: fault.Patch, Path: path}: true,
+			{Kind: fault.UserDeletes, Path: path}: true, {Kind: fault.UserDeletes, Path: path, Delay: time.Hour}: false,
+			{Kind: fault.Throttles, Verb: fault.List, Path: path}: false, {Kind: fault.LosesAnswer, Path: path}: false,
+		} {
+			err := plan.Plan{Faults: []fault.Fault{f}}.Validate()
+			if refused != (err != nil && strings.Contains(err.Error(), "hold a mutex")) || !refused && err != nil {
+				t.Errorf("%v of %s: %v", f, path, err)
+			}
 		}
 	}
 }

@@ -1,6 +1,6 @@
 package transport
 
-import "github.com/espalier-dev/espalier/internal/fault"
+import "github.com/espalier-dev/espalier/testing/simulation/internal/plan"
 
 // hold keeps what passes between an actor and the server.
 type hold struct {
@@ -13,7 +13,7 @@ type hold struct {
 // Hold keeps requests and answers of actors, and events of their watches, until Lift is called for them. Requests that
 // begin meanwhile, and fail when it ends, do not reach the server. Nor do those that are on their way, unless the actor
 // is frozen: what a process has sent before it stands still arrives. A frozen actor does not give up requests.
-// Discovery fails at once.
+// A call that is [plan.Locked] fails at once.
 func (n *Network) Hold(frozen bool, actors ...string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -52,8 +52,8 @@ func (x *exchange) leave() error {
 	if x.held() == nil {
 		return nil
 	}
-	if x.call.Verb == fault.Discover {
-		// A lock may be held meanwhile, and after a reset clients wait and try again.
+	if plan.Locked(x.call) {
+		// After a reset clients wait and try again.
 		return errRefused
 	}
 	if err := x.pass(); err != nil {
@@ -62,8 +62,11 @@ func (x *exchange) leave() error {
 	return errReset
 }
 
-// pass waits while the actor is held.
+// pass waits while the actor is held. Answers to calls that are [plan.Locked] arrive.
 func (x *exchange) pass() error {
+	if plan.Locked(x.call) {
+		return nil
+	}
 	for h := x.held(); h != nil; h = x.held() {
 		given := x.ctx.Done()
 		if h.frozen {
