@@ -88,6 +88,8 @@ type ComponentStatus struct {
 	Inventory []InventoryRecord `json:"inventory,omitempty"`
 }
 
+// Operators of the release before may read a new field: package inventory says when its format needs another version.
+
 // InventoryRecord describes one object of a component. Fields with default values are omitted. The group, kind,
 // namespace and name identify the record.
 //

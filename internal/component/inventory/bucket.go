@@ -42,6 +42,8 @@ type bucket struct {
 	count int
 	// meta has what is needed to write the object again without a loss.
 	meta metav1.ObjectMeta
+	// unknown is what has to be written again, too.
+	unknown unknown
 	// content is what is to be written.
 	content []byte
 }
@@ -151,7 +153,7 @@ func (o *Options) open(object client.Object) (*bucket, []apis.InventoryRecord, e
 	if err != nil || count <= number || count > maxBuckets {
 		return nil, nil, fmt.Errorf("its label %s is %q, which is not the number of buckets", o.CountLabel, label)
 	}
-	head, records, err := decode(contentOf(object))
+	head, records, others, err := decode(contentOf(object))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -169,7 +171,7 @@ func (o *Options) open(object client.Object) (*bucket, []apis.InventoryRecord, e
 			return nil, nil, fmt.Errorf("its record of %s belongs to %s", plan.KeyOf(records[i]), o.bucketName(of))
 		}
 	}
-	return &bucket{header: head, count: count, meta: metaOf(object)}, records, nil
+	return &bucket{header: head, count: count, meta: metaOf(object), unknown: others}, records, nil
 }
 
 // complete adds to the metadata of a bucket what it needs.
@@ -248,7 +250,8 @@ func (s *Objects) drop(ctx context.Context, b *bucket) error {
 // writeEmpty writes a bucket without records.
 func (s *Objects) writeEmpty(ctx context.Context, b *bucket, withoutFinalizer bool) error {
 	b.Complete = false
-	content, err := encode(b.header, nil)
+	b.unknown = b.unknown.of(nil)
+	content, err := encode(b.header, nil, b.unknown)
 	if err != nil {
 		return s.options.cannot("remove", b.Bucket, err)
 	}

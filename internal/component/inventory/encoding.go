@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/component/plan"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,6 +24,12 @@ import (
 //	espalier-inventory/1 <SHA-256 of all that follows this line, in hexadecimal>
 //	<header, JSON>
 //	<records, a line of JSON each, compressed by gzip>
+//
+// An operator that is rolled back keeps what it does not know of a header and of a record, also if it changes the
+// record, and does without it. So a later release that adds a member raises the version if an operator that ignores the
+// member could delete or orphan an object, or if the member is inside of another one; if it does not, it must expect
+// that the record has changed beside the member. An operator refuses a version that it does not know. The status has no
+// version, and loses the member with the first write.
 const (
 	formatName    = "espalier-inventory/"
 	formatVersion = "1"
@@ -51,22 +58,26 @@ type header struct {
 	Records int `json:"records"`
 }
 
-// encode returns the content of a bucket with these records.
-func encode(h header, records []*apis.InventoryRecord) ([]byte, error) {
+// encode returns the content of a bucket with these records, and with what is unknown of them.
+func encode(h header, records []*apis.InventoryRecord, others unknown) ([]byte, error) {
 	h.Records = len(records)
 	head, err := json.Marshal(h)
 	if err != nil {
 		return nil, err
 	}
 	var content bytes.Buffer
-	content.Write(head)
+	content.Write(withMembers(head, others.header))
 	content.WriteByte('\n')
 	body := writers.Get().(*gzip.Writer)
 	defer writers.Put(body)
 	body.Reset(&content)
-	lines := json.NewEncoder(body)
 	for _, record := range records {
-		if err := lines.Encode(record); err != nil {
+		line, err := json.Marshal(record)
+		if err != nil {
+			return nil, err
+		}
+		line = withMembers(line, others.records[plan.KeyOf(*record)])
+		if _, err := body.Write(append(line, '\n')); err != nil {
 			return nil, err
 		}
 	}
@@ -89,7 +100,7 @@ func Read(object client.Object) (records []apis.InventoryRecord, ok bool, err er
 	if !bytes.HasPrefix(content, []byte(formatName)) {
 		return nil, false, nil
 	}
-	_, records, err = decode(content)
+	_, records, _, err = decode(content)
 	if err == nil {
 		err = Validate(records)
 	}
@@ -100,60 +111,66 @@ func Read(object client.Object) (records []apis.InventoryRecord, ok bool, err er
 }
 
 // decode reads the content of a bucket, and refuses one that was changed in any way since it was written.
-func decode(bucket []byte) (header, []apis.InventoryRecord, error) {
+func decode(bucket []byte) (header, []apis.InventoryRecord, unknown, error) {
+	refuse := func(err error) (header, []apis.InventoryRecord, unknown, error) {
+		return header{}, nil, unknown{}, err
+	}
 	first, content, ok := bytes.Cut(bucket, []byte("\n"))
 	format, sum, ok2 := strings.Cut(string(first), " ")
 	version, ok3 := strings.CutPrefix(format, formatName)
 	if !ok || !ok2 || !ok3 {
-		return header{}, nil, errors.New("it is no bucket of an inventory")
+		return refuse(errors.New("it is no bucket of an inventory"))
 	}
 	if version != formatVersion {
-		return header{}, nil, fmt.Errorf("its format %q is not known", version)
+		return refuse(fmt.Errorf("its format %q is not known", version))
 	}
 	if checksum(content) != sum {
-		return header{}, nil, errors.New("its checksum is wrong")
+		return refuse(errors.New("its checksum is wrong"))
 	}
 	head, body, ok := bytes.Cut(content, []byte("\n"))
 	if !ok {
-		return header{}, nil, errors.New("it has no records")
+		return refuse(errors.New("it has no records"))
 	}
-	var h header
-	if err := strict(bytes.NewReader(head)).Decode(&h); err != nil {
-		return header{}, nil, fmt.Errorf("its header cannot be read: %w", err)
-	}
-	records, err := decodeRecords(body)
+	h, others, err := decodeObject[header](head, headerMembers)
 	if err != nil {
-		return header{}, nil, fmt.Errorf("its records cannot be read: %w", err)
+		return refuse(fmt.Errorf("its header cannot be read: %w", err))
+	}
+	records, ofRecords, err := decodeRecords(body)
+	if err != nil {
+		return refuse(fmt.Errorf("its records cannot be read: %w", err))
 	}
 	if len(records) != h.Records {
-		return header{}, nil, fmt.Errorf("it has %d records of %d", len(records), h.Records)
+		return refuse(fmt.Errorf("it has %d records of %d", len(records), h.Records))
 	}
-	return h, records, nil
+	return h, records, unknown{header: others, records: ofRecords}, nil
 }
 
-func decodeRecords(body []byte) ([]apis.InventoryRecord, error) {
+// decodeRecords returns records, and the members of them that are not known.
+func decodeRecords(body []byte) (records []apis.InventoryRecord, others map[plan.Key]string, err error) {
 	plain, err := gzip.NewReader(bytes.NewReader(body))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	lines := strict(io.LimitReader(plain, maxDecoded))
-	var records []apis.InventoryRecord
+	lines := json.NewDecoder(io.LimitReader(plain, maxDecoded))
 	for {
-		var record apis.InventoryRecord
-		err := lines.Decode(&record)
+		var line json.RawMessage
+		err := lines.Decode(&line)
 		if errors.Is(err, io.EOF) {
-			return records, nil
+			return records, others, nil
 		}
 		if err != nil {
-			return nil, err
+			return nil, nil, err
+		}
+		record, members, err := decodeObject[apis.InventoryRecord](line, recordMembers)
+		if err != nil {
+			return nil, nil, err
 		}
 		records = append(records, record)
+		if members != "" {
+			if others == nil {
+				others = make(map[plan.Key]string)
+			}
+			others[plan.KeyOf(record)] = members
+		}
 	}
-}
-
-// strict refuses unknown members: the next write would lose them.
-func strict(r io.Reader) *json.Decoder {
-	decoder := json.NewDecoder(r)
-	decoder.DisallowUnknownFields()
-	return decoder
 }

@@ -109,6 +109,8 @@ var _ Store = (*Objects)(nil)
 // After an error of a write, what is stored is not known, and the caller has to start over with Load. If another
 // process has written in between, the error is a conflict, and what it wrote is not overwritten.
 //
+// Members of a record that only a later release knows are kept for as long as the record is, also when it changes.
+//
 // Load refuses an inventory if a bucket is missing, damaged, of another owner, or of an unknown format; the error names
 // the object. To do without such an inventory, delete all objects with the labels by hand.
 type Objects struct {
@@ -238,10 +240,10 @@ func (s *Objects) change(number int, before, records []*apis.InventoryRecord) (*
 		Owner: s.options.OwnerUID, Bucket: number, Complete: !slices.Contains(s.buckets, nil),
 	}}
 	if known != nil {
-		b.meta = known.meta
+		b.meta, b.unknown = known.meta, known.unknown.of(records)
 	}
 	var err error
-	b.content, err = encode(b.header, records)
+	b.content, err = encode(b.header, records, b.unknown)
 	if err == nil && len(b.content) > s.options.MaxBucket {
 		for _, record := range records {
 			record.Message = ""
@@ -249,7 +251,7 @@ func (s *Objects) change(number int, before, records []*apis.InventoryRecord) (*
 		if unchanged() {
 			return nil, nil
 		}
-		b.content, err = encode(b.header, records)
+		b.content, err = encode(b.header, records, b.unknown)
 	}
 	if err == nil && len(b.content) > s.options.MaxBucket {
 		err = fmt.Errorf("its %d records make %d KiB, and at most %d KiB fit",
