@@ -413,9 +413,10 @@ func (r *request[T]) hooks(ctx context.Context, name string, hooks []generator.H
 func (r *request[T]) engine() *engine.Engine {
 	owner := r.owner
 	return &engine.Engine{
-		Client:   r.target.client,
-		Observer: r.target.observer,
-		Store:    r.store,
+		Client:    r.target.client,
+		Discovery: r.target.discovery,
+		Observer:  r.target.observer,
+		Store:     r.store,
 		Guard: &foreign.Guard{
 			Client:        r.target.client,
 			Discovery:     r.target.discovery,
@@ -494,7 +495,3 @@ func hasObstacle(report *engine.Report, kind plan.ObstacleKind) bool {
 // errInventoryLost means that the inventory never becomes durable.
 var errInventoryLost = errors.New("the status does not keep the inventory: the CustomResourceDefinition " +
 	"of the resource has to define the status of a component, and the root has to write it")
-
-// maxRemarks, in bytes, is how long a remark may be: one about types that cannot be watched, and one about an object
-// that is not pruned yet.
-const maxRemarks = 256

@@ -256,6 +256,10 @@ func keepTime(known *metav1.Time, t time.Time) *metav1.Time {
 	return &metav1.Time{Time: t}
 }
 
+// maxRemarks, in bytes, is how long a remark may be: one about types that cannot be watched, and one about an object
+// that is not pruned yet.
+const maxRemarks = 256
+
 // remarks names an object that is not pruned yet, and the types that cannot be watched.
 func (r *request[T]) remarks() string {
 	kept := ""

@@ -36,7 +36,7 @@ type Discoverer interface {
 	Discover(ctx context.Context, gk schema.GroupKind) (schema.GroupVersionResource, error)
 	// Known returns where a type is served, as far as the mapper knows that. It asks the API server only if the mapper
 	// knows of no type yet.
-	Known(gk schema.GroupKind) (at schema.GroupVersionResource, ok bool)
+	Known(gk schema.GroupKind) (mapping *meta.RESTMapping, ok bool)
 	// Learn tells the mapper what a definition says. The mapper then need not ask.
 	Learn(d *Definition)
 }

@@ -139,15 +139,11 @@ func (m resettableMapper) Discover(ctx context.Context, gk schema.GroupKind) (sc
 }
 
 // Known implements [served.Discoverer].
-func (m resettableMapper) Known(gk schema.GroupKind) (schema.GroupVersionResource, bool) {
+func (m resettableMapper) Known(gk schema.GroupKind) (*meta.RESTMapping, bool) {
 	if m.current.Load().catalog == nil {
 		_, _ = m.refresh(context.Background()) // After an error, the type is not known.
 	}
-	mapping, ok := m.current.Load().find(gk)
-	if !ok {
-		return schema.GroupVersionResource{}, false
-	}
-	return mapping.Resource, true
+	return m.current.Load().find(gk)
 }
 
 // Learn implements [served.Discoverer].

@@ -42,17 +42,20 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Engine is what the deployment of one component needs. It is made for one request.
 type Engine struct {
 	// Client reads past the cache and writes, with the identity that the component is deployed with.
-	Client   client.Client
-	Observer observe.Observer
-	Store    inventory.Store
-	Guard    execute.Guard
-	Memory   *Memory
+	Client client.Client
+	// Discovery is asked about types whose scope seems to have changed. Optional.
+	Discovery discovery.DiscoveryInterface
+	Observer  observe.Observer
+	Store     inventory.Store
+	Guard     execute.Guard
+	Memory    *Memory
 
 	Component observe.Component
 	Mark      execute.Mark
@@ -337,74 +340,6 @@ func (r *run) endedLeaving(stored []apis.InventoryRecord) map[plan.Key]bool {
 		ended[plan.KeyOf(stored[i])] = stored[i].Phase == apis.PhaseCompleted
 	}
 	return ended
-}
-
-// observe finds the objects that are desired or recorded.
-func (r *run) observe(ctx context.Context) error {
-	total := len(r.in.Inventory)
-	for i := range r.in.Desired {
-		if _, ok := r.recorded[r.in.Desired[i].Key]; !ok {
-			total++
-		}
-	}
-	r.interests = make(map[plan.Key]*observe.Interest, total)
-	interests := make([]observe.Interest, 0, total)
-	add := func(interest observe.Interest) {
-		r.addDesired(&interest)
-		interests = append(interests, interest)
-		r.interests[interest.Key] = &interests[len(interests)-1]
-	}
-	for i := range r.in.Inventory {
-		record := &r.in.Inventory[i]
-		key := plan.KeyOf(*record)
-		add(observe.Interest{
-			Key: key, Version: record.Version, UID: record.UID,
-			// Another process of the operator may have created what this one did not, so a record is not dropped
-			// before the object was looked for.
-			Fresh:   record.UID == "" && r.Memory.fresh[key] && r.isDesired(key),
-			Dropped: record.UID == "" && !r.isDesired(key),
-		})
-	}
-	for i := range r.in.Desired {
-		desired := &r.in.Desired[i]
-		if _, ok := r.recorded[desired.Key]; ok {
-			continue
-		}
-		add(observe.Interest{Key: desired.Key, Version: desired.Version, Fresh: !r.task.DryRun && !desired.ReadOnly})
-	}
-	observation, err := r.Observer.Observe(ctx, r.Component, interests)
-	if err != nil {
-		return fmt.Errorf("unable to observe the objects of the component: %w", err)
-	}
-	r.in.Observed = observation.Objects
-	if r.in.Observed == nil {
-		r.in.Observed = map[plan.Key]plan.Observed{}
-	}
-	for _, seen := range r.in.Observed {
-		r.fenced = r.fenced || seen.Fenced
-	}
-	r.report.Syncing, r.report.Polled, r.in.Recheck = observation.Syncing, observation.Polled, observation.Recheck
-	return nil
-}
-
-// addDesired adds to an interest what the desired object says.
-func (r *run) addDesired(interest *observe.Interest) {
-	object, ok := r.objects[interest.Key]
-	if !ok {
-		return
-	}
-	interest.Version = object.Desired.Version
-	interest.Settings, interest.Suspended = object.Settings, r.task.Suspended
-	interest.Readiness = !r.Memory.contested(&object.Desired, r.task.Now) && !object.Desired.Unchecked
-	interest.Static = object.Static
-	interest.Ending, interest.ReadOnly = object.Desired.Expires, object.Desired.ReadOnly
-	if object.Desired.ReadOnly {
-		interest.Suspended = nil
-	}
-	interest.Defines = object.Desired.ManagedTypes
-	if object.Confidential {
-		interest.Confidential, interest.Data = true, object.Data
-	}
 }
 
 // record makes the keys of records durable before anything is done about their objects (invariant L2). It does the same

@@ -146,7 +146,9 @@ func (w *Watching) resolve(ctx context.Context, t *watchedType) (err error) {
 	w.mu.Unlock()
 	var at schema.GroupVersionResource
 	if mapper, can := w.options.Mapper.(served.Discoverer); can && awaits {
-		at, _ = mapper.Known(t.GroupKind)
+		if mapping, known := mapper.Known(t.GroupKind); known {
+			at = mapping.Resource
+		}
 	} else {
 		at, err = w.locate(ctx, t.GroupKind, false)
 	}

@@ -30,6 +30,7 @@ const (
 	messageTerminating  = "it is being deleted"
 	messageUnserved     = "the cluster does not serve its type"
 	messageNotServedYet = "its type is not served yet"
+	messageMisplaced    = "its type is served with another scope"
 	messageNamespace    = "its namespace is being deleted"
 	messageStale        = "its last change is not observed yet"
 	messageNoStatus     = "it is not known yet whether it is ready"
@@ -189,6 +190,7 @@ func recordUID(r *apis.InventoryRecord, o *Observed) {
 //
 //	the record says      observed             decision
 //	is only read         anything             see assessReadOnly
+//	anything             cannot exist         wait, without a record
 //	completed            anything             nothing to do
 //	purge has begun      anything             see assessPurge
 //	anything else        nothing yet          wait
@@ -205,6 +207,12 @@ func (b *builder) assess(it *item) {
 	switch {
 	case it.desired.ReadOnly:
 		b.assessReadOnly(it)
+		return
+	case it.observed.Misplaced:
+		*r = apis.InventoryRecord{}
+		recordDesired(r, it.desired)
+		it.unwritten = true
+		it.setState(stateWaiting, apis.ObjectNotFound, messageMisplaced)
 		return
 	case r.Phase == apis.PhaseCompleted:
 		return

@@ -488,3 +488,23 @@ func TestWhatAnOperationAsksFor(t *testing.T) {
 			p.Inventory[0])
 	}
 }
+
+// A record of an object that cannot exist is dropped, and nothing is recorded or written of a desired one.
+func TestObjectOfAnotherScope(t *testing.T) {
+	for name, inventory := range map[string][]apis.InventoryRecord{
+		"recorded": {asIs(configMap("c"))}, "new": nil, "completed": {{Version: "v1", Kind: "ConfigMap", Namespace: "app", Name: "c", Phase: apis.PhaseCompleted}},
+	} {
+		d := configMap("c")
+		in := single(d, nil, plan.Observed{Presence: plan.Absent, Misplaced: true})
+		in.Inventory = inventory
+		p := plan.Make(in)
+		want := []string{"waiting c: its type is served with another scope"}
+		if shown := obstacles(p); !slices.Equal(shown, want) || len(p.Inventory) > 0 || len(p.Next.Operations) > 0 {
+			t.Errorf("%s: the obstacles are %q, want %q, no record and no operation, as not in\n%s", name, shown, want, p)
+		}
+		in.Deleting = true
+		if p := plan.Make(in); !p.Done || len(p.Inventory) > 0 {
+			t.Errorf("%s: the deletion is done: %t, with %d records, want it done without any", name, p.Done, len(p.Inventory))
+		}
+	}
+}

@@ -89,7 +89,7 @@ func (d *dice) observed() plan.Observed {
 	case 0:
 		return plan.Observed{}
 	case 1:
-		seen := plan.Observed{Presence: plan.Absent, TypeMissing: d.chance()}
+		seen := plan.Observed{Presence: plan.Absent, TypeMissing: d.chance(), Misplaced: d.roll(4) == 1}
 		if seen.Ending = d.ending(); seen.Ending != plan.EndingUnknown {
 			seen.Digest = pick(d, "1", "2")
 		}

@@ -148,12 +148,16 @@ func kept(in plan.Input, p plan.Plan) string {
 	return ""
 }
 
-// complete: each desired object has a record. A plan that is done has no operations, obstacles, or records to delete.
+// complete: each desired object has a record, if it can exist. A plan that is done has no operations, obstacles, or records to delete.
 func complete(in plan.Input, p plan.Plan) string {
 	records := recordsBy(p.Inventory)
 	if !in.Deleting {
 		for _, d := range in.Desired {
-			if records[d.Key].Digest != d.Digest {
+			if in.Observed[d.Key].Misplaced {
+				if records[d.Key].Name != "" || p.Done {
+					return "there is a record of what cannot exist, or nothing waits for it: " + d.String()
+				}
+			} else if records[d.Key].Digest != d.Digest {
 				return "no record says what is desired of " + d.String()
 			}
 		}

@@ -399,7 +399,8 @@ func (b *builder) waveName() string {
 func (b *builder) inventory() []apis.InventoryRecord {
 	places := make([]place, 0, len(b.items))
 	for i := range b.items {
-		if it := &b.items[i]; it.state != stateGone && (it.desired == nil || !it.desired.ReadOnly) {
+		it := &b.items[i]
+		if it.state != stateGone && !it.observed.Misplaced && (it.desired == nil || !it.desired.ReadOnly) {
 			places = append(places, placeOf(b.records[i].DeleteOrder, b.items[i].kind.deletePriority, i))
 		}
 	}

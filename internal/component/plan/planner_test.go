@@ -60,6 +60,8 @@ func (d *dice) happens(in *plan.Input, stage plan.Stage) (outcomes []plan.Outcom
 				Digest: pick(d, "1", "2"), Status: pick(d, apis.ObjectCurrent, apis.ObjectCurrent, apis.ObjectInProgress, "")}
 			if d.roll(6) == 1 {
 				outcome.Observed = d.observed()
+				// What cannot exist is known before the first plan.
+				outcome.Observed.Misplaced = false
 			}
 			outcome.Use = d.use()
 			in.Observed[o.Key] = outcome.Observed

@@ -142,6 +142,9 @@ type Observed struct {
 	Presence Presence
 	// TypeMissing reports whether the API server does not serve the type. The object is then Absent.
 	TypeMissing bool
+	// Misplaced reports whether the key has a namespace although the type has none, or the other way round. There
+	// cannot be such an object, so it is Absent and has no record.
+	Misplaced bool
 	// Ending is set for a Job that is terminating, and for one that is Absent and was seen as it was deleted.
 	Ending Ending
 	// UID and the fields below are zero unless the object is Present. Exception: with an Ending there is a Digest.
