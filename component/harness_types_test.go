@@ -49,7 +49,7 @@ func TestComponentRowsOfTypes(t *testing.T) {
 	}
 	const (
 		blocked = "Deletion blocked: deletion has not begun, blocked: CustomResourceDefinition widgets.test.espalier.dev: in use by Widget other/gadget" +
-			"; the annotation assembly.espalier.test/abandon: house-uid gives up 2 objects"
+			"; the annotation assembly.espalier.test/abandon: house-uid gives up 2 objects (CustomResourceDefinition widgets.test.espalier.dev, ConfigMap default/walls)"
 		leaving = "2 objects left to delete, waiting for CustomResourceDefinition widgets.test.espalier.dev: it is being deleted, " +
 			"ConfigMap default/walls: it is being deleted"
 	)
@@ -116,7 +116,7 @@ func TestComponentRowsOfPatterns(t *testing.T) {
 	deployed := rollOut(t, house, 0, definition)
 	foreign := &resources.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "gadget", UID: "gadget-uid"}}
 	const blocked = "Deletion blocked: deletion has not begun, blocked: types Widget of *.espalier.dev: in use by Widget other/gadget" +
-		"; the annotation assembly.espalier.test/abandon: house-uid gives up 2 objects"
+		"; the annotation assembly.espalier.test/abandon: house-uid gives up 2 objects (ConfigMap default/walls, ConfigMap default/roof)"
 
 	assemblyRows{
 		"while others have instances nothing is deleted": {

@@ -223,6 +223,18 @@ func (r *request[T]) waitsForWatches() bool {
 // is an error.
 func (r *request[T]) deployOrRemove(ctx context.Context) (err error) {
 	defer reconcilers.Recover(ctx, &err)
+	if err = r.goOn(ctx); err != nil {
+		err = r.explain(err)
+	}
+	if r.facts.deleting && !r.finished {
+		return r.abandonAfter(ctx, err)
+	}
+	return err
+}
+
+// goOn finds out what is asked for, and deploys the component or removes it.
+func (r *request[T]) goOn(ctx context.Context) (err error) {
+	defer reconcilers.Recover(ctx, &err)
 	configuration, err := generator.ConfigurationOf(r.resource)
 	if err != nil {
 		return fmt.Errorf("the configuration is invalid: %w", err)
@@ -256,21 +268,13 @@ func (r *request[T]) deployOrRemove(ctx context.Context) (err error) {
 	if err := r.hooks(ctx, "post-read", r.Hooks.PostRead); err != nil {
 		return err
 	}
-	err = r.selectCluster(ctx)
-	switch {
-	case err != nil:
-	case r.facts.leaving():
-		err = r.remove(ctx)
-	default:
-		err = r.deploy(ctx)
+	if err := r.selectCluster(ctx); err != nil {
+		return err
 	}
-	if err != nil {
-		err = r.explain(err)
+	if r.facts.leaving() {
+		return r.remove(ctx)
 	}
-	if r.facts.deleting && !r.finished {
-		return r.abandonAfter(ctx, err)
-	}
-	return err
+	return r.deploy(ctx)
 }
 
 // completePolicies adds the policies of the node to those of the resource.
@@ -385,14 +389,6 @@ func (r *request[T]) generationContext(ctx context.Context) context.Context {
 		WithComponentName(r.resource.GetName()).
 		WithComponentDigest(r.digest).
 		WithComponentRevision(r.revision)
-}
-
-func (r *request[T]) patterns() []plan.Pattern {
-	patterns := make([]plan.Pattern, 0, len(r.configuration.AdditionalManagedTypes))
-	for _, t := range r.configuration.AdditionalManagedTypes {
-		patterns = append(patterns, plan.Pattern{Group: t.Group, Kind: t.Kind})
-	}
-	return patterns
 }
 
 // hooks calls the hooks with a name, such as pre-delete, in order, until one fails.

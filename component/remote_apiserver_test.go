@@ -245,7 +245,7 @@ func TestRemoteDeletionIsAbandoned(t *testing.T) {
 	annotate(string(far.UID))
 	controlplanetest.Eventually(t, "it is not abandoned", goneFrom(c, far))
 
-	want := "Gave up 2 objects in the cluster of the Secret " + namespace + "/remote: " +
+	want := "Gave up 2 objects (ConfigMap " + namespace + "/one, ConfigMap " + namespace + "/two) in the cluster of the Secret " + namespace + "/remote: " +
 		"the cluster of the Secret " + namespace + "/remote does not answer: connection refused"
 	if !seen(component.ReasonAbandoned, want) {
 		t.Errorf("the condition before the resource went is not %s, want it with %q", component.ReasonAbandoned, want)

@@ -54,6 +54,14 @@ func (r *request[T]) remove(ctx context.Context) error {
 	return r.finish(ctx)
 }
 
+func (r *request[T]) patterns() []plan.Pattern {
+	patterns := make([]plan.Pattern, 0, len(r.configuration.AdditionalManagedTypes))
+	for _, t := range r.configuration.AdditionalManagedTypes {
+		patterns = append(patterns, plan.Pattern{Group: t.Group, Kind: t.Kind})
+	}
+	return patterns
+}
+
 // finish lets the resource go, once its objects are gone. It is then not touched any more.
 func (r *request[T]) finish(ctx context.Context) error {
 	err := r.release(ctx)

@@ -28,9 +28,9 @@ type pace struct {
 	tries int
 	// since is when the roll-out began, fenceAt when a fence is tried again; zero if there is none.
 	since, fenceAt time.Time
-	// due is when an object is to be rewritten, when one is to be looked at, and when the status is to be written; zero
-	// for never.
-	due [3]time.Time
+	// due is when an object is to be rewritten, when one is to be looked at, when the status is to be written, and when
+	// a deletion that does not go on offers to give up; zero for never.
+	due [4]time.Time
 }
 
 var (
@@ -100,7 +100,7 @@ func (r *request[T]) requeueAfter(back *comeBack, reason string) reconcilers.Res
 		p.since = since.Time
 	}
 	if r.report != nil {
-		p.due = [3]time.Time{r.report.Plan.Reapply, r.report.Plan.Recheck, r.facts.heldUntil}
+		p.due = [4]time.Time{r.report.Plan.Reapply, r.report.Plan.Recheck, r.facts.heldUntil, r.facts.stalledAt}
 	}
 	if back.counted {
 		p.tries = r.state.countWait(reason, r.report.Changed())

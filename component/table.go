@@ -41,6 +41,8 @@ type facts struct {
 	retriable bool
 	// unreachable is true if the cluster of the objects does not answer.
 	unreachable bool
+	// stalledAt is when a deletion that does not go on offers to give up the objects; zero if it does already.
+	stalledAt time.Time
 	// abandoning says which objects are given up with the next request.
 	abandoning string
 	// kept says which object is not pruned yet, and why. Each message ends with it.
