@@ -116,7 +116,7 @@ func (r *run) patience() time.Duration {
 	if r.program.Patience == 0 && r.program.Within != nil {
 		return 24 * time.Hour
 	}
-	return cmp.Or(r.program.Patience, 20*time.Second)
+	return cmp.Or(r.program.Patience, 2*time.Minute)
 }
 
 // unlessEndless returns an error, or that the request of an instance is endless and what it does.

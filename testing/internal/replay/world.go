@@ -22,7 +22,7 @@ type Program struct {
 	// Request names the resource: the first object of that name that is read in the first cluster. A user can delete
 	// it. Zero is none.
 	Request types.NamespacedName
-	// Patience is how long one request may take; then it counts as one that does not return. 0 is 20 seconds, or a day
+	// Patience is how long one request may take; then it counts as one that does not return. 0 is 2 minutes, or a day
 	// with Within.
 	Patience time.Duration
 	// Within calls a run, from its Begin to its end, such as in a bubble of testing/synctest; nil just calls it. With
