@@ -10,6 +10,7 @@ import (
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/feature/gate"
 	"github.com/espalier-dev/espalier/internal/gotype"
+	"github.com/espalier-dev/espalier/internal/ownership"
 	"github.com/espalier-dev/espalier/reconcilers"
 	rtime "github.com/espalier-dev/espalier/time"
 
@@ -309,7 +310,8 @@ func (s *Switches[Self, T, CT]) remove(ctx context.Context, resource T) outcome[
 	// A finalizer says by itself that they are not gone.
 	engine, _ := s.engineFor(resource)
 	terminating := resource.GetDeletionTimestamp() != nil
-	leaves := terminating && len(engine.Describe().Finalizers) == 0 && len(s.look(ctx, resource).live) > 0
+	leaves := terminating && !ownership.Orphans(resource) && len(engine.Describe().Finalizers) == 0 &&
+		len(s.look(ctx, resource).live) > 0
 	o := s.converge(ctx, resource, &pass[CT]{})
 	o.none, o.leaves = ReasonNotDesired, leaves
 	if s.has(absent) && s.desires && !s.has(unwatched) && !s.has(contributes) && !terminating && o.err == nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/component/engine"
 	"github.com/espalier-dev/espalier/internal/component/manifest"
 	"github.com/espalier-dev/espalier/internal/component/plan"
+	"github.com/espalier-dev/espalier/internal/ownership"
 	"github.com/espalier-dev/espalier/internal/served"
 	"github.com/espalier-dev/espalier/reconcilers"
 
@@ -36,6 +37,7 @@ func (r *request[T]) remove(ctx context.Context) error {
 	}
 	report, err := r.runEngine(ctx, engine.Task{
 		Deleting: true,
+		Orphan:   ownership.Orphans(r.resource),
 		Patterns: r.patterns(),
 		DryRun:   r.dryRun,
 		Now:      r.now,

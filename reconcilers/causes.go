@@ -82,14 +82,16 @@ func (c *causes) ended(request Request, result Result, err error) {
 
 // watchResources watches the resources themselves, by a handler of its own for the events that the author's predicates
 // let pass: so the watch for the controller's own type, which the builder requires, passes none on.
-func (w *watches) watchResources(bldr *Builder, obj client.Object, options []builder.ForOption) {
+func (w *watches) watchResources(
+	bldr *Builder, obj client.Object, orphaned *orphaned, options []builder.ForOption,
+) {
 	converted, ok := watchesOptions(options)
 	if !ok {
 		bldr.For(obj, options...)
 		return
 	}
 	bldr.For(obj, append(slices.Clone(options), passNothing)...)
-	bldr.Watches(obj, w.noting(&resourceHandler{}), converted...)
+	bldr.Watches(obj, w.noting(&resourceHandler{orphaned: orphaned}), converted...)
 }
 
 // passNothing has a watch pass no event on.

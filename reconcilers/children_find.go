@@ -8,6 +8,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/internal/listing"
+	"github.com/espalier-dev/espalier/internal/ownership"
 	rtime "github.com/espalier-dev/espalier/time"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
@@ -20,6 +21,9 @@ import (
 // If the resource is terminating, the node must not overlook a child that garbage collection does not delete. So if the
 // cache shows none, the API server is asked. If the children are withdrawn, that is done before their finalizer is
 // taken off the resource.
+//
+// If the resource is deleted without what depends on it, there are no children any more: the garbage collector takes
+// owner references off, and the node its labels where there is none.
 //
 // The returned context knows whether the type is served, see lacking.
 func (k *children[T, CT, CLT]) find(
@@ -49,6 +53,12 @@ func (k *children[T, CT, CLT]) find(
 			// Only the cache understands these options.
 			err = nil
 		}
+	}
+	if err == nil && ownership.Orphans(resource) {
+		if k.unowned {
+			err = k.letGo(ctx, config, found)
+		}
+		found = nil
 	}
 	if err != nil {
 		recordFailure(ctx, typeName(k.childType), err)

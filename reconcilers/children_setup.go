@@ -300,6 +300,11 @@ func (k *children[T, CT, CLT]) uses() []Access {
 		Object: k.childType, Verbs: []string{"get", "list", "watch"}, Optional: k.optional, Owned: !k.unowned,
 	}}
 	uses = append(uses, managerAccess(k.manager, k.childType)...)
+	patches := func(a Access) bool { return a.Object != nil && slices.Contains(a.Verbs, "patch") }
+	if k.unowned && !slices.ContainsFunc(uses, patches) {
+		// See letGo.
+		uses = append(uses, Access{Object: k.childType, Verbs: []string{"patch"}, Optional: k.optional})
+	}
 	return append(uses, finalizerAccess("", !k.unowned)...)
 }
 

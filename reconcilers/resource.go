@@ -217,7 +217,7 @@ func (r *ResourceReconciler[T]) SetupWithManagerYieldingController(
 		validate: r.Validate,
 		watch: func(bldr *Builder) {
 			obj := watchable(r.Type, mgr.GetScheme())
-			r.watches.watchResources(bldr, obj, r.SetupForOptions)
+			r.watches.watchResources(bldr, obj, &r.orphaned, r.SetupForOptions)
 			watchShard(mgr, bldr, r.Config, obj)
 		},
 	})
@@ -285,6 +285,9 @@ func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, p *r
 	p.resource = r.states.Of(original)
 	original = resolve(ctx, p, original)
 	if gone, err := r.notForShard(ctx, config, req, original); gone {
+		return Result{}, err
+	}
+	if original, err = r.noteOrphan(ctx, config, p, original); err != nil {
 		return Result{}, err
 	}
 	p.stored = original

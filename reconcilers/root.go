@@ -35,6 +35,7 @@ type root struct {
 	watches *watches
 	// observed is what observers know of the root.
 	observed observedRoot
+	orphaned orphaned
 
 	// described are the types of the conditions that the nodes of the tree set.
 	described     []string
@@ -68,6 +69,7 @@ func (r *root) configOf(config Config) Config {
 // forget drops what is kept of a resource that is gone.
 func (r *root) forget(ctx context.Context, config Config, resourceType client.Object, req Request) {
 	r.states.Forget(req.NamespacedName)
+	r.orphaned.forget(req.NamespacedName)
 	r.watches.forget(req)
 	Note(ctx, Forgotten{})
 	rounds, ok := config.Tracker.(tracker.Rounds)

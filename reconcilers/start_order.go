@@ -18,11 +18,18 @@ import (
 // wait for thousands that are as they should be.
 type resourceHandler struct {
 	handler.EnqueueRequestForObject
+	orphaned *orphaned
 }
 
 func (h *resourceHandler) Create(ctx context.Context, e event.CreateEvent, q requestQueue) {
+	h.orphaned.see(e.Object)
 	e.IsInInitialList = e.IsInInitialList && !isUnfinished(e.Object)
 	h.EnqueueRequestForObject.Create(ctx, e, q)
+}
+
+func (h *resourceHandler) Update(ctx context.Context, e event.UpdateEvent, q requestQueue) {
+	h.orphaned.see(e.ObjectNew)
+	h.EnqueueRequestForObject.Update(ctx, e, q)
 }
 
 // isUnfinished reports whether a resource is known to need a request: it is being deleted, has changed since its status

@@ -71,6 +71,8 @@ type Engine struct {
 type Task struct {
 	// Deleting reports whether the component is going. Objects are then ignored.
 	Deleting bool
+	// Orphan has all objects stay when the component is deleted, without what makes them the component's.
+	Orphan bool
 	// Objects are the desired ones, except for those in Leaving.
 	Objects []manifest.Object
 	// Leaving has what becomes of objects that are not desired, in place of the delete policies in their records. If
@@ -283,6 +285,7 @@ func (r *run) watchObstacles() {
 func (r *run) prepare(stored []apis.InventoryRecord) {
 	r.in = plan.Input{
 		Deleting:    r.task.Deleting,
+		Orphan:      r.task.Deleting && r.task.Orphan,
 		Inventory:   r.recallUnsaved(stored),
 		Patterns:    r.task.Patterns,
 		Failed:      map[plan.Key]string{},

@@ -21,7 +21,7 @@ import (
 // the object is gone or remains because of a finalizer, which takes a second request.
 func (e *Executor) delete(ctx context.Context, result *Result, target *unstructured.Unstructured) (err error) {
 	op := result.Operation
-	only := write.Version{UID: op.UID}
+	only := write.Version{UID: op.UID, ResourceVersion: op.ResourceVersion}
 	read := e.Managed != nil && len(e.Managed(op.Key)) == 0
 	for range attempts {
 		if read {

@@ -104,6 +104,37 @@ func TestDeleteConflicts(t *testing.T) {
 	wantOwner(t, b.run(operation(plan.ActionDelete, theirs)), plan.Foreign)
 }
 
+// What was released since it was observed stays, also if the observer does not know yet.
+func TestDeleteOfAnotherVersion(t *testing.T) {
+	b := newBench(t)
+	for _, released := range []bool{true, false} {
+		o := b.desire(configMap, "d1")
+		created := b.create(o)
+		o.SetUID(created.GetUID())
+		op := operation(plan.ActionDelete, o)
+		op.ResourceVersion = created.GetResourceVersion()
+		changed := b.live(o)
+		changed.Object["data"] = map[string]any{"changed": "yes"}
+		if released {
+			changed.SetLabels(nil)
+			changed.SetAnnotations(nil)
+		}
+		if err := b.Update(b.Context(), changed); err != nil {
+			t.Fatal(err)
+		}
+		result := b.run(op)
+		if released {
+			wantOwner(t, result, plan.Unlabelled)
+			if err := b.Delete(b.Context(), changed); err != nil {
+				t.Error(err)
+			}
+		} else if result.Err != nil {
+			t.Errorf("the error is %v, want none", result.Err)
+		}
+		b.absent(o)
+	}
+}
+
 // A delete whose answer is lost is an error; trying again finds that the object is gone.
 func TestDeleteWhoseAnswerIsLost(t *testing.T) {
 	b := newBench(t, interceptor.Funcs{

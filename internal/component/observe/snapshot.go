@@ -165,9 +165,12 @@ func (s *snapshot) fieldsDigest(ignore []string) string {
 func (s *snapshot) observed(c *Component) plan.Observed {
 	ownership, claim := s.marks.Ownership(c.OwnerID, c.Owner, len(s.entries) > 0)
 	o := plan.Observed{
-		Presence:    plan.Present,
-		UID:         s.uid,
-		Generation:  s.generation,
+		Presence:   plan.Present,
+		UID:        s.uid,
+		Generation: s.generation,
+
+		ResourceVersion: s.version,
+
 		Terminating: s.terminating,
 		Deletion:    s.deletion,
 		Ownership:   ownership,

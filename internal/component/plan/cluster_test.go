@@ -95,7 +95,8 @@ func (c *cluster) observed(key plan.Key) plan.Observed {
 		return plan.Observed{Presence: plan.Absent}
 	}
 	s := plan.Observed{Presence: plan.Present, UID: o.uid, Generation: o.generation, Ownership: o.ownership,
-		Digest: o.digest, Fields: o.fields,
+		ResourceVersion: "version of " + string(o.uid),
+		Digest:          o.digest, Fields: o.fields,
 		Status: o.status, Terminating: o.terminating, Volatile: o.volatile}
 	if o.ownership == plan.Foreign {
 		s.Claim = "belongs to Other space/them"

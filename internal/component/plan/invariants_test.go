@@ -108,6 +108,9 @@ func fenced(in plan.Input, p plan.Plan) string {
 		defines := (len(r.ManagedTypes) > 0 || r.Kind == "CustomResourceDefinition") && r.Kind != "APIService"
 		switch o.Action {
 		case plan.ActionDelete, plan.ActionPurge, plan.ActionRecreate:
+			if in.Deleting && o.ResourceVersion != in.Observed[o.Key].ResourceVersion {
+				return "an object is deleted with the component in any version: " + o.String()
+			}
 			if (defines || o.Key.GroupKind() == kinds.Namespace) &&
 				(!r.IgnoreForeignInstances || o.Action != plan.ActionDelete) {
 				return "L5: a type or a namespace is deleted without a check: " + o.String()

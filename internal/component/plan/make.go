@@ -304,13 +304,13 @@ func (b *builder) propose(it *item) {
 	next, r := &b.plan.Next, b.rankOf(it)
 	order := r.compare(b.next)
 	if len(next.Operations) == 0 || order < 0 {
-		b.next, next.Operations = r, append(next.Operations[:0], it.operation())
+		b.next, next.Operations = r, append(next.Operations[:0], it.operation(b.in.Deleting))
 	} else if order == 0 {
-		next.Operations = append(next.Operations, it.operation())
+		next.Operations = append(next.Operations, it.operation(b.in.Deleting))
 	}
 }
 
-func (it *item) operation() Operation {
+func (it *item) operation(deleting bool) Operation {
 	o := Operation{
 		Action: it.action, Reason: it.reason, Key: it.key, Version: it.record.Version, UID: it.observed.UID,
 		Pattern: -1, Undoes: it.undoes(),
@@ -322,6 +322,10 @@ func (it *item) operation() Operation {
 	case ActionAdopt, ActionRelabel, ActionApply, ActionReplace:
 		o.Override = it.action != ActionCreate && it.desired.UpdatePolicy == apis.UpdateApplyOverride
 		o.Stamp = it.desired.ReapplyInterval > 0 && it.desired.Digest != DigestOnce
+	case ActionDelete:
+		if deleting {
+			o.ResourceVersion = it.observed.ResourceVersion
+		}
 	default:
 	}
 	return o

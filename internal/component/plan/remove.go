@@ -23,6 +23,9 @@ func (b *builder) remove() {
 	b.match(nil)
 	b.resolveKinds()
 	for i := range b.items {
+		if b.in.Orphan {
+			b.items[i].record.DeletePolicy = apis.DeleteOrphan
+		}
 		b.undesired = append(b.undesired, &b.items[i])
 	}
 	if !Committed(b.in.Inventory) && !b.checksPassed() {

@@ -148,9 +148,11 @@ type Observed struct {
 	// Ending is set for a Job that is terminating, and for one that is Absent and was seen as it was deleted.
 	Ending Ending
 	// UID and the fields below are zero unless the object is Present. Exception: with an Ending there is a Digest.
-	UID         types.UID
-	Generation  int64
-	Terminating bool
+	UID types.UID
+	// ResourceVersion may be older than the object is.
+	ResourceVersion string
+	Generation      int64
+	Terminating     bool
 	// Deletion says in words that follow "it" what a terminating object waits for. It may be empty.
 	Deletion  string
 	Ownership Ownership
@@ -221,6 +223,8 @@ type Use struct {
 type Input struct {
 	// Deleting reports whether the component is being deleted. Desired is then ignored.
 	Deleting bool
+	// Orphan reports whether all objects stay when the component is deleted, whatever the records say.
+	Orphan bool
 	// Desired has the desired objects in the order in which they were generated. Keys are unique.
 	Desired []Desired
 	// Leaving has what becomes of objects that are not desired, in place of the delete policies in their records, by
@@ -298,6 +302,9 @@ type Operation struct {
 	Version string
 	// UID is the UID of the object. It is empty for a create.
 	UID types.UID
+	// ResourceVersion is that of the object as it was observed, for a deletion with the component. If it has changed
+	// since, it is looked at before it is deleted. Empty for any.
+	ResourceVersion string
 	// Reason says why, in a stable text.
 	Reason string
 	// Override reports whether the fields of certain other managers are taken over.
