@@ -2,8 +2,10 @@
 package command
 
 import (
+	"fmt"
 	"io"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -24,7 +26,55 @@ func New(out, errOut io.Writer) *cobra.Command {
 	root.SetOut(out)
 	root.SetErr(errOut)
 	root.AddCommand(newCluster(), newComponent(), newNew(), newPage(), newTree(), newVet())
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	refuseUnknown(root)
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		if args := c.Flags().Args(); c.HasSubCommands() && len(args) > 0 {
+			return unknown(c, args)
+		}
+		return err
+	})
 	return root
+}
+
+// refuseUnknown makes an unknown subcommand an error, also as an argument of help. Cobra prints the help of the command
+// above it instead, and succeeds.
+func refuseUnknown(c *cobra.Command) {
+	if c.Name() == "help" {
+		c.Run, c.RunE = nil, func(c *cobra.Command, args []string) error {
+			about, rest, err := c.Root().Find(args)
+			if err == nil && about.HasSubCommands() {
+				err = unknown(about, rest)
+			}
+			if err != nil {
+				return err
+			}
+			about.InitDefaultHelpFlag()
+			return about.Help()
+		}
+	}
+	if !c.HasSubCommands() {
+		return
+	}
+	c.Args, c.DisableFlagsInUseLine = unknown, true
+	c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+	c.SuggestionsMinimumDistance = 2
+	for _, below := range c.Commands() {
+		refuseUnknown(below)
+	}
+}
+
+// unknown returns an error for the arguments that are left for a command that takes none but subcommands.
+func unknown(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	text := fmt.Sprintf("%q has no command %q", c.CommandPath(), args[0])
+	if similar := c.SuggestionsFor(args[0]); len(similar) > 0 {
+		return fmt.Errorf("%s: did you mean %s?", text, strings.Join(similar, " or "))
+	}
+	return fmt.Errorf("%s: --help lists those that it has", text)
 }
 
 // version returns the version of the module that the program was made of, or "(devel)" if it has none.

@@ -48,7 +48,6 @@ func write(folder string) error {
 	}
 	root := command.New(io.Discard, io.Discard)
 	root.DisableAutoGenTag = true
-	root.InitDefaultCompletionCmd()
 	begin := func(string) string { return mark }
 	link := func(page string) string { return page }
 	return doc.GenMarkdownTreeCustom(root, folder, begin, link)
