@@ -2,6 +2,9 @@ package informer_test
 
 import (
 	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -15,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
 )
 
 var (
@@ -147,5 +152,38 @@ func TestAKindThatComesBackAtOnceIsServedAgain(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// home is the cluster of a manager.
+type home struct {
+	cluster.Cluster
+	config *rest.Config
+	client *http.Client
+}
+
+func (h home) GetConfig() *rest.Config     { return h.config }
+func (h home) GetHTTPClient() *http.Client { return h.client }
+
+// A question that the API server takes and does not answer ends when the operator stops.
+func TestAQuestionWithoutAnswerEnds(t *testing.T) {
+	limit, release := context.WithTimeout(t.Context(), time.Minute)
+	defer release()
+	operator, stop := context.WithCancel(t.Context())
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		stop()
+		select {
+		case <-r.Context().Done():
+		case <-limit.Done():
+		}
+	}))
+	t.Cleanup(server.Close)
+	in := home{config: &rest.Config{Host: server.URL}, client: server.Client()}
+	kinds, err := informer.KindsOf(in, logr.Discard(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := kinds.Of(lamp).Check(operator); !errors.Is(err, context.Canceled) || limit.Err() != nil {
+		t.Errorf("the question ends with %v, want that it ends with the operator", err)
 	}
 }

@@ -193,8 +193,9 @@ func (k *Kinds) all() []*Kind {
 
 // askVersion asks for a kind in its version.
 func askVersion(asks discovery.DiscoveryInterface) Ask {
-	return func(_ context.Context, gvk schema.GroupVersionKind) (none schema.GroupVersionResource, err error) {
-		list, err := asks.ServerResourcesForGroupVersion(gvk.GroupVersion().String())
+	api := discovery.ToDiscoveryInterfaceWithContext(asks)
+	return func(ctx context.Context, gvk schema.GroupVersionKind) (none schema.GroupVersionResource, err error) {
+		list, err := api.ServerResourcesForGroupVersionWithContext(ctx, gvk.GroupVersion().String())
 		switch {
 		case apierrs.IsNotFound(err):
 			return none, nil

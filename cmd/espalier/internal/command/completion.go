@@ -60,12 +60,12 @@ func (o *componentOptions) completeNamespaces(
 func (o *componentOptions) complete(
 	c *cobra.Command, typed string, names func(context.Context, *release.Cluster, string) []string,
 ) (found []cobra.Completion, directive cobra.ShellCompDirective) {
-	cluster, namespace, err := o.connect()
+	ctx, cancel := context.WithTimeout(c.Context(), completionTime)
+	defer cancel()
+	cluster, namespace, err := o.connect(ctx)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
-	ctx, cancel := context.WithTimeout(c.Context(), completionTime)
-	defer cancel()
 	for _, name := range names(ctx, cluster, namespace) {
 		if strings.HasPrefix(name, typed) {
 			found = append(found, name)

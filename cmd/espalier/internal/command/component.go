@@ -59,8 +59,8 @@ without and with differences, and 2 after an error.`,
 	return c
 }
 
-// connect returns a client of the cluster, and the namespace.
-func (o *componentOptions) connect() (*release.Cluster, string, error) {
+// connect returns a client of the cluster, whose requests end with ctx, and the namespace.
+func (o *componentOptions) connect(ctx context.Context) (*release.Cluster, string, error) {
 	config, err := o.cluster.ToRESTConfig()
 	if err != nil {
 		return nil, "", err
@@ -71,7 +71,7 @@ func (o *componentOptions) connect() (*release.Cluster, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	c, err := release.NewCluster(config)
+	c, err := release.NewCluster(ctx, config)
 	return c, namespace, err
 }
 

@@ -67,11 +67,11 @@ type prepared struct {
 
 // prepare reads the sources, and renders the objects.
 func (o *sourceOptions) prepare(c *cobra.Command, shared *componentOptions, args []string) (*prepared, error) {
-	set, err := source.Load(args[1:], o.values, c.InOrStdin())
+	set, err := source.Load(args[1:], o.values, interruptible{c.Context(), c.InOrStdin()})
 	if err != nil {
 		return nil, err
 	}
-	cluster, namespace, err := shared.connect()
+	cluster, namespace, err := shared.connect(c.Context())
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +136,9 @@ alone. The inventory is in the Secret espalier-release-NAME.`,
   # a chart and one more object
   espalier component apply shop ./chart extra.yaml -f values.yaml`,
 		Args: atLeast(2, "NAME and SOURCE are"),
-		RunE: func(c *cobra.Command, args []string) error { return o.run(c, args) },
+		RunE: func(c *cobra.Command, args []string) error {
+			return o.limited(c, func() error { return o.run(c, args) })
+		},
 	}
 	o.sourceOptions.addFlags(c)
 	o.dryRun.addFlag(c)
@@ -155,7 +157,7 @@ func (o *applyOptions) run(c *cobra.Command, args []string) error {
 		}
 		return o.dryRun.print(c.Context(), c, o.output, ready.run, ready.stored, ready.objects)
 	}
-	set, err := source.Load(args[1:], o.values, c.InOrStdin())
+	set, err := source.Load(args[1:], o.values, interruptible{c.Context(), c.InOrStdin()})
 	if err != nil {
 		return err
 	}
@@ -175,28 +177,20 @@ func (o *applyOptions) run(c *cobra.Command, args []string) error {
 	})
 }
 
-// ended returns an error with the exit code that the end of the context stands for, if that is why there is one.
-func ended(ctx context.Context, err error) error {
-	var exit *exitError
-	cause := context.Cause(ctx)
-	switch {
-	case err == nil, cause == nil, errors.As(err, &exit):
-		return err
-	case errors.Is(cause, release.ErrTimeout):
-		return &exitError{exitNotReady, fmt.Errorf("%w: %w", cause, err)}
-	case errors.Is(ctx.Err(), context.Canceled) && errors.Is(err, context.Canceled):
-		return &exitError{exitInterrupted, fmt.Errorf("%w: %w", cause, err)}
-	}
-	return err
+// limited calls a function, and ends the context of the command when the time is over.
+func (o *runOptions) limited(c *cobra.Command, do func() error) error {
+	ctx, cancel := withTimeout(c.Context(), o.timeout)
+	defer cancel()
+	c.SetContext(ctx)
+	return ended(ctx, do())
 }
 
-// locked calls a function while it holds the Lease of a component. The context ends when the time is over.
+// locked calls a function while it holds the Lease of a component. The context ends when the Lease is lost.
 func (o *runOptions) locked(
 	c *cobra.Command, name, verb string, do func(ctx context.Context, cluster *release.Cluster, namespace string) error,
 ) error {
-	ctx, cancel := withTimeout(c.Context(), o.timeout)
-	defer cancel()
-	cluster, namespace, err := o.connect()
+	ctx := c.Context()
+	cluster, namespace, err := o.connect(ctx)
 	if err != nil {
 		return err
 	}
@@ -205,10 +199,14 @@ func (o *runOptions) locked(
 	}
 	lock, err := o.hold(ctx, cluster, namespace, name, c.ErrOrStderr())
 	if err != nil {
-		return ended(ctx, err)
+		return err
 	}
 	defer lock.Release()
-	return ended(lock.Context, do(lock.Context, cluster, namespace))
+	err = do(lock.Context, cluster, namespace)
+	if lost := context.Cause(lock.Context); err != nil && lost != nil && ctx.Err() == nil && !errors.Is(err, lost) {
+		return fmt.Errorf("%w: %w", lost, err)
+	}
+	return err
 }
 
 // until runs the engine, shows how far it is, and prints what became of it.
@@ -261,7 +259,9 @@ While others use a type or a namespace that would go, nothing is deleted, and th
 exit code is 3.`,
 		Example: "  espalier component delete shop -n shops",
 		Args:    exactly(1, "one NAME is"),
-		RunE:    func(c *cobra.Command, args []string) error { return o.delete(c, args[0], dry) },
+		RunE: func(c *cobra.Command, args []string) error {
+			return o.limited(c, func() error { return o.delete(c, args[0], dry) })
+		},
 	}
 	o.addFlags(c, "gone")
 	dry.addFlag(c)
@@ -273,7 +273,7 @@ func (o *runOptions) delete(c *cobra.Command, name string, dry dryRun) error {
 		return err
 	}
 	// Who deletes what is not there need not wait for a Lease, nor leave one.
-	cluster, namespace, err := o.connect()
+	cluster, namespace, err := o.connect(c.Context())
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ inventory of a component.`,
 			if err := form.check(); err != nil {
 				return err
 			}
-			cluster, namespace, err := o.connect()
+			cluster, namespace, err := o.connect(c.Context())
 			if err != nil {
 				return err
 			}
@@ -148,7 +148,7 @@ if it is blocked.`,
 			if err := form.check(); err != nil {
 				return err
 			}
-			cluster, namespace, err := o.connect()
+			cluster, namespace, err := o.connect(c.Context())
 			if err != nil {
 				return err
 			}

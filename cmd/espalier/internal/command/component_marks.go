@@ -23,7 +23,7 @@ who has written it, and what its deletion waits for.`,
 		Example: "  espalier component explain deployment/web -n shops",
 		Args:    exactly(1, "one KIND/NAME is"),
 		RunE: func(c *cobra.Command, args []string) error {
-			cluster, namespace, err := o.connect()
+			cluster, namespace, err := o.connect(c.Context())
 			if err != nil {
 				return err
 			}
@@ -79,7 +79,7 @@ func (o *runOptions) change(
 	if err := o.output.check(); err != nil {
 		return err
 	}
-	return o.locked(c, name, "change", func(ctx context.Context, cluster *release.Cluster, namespace string) error {
+	locked := func(ctx context.Context, cluster *release.Cluster, namespace string) error {
 		stored, err := cluster.Open(ctx, namespace, name, mayBeNew)
 		if err != nil {
 			return err
@@ -96,7 +96,8 @@ func (o *runOptions) change(
 		}
 		run := &release.Run{Cluster: cluster, Generate: release.Fixed(desired), Kept: stored.Others(desired)}
 		return o.until(ctx, c, run, stored, reached)
-	})
+	}
+	return o.limited(c, func() error { return o.locked(c, name, "change", locked) })
 }
 
 func newComponentAdopt(shared *componentOptions) *cobra.Command {

@@ -122,9 +122,9 @@ func runAPI(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", ts.Getenv("KUBECONFIG"))
 	ts.Check(err)
-	c, err := release.NewCluster(config)
-	ts.Check(err)
 	ctx := context.Background()
+	c, err := release.NewCluster(ctx, config)
+	ts.Check(err)
 	if args[0] == "apply" {
 		objects, err := manifest.Read(args[1], strings.NewReader(ts.ReadFile(args[1])))
 		ts.Check(err)

@@ -20,7 +20,9 @@ func Main() {
 	if name := filepath.Base(os.Args[0]); strings.HasPrefix(name, "kubectl-espalier") {
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl espalier"}
 	}
-	err := root.ExecuteContext(ctx)
+	// A second signal ends the process, whatever it waits for.
+	context.AfterFunc(ctx, stop)
+	err := ended(ctx, root.ExecuteContext(ctx))
 	stop()
 	if err != nil && err.Error() != "" {
 		fmt.Fprintln(os.Stderr, "espalier:", err)

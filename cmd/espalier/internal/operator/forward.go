@@ -43,6 +43,9 @@ func Forward(
 		result <- err
 	}()
 	select {
+	case <-ctx.Done():
+		// Nobody but the process ends a connection that is not made yet.
+		return 0, nil, context.Cause(ctx)
 	case err := <-result:
 		return 0, nil, fmt.Errorf("unable to forward a port to the pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	case <-ready:

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/reconcilers"
@@ -35,18 +37,30 @@ func (c *Cluster) keeping(kept Kept) *Cluster {
 	return &copied
 }
 
-// NewCluster returns a client of the cluster of a config.
-func NewCluster(config *rest.Config) (*Cluster, error) {
+// NewCluster returns a client of the cluster of a config. Requests that have no context of their own, such as those
+// that find out which types are served, end with ctx.
+func NewCluster(ctx context.Context, config *rest.Config) (*Cluster, error) {
 	types := runtime.NewScheme()
 	if err := scheme.AddToScheme(types); err != nil {
 		return nil, err
 	}
 	types.AddKnownTypeWithName(Kind, &Release{})
-	c, err := client.New(config, client.Options{Scheme: types})
+	limited := rest.CopyConfig(config)
+	limited.Wrap(func(next http.RoundTripper) http.RoundTripper { return &bound{next, ctx} })
+	d, err := discovery.NewDiscoveryClientForConfig(limited)
 	if err != nil {
 		return nil, err
 	}
-	d, err := discovery.NewDiscoveryClientForConfig(config)
+	httpClient, err := rest.HTTPClientFor(limited)
+	if err != nil {
+		return nil, err
+	}
+	mapper, err := apiutil.NewDynamicRESTMapper(limited, httpClient)
+	if err != nil {
+		return nil, err
+	}
+	// Its own requests have contexts, some of which last longer: a Lease is given back in the end.
+	c, err := client.New(config, client.Options{Scheme: types, Mapper: mapper})
 	if err != nil {
 		return nil, err
 	}

@@ -22,7 +22,8 @@ const pageSize = 500
 func (c *Cluster) Everything(
 	ctx context.Context, opts ...client.ListOption,
 ) (found []metav1.PartialObjectMetadata, unseen []error, err error) {
-	lists, err := discovery.ServerPreferredResources(c.discovery)
+	asks := discovery.ToDiscoveryInterfaceWithContext(c.discovery)
+	lists, err := discovery.ServerPreferredResourcesWithContext(ctx, asks)
 	if len(lists) == 0 && err != nil {
 		return nil, nil, fmt.Errorf("unable to find out which kinds the cluster serves: %w", err)
 	}
