@@ -108,7 +108,7 @@ func conditionOfError(err error) metav1.Condition {
 	// A text that is another one each time would wake the controller for ever.
 	condition := metav1.Condition{Status: metav1.ConditionFalse, Message: message.StableWithin(err.Error(), maxMessage)}
 	if notReady := asNotReady(err); notReady != nil {
-		condition.Reason, condition.Message = ReasonNotReady, notReady.Message
+		condition.Reason, condition.Message = ReasonNotReady, message.Printable(notReady.Message)
 		if isReason(notReady.Reason) {
 			condition.Reason = notReady.Reason
 		}

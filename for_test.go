@@ -162,3 +162,16 @@ func TestReasonsThatTheAPIServerRefuses(t *testing.T) {
 		}).Reports("Done")
 	})
 }
+
+func TestMessagesCannotActOnATerminal(t *testing.T) {
+	run(t, tests{
+		"an answer of a service": {
+			Resource:       widget.Object(),
+			ExpectResource: widget.With(is("Done", metav1.ConditionFalse, "NotYet", "it says [31mred der")).Object(),
+		},
+	}, func() node {
+		return espalier.Runs("A", func(context.Context, *resources.Widget) error {
+			return espalier.NotReady("NotYet", "it says %s", "\x1b[31mred \u202eder")
+		}).Reports("Done")
+	})
+}

@@ -119,6 +119,7 @@ func TestResourceReconcilerErrorCondition(t *testing.T) {
 		"fails":           {root: root(errBoom, nil), ReconcilerTestCase: rtest{GivenObjects: given(fine), ExpectStatusUpdates: given(fine, failed), ExpectEvents: updated, ShouldErr: true}},
 		"fails again":     {root: root(errBoom, nil), ReconcilerTestCase: rtest{GivenObjects: given(failed), ShouldErr: true}},
 		"fails otherwise": {root: root(errors.New("bang"), nil), ReconcilerTestCase: rtest{GivenObjects: given(failed), ExpectStatusUpdates: given(failed, shows("False", "Retry", "WidgetResourceReconciler/SyncReconciler: bang")), ExpectEvents: updated, ShouldErr: true}},
+		"not printable":   {root: root(errors.New("\x1b[31mred \u202eder"), nil), ReconcilerTestCase: rtest{GivenObjects: given(failed), ExpectStatusUpdates: given(failed, shows("False", "Retry", "WidgetResourceReconciler/SyncReconciler: [31mred der")), ExpectEvents: updated, ShouldErr: true}},
 		"recovers":        {root: root(nil, nil), ReconcilerTestCase: rtest{GivenObjects: given(failed), ExpectStatusUpdates: given(failed, fine), ExpectEvents: updated}},
 		"halts":           {root: root(reconcilers.ErrHaltSubReconcilers, nil), ReconcilerTestCase: rtest{GivenObjects: given(failed), ExpectStatusUpdates: given(failed, fine), ExpectEvents: updated}},
 		"waits quietly":   {root: root(errQuiet, nil), ReconcilerTestCase: rtest{GivenObjects: given(failed), ExpectedResult: requeue}},

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/message"
 	"github.com/espalier-dev/espalier/internal/statusfield"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -58,7 +59,7 @@ func summaryOf(types []string, conditions []metav1.Condition) metav1.Condition {
 		summary.Status, summary.Reason = metav1.ConditionUnknown, condition.Reason
 		summary.Message = conditionType
 		if condition.Message != "" {
-			summary.Message = fmt.Sprintf("%s: %s", conditionType, condition.Message)
+			summary.Message = message.Printable(fmt.Sprintf("%s: %s", conditionType, condition.Message))
 		}
 		if isFalse {
 			summary.Status = metav1.ConditionFalse

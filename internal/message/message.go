@@ -12,10 +12,26 @@ import (
 // ellipsis stands for what was cut off.
 const ellipsis = "…"
 
-// Truncate returns text of at most limit bytes of valid UTF-8. A longer text is cut between two characters and ends
+// Printable returns text in valid UTF-8 that cannot act on a terminal, nor change the direction of what is around it:
+// without characters that control or format, except for tabs and line feeds. Other space is a space.
+func Printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n', r == '\t':
+			return r
+		case unicode.IsSpace(r):
+			return ' '
+		case !unicode.IsPrint(r):
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(text, string(utf8.RuneError)))
+}
+
+// Truncate returns text of at most limit bytes, and [Printable]. A longer text is cut between two characters and ends
 // with an ellipsis. A limit that is too small for the ellipsis gives the empty text.
 func Truncate(text string, limit int) string {
-	text = strings.ToValidUTF8(text, string(utf8.RuneError))
+	text = Printable(text)
 	if len(text) <= limit {
 		return text
 	}
@@ -96,14 +112,5 @@ func StableWithin(text string, limit int) string {
 	if strings.Count(text, "-") >= 2 {
 		text = unstableParts.ReplaceAllLiteralString(text, "…")
 	}
-	text = strings.Map(func(r rune) rune {
-		if unicode.IsSpace(r) {
-			return ' '
-		}
-		if !unicode.IsPrint(r) {
-			return -1
-		}
-		return r
-	}, text)
-	return Truncate(strings.Join(strings.Fields(text), " "), limit)
+	return Truncate(strings.Join(strings.Fields(Printable(text)), " "), limit)
 }

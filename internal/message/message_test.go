@@ -20,6 +20,7 @@ func TestTruncate(t *testing.T) {
 		{"text", 2, ""},
 		{"text", -1, ""},
 		{"\xff", 10, "\uFFFD"},
+		{"a\x1b[31m\u009b0m\r\u202e\u2066b\u00a0\u2028c\t\x00\nd", 40, "a[31m0m b  c\t\nd"},
 	} {
 		if got := message.Truncate(tc.text, tc.limit); got != tc.want {
 			t.Errorf("Truncate(%q, %d) = %q, want %q", tc.text, tc.limit, got, tc.want)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/espalier-dev/espalier/cmd/espalier/internal/release"
 	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/internal/message"
 )
 
 type planOptions struct {
@@ -105,10 +106,10 @@ func printDiffs(out io.Writer, planned []release.Planned, colour bool) error {
 			continue
 		}
 		differs = true
-		if colour {
+		if text = message.Printable(text); colour {
 			text = colouredDiff(text)
 		}
-		if _, err := io.WriteString(out, text); err != nil {
+		if _, err := io.WriteString(raw(out), text); err != nil {
 			return &exitError{exitDiffFailed, err}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/internal/message"
 )
 
 // display shows how far a component is: on a terminal in one line with a bar, which is drawn again and again, else in a
@@ -27,6 +28,7 @@ type display struct {
 // newDisplay returns a display on a writer. It has colours on a terminal, unless NO_COLOR is set or the terminal has
 // none.
 func newDisplay(out io.Writer, getenv func(string) string) *display {
+	out = raw(out)
 	d := &display{out: out}
 	if file, ok := out.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
 		d.width = func() int {
@@ -43,11 +45,12 @@ func newDisplay(out io.Writer, getenv func(string) string) *display {
 
 // show shows the progress of a component.
 func (d *display) show(p component.Progress) {
+	said := message.Printable(p.Message)
 	if d.width == nil {
-		if p.Message != d.last {
-			fmt.Fprintln(d.out, p.Message)
+		if said != d.last {
+			fmt.Fprintln(d.out, said)
 		}
-		d.last = p.Message
+		d.last = said
 		return
 	}
 	done := 0
@@ -56,7 +59,7 @@ func (d *display) show(p component.Progress) {
 			done++
 		}
 	}
-	text := fmt.Sprintf("%s %d/%d %s", bar(done, len(p.Inventory)), done, len(p.Inventory), p.Message)
+	text := fmt.Sprintf("%s %d/%d %s", bar(done, len(p.Inventory)), done, len(p.Inventory), said)
 	d.draw(fit(text, d.width()-1), p.State)
 }
 

@@ -25,7 +25,7 @@ func Main() {
 	err := ended(ctx, root.ExecuteContext(ctx))
 	stop()
 	if err != nil && err.Error() != "" {
-		fmt.Fprintln(os.Stderr, "espalier:", err)
+		fmt.Fprintln(root.ErrOrStderr(), "espalier:", err)
 	}
 	os.Exit(ExitCode(err))
 }

@@ -6,13 +6,45 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/printers"
+
+	"github.com/espalier-dev/espalier/internal/message"
 )
+
+// printable leaves out of what is written what could act on a terminal, as [message.Printable] does. Some texts are of
+// others: errors of API servers and services, names in Leases, content of objects.
+type printable struct {
+	io.Writer
+	// rest is the beginning of a character that the next call goes on with.
+	rest []byte
+}
+
+func (p *printable) Write(text []byte) (int, error) {
+	all := append(p.rest, text...)
+	end := len(all)
+	for start := max(0, end-utf8.UTFMax+1); start < len(all); start++ {
+		if utf8.RuneStart(all[start]) && !utf8.FullRune(all[start:]) {
+			end = start
+		}
+	}
+	p.rest = slices.Clone(all[end:])
+	_, err := io.WriteString(p.Writer, message.Printable(string(all[:end])))
+	return len(text), err
+}
+
+// raw returns the writer for what is data for programs, or made for a terminal.
+func raw(out io.Writer) io.Writer {
+	if p, ok := out.(*printable); ok {
+		return p.Writer
+	}
+	return out
+}
 
 // output is the flag -o.
 type output string
@@ -50,6 +82,7 @@ func (o output) print(out io.Writer, object runtime.Object) error {
 	if err != nil {
 		return err
 	}
+	out = raw(out)
 	switch o {
 	case outputJSON:
 		return (&printers.JSONPrinter{}).PrintObj(shown, out)
@@ -80,9 +113,9 @@ func (o output) printAll(out io.Writer, objects []runtime.Object) error {
 		list.Items = append(list.Items, *shown)
 	}
 	if o == outputJSON {
-		return (&printers.JSONPrinter{}).PrintObj(list, out)
+		return (&printers.JSONPrinter{}).PrintObj(list, raw(out))
 	}
-	return (&printers.YAMLPrinter{}).PrintObj(list, out)
+	return (&printers.YAMLPrinter{}).PrintObj(list, raw(out))
 }
 
 // shownAs returns an object as it is printed: without its managed fields.

@@ -13,8 +13,8 @@ import (
 // library is the module of Espalier.
 const library = "github.com/espalier-dev/espalier"
 
-// New returns the command with its subcommands, which write what was asked for to out, and the rest to errOut. An error
-// is returned, and not printed.
+// New returns the command with its subcommands, which write what was asked for to out, and the rest to errOut. Texts of
+// others cannot act on a terminal there. An error is returned, and not printed.
 func New(out, errOut io.Writer) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "espalier",
@@ -23,8 +23,8 @@ func New(out, errOut io.Writer) *cobra.Command {
 		SilenceUsage:  true,
 		Version:       version(),
 	}
-	root.SetOut(out)
-	root.SetErr(errOut)
+	root.SetOut(&printable{Writer: out})
+	root.SetErr(&printable{Writer: errOut})
 	root.AddCommand(newCluster(), newComponent(), newNew(), newPage(), newTree(), newVet())
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()

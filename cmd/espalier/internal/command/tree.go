@@ -163,14 +163,14 @@ func (o *treeOptions) print(out io.Writer, root *dumpedRoot, content any, now ti
 	}
 	switch o.output {
 	case outputJSON:
-		_, err := fmt.Fprintf(out, "%s\n", encoded)
+		_, err := fmt.Fprintf(raw(out), "%s\n", encoded)
 		return err
 	case outputYAML:
 		text, err := yaml.JSONToYAML(encoded)
 		if err != nil {
 			return err
 		}
-		_, err = out.Write(text)
+		_, err = raw(out).Write(text)
 		return err
 	}
 	var resource dumpedResource
