@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -28,7 +29,10 @@ func newComponentList(o *componentOptions) *cobra.Command {
 		Short:   "List components, and how far each is",
 		Long: `List the components of a namespace, or of all: those that apply has deployed, and the
 resources of operators. A kind counts if the status in its definition has the
-inventory of a component.`,
+inventory of a component.
+
+What apply has deployed is looked at in the cluster, with one request for each kind
+and namespace of a component. Operators themselves say how their components are.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := form.check(); err != nil {
@@ -45,10 +49,20 @@ inventory of a component.`,
 			if err != nil {
 				return err
 			}
+			now := time.Now()
+			for i := range found {
+				err := cluster.Look(c.Context(), &found[i], now)
+				if c.Context().Err() != nil {
+					return context.Cause(c.Context())
+				}
+				if err != nil {
+					unseen = append(unseen, asStored(&found[i], err, now))
+				}
+			}
 			for _, err := range unseen {
 				fmt.Fprintln(c.ErrOrStderr(), "espalier:", err)
 			}
-			return printComponents(c.OutOrStdout(), form, found, time.Now())
+			return printComponents(c.OutOrStdout(), form, found, now)
 		},
 	}
 	c.Flags().BoolVarP(&everywhere, "all-namespaces", "A", false, "list those of all namespaces")
@@ -139,6 +153,10 @@ func newComponentStatus(o *componentOptions) *cobra.Command {
 		Short: "Show how a component is, and what it waits for",
 		Long: `Show how a component is, what it waits for, and its objects, wave by wave.
 
+The objects of a component without an operator are looked at in the cluster, as plan
+does. If they cannot be, the error says from when it is what is shown. An operator
+itself says how its component is.
+
 The exit code is 0 if it is ready, 1 if it has failed, 2 if it is not ready, and 3
 if it is blocked.`,
 		Example: `  espalier component status shop -n shops
@@ -156,19 +174,38 @@ if it is blocked.`,
 			if err != nil {
 				return err
 			}
+			now := time.Now()
+			unseen := cluster.Look(c.Context(), found, now)
+			if unseen != nil {
+				unseen = asStored(found, unseen, now)
+			}
 			if !form.isTable() {
 				err = form.print(c.OutOrStdout(), found.Object)
 			} else {
-				err = printStatus(c.OutOrStdout(), found)
+				err = printStatus(c.OutOrStdout(), found, now)
 			}
-			if code := exitOf(found); err == nil && code != 0 {
+			if code := exitOf(found); errors.Join(err, unseen) == nil && code != 0 {
 				err = &exitError{code: code}
 			}
-			return err
+			return errors.Join(err, unseen)
 		},
 	}
 	form.addFlag(c)
 	return c
+}
+
+// asStored returns the error for a component that is shown as it was stored, since it cannot be looked at.
+func asStored(of *release.Component, err error, now time.Time) error {
+	const why = "the component %s is shown as it was%s, and not as it is: %w"
+	return fmt.Errorf(why, client.ObjectKeyFromObject(of.Object), since(of, now), err)
+}
+
+// since says from when it is what is stored about a component; nothing if that is not known.
+func since(of *release.Component, now time.Time) string {
+	if of.Status.LastObservedAt == nil {
+		return ""
+	}
+	return " " + duration.HumanDuration(now.Sub(of.Status.LastObservedAt.Time)) + " ago"
 }
 
 // find returns the component of a target.
@@ -200,7 +237,7 @@ func exitOf(of *release.Component) int {
 }
 
 // printStatus prints how a component is, and its objects.
-func printStatus(out io.Writer, of *release.Component) error {
+func printStatus(out io.Writer, of *release.Component, now time.Time) error {
 	var b strings.Builder
 	reason, message := of.Condition()
 	key := client.ObjectKeyFromObject(of.Object).String()
@@ -209,9 +246,12 @@ func printStatus(out io.Writer, of *release.Component) error {
 		fmt.Fprintf(&b, "%s: %s\n", reason, message)
 	}
 	if r, ok := of.Object.(*release.Release); ok {
+		if of.Status.State != apis.ComponentReady && of.Status.LastObservedAt != nil {
+			fmt.Fprintf(&b, "that is how the last command left it%s\n", since(of, now))
+		}
 		fmt.Fprintf(&b, "revision %d of %s\n", r.Spec.Revision, strings.Join(r.Spec.Sources, ", "))
 	} else if of.Operator != "" {
-		fmt.Fprintf(&b, "kept by the operator %q\n", of.Operator)
+		fmt.Fprintf(&b, "kept by the operator %q, which found it so%s\n", of.Operator, since(of, now))
 	}
 	if of.Status.InventoryKind != "" {
 		fmt.Fprintf(&b, "the inventory is in objects of the kind %s\n", of.Status.InventoryKind)

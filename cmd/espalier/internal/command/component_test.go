@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -226,13 +227,7 @@ func TestComponentWithoutRights(t *testing.T) {
 	if err := writeKubeConfig(nobody, r.namespace, theirs); err != nil {
 		t.Fatal(err)
 	}
-	run := func(args ...string) (string, error) {
-		var out bytes.Buffer
-		c := command.New(&out, &out)
-		c.SetArgs(append([]string{"component", "--kubeconfig", theirs}, args...))
-		err := c.ExecuteContext(t.Context())
-		return out.String(), err
-	}
+	run := func(args ...string) (string, error) { return runAs(t, theirs, args...) }
 	check := func(want string, args ...string) {
 		t.Helper()
 		out, err := run(args...)
@@ -243,19 +238,11 @@ func TestComponentWithoutRights(t *testing.T) {
 	check("leases", "apply", "shop", r.manifests)
 	check("secrets", "list")
 	check("secrets", "delete", "shop")
-	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "half"}}
-	role.Rules = []rbacv1.PolicyRule{
-		{APIGroups: []string{"", "coordination.k8s.io"}, Resources: []string{"secrets", "leases"}, Verbs: []string{"*"}},
-		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list"}},
-	}
-	binding := &rbacv1.RoleBinding{ObjectMeta: role.ObjectMeta}
-	binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name}
-	binding.Subjects = []rbacv1.Subject{{Kind: "User", Name: "nobody-of-" + r.namespace}}
-	for _, object := range []client.Object{role, binding} {
-		if err := r.client.Create(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
-	}
+	r.allow(t, "nobody-of-"+r.namespace,
+		rbacv1.PolicyRule{
+			APIGroups: []string{"", "coordination.k8s.io"}, Resources: []string{"secrets", "leases"}, Verbs: []string{"*"},
+		},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list"}})
 	controlplanetest.Eventually(t, "the rights do not count", func(context.Context) error {
 		_, err := run("list")
 		return err
@@ -267,5 +254,61 @@ func TestComponentWithoutRights(t *testing.T) {
 	r.makeReady(t)
 	if out, err := r.process(t, "apply", "shop", r.manifests).CombinedOutput(); err != nil {
 		t.Errorf("an administrator ends with %v, want that the component becomes ready:\n%s", err, out)
+	}
+}
+
+// runAs runs the command about components in this process, with a kubeconfig.
+func runAs(t *testing.T, kubeConfig string, args ...string) (string, error) {
+	var out bytes.Buffer
+	c := command.New(&out, &out)
+	c.SetArgs(append([]string{"component", "--kubeconfig", kubeConfig}, args...))
+	err := c.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+// allow gives a user rights in the namespace.
+func (r *trial) allow(t *testing.T, user string, rules ...rbacv1.PolicyRule) {
+	t.Helper()
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: user}, Rules: rules}
+	binding := &rbacv1.RoleBinding{ObjectMeta: role.ObjectMeta}
+	binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name}
+	binding.Subjects = []rbacv1.Subject{{Kind: "User", Name: user}}
+	for _, object := range []client.Object{role, binding} {
+		if err := r.client.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Who may not read the objects of a component is told from when it is what is shown, and that it is not known how they
+// are.
+func TestStatusWithoutRights(t *testing.T) {
+	r := newTrial(t)
+	r.makeReady(t)
+	if out, err := r.process(t, "apply", "shop", r.manifests).CombinedOutput(); err != nil {
+		t.Fatalf("apply ends with %v:\n%s", err, out)
+	}
+	reader, err := plane.Environment(t).User("reader-of-" + r.namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := writeKubeConfig(reader, r.namespace, theirs); err != nil {
+		t.Fatal(err)
+	}
+	r.allow(t, "reader-of-"+r.namespace,
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list"}})
+	const want = " is shown as it was [0-9a-z]+ ago, and not as it is: unable to read ConfigMap .*/wave-0, .*: forbidden"
+	controlplanetest.Eventually(t, "the rights do not count", func(context.Context) error {
+		_, err := runAs(t, theirs, "list")
+		return err
+	})
+	if out, err := runAs(t, theirs, "list"); err != nil || !regexp.MustCompile(want).MatchString(out) {
+		t.Errorf("list ends with %v, want %q:\n%s", err, want, out)
+	}
+	out, err := runAs(t, theirs, "status", "shop")
+	if command.ExitCode(err) != 1 || !regexp.MustCompile(want).MatchString(err.Error()) ||
+		!strings.Contains(out, "shop is Ready") {
+		t.Errorf("status ends with %v, want the exit code 1 and %q:\n%s", err, want, out)
 	}
 }

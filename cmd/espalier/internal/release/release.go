@@ -4,8 +4,8 @@
 // A release is a resource as any other to the engine. It is stored in a Secret of its namespace: its spec says what was
 // applied, its status has the inventory and the condition, and the finalizer of the Secret keeps it until all objects
 // are gone. client.go maps the kind to its Secret, lease.go keeps two commands from running for one release, run.go
-// runs the engine, kept.go says which objects a run leaves alone, and find.go finds releases and the components of
-// operators.
+// runs the engine, kept.go says which objects a run leaves alone, find.go finds releases and the components of
+// operators, and look.go looks at the objects of a release between two commands.
 package release
 
 import (
