@@ -388,6 +388,7 @@ func (s *Switches[Self, T, CT]) desiredOf(ctx context.Context, resource T) ([]CT
 	if s.many && apierrs.IsInvalid(err) {
 		// A set reflects errors of its children only.
 		p.invalid = err
+		reconcilers.Note(ctx, reconcilers.Refused{Err: err})
 		return nil, reconcilers.OnlyReconcileChildStatus
 	}
 	if err != nil {

@@ -16,7 +16,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -194,6 +196,23 @@ func TestNodesAndWritesAreCounted(t *testing.T) {
 		"writes_total group=test.espalier.dev kind=Widget result=Success subresource=status verb=update": 1,
 		"writes_saved_total": 1,
 	}, "espalier_writes_total", "espalier_writes_saved_total")
+}
+
+// Point 16: a refusal that a node shows and does not return counts as an error, by which the alerts find it.
+func TestRefusalsAreCountedAsErrors(t *testing.T) {
+	data := "a"
+	w := newWorld(t, metrics.Options{}, widget("w"))
+	root := &widgetRoot{
+		Name: "root", ControllerName: "widgets", Config: w.config, Reconciler: widgetSequence{settings(&data)},
+	}
+	w.refuse = apierrs.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "w", nil)
+	if _, err := root.Reconcile(t.Context(), requestFor("w")); err != nil {
+		t.Fatalf("a refusal is returned: %v", err)
+	}
+	w.expect(t, "outcomes", map[string]float64{
+		"node_outcomes_total class=Forbidden outcome=Error path=root":          1,
+		"node_outcomes_total class=Forbidden outcome=Error path=root/settings": 1,
+	}, "espalier_node_outcomes_total")
 }
 
 // sum returns the sum of what a histogram has observed.

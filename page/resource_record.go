@@ -243,6 +243,8 @@ type brief struct {
 	took   time.Duration
 	err    string
 	reason string
+	// refused is true if the reason is that of a refusal.
+	refused bool
 	// running is since when a request runs, and deleted since when the resource is being deleted, if so.
 	running, deleted time.Time
 }
@@ -255,24 +257,29 @@ func (r *resourceRecord) brief() brief {
 		root := &r.nodes[0]
 		b.state, b.when, b.since, b.took, b.err = root.state, root.when, root.since, root.took, root.err
 	}
-	if c := whyNot(r.conditions); c != nil {
-		b.reason = conditionText(c)
-	}
+	b.explain(r.conditions)
 	return b
 }
 
+// explain keeps the condition that says why the resource is not as it is to be.
+func (b *brief) explain(conditions []metav1.Condition) {
+	if c := whyNot(conditions); c != nil {
+		b.reason, b.refused = conditionText(c), statusfield.IsRefused(c)
+	}
+}
+
 // whyNot returns the condition that says best why a resource is not as it is to be, or nil: the one that sums up the
-// others, and otherwise the first.
+// others, and otherwise the worst.
 func whyNot(conditions []metav1.Condition) *metav1.Condition {
-	var first *metav1.Condition
+	var worst *metav1.Condition
 	for i := range conditions {
 		switch c := &conditions[i]; {
 		case c.Status == metav1.ConditionTrue:
 		case c.Type == apis.ConditionReady, c.Type == apis.ConditionSucceeded:
 			return c
-		case first == nil:
-			first = c
+		case worst == nil || statusfield.Severity(c) > statusfield.Severity(worst):
+			worst = c
 		}
 	}
-	return first
+	return worst
 }

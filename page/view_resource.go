@@ -111,9 +111,7 @@ func resourceViewOf(
 	if len(s.nodes) > 0 {
 		b.state, b.err, b.since = s.nodes[0].state, s.nodes[0].err, s.nodes[0].since
 	}
-	if c := whyNot(s.conditions); c != nil {
-		b.reason = conditionText(c)
-	}
+	b.explain(s.conditions)
 	v.State, v.Why, v.Since = b.state.String(), b.why(), momentOf(b.since, now)
 	v.Running, v.Deleted = momentOf(s.runningSince, now), momentOf(s.deleted, now)
 	conditionViews := v.conditionsOf(s, now)

@@ -166,7 +166,7 @@ func (r *listRow) fill(b *brief, now time.Time) {
 
 // why says why a resource is not as it is to be. A condition that has the error says which node it came from.
 func (b *brief) why() string {
-	if b.err != "" && !strings.Contains(b.reason, b.err) {
+	if b.err != "" && !b.refused && !strings.Contains(b.reason, b.err) {
 		return b.err
 	}
 	return b.reason

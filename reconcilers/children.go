@@ -315,6 +315,9 @@ func (k *children[T, CT, CLT]) classify(
 		if reflected != nil {
 			logOnce(ctx, "the child is not as desired", k.describe(desired), reflected.Error())
 		}
+		if isRefusal(reflected) {
+			Note(ctx, Refused{Err: reflected})
+		}
 	}()
 	var none CT
 	if flaps := (*flappingError)(nil); errors.As(err, &flaps) {

@@ -169,10 +169,18 @@ func Classify(err error) Class {
 		return ClassConflict
 	case apierrs.IsForbidden(err), apierrs.IsUnauthorized(err):
 		return ClassForbidden
-	case apierrs.IsInvalid(err), apierrs.IsBadRequest(err), apierrs.IsMethodNotSupported(err):
+	case apierrs.IsInvalid(err), apierrs.IsBadRequest(err), apierrs.IsMethodNotSupported(err),
+		apierrs.IsRequestEntityTooLargeError(err):
 		return ClassTerminal
 	}
 	return ClassRetry
+}
+
+// isRefusal reports whether err is an answer of the API server that a retry with the same input gets again, or would be
+// if nobody grants a right or leaves a name.
+func isRefusal(err error) bool {
+	return apierrs.IsForbidden(err) || apierrs.IsAlreadyExists(err) || apierrs.IsInvalid(err) ||
+		apierrs.IsBadRequest(err) || apierrs.IsRequestEntityTooLargeError(err)
 }
 
 // locateError wraps err in an [Error] if the request state has its path.

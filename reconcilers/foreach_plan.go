@@ -11,6 +11,7 @@ import (
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/message"
+	"github.com/espalier-dev/espalier/internal/statusfield"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -141,7 +142,7 @@ func sumOfItems(items []itemCondition) (sum *metav1.Condition, known bool) {
 		if one.condition.Status != metav1.ConditionTrue {
 			bad++
 		}
-		if worst.condition == nil || badness(one.condition) > badness(worst.condition) {
+		if worst.condition == nil || statusfield.Severity(one.condition) > statusfield.Severity(worst.condition) {
 			worst = one
 		}
 	}
@@ -159,26 +160,14 @@ func sumOfItems(items []itemCondition) (sum *metav1.Condition, known bool) {
 	return &result, !missing || result.Status == metav1.ConditionFalse
 }
 
-// badness orders conditions. Of those that are True, one with the reason Suspended counts most.
-func badness(condition *metav1.Condition) int {
-	switch {
-	case condition.Status == metav1.ConditionFalse:
-		return 3
-	case condition.Status != metav1.ConditionTrue:
-		return 2
-	case condition.Reason == reasonSuspended:
-		return 1
-	}
-	return 0
-}
-
 // worstOf returns what is worst about an item, and false if it is as it should be. Types are those of its conditions,
 // in the order of the nodes.
 func worstOf(key string, types []string, conditions []metav1.Condition) (apis.ItemStatus, bool) {
 	var worst *metav1.Condition
 	for _, conditionType := range types {
 		c := meta.FindStatusCondition(conditions, conditionType)
-		if c != nil && c.Status != metav1.ConditionTrue && (worst == nil || badness(c) > badness(worst)) {
+		if c != nil && c.Status != metav1.ConditionTrue &&
+			(worst == nil || statusfield.Severity(c) > statusfield.Severity(worst)) {
 			worst = c
 		}
 	}
@@ -193,17 +182,11 @@ func worstOf(key string, types []string, conditions []metav1.Condition) (apis.It
 // maxItems is how many items that are not ready are recorded.
 const maxItems = 10
 
-// worstFirst returns the items to record, with those that are False first.
+// worstFirst returns the items to record, the worst first.
 func worstFirst(items []apis.ItemStatus) []apis.ItemStatus {
-	slices.SortStableFunc(items, func(a, b apis.ItemStatus) int {
-		return cmp.Compare(orderOf(a), orderOf(b))
-	})
-	return items[:min(len(items), maxItems)]
-}
-
-func orderOf(item apis.ItemStatus) int {
-	if item.Status == metav1.ConditionFalse {
-		return 0
+	severity := func(item apis.ItemStatus) int {
+		return statusfield.Severity(&metav1.Condition{Status: item.Status, Reason: item.Reason})
 	}
-	return 1
+	slices.SortStableFunc(items, func(a, b apis.ItemStatus) int { return cmp.Compare(severity(b), severity(a)) })
+	return items[:min(len(items), maxItems)]
 }

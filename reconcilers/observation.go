@@ -54,6 +54,8 @@ type observation struct {
 	writes    atomic.Int32
 	// waits is true once a node below has ended as waiting.
 	waits atomic.Bool
+	// refused is what a node here or below has told as [Refused] first.
+	refused atomic.Pointer[error]
 	// halted is true for a root whose tree has halted. A root drops that error when it has written the status.
 	halted atomic.Bool
 }
@@ -81,9 +83,14 @@ func startObservation(
 }
 
 func (o *observation) note(ctx context.Context, fact any) {
-	if write, ok := fact.(Write); ok && write.Err == nil {
-		for at := o; at != nil; at = at.parent {
+	switch fact := fact.(type) {
+	case Write:
+		for at := o; at != nil && fact.Err == nil; at = at.parent {
 			at.writes.Add(1)
+		}
+	case Refused:
+		for at := o; at != nil && fact.Err != nil; at = at.parent {
+			at.refused.CompareAndSwap(nil, &fact.Err)
 		}
 	}
 	o.observers.note(ctx, o.node, fact)
@@ -108,6 +115,9 @@ func (o *observation) end(ctx context.Context, resource client.Object, result Re
 		outcome.Conditions = o.conditions(resource)
 	}
 	outcome.State = o.state(&outcome, err)
+	if refused := o.refused.Load(); refused != nil && outcome.State != StateError {
+		outcome.State, outcome.Err, outcome.Class = StateError, *refused, Classify(*refused)
+	}
 	if p := o.parent; p != nil {
 		p.waits.CompareAndSwap(false, outcome.State == StateWaiting)
 		p.halted.CompareAndSwap(false, outcome.State == StateHalted && p.parent == nil)

@@ -31,6 +31,7 @@ type Observer interface {
 	//   - [SetUp], once, for the node of a root;
 	//   - [Woken], once in a request of a controller, for the node of a root;
 	//   - [Write], [Saved], [Held], [Lagging], for what a node did or did not do with an object;
+	//   - [Refused], for an error that a node shows on the resource, and does not return;
 	//   - [Forgotten], for the node of a root, when its resource is gone;
 	//   - what a node of another package passes to [Note].
 	Note(ctx context.Context, node *Node, fact any)
@@ -75,7 +76,8 @@ const (
 	// StateHalted means that the node returned [ErrHaltSubReconcilers] or [ErrDurable] and no other error, which keeps
 	// others from running.
 	StateHalted State = "Halted"
-	// StateError means that the node returned another error, or panicked.
+	// StateError means that the node returned another error, or panicked, or that it, or one below it, has told an error
+	// as [Refused].
 	StateError State = "Error"
 )
 
@@ -84,9 +86,9 @@ type Outcome struct {
 	// State is how the node ended, in one word.
 	State State
 	// Err is the error that the node returned; nil if it returned none, or one such as [ErrQuiet] that says only how to
-	// go on. A panic is an error.
+	// go on. A panic is an error. If nothing else failed, it is the first error that was told as [Refused].
 	Err error
-	// Class is the class of what the node returned, see [Classify]; empty if it returned no error at all.
+	// Class is the class of what the node returned, or else of Err, see [Classify]; empty if there is no error at all.
 	Class Class
 	// Took is how long the node ran, with all that is below it.
 	Took time.Duration
@@ -172,6 +174,14 @@ type Write struct {
 type Saved struct {
 	// Objects is the number of objects.
 	Objects int
+}
+
+// Refused is the fact that a node shows an error on the resource, in a condition as a rule, and does not return it,
+// because a retry does not help: the API server refused an object, or somebody else has its name. It counts as an error
+// of the node and of those around it. A node of your own tells it by [Note].
+type Refused struct {
+	// Err is the error. Nil is ignored.
+	Err error
 }
 
 // Held is the fact that a node did not write what differs, to spare the cluster.

@@ -36,35 +36,28 @@ func conditionTypes(tree Description) []string {
 	return types
 }
 
-// summaryOf sums up the conditions of those types: False like the first that is False, else Unknown like the first that
-// is neither True nor False, else True, with the reason Suspended if one has it. A type without a condition does not
-// count.
+// summaryOf sums up the conditions of those types: like the worst of them, see [statusfield.Severity], and of equals like
+// the first. It is True if all are, with the reason Suspended if one has it. A type without a condition does not count.
 func summaryOf(types []string, conditions []metav1.Condition) metav1.Condition {
-	summary := metav1.Condition{Status: metav1.ConditionTrue, Reason: reasonReady}
+	var worst *metav1.Condition
 	for _, conditionType := range types {
 		condition := meta.FindStatusCondition(conditions, conditionType)
-		if condition == nil {
-			continue
+		if condition != nil && (worst == nil || statusfield.Severity(condition) > statusfield.Severity(worst)) {
+			worst = condition
 		}
-		if condition.Status == metav1.ConditionTrue {
-			if condition.Reason == reasonSuspended && summary.Reason == reasonReady {
-				summary.Reason, summary.Message = reasonSuspended, conditionType
-			}
-			continue
-		}
-		isFalse := condition.Status == metav1.ConditionFalse
-		if !isFalse && summary.Status != metav1.ConditionTrue {
-			continue
-		}
-		summary.Status, summary.Reason = metav1.ConditionUnknown, condition.Reason
-		summary.Message = conditionType
-		if condition.Message != "" {
-			summary.Message = message.Printable(fmt.Sprintf("%s: %s", conditionType, condition.Message))
-		}
-		if isFalse {
-			summary.Status = metav1.ConditionFalse
-			return summary
-		}
+	}
+	switch {
+	case worst == nil, worst.Status == metav1.ConditionTrue && worst.Reason != reasonSuspended:
+		return metav1.Condition{Status: metav1.ConditionTrue, Reason: reasonReady}
+	case worst.Status == metav1.ConditionTrue:
+		return metav1.Condition{Status: metav1.ConditionTrue, Reason: reasonSuspended, Message: worst.Type}
+	}
+	summary := metav1.Condition{Status: metav1.ConditionUnknown, Reason: worst.Reason, Message: worst.Type}
+	if worst.Status == metav1.ConditionFalse {
+		summary.Status = metav1.ConditionFalse
+	}
+	if worst.Message != "" {
+		summary.Message = message.Printable(fmt.Sprintf("%s: %s", worst.Type, worst.Message))
 	}
 	return summary
 }
