@@ -299,7 +299,7 @@ func TestHostThatDoesNotRun(t *testing.T) {
 			},
 		},
 		"a sidecar": {
-			&plugins.Host{Sidecars: []string{"/run/x"}}, "",
+			&plugins.Host{Sidecars: map[string]string{"/run/x": bound}}, "",
 			metav1.Condition{
 				Reason: "Asking", Message: "the plugins are not started yet: the Host has to be added to the manager",
 			},

@@ -24,6 +24,10 @@ import (
 // List are looked at again while it runs: a program with another digest in the list takes the place of the one before,
 // one that is not there any more is ended, and a new one is started.
 //
+// A program and a sidecar have an entry that says what they may provide: capabilities such as database/postgres, with
+// commas between them, and with * for each type of a category. What one claims beyond that is ignored, and one without an
+// entry is not run. Where a capability is asked for that nobody provides, the condition names both, and so does the log.
+//
 // What a plugin cannot do to the others is in docs/plugins.md. A program has the user, the files and the network of the
 // operator, also its token: it is trusted as the operator is. A sidecar has what its container has.
 //
@@ -33,16 +37,18 @@ type Host struct {
 	// one with the name of the list, do not count. Default: no program.
 	Folder string
 	// List is the file that says which programs may run, as sha256sum writes it: a digest and the name of a file in
-	// each line. A program is copied into memory once. The copy is what is compared, and what runs. A new list has to
+	// each line, and then, behind a tab, its entry. A program is copied into memory once. The copy is what is compared, and what runs. A new list has to
 	// be put into the place of the old one by renaming it: one that is half written is read as it is. Required with
 	// Folder.
 	List string
 	// Environment has the environment variables of a program, as in "NAME=value", by the name of its file. A program
 	// has no others but those of the handshake. Optional.
 	Environment map[string][]string
-	// Sidecars are the paths of the sockets of plugins that somebody else runs: other containers of the pod.
-	Sidecars []string
-	// InProcess are plugins that are part of the operator. They are trusted, and are not bounded in what they use.
+	// Sidecars are plugins that somebody else runs, other containers of the pod: their entries, by the paths of their
+	// sockets.
+	Sidecars map[string]string
+	// InProcess are plugins that are part of the operator. They are trusted, and are not bounded in what they provide and
+	// use.
 	// Those without definitions are there before the host is started: a test of a tree with such plugins alone needs no
 	// manager.
 	InProcess []Plugin
@@ -117,8 +123,8 @@ func (h *Host) Start(ctx context.Context) error {
 		defer advertising.Wait()
 		advertising.Go(func() { h.Advertise.run(ctx, h) })
 	}
-	for _, socket := range h.Sidecars {
-		s.add(ctx, h.sidecar(socket))
+	for socket, entry := range h.Sidecars {
+		s.add(ctx, h.sidecar(socket, entry))
 	}
 	for _, plugin := range h.InProcess {
 		s.add(ctx, inProcess(plugin))

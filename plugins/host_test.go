@@ -181,30 +181,42 @@ func TestSeveralPlugins(t *testing.T) {
 	}
 }
 
+// startSidecar starts the test binary as a sidecar. The end of the test kills it.
+func startSidecar(t *testing.T, socket, mode string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sidecar := exec.Command(self)
+	sidecar.Env = []string{modeEnvironment + "=" + mode, plugins.SocketEnvironment + "=" + socket}
+	if err := sidecar.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = sidecar.Process.Kill() // it may have ended
+		_ = sidecar.Wait()
+	})
+	return sidecar
+}
+
 // A sidecar is a plugin that somebody else runs. It may come later than the host, and be another one the next time.
 func TestSidecar(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s")
-	w := worldOf(t, &plugins.Host{Sidecars: []string{socket}})
+	w := worldOf(t, &plugins.Host{Sidecars: map[string]string{socket: bound}})
 	found := w.until("gadget", plugins.ReasonNoPlugin)
 	if want := socket + " does not run: it cannot be reached"; !strings.Contains(found.Message, want) {
 		t.Errorf("the condition says %q, want %q", found.Message, want)
 	}
 	for _, mode := range []string{"first", "second"} {
-		self, err := os.Executable()
-		if err != nil {
-			t.Fatal(err)
-		}
-		sidecar := exec.Command(self)
-		sidecar.Env = []string{modeEnvironment + "=" + mode, plugins.SocketEnvironment + "=" + socket}
-		if err := sidecar.Start(); err != nil {
-			t.Fatal(err)
-		}
+		sidecar := startSidecar(t, socket, mode)
 		w.untilMode(mode)
 		w.until("gadget", "Ready")
 		// To connect, one has to be able to write.
 		if info, err := os.Stat(socket); err != nil || info.Mode().Perm() != 0o660 {
 			t.Errorf("the socket has %v (%v), want that its user and its group alone can connect", info.Mode(), err)
 		}
+		var err error
 		if mode == "first" {
 			// It leaves its socket behind.
 			err = sidecar.Process.Kill()
@@ -288,7 +300,7 @@ func TestSidecarThatDoesNotServe(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	w := worldOf(t, &plugins.Host{Sidecars: []string{socket}})
+	w := worldOf(t, &plugins.Host{Sidecars: map[string]string{socket: bound}})
 	for range 3 {
 		connection, err := listener.Accept()
 		if err != nil {

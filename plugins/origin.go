@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,6 +28,8 @@ type origin struct {
 	file string
 	// identity says which plugin it is; empty if that is not known, and so each connection may be to another one.
 	identity string
+	// bound is what it may provide. That of a plugin in the process is not bounded.
+	bound answer.Bound
 	// connect starts the plugin, or connects to it.
 	connect func(ctx context.Context) (*process.Plugin, error)
 	// lastDelay is how long to wait at most until it is tried again.
@@ -37,11 +40,24 @@ type origin struct {
 	close func() error
 }
 
-// program returns the origin of a program.
-func (h *Host) program(p *program.Program) origin {
+// programKey returns the key of a program. One that may provide something else is another one.
+func programKey(name string, entry program.Entry) string {
+	return "program:" + name + "@" + entry.Digest.String() + " " + entry.Provides
+}
+
+// program returns the origin of a program of the list. It returns an error if that must not run.
+func (h *Host) program(name string, entry program.Entry) (origin, error) {
+	bound, err := answer.ParseBound(entry.Provides)
+	if err != nil {
+		return origin{}, err
+	}
+	p, err := program.Load(h.Folder, name, entry.Digest)
+	if err != nil {
+		return origin{}, err
+	}
 	return origin{
-		key: "program:" + p.Name + "@" + p.Digest.String(), name: p.Name, identity: p.Digest.String(),
-		file: p.Name, lastDelay: lastDelay,
+		key: programKey(name, entry), name: name, identity: p.Digest.String(),
+		bound: bound, file: name, lastDelay: lastDelay,
 		connect: func(ctx context.Context) (*process.Plugin, error) {
 			return process.Start(ctx, process.Config{
 				Program: p, Environment: h.Environment[p.Name], Limits: h.processLimits(),
@@ -49,14 +65,18 @@ func (h *Host) program(p *program.Program) origin {
 			})
 		},
 		close: p.Close,
-	}
+	}, nil
 }
 
-// sidecar returns the origin of a plugin that somebody else runs.
-func (h *Host) sidecar(socket string) origin {
+// sidecar returns the origin of a plugin that somebody else runs. Without an entry nothing connects to it.
+func (h *Host) sidecar(socket, entry string) origin {
+	bound, err := answer.ParseBound(entry)
 	return origin{
-		key: "sidecar:" + socket, name: socket, lastDelay: lastDelayOfSidecar,
+		key: "sidecar:" + socket, name: socket, bound: bound, lastDelay: lastDelayOfSidecar,
 		connect: func(context.Context) (*process.Plugin, error) {
+			if err != nil {
+				return nil, err
+			}
 			return process.Attach(socket, h.processLimits())
 		},
 	}
@@ -149,16 +169,10 @@ func (h *Host) noteLocal() {
 }
 
 func (r *running) serveLocal(ctx context.Context) {
-	local := server{plugin: *r.local}
-	described, err := local.Describe(ctx, &protocol.DescribeRequest{})
-	if err != nil {
-		r.note(provider{}, err)
-		<-ctx.Done()
-		return
-	}
+	provided := r.local.provided()
 	for delay := firstDelay; ; delay = min(2*delay, lastDelay) {
-		provided, err := r.install(ctx, described)
-		r.note(provider{provided: provided, caller: local}, err)
+		err := r.host.Install.install(ctx, provided.Definitions)
+		r.note(provider{provided: provided, caller: server{plugin: *r.local}}, err)
 		if err == nil {
 			<-ctx.Done()
 			return
@@ -169,15 +183,6 @@ func (r *running) serveLocal(ctx context.Context) {
 		case <-time.After(delay):
 		}
 	}
-}
-
-// install returns what a plugin says that it provides, and installs the definitions that it brings.
-func (r *running) install(ctx context.Context, described *protocol.DescribeResponse) (answer.Provided, error) {
-	provided, err := answer.ProvidedIn(described)
-	if err == nil && len(provided.Definitions) > 0 {
-		err = r.host.Install.install(ctx, provided.Definitions)
-	}
-	return provided, err
 }
 
 // note notes in the registry how the plugin is.
@@ -231,8 +236,12 @@ func (r *running) runOnce(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = plugin.Stop() }() // what is left of it cannot be ended
-	provided, err := r.describe(ctx, plugin)
+	claimed, err := r.describe(ctx, plugin)
 	if err != nil {
+		return err
+	}
+	provided, beyond := r.bound.Of(claimed)
+	if err := r.host.Install.install(ctx, provided.Definitions); err != nil {
 		return err
 	}
 	r.connections++
@@ -241,11 +250,15 @@ func (r *running) runOnce(ctx context.Context) error {
 		slots: make(chan struct{}, r.host.Limits.Calls), broken: make(chan struct{}),
 	}
 	r.host.log.Info("the plugin runs", "plugin", r.name, "category", provided.Category)
-	r.note(provider{provided: provided, caller: remote}, nil)
+	if len(beyond) > 0 {
+		r.host.log.Info("the plugin claims what it must not provide: that is ignored", "plugin", r.name,
+			"claims", message.List(beyond, maxNamed), "bound to", strings.Join(r.bound, ","))
+	}
+	r.note(provider{provided: provided, beyond: beyond, caller: remote}, nil)
 	return r.awaitFault(ctx, plugin, remote)
 }
 
-// describe asks a plugin what it provides.
+// describe asks a plugin what it provides, as it claims.
 func (r *running) describe(ctx context.Context, plugin *process.Plugin) (answer.Provided, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.host.Limits.Start)
 	defer cancel()
@@ -256,7 +269,7 @@ func (r *running) describe(ctx context.Context, plugin *process.Plugin) (answer.
 	if err != nil {
 		return answer.Provided{}, explain(err, r.host.Limits)
 	}
-	return r.install(ctx, described)
+	return answer.ProvidedIn(described)
 }
 
 // awaitFault returns what is wrong with a plugin once something is.

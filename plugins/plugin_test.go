@@ -93,6 +93,9 @@ func testPlugin(mode string, called *calls) plugins.Plugin {
 	if strings.HasPrefix(mode, "version ") {
 		versions = []string{strings.TrimPrefix(mode, "version ")}
 	}
+	if mode == "empty" {
+		versions = []string{"99.9"}
+	}
 	return plugins.Plugin{Category: "Database", Types: []plugins.Type{
 		{Name: "Postgres", Versions: versions, Dependents: func(
 			ctx context.Context, r plugins.Request,
@@ -129,7 +132,7 @@ type request struct {
 
 func dependents(_ context.Context, mode string, r plugins.Request) ([]*plugins.Dependent, error) {
 	var spec struct{ Fields map[string]string }
-	if err := r.Owner.Decode(&spec); err != nil {
+	if err := r.Owner.Decode(&spec); err != nil || mode == "empty" {
 		return nil, err
 	}
 	asked := request{Request: r, mode: mode, fields: spec.Fields}

@@ -34,6 +34,8 @@ type provider struct {
 	connections int
 	// provided is what it has said that it provides. It is empty if it has never served.
 	provided answer.Provided
+	// beyond are the capabilities that it claims as well, and must not provide.
+	beyond []string
 	// caller is nil while it does not run, and why says why not.
 	caller caller
 	why    string
@@ -128,7 +130,7 @@ func (r *registry) set(key string, next provider) {
 	r.mu.Lock()
 	before := r.providers[key]
 	if before != nil && next.caller == nil && next.provided.Category == "" {
-		next.provided, next.identity = before.provided, before.identity
+		next.provided, next.beyond, next.identity = before.provided, before.beyond, before.identity
 	}
 	if next.caller != nil {
 		r.started++
@@ -256,11 +258,17 @@ const (
 // nobody says that no plugin provides a capability, and which plugins there might be. The caller holds the lock.
 func (r *registry) nobody(category, name, version string) error {
 	text := "no plugin provides " + capabilityName(category, name, version)
-	var failing, versions []string
+	var claiming, failing, versions []string
 	for _, key := range slices.Sorted(maps.Keys(r.providers)) {
 		p := r.providers[key]
 		if p.caller == nil && p.provided.Category == "" {
 			failing = append(failing, fmt.Sprintf("%s does not run: %s", p.name, p.why))
+		}
+		switch says := "%s claims %s, and its entry does not allow that"; {
+		case slices.Contains(p.beyond, capabilityName(category, name, "")):
+			claiming = slices.Insert(claiming, 0, fmt.Sprintf(says, p.name, "it"))
+		case len(p.beyond) > 0:
+			claiming = append(claiming, fmt.Sprintf(says, p.name, message.List(p.beyond, maxNamed)))
 		}
 		if t, _, ok := p.provided.Provides(category, name, ""); ok {
 			versions = append(versions, t.Versions...)
@@ -269,8 +277,8 @@ func (r *registry) nobody(category, name, version string) error {
 	if len(versions) > 0 {
 		text += ": there are the versions " + message.List(answer.Sorted(versions), maxVersions)
 	}
-	if len(failing) > 0 {
-		text += " (" + message.List(failing, maxNamed) + ")"
+	if named := append(claiming, failing...); len(named) > 0 {
+		text += " (" + message.List(named, maxNamed) + ")"
 	}
 	return &problem{ReasonNoPlugin, text}
 }

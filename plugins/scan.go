@@ -26,15 +26,15 @@ type sources struct {
 	unread string
 }
 
-// attempt is a file that was compared with a digest.
+// attempt is a file that was compared with an entry of the list.
 type attempt struct {
-	digest program.Digest
-	info   os.FileInfo
+	entry program.Entry
+	info  os.FileInfo
 }
 
-// same reports whether the file is the one that was compared with the digest, as far as can be seen without reading it.
-func (a attempt) same(digest program.Digest, info os.FileInfo) bool {
-	return a.info != nil && a.digest == digest && os.SameFile(a.info, info) &&
+// same reports whether the file is the one that was compared with the entry, as far as can be seen without reading it.
+func (a attempt) same(entry program.Entry, info os.FileInfo) bool {
+	return a.info != nil && a.entry == entry && os.SameFile(a.info, info) &&
 		a.info.Size() == info.Size() && a.info.ModTime().Equal(info.ModTime())
 }
 
@@ -69,8 +69,8 @@ func (s *sources) scan(ctx context.Context) {
 		return
 	}
 	s.unread = ""
-	for name, digest := range listed {
-		s.keep(ctx, name, digest)
+	for name, entry := range listed {
+		s.keep(ctx, name, entry)
 	}
 	for name, r := range s.programs {
 		if _, is := listed[name]; !is {
@@ -88,9 +88,9 @@ func (s *sources) scan(ctx context.Context) {
 }
 
 // keep has a program of the list run.
-func (s *sources) keep(ctx context.Context, name string, digest program.Digest) {
+func (s *sources) keep(ctx context.Context, name string, entry program.Entry) {
 	before := s.programs[name]
-	if before != nil && before.identity == digest.String() {
+	if before != nil && before.key == programKey(name, entry) {
 		// The copy in memory is what runs, whatever is in the folder now, unless it is to be there no more.
 		if _, err := os.Lstat(filepath.Join(s.host.Folder, name)); !errors.Is(err, fs.ErrNotExist) {
 			return
@@ -101,11 +101,11 @@ func (s *sources) keep(ctx context.Context, name string, digest program.Digest) 
 		return
 	}
 	info, err := os.Stat(filepath.Join(s.host.Folder, name))
-	if err == nil && s.refused[name] != "" && s.tried[name].same(digest, info) {
+	if err == nil && s.refused[name] != "" && s.tried[name].same(entry, info) {
 		return // nothing has changed since it was refused
 	}
-	s.tried[name] = attempt{digest, info}
-	loaded, err := program.Load(s.host.Folder, name, digest)
+	s.tried[name] = attempt{entry, info}
+	from, err := s.host.program(name, entry)
 	if before != nil && err != nil {
 		s.host.log.Info("the plugin is not the one of the list any more", "plugin", name)
 		before.end()
@@ -116,7 +116,7 @@ func (s *sources) keep(ctx context.Context, name string, digest program.Digest) 
 		return
 	}
 	s.accept(name)
-	after := s.host.run(ctx, s.host.program(loaded))
+	after := s.host.run(ctx, from)
 	s.programs[name] = after
 	if before == nil {
 		return

@@ -27,9 +27,19 @@ var (
 	probeAddress   = flag.String("health-probe-bind-address", ":8081", "the address that health is served at")
 	leaderElection = flag.Bool("leader-elect", false, "let one of several operators be the one that works")
 	folder         = flag.String("plugins", "", "the folder with programs that are plugins; empty: none")
-	list           = flag.String("plugin-list", "", "the file with their SHA-256, as sha256sum writes it")
-	sidecars       = flag.String("sidecars", "", "the sockets of plugins that run beside, with commas between them")
+	list           = flag.String("plugin-list", "", "the file with their SHA-256, and what they may provide")
 )
+
+// sidecars are plugins that run beside, by the flag --sidecar for each: what it may provide, by its socket.
+var sidecars = map[string]string{}
+
+func init() {
+	flag.Func("sidecar", "a plugin that runs beside: its socket, =, and what it may provide", func(text string) error {
+		socket, entry, _ := strings.Cut(text, "=")
+		sidecars[socket] = entry
+		return nil
+	})
+}
 
 // passwordKey is the environment variable that the plugin of PostgreSQL gets, and no other one.
 const passwordKey = "POSTGRES_PASSWORD_KEY"
@@ -72,14 +82,11 @@ func run(ctx context.Context) error {
 
 // newHost returns the host that the flags ask for.
 func newHost(mgr manager.Manager) *plugins.Host {
-	host := &plugins.Host{
+	return &plugins.Host{
 		Folder:      *folder,
 		List:        *list,
+		Sidecars:    sidecars,
 		Environment: map[string][]string{"postgres": {passwordKey + "=" + os.Getenv(passwordKey)}},
 		Advertise:   &plugins.Advertisement{Client: mgr.GetClient(), Operator: "market"},
 	}
-	if *sidecars != "" {
-		host.Sidecars = strings.Split(*sidecars, ",")
-	}
-	return host
 }

@@ -17,14 +17,20 @@ type Digest [32]byte
 
 func (d Digest) String() string { return hex.EncodeToString(d[:]) }
 
+// Entry says which file may run, and what it may provide, as the list has it.
+type Entry struct {
+	Digest   Digest
+	Provides string
+}
+
 // List are the programs that may run, by the names of their files.
-type List map[string]Digest
+type List map[string]Entry
 
 // maxList is how large a list may be, in bytes.
 const maxList = 1 << 20
 
-// ReadList reads a list as sha256sum writes it: in each line a digest, spaces, and the name of a file. Empty lines, and
-// those that begin with #, do not count.
+// ReadList reads a list as sha256sum writes it: in each line a digest, spaces, and the name of a file. Behind a tab
+// follows what the program may provide. Empty lines, and those that begin with #, do not count.
 func ReadList(path string) (List, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -58,6 +64,7 @@ func parseList(text []byte) (List, error) {
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
+		line, provides, _ := strings.Cut(line, "\t")
 		sum, name, _ := strings.Cut(line, " ")
 		// A star before the name says that sha256sum has read the file as binary.
 		name = strings.TrimPrefix(strings.TrimLeft(name, " "), "*")
@@ -68,10 +75,11 @@ func parseList(text []byte) (List, error) {
 		case !isFileName(name):
 			return nil, fmt.Errorf("%d: the name must be that of a file in the folder of the plugins", number)
 		}
-		if known, ok := list[name]; ok && known != Digest(digest) {
-			return nil, fmt.Errorf("%d: %s has two digests", number, name)
+		entry := Entry{Digest(digest), strings.TrimSpace(provides)}
+		if known, ok := list[name]; ok && known != entry {
+			return nil, fmt.Errorf("%d: %s has two digests, or may provide two things", number, name)
 		}
-		list[name] = Digest(digest)
+		list[name] = entry
 	}
 	return list, lines.Err()
 }

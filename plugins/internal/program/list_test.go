@@ -9,8 +9,9 @@ import (
 
 func TestLists(t *testing.T) {
 	one, two := strings.Repeat("01", 32), strings.Repeat("02", 32)
-	list, err := parseList([]byte("# plugins\n\n" + one + "  a\n" + two + " *b c\n" + one + "  a\n"))
-	if err != nil || len(list) != 2 || list["a"].String() != one || list["b c"].String() != two {
+	list, err := parseList([]byte("# plugins\n\n" + one + "  a\n" + two + " *b c\t x/y,z/* \n" + one + "  a\n"))
+	if err != nil || len(list) != 2 || list["a"].Digest.String() != one || list["a"].Provides != "" ||
+		list["b c"].Digest.String() != two || list["b c"].Provides != "x/y,z/*" {
 		t.Errorf("the list is %v with %v, want both programs", list, err)
 	}
 	for text, want := range map[string]string{
@@ -21,6 +22,7 @@ func TestLists(t *testing.T) {
 		one + "  /a":                       "1: the name must be that of a file",
 		one + "  .a":                       "1: the name must be that of a file",
 		one + "  a\n" + two + "  a":        "2: a has two digests",
+		one + "  a\n" + one + "  a\tx/y":   "2: a has two digests, or may provide two things",
 		strings.Repeat("x", 1<<17) + "  a": "token too long",
 	} {
 		if _, err := parseList([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {

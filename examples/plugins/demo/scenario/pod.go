@@ -71,7 +71,7 @@ func (p *pod) put(built, name string) error {
 	return os.Rename(next, filepath.Join(p.folder(), name))
 }
 
-// writeList lists programs as they are in the folder now.
+// writeList lists programs as they are in the folder now, as databases.
 func (p *pod) writeList(names ...string) error {
 	var lines strings.Builder
 	for _, name := range names {
@@ -79,7 +79,7 @@ func (p *pod) writeList(names ...string) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(&lines, "%x  %s\n", sha256.Sum256(content), name)
+		fmt.Fprintf(&lines, "%x  %s\tdatabase/*\n", sha256.Sum256(content), name)
 	}
 	next := p.list() + ".next"
 	return errors.Join(os.WriteFile(next, []byte(lines.String()), 0o600), os.Rename(next, p.list()))

@@ -129,7 +129,8 @@ func (s *scenario) startOperator(ctx context.Context) (err error) {
 		return err
 	}
 	host := &plugins.Host{
-		Folder: s.pod.folder(), List: s.pod.list(), Every: lookEvery, Sidecars: []string{s.pod.socket()},
+		Folder: s.pod.folder(), List: s.pod.list(), Every: lookEvery,
+		Sidecars:    map[string]string{s.pod.socket(): "queue/rabbit"},
 		Environment: map[string][]string{"postgres": {"POSTGRES_PASSWORD_KEY=demo"}},
 		Advertise:   &plugins.Advertisement{Client: mgr.GetClient(), Operator: "market"},
 	}
