@@ -29,7 +29,7 @@ import (
 const (
 	// ReasonNoPlugin means that no plugin provides the capability. It goes on when one appears.
 	ReasonNoPlugin = "NoPlugin"
-	// ReasonSeveralPlugins means that several plugins provide it, and the host refuses that.
+	// ReasonSeveralPlugins means that several plugins provide it, and the host prefers none of them.
 	ReasonSeveralPlugins = "SeveralPlugins"
 	// ReasonPluginUnavailable means that the plugin does not run, or did not answer. It is asked again.
 	ReasonPluginUnavailable = "PluginUnavailable"

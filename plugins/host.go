@@ -52,9 +52,11 @@ type Host struct {
 	// Those without definitions are there before the host is started: a test of a tree with such plugins alone needs no
 	// manager.
 	InProcess []Plugin
-	// RefuseSeveral has a capability that several plugins provide be an error. Default: the plugin with the newest
-	// version of the type counts, also while it does not run.
-	RefuseSeveral bool
+	// Prefer are plugins that count where another one provides what is asked for too; the first choice comes first. They
+	// count while they do not run, too, and where they have never served, for what their entries allow. Each is the name
+	// of a file, a socket, or, as in "database in the operator", a category of InProcess. Default: what several plugins
+	// provide is asked of none of them.
+	Prefer []string
 	// Limits bound what a plugin may use. Default: see there.
 	Limits Limits
 	// Install has the definitions installed that plugins bring. Default: a plugin that brings one is not asked.
@@ -97,7 +99,7 @@ func (h *Host) init() {
 		l.Calls, l.AnswerBytes = cmp.Or(l.Calls, 8), cmp.Or(l.AnswerBytes, 4<<20)
 		l.Dependents, l.Memory = cmp.Or(l.Dependents, 100), cmp.Or(l.Memory, 1<<30)
 		h.Every = cmp.Or(h.Every, 10*time.Second)
-		h.registry = newRegistry(h.RefuseSeveral)
+		h.registry = newRegistry(h.Prefer)
 		h.noteLocal()
 	})
 }

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -100,12 +102,11 @@ func TestProgramsChange(t *testing.T) {
 	w.until("gadget", plugins.ReasonNoPlugin)
 }
 
-// While a program takes the place of another one, both run. That is no reason to refuse several, and the new one is
+// While a program takes the place of another one, both run. They count as one, and the new one is
 // asked although the one before has not ended yet.
 func TestProgramIsReplacedByOneThatRuns(t *testing.T) {
 	f := newFolder(t)
 	host := f.host(map[string]string{"databases": "never ends"})
-	host.RefuseSeveral = true
 	f.write(map[string]string{"databases": f.put("databases", "1")})
 	w := worldOf(t, host)
 	w.untilMode("raw")
@@ -136,49 +137,58 @@ func TestProgramIsReplacedByOneThatRuns(t *testing.T) {
 	w.until("gadget", "Ready")
 }
 
-// Of two plugins for one type the one with the newest version counts, unless the host refuses several.
+// What two plugins provide is asked of neither, unless the host prefers one. Versions that only one has are its own.
 func TestSeveralPlugins(t *testing.T) {
-	plugin := func(version string) plugins.Plugin {
+	plugin := func(category, version string) plugins.Plugin {
 		p := testPlugin("version "+version, &calls{})
-		p.Types[0].Name = "Postgres"
+		p.Category = category
 		return p
 	}
-	old, young, odd := plugin("9.6"), plugin("16.2"), plugin("latest")
+	all := []plugins.Plugin{plugin("Database", "9.6"), plugin("DATABASE", "16.2"), plugin("database", "latest")}
+	all[2].Types[0].Versions = append(all[2].Types[0].Versions, "9.6")
+	const old, young = "Database in the operator", "DATABASE in the operator"
 	for name, test := range map[string]struct {
-		refuse         bool
-		all            []plugins.Plugin
-		asked          string
-		reason, mode   string
-		versionOfOwner string
+		prefer              []string
+		asked, reason, mode string
 	}{
-		"the newest":       {all: []plugins.Plugin{old, young}, reason: "Ready", mode: "version 16.2"},
-		"in another order": {all: []plugins.Plugin{young, old}, reason: "Ready", mode: "version 16.2"},
-		"none of semver":   {all: []plugins.Plugin{odd, old}, reason: "Ready", mode: "version 9.6"},
-		"that has a version": {
-			all: []plugins.Plugin{young, old}, asked: "version=9.6", reason: "Ready", mode: "version 9.6",
-		},
-		"no such version": {all: []plugins.Plugin{young, old}, asked: "version=12", reason: plugins.ReasonNoPlugin},
-		"no such type":    {all: []plugins.Plugin{young, old}, asked: "type=mysql", reason: plugins.ReasonNoPlugin},
-		"refused":         {refuse: true, all: []plugins.Plugin{young, old}, reason: plugins.ReasonSeveralPlugins},
-		"one of them only": {
-			refuse: true, all: []plugins.Plugin{young, old}, asked: "version=9.6", reason: "Ready", mode: "version 9.6",
-		},
+		"any version":              {reason: plugins.ReasonSeveralPlugins},
+		"a version that two have":  {asked: "version=9.6", reason: plugins.ReasonSeveralPlugins},
+		"a version that one has":   {asked: "version=16.2", reason: "Ready", mode: "version 16.2"},
+		"no such version":          {asked: "version=12", reason: plugins.ReasonNoPlugin},
+		"no such type":             {asked: "type=mysql", reason: plugins.ReasonNoPlugin},
+		"the preferred one":        {prefer: []string{"x", young, old}, reason: "Ready", mode: "version 16.2"},
+		"preferred, of a version":  {prefer: []string{young, old}, asked: "version=9.6", reason: "Ready", mode: "version 9.6"},
+		"none that has it is":      {prefer: []string{young}, asked: "version=9.6", reason: plugins.ReasonSeveralPlugins},
+		"one alone, not preferred": {prefer: []string{old}, asked: "version=16.2", reason: "Ready", mode: "version 16.2"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			// Two plugins in the process with the same types would be one.
-			for i := range test.all {
-				test.all[i].Types = append(test.all[i].Types[:1:1], plugins.Type{
-					Name: "only-" + string(rune('a'+i)), Dependents: test.all[i].Types[0].Dependents,
-				})
-			}
-			w := worldOf(t, &plugins.Host{InProcess: test.all, RefuseSeveral: test.refuse})
+			w := worldOf(t, &plugins.Host{InProcess: all, Prefer: test.prefer})
 			w.ask("gadget", test.asked)
-			w.until("gadget", test.reason)
+			found := w.until("gadget", test.reason)
 			if w.mode() != test.mode {
 				t.Errorf("the object is that of %q, want that of %q", w.mode(), test.mode)
 			}
+			if several := found.Reason == plugins.ReasonSeveralPlugins; several != strings.Contains(found.Message, old) {
+				t.Errorf("the condition says %q, want the plugins that provide it", found.Message)
+			}
 		})
 	}
+}
+
+// A plugin that serves first does not count before the one that is preferred to it, even if that serves later.
+func TestSeveralPluginsAtTheStart(t *testing.T) {
+	f, host := withPlugin(t, "program")
+	host.Sidecars = map[string]string{filepath.Join(t.TempDir(), "s"): bound}
+	host.Prefer = slices.Collect(maps.Keys(host.Sidecars))
+	startSidecar(t, host.Prefer[0], "sidecar")
+	w := worldOf(t, host)
+	w.until("gadget", "Ready")
+	if w.mode() != "sidecar" {
+		t.Errorf("the object is that of %q, want that of the sidecar", w.mode())
+	}
+	f.write(nil)
+	w.untilLogged("not in the list any more")
+	w.until("gadget", "Ready")
 }
 
 // startSidecar starts the test binary as a sidecar. The end of the test kills it.

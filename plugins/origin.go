@@ -127,7 +127,7 @@ type running struct {
 func (h *Host) run(ctx context.Context, from origin) *running {
 	ctx, cancel := context.WithCancel(ctx)
 	r := &running{origin: from, host: h, tried: make(chan struct{}), cancel: cancel}
-	h.registry.expect(from.key)
+	h.registry.expect(from.key, from.bound)
 	r.ended.Go(func() {
 		defer func() {
 			h.registry.drop(from.key)
@@ -187,7 +187,7 @@ func (r *running) serveLocal(ctx context.Context) {
 
 // note notes in the registry how the plugin is.
 func (r *running) note(p provider, err error) {
-	p.name, p.file, p.identity, p.connections = r.name, r.file, r.identity, r.connections
+	p.name, p.file, p.identity, p.connections, p.bound = r.name, r.file, r.identity, r.connections, r.bound
 	if r.identity == "" {
 		p.identity = r.key + "#" + strconv.Itoa(r.connections)
 	}

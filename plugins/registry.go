@@ -32,8 +32,9 @@ type provider struct {
 	started int
 	// connections counts how many times it was started.
 	connections int
-	// provided is what it has said that it provides. It is empty if it has never served.
+	// provided is what it has said that it provides. It is empty if it has never served: then bound is all that is known.
 	provided answer.Provided
+	bound    answer.Bound
 	// beyond are the capabilities that it claims as well, and must not provide.
 	beyond []string
 	// caller is nil while it does not run, and why says why not.
@@ -43,12 +44,13 @@ type provider struct {
 
 // registry knows the plugins. It is safe for concurrent use.
 type registry struct {
-	refuseSeveral bool
+	// prefer are the names of providers, the first choice first.
+	prefer []string
 
 	mu        sync.Mutex
 	providers map[string]*provider
-	// starting are the providers that were not tried yet. It is nil once the host has begun to start plugins.
-	starting map[string]bool
+	// starting are the providers that were not tried yet, with what they may provide.
+	starting map[string]answer.Bound
 	begun    bool
 	settled  bool
 	// runs is true once the host was started.
@@ -63,9 +65,9 @@ type watcher struct {
 	changed func(category string)
 }
 
-func newRegistry(refuseSeveral bool) *registry {
+func newRegistry(prefer []string) *registry {
 	return &registry{
-		refuseSeveral: refuseSeveral, providers: map[string]*provider{}, starting: map[string]bool{},
+		prefer: prefer, providers: map[string]*provider{}, starting: map[string]answer.Bound{},
 		watchers: map[*watcher]bool{},
 	}
 }
@@ -105,11 +107,11 @@ func (r *registry) run() {
 	r.runs = true
 }
 
-// expect notes that a provider is about to be started.
-func (r *registry) expect(key string) {
+// expect notes that a provider is about to be started, and what it may provide.
+func (r *registry) expect(key string, bound answer.Bound) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.starting[key] = true
+	r.starting[key] = bound
 }
 
 // settle notes that each plugin that there is now is known. It reports whether all were tried for the first time.
@@ -198,45 +200,67 @@ func (p *problem) Error() string { return p.reason + ": " + p.text }
 func (r *registry) find(category, name, version string) (found, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	type candidate struct {
-		found
-		provides answer.Type
-	}
-	var candidates []candidate
+	var candidates []found
 	for _, key := range slices.Sorted(maps.Keys(r.providers)) {
 		p := r.providers[key]
 		if r.isReplaced(p) {
 			continue
 		}
-		if t, asked, ok := p.provided.Provides(category, name, version); ok {
-			candidates = append(candidates, candidate{found{*p, t.Name, asked}, t})
+		t, asked, provides := p.provided.Provides(category, name, version)
+		unknown := p.provided.Category == "" && p.bound.Allows(category, name) && slices.Contains(r.prefer, p.name)
+		if provides || unknown {
+			candidates = append(candidates, found{*p, t.Name, asked})
 		}
 	}
 	if len(candidates) == 0 && !r.runs {
 		text := "the plugins are not started yet: the Host has to be added to the manager"
 		return found{}, &problem{ReasonAsking, text}
 	}
-	if len(candidates) == 0 && !r.settled {
+	if !r.settled && (len(candidates) == 0 || r.isStarting(category, name)) {
 		return found{}, errStarting
 	}
 	if len(candidates) == 0 {
 		return found{}, r.nobody(category, name, version)
 	}
-	if len(candidates) > 1 && r.refuseSeveral {
-		names := make([]string, len(candidates))
-		for i, c := range candidates {
-			names[i] = c.name
-		}
-		text := fmt.Sprintf("%s is provided by %s: leave one of them in the list",
-			capabilityName(category, name, version), message.List(names, maxNamed))
+	chosen, err := r.choose(candidates)
+	switch {
+	case err != nil:
+		text := fmt.Sprintf("%s is provided by %s", capabilityName(category, name, version), err)
 		return found{}, &problem{ReasonSeveralPlugins, text}
+	case chosen.caller == nil:
+		text := fmt.Sprintf("%s does not run: %s", chosen.name, chosen.why)
+		return chosen, &problem{ReasonPluginUnavailable, text}
 	}
-	// Of those that are equally new, the first one counts.
-	best := slices.MaxFunc(candidates, func(a, b candidate) int { return answer.Newest(a.provides, b.provides) })
-	if best.caller == nil {
-		return best.found, &problem{ReasonPluginUnavailable, fmt.Sprintf("%s does not run: %s", best.name, best.why)}
+	return chosen, nil
+}
+
+// choose returns the only candidate, or the one that is preferred to the others. The error names them if there is none.
+func (r *registry) choose(candidates []found) (found, error) {
+	names := make([]string, len(candidates))
+	for i, c := range candidates {
+		names[i] = c.name
 	}
-	return best.found, nil
+	for _, name := range r.prefer {
+		if at := slices.Index(names, name); at >= 0 {
+			return candidates[at], nil
+		}
+	}
+	if len(candidates) > 1 {
+		return found{}, fmt.Errorf("%s: leave it to one of them, by their entries or by Prefer of the Host",
+			message.List(names, maxNamed))
+	}
+	return candidates[0], nil
+}
+
+// isStarting reports whether a provider of a capability may be among those that were not tried yet: the first one that
+// serves need not be the only one. The caller holds the lock.
+func (r *registry) isStarting(category, name string) bool {
+	for _, bound := range r.starting {
+		if bound.Allows(category, name) {
+			return true
+		}
+	}
+	return r.runs && !r.begun
 }
 
 // isReplaced reports whether another program of the same name runs already. The caller holds the lock.

@@ -28,17 +28,21 @@ func ParseBound(entry string) (Bound, error) {
 	return bound, nil
 }
 
+// Allows reports whether a source may provide a capability.
+func (b Bound) Allows(category, name string) bool {
+	category = strings.ToLower(category)
+	return slices.Contains(b, category+"/"+strings.ToLower(name)) || slices.Contains(b, category+"/*")
+}
+
 // Of returns what a source may provide of what it claims, and the capabilities that it claims beyond. Definitions of
 // kinds are for types, so without a type there are none.
 func (b Bound) Of(claimed Provided) (allowed Provided, beyond []string) {
-	category := strings.ToLower(claimed.Category)
 	allowed = Provided{Category: claimed.Category}
 	for _, t := range claimed.Types {
-		name := category + "/" + strings.ToLower(t.Name)
-		if slices.Contains(b, name) || slices.Contains(b, category+"/*") {
+		if b.Allows(claimed.Category, t.Name) {
 			allowed.Types = append(allowed.Types, t)
 		} else {
-			beyond = append(beyond, name)
+			beyond = append(beyond, strings.ToLower(claimed.Category+"/"+t.Name))
 		}
 	}
 	if len(allowed.Types) > 0 {

@@ -30,19 +30,6 @@ func (p Provided) Provides(category, name, version string) (Type, string, bool) 
 	return Type{}, "", false
 }
 
-// Newest compares two types by their newest versions. A type with a version is newer than one without. It returns a
-// negative number if a is the older one.
-func Newest(a, b Type) int {
-	return compareVersions(newestOf(a), newestOf(b))
-}
-
-func newestOf(t Type) string {
-	if len(t.Versions) == 0 {
-		return ""
-	}
-	return slices.MaxFunc(t.Versions, compareVersions)
-}
-
 // compareVersions compares by the order of semantic versions. What is none is older than what is one.
 func compareVersions(a, b string) int {
 	left, leftErr := semver.NewVersion(a)

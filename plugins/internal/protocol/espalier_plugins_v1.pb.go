@@ -153,8 +153,7 @@ type Type struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Such as postgres.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// The versions that an owner may ask for, such as 16.2; at most 100. None: an owner can only ask for any version. Of
-	// two plugins with one type, the host takes the one with the newest version, by the order of semantic versions.
+	// The versions that an owner may ask for, such as 16.2; at most 100. None: an owner can only ask for any version.
 	Versions      []string `protobuf:"bytes,2,rep,name=versions,proto3" json:"versions,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
