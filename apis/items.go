@@ -48,6 +48,12 @@ type ForEachStatus struct {
 	// NotReadyCount is how many items are not as they should be.
 	// +optional
 	NotReadyCount int32 `json:"notReadyCount,omitempty"`
+	// Source is the plugin that has said last which items there are. It is empty for items that no plugin gives.
+	// +optional
+	Source string `json:"source,omitempty"`
+	// SourceGeneration is the generation of the resource for which it has said so.
+	// +optional
+	SourceGeneration int64 `json:"sourceGeneration,omitempty"`
 }
 
 // ItemStatus says how one item is.

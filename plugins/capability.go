@@ -33,8 +33,8 @@ const (
 	ReasonSeveralPlugins = "SeveralPlugins"
 	// ReasonPluginUnavailable means that the plugin does not run, or did not answer. It is asked again.
 	ReasonPluginUnavailable = "PluginUnavailable"
-	// ReasonAnswerRefused means that the plugin asked for what it must not. It is asked again when the resource, or the
-	// plugin, has changed.
+	// ReasonAnswerRefused means that the plugin asked for what it must not, or would drop all that exists, or that of
+	// another plugin. It is asked again when the resource, or the plugin, has changed.
 	ReasonAnswerRefused = "AnswerRefused"
 	// ReasonInvalid means that the plugin says that the spec of the resource is not valid.
 	ReasonInvalid = "Invalid"
@@ -248,6 +248,7 @@ func (n *Node[Type]) Reconcile(ctx context.Context, resource Type) (reconcilers.
 		p := newPass(got.dependents, known.values)
 		var kept reconcilers.Result
 		kept, err = n.loop.Reconcile(withPass(ctx, p), resource)
+		n.record(ctx, resource, known.last)
 		result = reconcilers.AggregateResults(result, kept)
 		if known.yielded(p.found) {
 			result = reconcilers.AggregateResults(result, reconcilers.Result{RequeueAfter: soon})

@@ -19,6 +19,8 @@ type Dependent struct {
 	message *protocol.Dependent
 	object  client.Object
 	pending bool
+	// dropsAll is true for what [DropsAll] returns, which is no object.
+	dropsAll bool
 }
 
 // Owns returns a dependent: the object is created, corrected, and deleted when no answer has it any more. The name
@@ -30,6 +32,11 @@ type Dependent struct {
 func Owns(name string, object client.Object) *Dependent {
 	return &Dependent{object: object, message: &protocol.Dependent{Name: name}}
 }
+
+// DropsAll returns what an answer has, beside its dependents, if what exists for the owner may go although the owner has
+// not changed: because this release gives other dependents, or none, or took the place of another plugin. Without it, an
+// answer that has nothing of what exists is refused, and so is one of a plugin that takes the place of another one.
+func DropsAll() *Dependent { return &Dependent{dropsAll: true} }
 
 // Pending says that it is not known yet what the object should be, because a value that the dependent needs is not in
 // the request. The object stays as it is. Only the kind of it counts.

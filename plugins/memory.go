@@ -35,9 +35,12 @@ type memory struct {
 	asked      digest
 	known      bool
 	dependents []answer.Dependent
-	// values are those that the objects yield, and from is the plugin and the type whose objects these are.
+	// values are those that the objects yield, and from is the plugin and the type whose objects these are. They are not
+	// for another one.
 	values map[string]string
 	from   string
+	// last is which plugin has answered last, by the status of the resource at first. It is nil until one answers.
+	last *answer.Last
 
 	// problem is why there is no answer to what failed stands for, and until is when the plugin is asked again; zero
 	// for never. Delay is the time between the last two attempts, and connections counts those of the plugin then.
@@ -81,11 +84,12 @@ func (m *memory) yielded(values map[string]string) bool {
 	return true
 }
 
-// ask notes which plugin is asked. The values of another one are not for it.
-func (m *memory) ask(plugin found) {
-	if from := plugin.name + "/" + plugin.typ; from != m.from {
-		m.from, m.values = from, nil
+// valuesFor returns the values that are for a plugin.
+func (m *memory) valuesFor(plugin found) map[string]string {
+	if m.from != plugin.name+"/"+plugin.typ {
+		return nil
 	}
+	return m.values
 }
 
 const (
@@ -139,8 +143,7 @@ func (n *Node[Type]) answer(ctx context.Context, resource Type, m *memory) (give
 	if plugin.identity == "" {
 		return last, nil
 	}
-	m.ask(plugin)
-	request, err := n.request(ctx, resource, plugin, m.values)
+	request, err := n.request(ctx, resource, plugin, m.valuesFor(plugin))
 	if err != nil {
 		return given{}, err
 	}
@@ -149,6 +152,7 @@ func (n *Node[Type]) answer(ctx context.Context, resource Type, m *memory) (give
 	case m.known && m.asked == asked:
 		// There is no need for the plugin.
 		m.abandon()
+		m.last.Generation = resource.GetGeneration()
 		last.problem = nil
 		return last, nil
 	case plugin.caller == nil:
@@ -216,11 +220,15 @@ func (n *Node[Type]) note(ctx context.Context, resource Type, m *memory, plugin 
 	switch outcome := ended.response.GetOutcome().(type) {
 	case *protocol.DependentsResponse_Dependents:
 		dependents, err := answer.Check(outcome.Dependents.GetItems(), n.rules(ctx, resource))
+		if err == nil {
+			err = n.succeed(ctx, resource, m, plugin, dependents, outcome.Dependents.GetDropsAll())
+		}
 		if err != nil {
 			fail(ReasonAnswerRefused, fmt.Sprintf("the answer of %s is refused: %s", plugin.name, err), 0)
 			return
 		}
 		m.asked, m.known, m.dependents = ended.asked, true, dependents
+		m.from, m.values = plugin.name+"/"+plugin.typ, m.valuesFor(plugin)
 		m.failed, m.problem, m.until, m.delay = digest{}, nil, time.Time{}, 0
 	case *protocol.DependentsResponse_NotReady:
 		given := outcome.NotReady

@@ -168,15 +168,20 @@ func (o *objects[T]) Reconcile(ctx context.Context, resource T) (reconcilers.Res
 		return o.keep(ctx, resource, d)
 	}
 	d = answer.ByKey(reconcilers.ItemKey(ctx))
-	at := slices.IndexFunc(o.kinds, func(kind schema.GroupVersionKind) bool {
-		return kind.GroupKind() == d.Kind.GroupKind()
-	})
+	at := o.indexOf(d.Kind)
 	if at < 0 {
 		// A kind that is only read leaves nothing behind.
 		return reconcilers.Result{}, nil
 	}
 	d.Kind = o.kinds[at]
 	return reconcilers.ReconcileNested(ctx, o.nodeOf(d), resource)
+}
+
+// indexOf returns the index of a kind, whatever its version. It is -1 for one that is only read.
+func (o *objects[T]) indexOf(wanted schema.GroupVersionKind) int {
+	return slices.IndexFunc(o.kinds, func(kind schema.GroupVersionKind) bool {
+		return kind.GroupKind() == wanted.GroupKind()
+	})
 }
 
 // keep keeps the dependent as it should be, and notes for those after it how it is.

@@ -90,6 +90,10 @@ func (s server) encode(dependents []*Dependent) (*protocol.DependentsResponse, e
 		if dependent == nil {
 			return nil, status.Errorf(codes.Internal, "the dependent %d is nil", i)
 		}
+		if dependent.dropsAll {
+			all.DropsAll = true
+			continue
+		}
 		item, err := dependent.encode(scheme)
 		if err != nil {
 			return nil, status.Error(codes.Internal, err.Error())

@@ -24,7 +24,10 @@ func (p *itemsPass[Type, Item]) record() {
 		return
 	}
 	before := p.recordOf(p.ctx, p.resource)
-	next := apis.ForEachStatus{Name: before.Name, NotReadyCount: int32(len(p.notReady))}
+	next := apis.ForEachStatus{
+		Name: before.Name, NotReadyCount: int32(len(p.notReady)),
+		Source: before.Source, SourceGeneration: before.SourceGeneration,
+	}
 	for _, run := range p.plan.runs {
 		if slices.Contains(p.done, run.key) {
 			p.memory.forget(run.key)

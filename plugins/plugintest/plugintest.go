@@ -154,6 +154,9 @@ func (row Row) check(t *testing.T, plugin plugins.Plugin, got given, namespace s
 	if diff := cmp.Diff(want.Dependents, got.Dependents); diff != "" {
 		t.Errorf("the plugin gives other dependents (- want, + got):\n%s", diff)
 	}
+	if want.DropsAll != got.DropsAll {
+		t.Errorf("that the plugin drops all dependents is %v, want %v", got.DropsAll, want.DropsAll)
+	}
 	if want.Problem != "" {
 		t.Errorf("the wanted dependents are not valid: %s", want.Problem)
 	}
@@ -210,13 +213,14 @@ func (row Row) request(plugin plugins.Plugin) (*protocol.DependentsRequest, erro
 // given is an answer as it is compared.
 type given struct {
 	Dependents []dependent
+	DropsAll   bool
 	Problem    string
 	messages   []*protocol.Dependent
 }
 
 // Equal reports whether two answers are the same.
 func (g given) Equal(other given) bool {
-	return g.Problem == other.Problem && cmp.Equal(g.Dependents, other.Dependents)
+	return g.Problem == other.Problem && g.DropsAll == other.DropsAll && cmp.Equal(g.Dependents, other.Dependents)
 }
 
 // dependent is a dependent as it is compared: its object, and the text of all else.
@@ -236,7 +240,9 @@ func answerOf(response *protocol.DependentsResponse, err error) given {
 	case *protocol.DependentsResponse_Invalid:
 		return given{Problem: strings.Join(outcome.Invalid.GetMessages(), ", ")}
 	}
-	got := given{messages: response.GetDependents().GetItems()}
+	got := given{
+		DropsAll: response.GetDependents().GetDropsAll(), messages: response.GetDependents().GetItems(),
+	}
 	for _, message := range got.messages {
 		words := proto.CloneOf(message)
 		words.Object = nil

@@ -45,7 +45,9 @@ func is(condition string, status metav1.ConditionStatus, reason, message string)
 
 // recorded has the object in the records of the shop.
 func recorded(s *v1.Shop) {
-	s.Status.ForEach = []apis.ForEachStatus{{Name: "queue", Keys: []string{"queue:ConfigMap"}}}
+	s.Status.ForEach = []apis.ForEachStatus{{
+		Name: "queue", Keys: []string{"queue:ConfigMap"}, Source: "queue in the operator", SourceGeneration: 1,
+	}}
 }
 
 // queues is a plugin for queue/memory: a ConfigMap with the name of the shop.

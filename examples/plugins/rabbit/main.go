@@ -1,7 +1,7 @@
 // Command rabbit is a plugin for the capability queue/rabbit, as a sidecar. It does what rabbit.py does, for where
 // there is no Python. Like that one, it has nothing of Espalier but the contract.
 //
-//	rabbit CONTRACT [--shared NAMESPACE]
+//	rabbit CONTRACT [--shared NAMESPACE] [--drops-all]
 package main
 
 import (
@@ -23,14 +23,16 @@ const socketEnvironment = "ESPALIER_PLUGIN_SOCKET"
 
 func main() {
 	shared := flag.String("shared", "", "the namespace of the broker, to put the definitions there")
+	dropsAll := flag.Bool("drops-all", false, "take the place of another plugin for rabbit")
 	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: rabbit CONTRACT [--shared NAMESPACE]")
+		fmt.Fprintln(os.Stderr, "usage: rabbit CONTRACT [--shared NAMESPACE] [--drops-all]")
 		os.Exit(2)
 	}
 	_ = flag.CommandLine.Parse(os.Args[2:]) // it ends the program on an error
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := serve(ctx, os.Args[1], os.Getenv(socketEnvironment), queue{shared: *shared}); err != nil {
+	plugin := queue{shared: *shared, dropsAll: *dropsAll}
+	if err := serve(ctx, os.Args[1], os.Getenv(socketEnvironment), plugin); err != nil {
 		fmt.Fprintln(os.Stderr, "rabbit:", err)
 		os.Exit(1)
 	}

@@ -18,6 +18,8 @@ type fields = map[string]any
 type queue struct {
 	// shared is the namespace that the definitions are put into. Empty: that of the owner.
 	shared string
+	// dropsAll says that the dependents of another plugin may go.
+	dropsAll bool
 }
 
 // request is the part of a DependentsRequest that the plugin reads, and spec that of the spec of an owner.
@@ -83,7 +85,7 @@ func (q queue) dependents(o owner) (any, error) {
 			"name": item.name, "apiVersion": item.object["apiVersion"], "kind": item.object["kind"], "object": text,
 		})
 	}
-	return fields{"dependents": fields{"items": items}}, nil
+	return fields{"dependents": fields{"items": items, "dropsAll": q.dropsAll}}, nil
 }
 
 // service returns the Service that a shop finds the broker by.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A plugin for the capability queue/rabbit, as a sidecar: python3 rabbit.py CONTRACT [--shared NAMESPACE]
+"""A plugin for the capability queue/rabbit, as a sidecar: python3 rabbit.py CONTRACT [--shared NAMESPACE] [--drops-all]
 
 It has nothing of Espalier but the contract: CONTRACT is the file espalier_plugins_v1.binpb. The environment variable
 ESPALIER_PLUGIN_SOCKET has the path of the socket. It needs the packages grpcio and protobuf.
@@ -31,9 +31,10 @@ def messages_of(path):
 class Queue:
     """Says what the queues of an owner consist of."""
 
-    def __init__(self, messages, shared):
+    def __init__(self, messages, shared, drops_all):
         self.messages = messages
         self.shared = shared
+        self.drops_all = drops_all
 
     def new(self, message, /, **fields):
         return self.messages[PACKAGE + message](**fields)
@@ -55,7 +56,8 @@ class Queue:
             )
             for name, wanted in (("broker", self.broker(owner)), ("definitions", self.definitions(owner, names)))
         ]
-        return self.new("DependentsResponse", dependents=self.new("Dependents", items=items))
+        dependents = self.new("Dependents", items=items, drops_all=self.drops_all)
+        return self.new("DependentsResponse", dependents=dependents)
 
     def broker(self, owner):
         return {
@@ -102,9 +104,10 @@ def main():
     arguments = argparse.ArgumentParser()
     arguments.add_argument("contract", help="the file espalier_plugins_v1.binpb")
     arguments.add_argument("--shared", metavar="NAMESPACE", help="put the definitions where the broker is")
+    arguments.add_argument("--drops-all", action="store_true", help="take the place of another plugin for rabbit")
     given = arguments.parse_args()
     messages = messages_of(given.contract)
-    server = new_server(messages, Queue(messages, given.shared))
+    server = new_server(messages, Queue(messages, given.shared, given.drops_all))
     server.add_insecure_port("unix:" + os.environ["ESPALIER_PLUGIN_SOCKET"])
     server.start()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -48,16 +49,26 @@ var rows = plugintest.Rows{
 	},
 }
 
+// dropping is for a program that takes the place of another one.
+var dropping = plugintest.Rows{
+	"in the place of another one": {
+		Owner: owner(), Want: append(wanted(`{"queues":[],"vhosts":[{"name":"market.books"}]}`), plugins.DropsAll()),
+	},
+}
+
 func TestGo(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "rabbit")
 	if text, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, text)
 	}
-	rows.RunSidecar(t, start(t, program))
+	rows.RunSidecar(t, start(t, nil, program))
+	dropping.RunSidecar(t, start(t, []string{"--drops-all"}, program))
 }
 
 func TestPython(t *testing.T) {
-	rows.RunSidecar(t, start(t, pythonWithGRPC(t), "rabbit.py"))
+	python := pythonWithGRPC(t)
+	rows.RunSidecar(t, start(t, nil, python, "rabbit.py"))
+	dropping.RunSidecar(t, start(t, []string{"--drops-all"}, python, "rabbit.py"))
 }
 
 // pythonWithGRPC returns the path of a Python that has the package grpcio, and skips the test if there is none.
@@ -72,11 +83,12 @@ func pythonWithGRPC(t *testing.T) string {
 	return ""
 }
 
-// start starts a sidecar, until the test ends, and returns its socket.
-func start(t *testing.T, program ...string) (socket string) {
+// start starts a sidecar with options, until the test ends, and returns its socket.
+func start(t *testing.T, options []string, program ...string) (socket string) {
 	t.Helper()
 	socket = filepath.Join(t.TempDir(), "socket")
-	command := exec.CommandContext(t.Context(), program[0], append(program[1:], contract)...)
+	args := slices.Concat(program[1:], []string{contract}, options)
+	command := exec.CommandContext(t.Context(), program[0], args...)
 	command.Env = append(os.Environ(), plugins.SocketEnvironment+"="+socket)
 	command.Stderr = os.Stderr
 	if err := command.Start(); err != nil {

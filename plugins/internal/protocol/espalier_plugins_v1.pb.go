@@ -456,8 +456,12 @@ func (*DependentsResponse_Invalid) isDependentsResponse_Outcome() {}
 // Dependents are all that the owner needs, in their order. What an earlier answer had, and this one has not, is deleted.
 // An answer with a mistake is refused as a whole: nothing is changed for the owner, and its condition says what is wrong.
 type Dependents struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Items         []*Dependent           `protobuf:"bytes,1,rep,name=items,proto3" json:"items,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Items []*Dependent           `protobuf:"bytes,1,rep,name=items,proto3" json:"items,omitempty"`
+	// What exists for the owner may go, although its spec is the one of the last answer: the answer has other dependents,
+	// or none, or the last one was that of another plugin. Without it, an answer that has nothing of what exists is
+	// refused, and so is one of a plugin that takes the place of another one.
+	DropsAll      bool `protobuf:"varint,2,opt,name=drops_all,json=dropsAll,proto3" json:"drops_all,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -497,6 +501,13 @@ func (x *Dependents) GetItems() []*Dependent {
 		return x.Items
 	}
 	return nil
+}
+
+func (x *Dependents) GetDropsAll() bool {
+	if x != nil {
+		return x.DropsAll
+	}
+	return false
 }
 
 // NotReady says that the plugin cannot know yet what the owner needs. All stays as it is.
@@ -1087,10 +1098,11 @@ const file_espalier_plugins_v1_proto_rawDesc = "" +
 	"dependents\x12<\n" +
 	"\tnot_ready\x18\x02 \x01(\v2\x1d.espalier.plugins.v1.NotReadyH\x00R\bnotReady\x128\n" +
 	"\ainvalid\x18\x03 \x01(\v2\x1c.espalier.plugins.v1.InvalidH\x00R\ainvalidB\t\n" +
-	"\aoutcome\"B\n" +
+	"\aoutcome\"_\n" +
 	"\n" +
 	"Dependents\x124\n" +
-	"\x05items\x18\x01 \x03(\v2\x1e.espalier.plugins.v1.DependentR\x05items\"l\n" +
+	"\x05items\x18\x01 \x03(\v2\x1e.espalier.plugins.v1.DependentR\x05items\x12\x1b\n" +
+	"\tdrops_all\x18\x02 \x01(\bR\bdropsAll\"l\n" +
 	"\bNotReady\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12.\n" +
