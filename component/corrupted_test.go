@@ -203,7 +203,7 @@ func TestRowsOfAnEmptiedInventory(t *testing.T) {
 					recordOf("walls", 0, apis.PhaseDeleting, apis.ObjectTerminating, "it is being deleted"),
 				),
 			).Object(),
-			ExpectDeletes: []rtesting.DeleteRef{deployed.DeleteRef(roof), deployed.DeleteRef(walls)},
+			ExpectDeletes: []rtesting.DeleteRef{deployed.DeleteWithResourceRef(roof), deployed.DeleteWithResourceRef(walls)},
 			ExpectEvents: houseEvents(house,
 				"Deleted", "Deleted 2 objects: ConfigMap default/roof, ConfigMap default/walls",
 				"DeletionProcessing", left),

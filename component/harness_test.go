@@ -247,7 +247,7 @@ func TestComponentRows(t *testing.T) {
 					recordOf("roof", 1, apis.PhaseDeleting, apis.ObjectTerminating, "it is being deleted"),
 				),
 			).Object(),
-			ExpectDeletes: []rtesting.DeleteRef{deployed.DeleteRef(walls), deployed.DeleteRef(roof)},
+			ExpectDeletes: []rtesting.DeleteRef{deployed.DeleteWithResourceRef(walls), deployed.DeleteWithResourceRef(roof)},
 			ExpectEvents: houseEvents(house, "Deleted", "Deleted 2 objects: ConfigMap default/walls, ConfigMap default/roof",
 				"DeletionProcessing", "2 objects left to delete, waiting for ConfigMap default/walls: it is being deleted, ConfigMap default/roof: it is being deleted"),
 			ExpectedResult: later(50500 * time.Microsecond),

@@ -93,7 +93,7 @@ func TestComponentRowsOfTypes(t *testing.T) {
 				{"op": "add", "path": "/metadata/annotations/assembly.espalier.test~1fence",
 					"value": "proven/` + string(stored.GetUID()) + `/2"}
 			]`)},
-			ExpectDeletes:  []rtesting.DeleteRef{fenced, deployed.DeleteRef(walls)},
+			ExpectDeletes:  []rtesting.DeleteRef{fenced, deployed.DeleteWithResourceRef(walls)},
 			ExpectEvents:   houseEvents(house, "Deleted", "Deleted 2 objects: CustomResourceDefinition widgets.test.espalier.dev, ConfigMap default/walls", "DeletionProcessing", leaving),
 			ExpectedResult: later(50500 * time.Microsecond),
 		},

@@ -32,7 +32,7 @@ func TestPolicyRules(t *testing.T) {
 		{
 			APIGroups: []string{""},
 			Resources: []string{"configmaps"},
-			Verbs:     []string{"get", "list", "watch", "create", "update", "delete", "deletecollection"},
+			Verbs:     []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"},
 		},
 		{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
 		{APIGroups: []string{"apps"}, Resources: []string{"deployments/scale"}, Verbs: []string{"get", "update"}},

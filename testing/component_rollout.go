@@ -223,6 +223,14 @@ func (d *RolledOut[Type]) DeleteRef(obj client.Object) DeleteRef {
 	return ref
 }
 
+// DeleteWithResourceRef is DeleteRef for an object that is deleted because the resource is: the resource version that it
+// has here is a precondition, too.
+func (d *RolledOut[Type]) DeleteWithResourceRef(obj client.Object) DeleteRef {
+	ref, version := d.DeleteRef(obj), d.mustFind(obj).GetResourceVersion()
+	ref.Preconditions.ResourceVersion = &version
+	return ref
+}
+
 func (d *RolledOut[Type]) mustFind(obj client.Object) client.Object {
 	found := d.Find(obj)
 	if found == nil {

@@ -227,7 +227,8 @@ func TestLiveChangesAreSeen(t *testing.T) {
 	before := o.awaitLive(in, deploy)
 	was := before.Objects[in.Key]
 	want := plan.Observed{
-		Presence: plan.Present, UID: made.GetUID(), Ownership: plan.Ours, Digest: "d1",
+		Presence: plan.Present, UID: made.GetUID(), ResourceVersion: made.GetResourceVersion(), Ownership: plan.Ours,
+		Digest: "d1",
 		Fields: managedfields.Digest([]string{made.GetManagedFields()[0].FieldsV1.GetRawString()}, nil),
 	}
 	if was != want || was.Fields == "" {

@@ -107,11 +107,12 @@ func TestDirectReads(t *testing.T) {
 			t.Errorf("%s: the object differs (-want +got): %s", name, diff)
 		}
 	}
-	present := plan.Observed{Presence: plan.Present, UID: "1", Generation: 1, Ownership: plan.Ours, Digest: "d1"}
+	present := plan.Observed{Presence: plan.Present, UID: "1", ResourceVersion: "5", Generation: 1, Ownership: plan.Ours, Digest: "d1"}
 	check("ours", 0, present)
-	present.UID, present.Status, present.Message = "3", apis.ObjectInProgress, "it is not ready"
+	present.UID, present.ResourceVersion = "3", "7"
+	present.Status, present.Message = apis.ObjectInProgress, "it is not ready"
 	check("a deployment", 1, present)
-	check("without label", 2, plan.Observed{Presence: plan.Present, UID: "2", Generation: 1, Ownership: plan.Unlabelled,
+	check("without label", 2, plan.Observed{Presence: plan.Present, UID: "2", ResourceVersion: "6", Generation: 1, Ownership: plan.Unlabelled,
 		Claim: "was written by us", Digest: "d1"})
 	check("new", 3, plan.Observed{Presence: plan.Absent})
 	check("gone", 4, plan.Observed{Presence: plan.Absent})
