@@ -89,6 +89,8 @@ type outcome[CT client.Object] struct {
 	// reflected is an error that a condition shows, and invalid is true if the engine does not know it.
 	reflected error
 	invalid   bool
+	// failed has the errors of the objects of a set, of which one is err.
+	failed error
 	// live are the objects that exist, ended are Jobs that are gone, and states is how ready all are, once that was
 	// asked.
 	live   []CT
@@ -164,6 +166,9 @@ func (s *Switches[Self, T, CT]) isDone(ctx context.Context, o *outcome[CT]) bool
 
 // finish tells of the objects what they yield, what is copied from them, and what the condition says.
 func (s *Switches[Self, T, CT]) finish(ctx context.Context, resource T, o *outcome[CT]) {
+	if o.failed != nil && s.condition != "" && !s.has(auxiliary) {
+		s.Ordered.report(ctx, resource, conditionOfError(o.failed))
+	}
 	if o.err != nil {
 		return
 	}
@@ -358,6 +363,9 @@ func (s *Switches[Self, T, CT]) converge(ctx context.Context, resource T, p *pas
 	if p.again {
 		p.again, p.live = false, nil
 		return s.converge(ctx, resource, p)
+	}
+	if o.err != nil && s.many {
+		o.failed = p.reflected
 	}
 	if o.err != nil {
 		return o

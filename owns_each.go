@@ -2,6 +2,8 @@ package espalier
 
 import (
 	"context"
+	"fmt"
+	"strings"
 
 	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/reconcilers"
@@ -20,8 +22,9 @@ type Children[Type, ChildType client.Object] struct {
 // namespace and name: a child whose name is not returned any more is deleted.
 //
 //   - Runs: desired, and makes each child agree with it, in the order of the names.
-//   - Stops: at the first child whose error is returned.
-//   - On error: as [Owns].
+//   - Stops: never between children. Each is tried, whatever became of those before it.
+//   - On error: as [Owns]. Errors that are returned are joined, in the order of the names. The condition names up to five
+//     children that are not as they should be, and says how many more there are.
 //   - On deletion: deletes the children. Those that are Unowned stay.
 func OwnsEach[Type, ChildType client.Object](
 	name string, desired func(ctx context.Context, resource Type) ([]ChildType, error),
@@ -71,13 +74,13 @@ func (c *Children[T, CT]) literal(finalized bool) (engine[T], error) {
 		ctx context.Context, _ T, result reconcilers.ChildSetResult[CT],
 	) {
 		p := passOf[CT](ctx)
-		p.live, p.reflected = result.Existing(), result.AggregateError()
+		p.live, p.reflected = result.Existing(), failedChildren(&result)
 	}
 	set.ChildListType = c.listType(set.ChildListType)
 	if gotype.IsNil(set.ChildObjectManager) && set.MergeBeforeUpdate == nil && set.Sanitize == nil {
 		set.ChildObjectManager = c.manager(finalized)
 	}
-	set.OptionalKind = true
+	set.OptionalKind, set.ContinueOnError = true, true
 	set.LabelChildren, set.RecreateImmutable = c.has(labeled) || free, c.has(recreates)
 	if c.has(unwatched) {
 		set.SkipOwnerReference, set.ListOptions, set.OurChild = true, c.noOptions, c.isControlled
@@ -86,4 +89,42 @@ func (c *Children[T, CT]) literal(finalized bool) (engine[T], error) {
 		set.SkipOwnerReference, set.ListOptions, set.OurChild = true, c.ownedBy, c.isOurs
 	}
 	return set, nil
+}
+
+// maxFailed is how many children that failed are named.
+const maxFailed = 5
+
+// failedChildren returns the errors of children as one, or nil if there are none.
+func failedChildren[CT client.Object](result *reconcilers.ChildSetResult[CT]) error {
+	err := result.AggregateError()
+	var failed []string
+	for _, child := range result.Children {
+		if child.Err != nil {
+			failed = append(failed, child.Id+": "+child.Err.Error())
+		}
+	}
+	if len(failed) < 2 {
+		return err
+	}
+	text := strings.Join(failed[:min(len(failed), maxFailed)], "; ")
+	if more := len(failed) - maxFailed; more > 0 {
+		text += fmt.Sprintf("; and %d more", more)
+	}
+	return &severalError{err, text}
+}
+
+// severalError names the children that failed.
+type severalError struct {
+	error
+	text string
+}
+
+func (e *severalError) Error() string { return e.text }
+
+func (e *severalError) Unwrap() error { return e.error }
+
+// Errors returns the errors of the children.
+func (e *severalError) Errors() []error {
+	several, _ := e.error.(interface{ Errors() []error })
+	return several.Errors()
 }

@@ -2,6 +2,7 @@ package espalier_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -50,12 +51,38 @@ func desiredParts(_ context.Context, w *resources.Widget) ([]*appsv1.Deployment,
 		return nil, outOfStock
 	case asks(w, "error"):
 		return nil, errBoom
+	case asks(w, "many"):
+		var parts []*appsv1.Deployment
+		for _, name := range names {
+			parts = append(parts, part(name))
+			parts[len(parts)-1].OwnerReferences = nil
+		}
+		return parts, nil
 	case asks(w, "invalid"):
 		return nil, apierrs.NewInvalid(schema.GroupKind{Kind: "Widget"}, "gadget", nil)
 	}
 	one, two := part("one"), part("two")
 	one.OwnerReferences, two.OwnerReferences = nil, nil
 	return []*appsv1.Deployment{two, one}, nil
+}
+
+var names = []string{"a", "b", "c", "d", "e", "f", "g"}
+
+func many() []object {
+	var parts []object
+	for _, name := range names {
+		parts = append(parts, part(name))
+	}
+	return parts
+}
+
+func refusedEach() []rtesting.Event {
+	var events []rtesting.Event
+	for _, name := range names {
+		events = append(events, event(corev1.EventTypeWarning, "CreationFailed",
+			fmt.Sprintf("Failed to create Deployment %q: inducing failure for create Deployment", name))...)
+	}
+	return events
 }
 
 func TestOwnsEach(t *testing.T) {
@@ -129,8 +156,19 @@ func TestOwnsEach(t *testing.T) {
 			ExpectCreates: []object{part("two")},
 			ExpectEvents: event(corev1.EventTypeWarning, "CreationFailed",
 				`Failed to create Deployment "two": inducing failure for create Deployment`),
-			ExpectResource: reported("False", "InProgress", ""),
+			ExpectResource: reported("False", "Failed", "inducing failure for create Deployment"),
 			ShouldErr:      true,
+		},
+		"no write succeeds": {
+			Resource:      widget.With(with("many")).Object(),
+			WithReactors:  []rtesting.ReactionFunc{rtesting.InduceFailure("create", "Deployment")},
+			ExpectCreates: many(),
+			ExpectEvents:  refusedEach(),
+			ExpectResource: widget.With(with("many"), is("PartsReady", "False", "Failed",
+				"a: inducing failure for create Deployment; b: inducing failure for create Deployment; "+
+					"c: inducing failure for create Deployment; d: inducing failure for create Deployment; "+
+					"e: inducing failure for create Deployment; and 2 more")).Object(),
+			ShouldErr: true,
 		},
 		"the resource is terminating": {
 			Resource:      terminating.Object(),

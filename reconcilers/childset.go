@@ -21,7 +21,8 @@ import (
 //
 //   - Runs: looks the children up through the cache, asks DesiredChildren once, has the object manager make each child
 //     agree, in the order of the identities, and reflects all of them on the resource at once.
-//   - Stops: at the first child whose error is returned. The children before it are reflected.
+//   - Stops: at the first child whose error is returned, unless ContinueOnError is set. The children before it are
+//     reflected.
 //   - On error: an error whose API reason is among ReflectedChildErrorReasons is reflected with its child, and the
 //     others go on. After a Forbidden the root has the request repeated with back-off, unless its field
 //     SkipForbiddenRetry is set. Every other error is returned. An error of DesiredChildren, and identities that are
@@ -102,6 +103,11 @@ type ChildSetReconciler[Type, ChildType client.Object, ChildListType client.Obje
 	// An event Recreating says why, and what the child holds (Pods, say) goes with it. It is done once for what is
 	// desired: if the new child is refused too, the error is reflected. Default: false.
 	RecreateImmutable bool
+
+	// ContinueOnError has each child tried, also after one whose error is returned, as [Always] does with nodes: the
+	// errors are joined in the order of the identities. They are in the result that is reflected, too, except for a
+	// conflict and a quiet error, which pass by themselves. Default (false): the children after the first such error are left as they are, as in reconciler.io/runtime.
+	ContinueOnError bool
 
 	// ListOptions narrow where the children are looked for. Default: the resource's namespace. Required without owner
 	// references.
@@ -285,6 +291,7 @@ func (r *ChildSetReconciler[T, CT, CLT]) converge(
 	parent := pathOf(ctx)
 	// One allocation for the contexts of all children.
 	paths := make([]nodePath, len(slots))
+	var errs []error
 	for i, slot := range slots {
 		paths[i] = nodePath{Context: ctx, name: slot.id, parent: parent}
 		ctx := &paths[i]
@@ -296,17 +303,20 @@ func (r *ChildSetReconciler[T, CT, CLT]) converge(
 			r.children.observe(ctx, config, s, outcome[CT]{
 				found: slot.known, desired: slot.desired, child: child, kept: statusOnly, err: cmp.Or(reflected, err),
 			})
-			if err == nil {
-				part := ChildSetPartialResult[CT]{Id: slot.id, Child: child, Err: reflected}
+			if err == nil || r.ContinueOnError && !apierrs.IsConflict(err) && !isQuiet(err) {
+				part := ChildSetPartialResult[CT]{Id: slot.id, Child: child, Err: cmp.Or(reflected, err)}
 				result.Children = append(result.Children, part)
 			}
 		}
 		if err != nil {
 			recordFailure(ctx, r.children.describe(slot.desired), err)
-			return result, err
+			errs = append(errs, err)
+		}
+		if err != nil && !r.ContinueOnError {
+			break
 		}
 	}
-	return result, nil
+	return result, joinAll(errs...)
 }
 
 // trackLast has a resource woken when its last children go. It is called before they are deleted, because the

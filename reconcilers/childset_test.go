@@ -312,6 +312,26 @@ func TestChildSetReconciler(t *testing.T) {
 				Verify:    returns(errBoom),
 			},
 		},
+		"with ContinueOnError all are tried, and what failed is reflected, too": {
+			node: changedSet(abc, func(set *configMapSet) { set.ContinueOnError = true }),
+			calls: []string{
+				"desired children of 0 known", "create ConfigMap", "create ConfigMap", "create ConfigMap",
+				"reflect [a: gadget-a, b: nothing (boom), c: gadget-c]",
+			},
+			widgetCase: widgetCase{
+				WithReactors: []rtesting.ReactionFunc{
+					failing("create", "gadget-b", errBoom),
+				},
+				ExpectCreates: []client.Object{part("a"), part("b"), part("c")},
+				ExpectEvents: []rtesting.Event{
+					createdEvent("gadget-a"),
+					warning("CreationFailed", `Failed to create ConfigMap "gadget-b": boom`),
+					createdEvent("gadget-c"),
+				},
+				ShouldErr: true,
+				Verify:    returns(errBoom),
+			},
+		},
 		"the reflection fails too": {
 			node: changedSet([]string{"a"}, failsToReflect),
 			widgetCase: widgetCase{

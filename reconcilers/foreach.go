@@ -20,7 +20,7 @@ import (
 // ForEach runs a node once for each item of a list. The node reads the item from the stash, see [CursorStasher].
 //
 //   - Runs: Items once, then the nested node for each item, in order.
-//   - Stops: at the first error.
+//   - Stops: at the first error, unless ContinueOnError or a Key is set.
 //   - On error: an error of Items is returned without a result. An error of the nested node is returned with the
 //     aggregated results of the items so far, including the item that failed.
 //   - On deletion: the same. To clean up, the nested node needs the same items as before.
@@ -60,6 +60,10 @@ type ForEach[Type client.Object, Item any] struct {
 	// Items returns the items to run the nested node for. Their order should not change from request to request.
 	// Required.
 	Items func(ctx context.Context, resource Type) ([]Item, error)
+
+	// ContinueOnError runs the nested node for each item, also after an error, as [Always] does with nodes: results are
+	// aggregated, and errors are joined, in the order of the items. With a Key it is always so. Default: false.
+	ContinueOnError bool
 
 	// Key returns what identifies an item for as long as it exists: at most 253 bytes without brackets. Name is then
 	// required, unique in the tree, and must not change later. Default (nil): an item has no identity. All items share
@@ -197,15 +201,17 @@ func (r *ForEach[Type, Item]) Reconcile(ctx context.Context, resource Type) (Res
 	}
 	defer keepStashed(ctx, r.key)()
 	aggregate := Result{}
+	var errs []error
 	for i, item := range items {
 		stash.StoreValue(ctx, r.key, Cursor[Item]{Index: i, Length: len(items), Item: item})
 		result, err := ReconcileNested(enterPlace(ctx, strconv.Itoa(i), placeIteration), r.Reconciler, resource)
 		aggregate = aggregateResult(aggregate, result)
-		if err != nil {
+		if err != nil && !r.ContinueOnError {
 			return aggregate, err
 		}
+		errs = append(errs, err)
 	}
-	return aggregate, nil
+	return aggregate, joinAll(errs...)
 }
 
 // keepStashed returns a function that restores the current value of key in the stash.

@@ -46,8 +46,11 @@ func TestForEach(t *testing.T) {
 		return &widgetSync{SyncWithResult: func(ctx context.Context, _ *resources.Widget) (reconcilers.Result, error) {
 			cursor := reconcilers.CursorStasher[string]().RetrieveOrDie(ctx)
 			calls.add("%s", cursor.Item)
-			if cursor.Index == len(results)-1 {
+			switch {
+			case cursor.Index == len(results)-1:
 				return results[cursor.Index], err
+			case cursor.Index >= len(results):
+				return reconcilers.Result{}, nil
 			}
 			return results[cursor.Index], nil
 		}}
@@ -97,6 +100,16 @@ func TestForEach(t *testing.T) {
 				return &widgetForEachString{Items: items(calls, nil, "a", "b", "c"), Reconciler: results(calls, errBoom, minute, hour)}
 			},
 			calls:      []string{"items", "a", "b"},
+			widgetCase: widgetCase{ShouldErr: true, Verify: returnsBoth(errBoom, minute)},
+		},
+		"with ContinueOnError the others run": {
+			node: func(calls *trace) widgetNode {
+				return &widgetForEachString{
+					Items: items(calls, nil, "a", "b", "c"), Reconciler: results(calls, errBoom, hour, minute),
+					ContinueOnError: true,
+				}
+			},
+			calls:      []string{"items", "a", "b", "c"},
 			widgetCase: widgetCase{ShouldErr: true, Verify: returnsBoth(errBoom, minute)},
 		},
 		// Invariant L6.
