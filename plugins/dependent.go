@@ -33,9 +33,10 @@ func Owns(name string, object client.Object) *Dependent {
 	return &Dependent{object: object, message: &protocol.Dependent{Name: name}}
 }
 
-// DropsAll returns what an answer has, beside its dependents, if what exists for the owner may go although the owner has
-// not changed: because this release gives other dependents, or none, or took the place of another plugin. Without it, an
-// answer that has nothing of what exists is refused, and so is one of a plugin that takes the place of another one.
+// DropsAll returns what an answer has, beside its dependents, if what exists for the owner may go although the owner
+// has not changed: because this release gives other dependents, or none, or took the place of another plugin. Without
+// it, an answer that has nothing of what exists is refused, and so is one of a plugin that takes the place of another
+// one.
 func DropsAll() *Dependent { return &Dependent{dropsAll: true} }
 
 // Pending says that it is not known yet what the object should be, because a value that the dependent needs is not in

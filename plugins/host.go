@@ -25,8 +25,9 @@ import (
 // one that is not there any more is ended, and a new one is started.
 //
 // A program and a sidecar have an entry that says what they may provide: capabilities such as database/postgres, with
-// commas between them, and with * for each type of a category. What one claims beyond that is ignored, and one without an
-// entry is not run. Where a capability is asked for that nobody provides, the condition names both, and so does the log.
+// commas between them, and with * for each type of a category. What one claims beyond that is ignored, and one without
+// an entry is not run. Where a capability is asked for that nobody provides, the condition names both, and so does the
+// log.
 //
 // What a plugin cannot do to the others is in docs/plugins.md. A program has the user, the files and the network of the
 // operator, also its token: it is trusted as the operator is. A sidecar has what its container has.
@@ -37,9 +38,9 @@ type Host struct {
 	// one with the name of the list, do not count. Default: no program.
 	Folder string
 	// List is the file that says which programs may run, as sha256sum writes it: a digest and the name of a file in
-	// each line, and then, behind a tab, its entry. A program is copied into memory once. The copy is what is compared, and what runs. A new list has to
-	// be put into the place of the old one by renaming it: one that is half written is read as it is. Required with
-	// Folder.
+	// each line, and then, behind a tab, its entry. A program is copied into memory once. The copy is what is compared,
+	// and what runs. A new list has to be put into the place of the old one by renaming it: one that is half written is
+	// read as it is. Required with Folder.
 	List string
 	// Environment has the environment variables of a program, as in "NAME=value", by the name of its file. A program
 	// has no others but those of the handshake. Optional.
@@ -47,15 +48,14 @@ type Host struct {
 	// Sidecars are plugins that somebody else runs, other containers of the pod: their entries, by the paths of their
 	// sockets.
 	Sidecars map[string]string
-	// InProcess are plugins that are part of the operator. They are trusted, and are not bounded in what they provide and
-	// use.
-	// Those without definitions are there before the host is started: a test of a tree with such plugins alone needs no
-	// manager.
+	// InProcess are plugins that are part of the operator. They are trusted, and not bounded in what they provide and
+	// use. Those without definitions are there before the host is started: a test of a tree with such plugins alone
+	// needs no manager.
 	InProcess []Plugin
-	// Prefer are plugins that count where another one provides what is asked for too; the first choice comes first. They
-	// count while they do not run, too, and where they have never served, for what their entries allow. Each is the name
-	// of a file, a socket, or, as in "database in the operator", a category of InProcess. Default: what several plugins
-	// provide is asked of none of them.
+	// Prefer are plugins that count where another one provides what is asked for too, the first choice first. They also
+	// count while they do not run, and before they have ever served, for what their entries allow. Each is the name of
+	// a file, a socket, or a category of InProcess, as in "database in the operator". Default: where several plugins
+	// provide what is asked for, none is asked.
 	Prefer []string
 	// Limits bound what a plugin may use. Default: see there.
 	Limits Limits

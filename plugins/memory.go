@@ -35,8 +35,7 @@ type memory struct {
 	asked      digest
 	known      bool
 	dependents []answer.Dependent
-	// values are those that the objects yield, and from is the plugin and the type whose objects these are. They are not
-	// for another one.
+	// values are those that the objects yield. They are for the plugin and the type whose objects these are, from.
 	values map[string]string
 	from   string
 	// last is which plugin has answered last, by the status of the resource at first. It is nil until one answers.

@@ -34,8 +34,8 @@ type Type struct {
 	// Versions are those that an owner may ask for. Default: an owner can only ask for any version.
 	Versions []string
 	// Dependents returns all that an owner needs, in their order. What it returned for the owner before, and does not
-	// return now, is deleted; for all of it, see [DropsAll]. The same request has to give the same answer: it must depend neither on the time, nor on
-	// chance, nor on the order of a map. It may be called concurrently. Required.
+	// return now, is deleted; for all of it, see [DropsAll]. The same request has to give the same answer: it must
+	// depend neither on the time, nor on chance, nor on the order of a map. It may be called concurrently. Required.
 	//
 	// With the error [Invalid], or that of [espalier.NotReady], whose delay counts from five seconds on, all stays as
 	// it is, and the condition of the owner says why. Any other error, and a panic, counts as a fault of the plugin: it

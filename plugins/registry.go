@@ -32,7 +32,8 @@ type provider struct {
 	started int
 	// connections counts how many times it was started.
 	connections int
-	// provided is what it has said that it provides. It is empty if it has never served: then bound is all that is known.
+	// provided is what it has said that it provides. If it has never served, that is empty, and bound all that is
+	// known.
 	provided answer.Provided
 	bound    answer.Bound
 	// beyond are the capabilities that it claims as well, and must not provide.
