@@ -72,9 +72,67 @@ func TestFor(t *testing.T) {
 			GivenObjects: []object{terminating},
 			ExpectStatusUpdates: []object{terminating.With(
 				is("ChildReady", metav1.ConditionUnknown, "Initializing", ""), // by the status itself
-				is("Ready", metav1.ConditionFalse, "Terminating", "the resource is being deleted"), observed)},
+				is("Ready", metav1.ConditionFalse, "Terminating", "the resource is being deleted, and "+
+					"waits for the finalizer test.espalier.dev/other (not one of this tree)"), observed)},
 		},
 	}.RunRoot(t, scheme, func(config reconcilers.Config) reconcile.Reconciler { return tree(config) })
+}
+
+// Point 14: what hangs in a finalizer that no node takes off is named: the resource, and a child without a condition.
+func TestADeletionThatHangs(t *testing.T) {
+	const own = "test.espalier.dev/registry"
+	request := reconcilers.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: "gadget"}}
+	says := func(status metav1.ConditionStatus, reason, message string) func(*resources.Widget) {
+		return func(w *resources.Widget) {
+			w.Status.ObservedGeneration, w.Status.Conditions = w.Generation, nil
+			is("ChildReady", metav1.ConditionTrue, "Ready", "")(w)
+			is("Ready", status, reason, message)(w)
+			for i := range w.Status.Conditions {
+				w.Status.Conditions[i].ObservedGeneration = w.Generation
+			}
+		}
+	}
+	hangs := func(message string) func(*resources.Widget) { return says("False", "Terminating", message) }
+	ready := widget.With(says("True", "Ready", ""), func(w *resources.Widget) { w.Finalizers = []string{own} })
+	going := func(finalizers ...string) rtesting.Fixture[*resources.Widget] {
+		return terminating.With(says("True", "Ready", ""), func(w *resources.Widget) { w.Finalizers = finalizers })
+	}
+	notReady := with("not ready")
+	rtesting.RootTests{
+		"a child of a node without a condition": {
+			Request: request,
+			GivenObjects: []object{ready, configMap.With(exists, func(c *corev1.ConfigMap) {
+				c.DeletionTimestamp, c.Finalizers = terminating.Object().DeletionTimestamp, []string{"backup.example.com/archive"}
+			})},
+			ExpectStatusUpdates: []object{ready.With(hangs("Widget/0/ConfigMap: ConfigMap default/gadget " +
+				"is being deleted, and waits for the finalizer backup.example.com/archive"))},
+		},
+		"a finalizer of a node": {
+			Request:             request,
+			GivenObjects:        []object{going(own, "a.example.com/a").With(notReady)},
+			ExpectStatusUpdates: []object{going(own, "a.example.com/a").With(notReady, hangs("the resource is being deleted"))},
+			ExpectedResult:      reconcilers.Result{RequeueAfter: outOfStock.Delay},
+		},
+		"a finalizer of nobody": {
+			Request:      request,
+			GivenObjects: []object{going("a.example.com/a")},
+			ExpectStatusUpdates: []object{going("a.example.com/a").With(hangs("the resource is being deleted, " +
+				"and waits for the finalizer a.example.com/a (not one of this tree)"))},
+		},
+		"several, and the garbage collector": {
+			Request:      request,
+			GivenObjects: []object{going("a.example.com/a", "b.example.com/b", "foregroundDeletion")},
+			ExpectStatusUpdates: []object{going("a.example.com/a", "b.example.com/b", "foregroundDeletion").
+				With(hangs("the resource is being deleted, and waits for the garbage collector, " +
+					"and waits for the finalizers a.example.com/a, b.example.com/b (none of this tree)"))},
+		},
+	}.RunRoot(t, scheme, func(config reconcilers.Config) reconcile.Reconciler {
+		calls := 0
+		return espalier.For(config,
+			espalier.Owns("ConfigMap", desiredConfigMap),
+			espalier.Runs("Registration", func(context.Context, *resources.Widget) error { return nil }).
+				Finalizes(own, runs(&calls)))
+	})
 }
 
 func TestDescription(t *testing.T) {
@@ -105,6 +163,10 @@ func TestValidate(t *testing.T) {
 			Finalizes("", nothing),
 		`Runs "Registration" must have a function to finalize`: espalier.Runs("Registration", nothing).
 			Finalizes("example.com/registry", nil),
+		`Runs "Registration" must have Finalizes to be Absent`: espalier.Runs[*resources.Widget]("Registration", nil).
+			Absent(),
+		`Runs "Registration" must not be both Absent and After`: espalier.Runs("Registration", nothing).
+			Finalizes("example.com/registry", nothing).Absent().After("ConfigMap"),
 		`When "Host" must have a function`: espalier.When[*resources.Widget]("Host", nil),
 	} {
 		validator := n.(interface{ Validate(context.Context) error })

@@ -231,7 +231,8 @@ func TestItems(t *testing.T) {
 			ExpectEvents: append(event(corev1.EventTypeNormal, "Deleted", `Deleted ConfigMap "db-a"`),
 				event(corev1.EventTypeNormal, "Deleted", `Deleted ConfigMap "db-b"`)...),
 			ExpectStatusUpdates: []object{terminating.With(is("ChildReady", metav1.ConditionTrue, "Ready", ""),
-				is("Ready", metav1.ConditionFalse, "Terminating", "the resource is being deleted"),
+				is("Ready", metav1.ConditionFalse, "Terminating", "the resource is being deleted, and "+
+					"waits for the finalizer test.espalier.dev/other (not one of this tree)"),
 				recorded([]string{"a", "b"}), asking("a=x"))},
 		},
 	}.RunRoot(t, scheme, func(config reconcilers.Config) reconcile.Reconciler {

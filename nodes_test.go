@@ -185,6 +185,45 @@ func TestRunsFinalizes(t *testing.T) {
 		return espalier.Runs("Registration", func(context.Context, *resources.Widget) error { return nil }).
 			Finalizes(finalizer, runs(&finalized))
 	})
+
+	// Point 14: the node of an earlier version is kept only for the resources that have its finalizer.
+	none := is("Registered", metav1.ConditionTrue, "NotDesired", "")
+	run(t, tests{
+		"absent: the finalizer goes from a resource that lives": {
+			Resource: registered.Object(),
+			ExpectResource: widget.With(none, func(w *resources.Widget) {
+				w.Finalizers, w.ResourceVersion = []string{}, "1000"
+			}).Object(),
+			ExpectPatches: patch(`{"metadata":{"finalizers":null,"resourceVersion":"999"}}`),
+			ExpectEvents:  patched,
+			Verify:        verify(1),
+		},
+		"absent: and from one that is terminating": {
+			Resource: removed.Object(),
+			ExpectResource: terminating.With(func(w *resources.Widget) {
+				w.ResourceVersion = "1000"
+			}).Object(),
+			ExpectPatches: patch(`{"metadata":{"finalizers":["test.espalier.dev/other"],"resourceVersion":"999"}}`),
+			ExpectEvents:  patched,
+			Verify:        verify(1),
+		},
+		"absent: the finalizer is not there": {
+			Resource:       widget.Object(),
+			ExpectResource: widget.With(none).Object(),
+			Verify:         verify(0),
+		},
+		"absent: an error keeps the finalizer": {
+			Resource: registered.With(with("error")).Object(),
+			ExpectResource: registered.With(with("error"),
+				is("Registered", metav1.ConditionFalse, "Failed", "boom")).Object(),
+			ShouldErr: true,
+			Verify:    verify(1),
+		},
+	}, func() node {
+		finalized = 0
+		return espalier.Runs[*resources.Widget]("Registration", nil).
+			Finalizes(finalizer, runs(&finalized)).Reports("Registered").Absent()
+	})
 }
 
 func TestWhen(t *testing.T) {

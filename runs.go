@@ -28,7 +28,7 @@ type Run[Type client.Object] struct {
 //   - Runs: the function.
 //   - Stops: never on its own. While it waits (Needs, After), the function is not called.
 //   - On error: returns it. After [NotReady] the nodes after it run.
-//   - On deletion: calls the function of [Run.Finalizes], if there is one.
+//   - On deletion: calls the function of [Run.Finalizes], if the resource has its finalizer.
 //   - On [reconcilers.Withdraw]: as on deletion, if the finalizer is on the resource.
 func Runs[Type client.Object](name string, run func(ctx context.Context, resource Type) error) *Run[Type] {
 	node := &Run[Type]{run: run}
@@ -60,6 +60,15 @@ func (r *Run[Type]) Finalizes(finalizer string, finalize func(ctx context.Contex
 	return r
 }
 
+// Absent serves the finalizer of [Run.Finalizes], which it needs, when an earlier version of the program has set it: the
+// function of Finalizes is called for each resource that has the finalizer, terminating or not, and then the finalizer
+// goes. The function of Runs may be nil, and is not called. A resource without the finalizer costs nothing. Remove the
+// node when no resource has the finalizer any more.
+func (r *Run[Type]) Absent() *Run[Type] {
+	r.use(absent)
+	return r
+}
+
 // SetupWithManager validates.
 func (r *Run[Type]) SetupWithManager(ctx context.Context, _ reconcilers.Manager, _ *reconcilers.Builder) error {
 	ctx = reconcilers.Enter(ctx, r.name)
@@ -72,8 +81,10 @@ func (r *Run[Type]) SetupWithManager(ctx context.Context, _ reconcilers.Manager,
 // Validate checks that the functions are set, and that the finalizer is.
 func (r *Run[Type]) Validate(context.Context) error {
 	switch {
-	case r.run == nil:
+	case r.run == nil && !r.has(absent):
 		return r.errorf("must have a function")
+	case r.has(absent) && r.finalizer == "" && r.finalize == nil:
+		return r.errorf("must have Finalizes to be Absent")
 	case r.finalizer == "" && r.finalize != nil:
 		return r.errorf("must have the name of a finalizer")
 	case r.finalizer != "" && r.finalize == nil:
@@ -89,8 +100,8 @@ func (r *Run[Type]) Reconcile(ctx context.Context, resource Type) (reconcilers.R
 		return none, err
 	}
 	ctx = reconcilers.Enter(ctx, r.name)
-	if reconcilers.CleansUp(ctx, resource) {
-		return r.reconcileDeletion(ctx, resource)
+	if reconcilers.CleansUp(ctx, resource) || r.has(absent) {
+		return r.cleanUp(ctx, resource)
 	}
 	if unmet := reconcilers.Unmet(ctx, &r.order); unmet != "" {
 		reconcilers.NotDone(ctx)
@@ -113,19 +124,31 @@ func (r *Run[Type]) Reconcile(ctx context.Context, resource Type) (reconcilers.R
 	return reconcilers.Result{RequeueAfter: r.interval}, nil
 }
 
-func (r *Run[Type]) reconcileDeletion(ctx context.Context, resource Type) (reconcilers.Result, error) {
+// cleanUp takes the finalizer off, once the function of Finalizes returned no error.
+func (r *Run[Type]) cleanUp(ctx context.Context, resource Type) (reconcilers.Result, error) {
 	var none reconcilers.Result
-	if r.finalizer == "" || !controllerutil.ContainsFinalizer(resource, r.finalizer) {
-		return none, nil
+	if r.finalizer != "" && controllerutil.ContainsFinalizer(resource, r.finalizer) {
+		if err := r.finalize(ctx, resource); err != nil {
+			return r.cleanUpLater(ctx, resource, err)
+		}
+		if err := reconcilers.ClearFinalizer(ctx, resource, r.finalizer); err != nil {
+			return none, err
+		}
 	}
-	err := r.finalize(ctx, resource)
-	if err == nil {
-		return none, reconcilers.ClearFinalizer(ctx, resource, r.finalizer)
+	if !reconcilers.CleansUp(ctx, resource) {
+		r.report(ctx, resource, metav1.Condition{Status: metav1.ConditionTrue, Reason: ReasonNotDesired})
 	}
+	return none, nil
+}
+
+// cleanUpLater returns what the node returns if the function of Finalizes returned err.
+func (r *Run[Type]) cleanUpLater(ctx context.Context, resource Type, err error) (reconcilers.Result, error) {
+	var none reconcilers.Result
 	r.reportError(ctx, resource, err)
 	if asNotReady(err) == nil {
 		return none, reconcilers.Failed(ctx, nil, err)
 	}
+	reconcilers.NotDone(ctx)
 	if delay := delayOf(err); delay > 0 {
 		return reconcilers.Result{RequeueAfter: delay}, nil
 	}
@@ -151,6 +174,9 @@ func (r *Run[Type]) Describe() reconcilers.Description {
 		Detail:     r.finalizer,
 		Conditions: conditions(r.condition),
 		Order:      r.orderOf(),
+	}
+	if r.has(absent) {
+		description.Detail += " Absent"
 	}
 	if r.finalizer != "" {
 		description.Finalizers = []string{r.finalizer}

@@ -59,7 +59,7 @@ import (
 // goes on when the type is served.
 //
 // An object whose node was removed from the program stays, and so does a finalizer of the node, which then keeps the
-// resource from being deleted. To have them removed, keep the node with Absent for one release.
+// resource from being deleted. To have them removed, keep the node with Absent until nothing of them is left.
 type Switches[Self any, Type, ChildType client.Object] struct {
 	Ordered[Self]
 	// object is an object of the type.
@@ -311,6 +311,7 @@ func (s *Switches[Self, T, CT]) Describe() reconcilers.Description {
 		if !s.isFinalized() && s.finalized != nil {
 			description.Uses = append(description.Uses,
 				reconcilers.Access{Verbs: []string{"patch"}, IfClusterScoped: s.object})
+			description.Finalizers = append(description.Finalizers, s.finalized.Describe().Finalizers...)
 		}
 	}
 	if s.has(unwatched) {

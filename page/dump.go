@@ -86,6 +86,8 @@ type dumpedResource struct {
 	When       *time.Time         `json:"when,omitempty"`
 	Requests   uint64             `json:"requests,omitempty"`
 	Error      string             `json:"error,omitempty"`
+	Deleted    *time.Time         `json:"deleted,omitempty"`
+	Finalizers []string           `json:"finalizers,omitempty"`
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 	Nodes      []dumpedOutcome    `json:"nodes,omitempty"`
 	Components []dumpedComponent  `json:"components,omitempty"`
@@ -323,7 +325,10 @@ func dumpCounts(counts *stateCounts) map[string]int {
 }
 
 func dumpResource(root *rootSnapshot, s *resourceSnapshot) dumpedResource {
-	d := dumpedResource{Name: nameOf(s.key), Requests: s.count, Conditions: s.conditions}
+	d := dumpedResource{Name: nameOf(s.key), Requests: s.count, Finalizers: s.finalizers, Conditions: s.conditions}
+	if !s.deleted.IsZero() {
+		d.Deleted = &s.deleted
+	}
 	for slot := range min(len(s.nodes), len(root.nodes)) {
 		n := &s.nodes[slot]
 		if slot == 0 {

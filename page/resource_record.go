@@ -45,6 +45,8 @@ type resourceState struct {
 	components map[string]*progressRecord
 	// deleted is when the resource was deleted, if it was.
 	deleted time.Time
+	// finalizers are those of the resource.
+	finalizers []string
 	// version is the version of the resource that conditions and features are of.
 	version string
 }
@@ -142,6 +144,9 @@ func (r *resourceRecord) keepStatus(outcome reconcilers.Outcome) {
 	r.deleted = time.Time{}
 	if at := outcome.Resource.GetDeletionTimestamp(); at != nil {
 		r.deleted = at.Time
+	}
+	if now := outcome.Resource.GetFinalizers(); !slices.Equal(now, r.finalizers) {
+		r.finalizers = slices.Clone(now)
 	}
 	version := outcome.Resource.GetResourceVersion()
 	if !slices.Equal(r.conditions, outcome.Conditions) {

@@ -335,6 +335,9 @@ func TestAResourceThatIsBeingDeleted(t *testing.T) {
 			t.Errorf("GET %s: the page does not say that the resource is being deleted, but\n%s", path, got)
 		}
 	}
+	if v := w.page.Resource("widgets", keyOf("going")); v.Finalizers != "test.espalier.dev/other" {
+		t.Errorf("the page lists the finalizers %q", v.Finalizers)
+	}
 	// It goes and is made again before a request sees that it is gone.
 	if err := w.client.Get(t.Context(), keyOf("going"), going); err != nil {
 		t.Fatal(err)

@@ -26,12 +26,14 @@ type resourceView struct {
 	Since moment
 	// Running is since when a request runs, and Deleted since when the resource is being deleted, if so.
 	Running, Deleted moment
-	Tree             *treeView
-	Conditions       []conditionView
-	Requests         []requestView
-	Count            uint64
-	Components       []componentView
-	Features         []featureView
+	// Finalizers are those that keep the resource, while it is being deleted.
+	Finalizers string
+	Tree       *treeView
+	Conditions []conditionView
+	Requests   []requestView
+	Count      uint64
+	Components []componentView
+	Features   []featureView
 }
 
 // nodeView is what a node did last for a resource.
@@ -114,6 +116,9 @@ func resourceViewOf(
 	b.explain(s.conditions)
 	v.State, v.Why, v.Since = b.state.String(), b.why(), momentOf(b.since, now)
 	v.Running, v.Deleted = momentOf(s.runningSince, now), momentOf(s.deleted, now)
+	if !s.deleted.IsZero() {
+		v.Finalizers = strings.Join(s.finalizers, ", ")
+	}
 	conditionViews := v.conditionsOf(s, now)
 	v.Tree.walk(func(node *treeView) { node.Last = lastOf(node, s, conditionViews, linkTo, now) })
 	v.Conditions = conditionViews

@@ -252,6 +252,7 @@ func (r *ChildReconciler[T, CT, CLT]) Reconcile(ctx context.Context, resource T)
 		var reflected error
 		child, reflected, err = r.children.classify(ctx, config, resource, child, t.desired, err)
 		child, reflected = t.withRefusal(ctx, child, reflected)
+		r.children.noteHanging(ctx, s, child)
 		o := outcome[CT]{found: t.found, desired: t.desired, child: child, kept: kept, err: reflected}
 		if err == nil {
 			result, err = r.reflectOn(ctx, resource, child, reflected)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/gotype"
+	"github.com/espalier-dev/espalier/internal/message"
 	"github.com/espalier-dev/espalier/internal/resourcestate"
 	"github.com/espalier-dev/espalier/internal/write"
 	rtime "github.com/espalier-dev/espalier/time"
@@ -345,6 +346,19 @@ func (k *children[T, CT, CLT]) classify(
 		contextOf(ctx).state.wantRetry()
 	}
 	return none, err, nil
+}
+
+// noteHanging has a summary and observers told of a child that is to be there, and that somebody has deleted while a
+// finalizer keeps it: no condition may say so. A supervisor is told of each child.
+func (k *children[T, CT, CLT]) noteHanging(ctx context.Context, s supervision, child CT) {
+	if s.by != nil || gotype.IsNil(child) || child.GetDeletionTimestamp() == nil || len(child.GetFinalizers()) == 0 {
+		return
+	}
+	if o := observationOf(ctx); o != nil {
+		o.waits.Store(true)
+	}
+	contextOf(ctx).state.hangs(fmt.Sprintf(
+		"%s: %s %s", pathOf(ctx), describeObject(child), message.Deletion(child.GetFinalizers())))
 }
 
 // describe names child, or the type where there is none, for errors.

@@ -300,6 +300,7 @@ func (r *ChildSetReconciler[T, CT, CLT]) converge(
 		if !terminating {
 			var reflected error
 			child, reflected, err = r.children.classify(ctx, config, resource, child, slot.desired, err)
+			r.children.noteHanging(ctx, s, child)
 			r.children.observe(ctx, config, s, outcome[CT]{
 				found: slot.known, desired: slot.desired, child: child, kept: statusOnly, err: cmp.Or(reflected, err),
 			})

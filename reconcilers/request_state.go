@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"cmp"
 	"context"
 	"hash/maphash"
 	"sync"
@@ -54,6 +55,8 @@ type requestState struct {
 	panic string
 	// reads is the digest of the versions of the objects that were read and are tracked.
 	reads uint64
+	// hanging says which child is being deleted although it is desired, and does not go. It is empty for none.
+	hanging string
 	// retry is true if what was refused is to be tried again, although no node returned an error.
 	retry bool
 	// wake is after how long the resource is to be reconciled again, although no node returned a delay; 0 for never.
@@ -87,7 +90,7 @@ func (s *requestState) merge(b *requestState, before uint64) {
 	s.wakeAfter(b.wake)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.retry = s.retry || b.retry
+	s.retry, s.hanging = s.retry || b.retry, cmp.Or(s.hanging, b.hanging)
 	s.reads += b.reads - before
 	for _, f := range b.failures {
 		s.note(f)
@@ -152,6 +155,16 @@ func (s *requestState) wantRetry() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.retry = true
+}
+
+// hangs notes that a child does not go. The first one counts.
+func (s *requestState) hangs(text string) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hanging = cmp.Or(s.hanging, text)
 }
 
 // wakeAfter notes that the resource is to be reconciled again after delay.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/message"
@@ -151,14 +152,48 @@ func (r *ResourceReconciler[T]) Retires(conditionTypes ...string) *ResourceRecon
 	return r
 }
 
+// deletionText says what a terminating resource with finalizers waits for. Own are the finalizers of the tree; as long
+// as one of them is left, its node says why.
+func deletionText(finalizers, own []string) string {
+	text := "the resource is being deleted"
+	var foreign, parts []string
+	for _, finalizer := range finalizers {
+		switch {
+		case slices.Contains(own, finalizer):
+			return text
+		case finalizer == metav1.FinalizerDeleteDependents, finalizer == metav1.FinalizerOrphanDependents:
+			parts = []string{"waits for the garbage collector"}
+		default:
+			foreign = append(foreign, finalizer)
+		}
+	}
+	switch len(foreign) {
+	case 0:
+	case 1:
+		parts = append(parts, fmt.Sprintf("waits for the finalizer %s (not one of this tree)", foreign[0]))
+	default:
+		parts = append(parts, fmt.Sprintf("waits for the finalizers %s (none of this tree)",
+			message.List(foreign, maxFinalizersShown)))
+	}
+	return strings.Join(append([]string{text}, parts...), ", and ")
+}
+
+// maxFinalizersShown is how many finalizers a text names.
+const maxFinalizersShown = 5
+
 // summarize sets the summary condition after the tree ran.
 func (r *ResourceReconciler[T]) summarize(ctx context.Context, p *requestState, resource T, err error) {
 	summary := metav1.Condition{
-		Status: metav1.ConditionFalse, Reason: reasonTerminating, Message: "the resource is being deleted",
+		Status: metav1.ConditionFalse, Reason: reasonTerminating,
 	}
 	if resource.GetDeletionTimestamp() == nil {
 		r.completeConditions(ctx, p, resource, err)
 		summary = summaryOf(p.described, statusfield.Of(resource).GetConditions())
+		if summary.Status == metav1.ConditionTrue && p.hanging != "" {
+			summary.Status, summary.Reason, summary.Message = metav1.ConditionFalse, reasonTerminating, p.hanging
+		}
+	} else {
+		summary.Message = deletionText(resource.GetFinalizers(), Describe(r.Reconciler).allFinalizers())
 	}
 	summary.Type = r.SummaryCondition
 	SetCondition(ctx, resource, summary)

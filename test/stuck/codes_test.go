@@ -28,6 +28,19 @@ var codes = map[string]story{
 		mend: func(s *scene) { s.outside.Delete(s.partKey("")) },
 		goes: true,
 	},
+	"finalizer-of-nobody": {
+		plant: func(s *scene) {
+			s.widget()
+			s.settles()
+			s.patches(&resources.Widget{ObjectMeta: s.part("")},
+				`{"metadata":{"finalizers":["stuck.example.com/archive","stuck.example.com/registration"]}}`)
+			s.deletes(&resources.Widget{ObjectMeta: s.part("")})
+		},
+		mend: func(s *scene) {
+			s.patches(&resources.Widget{ObjectMeta: s.part("")}, `{"metadata":{"finalizers":null}}`)
+		},
+		goes: true,
+	},
 	"panic": {
 		plant: func(s *scene) { s.widget("palette", "warm") },
 		mend:  func(s *scene) { s.sets("palette", "") },

@@ -118,6 +118,8 @@ type dumpedResource struct {
 	Name       string             `json:"name"`
 	State      string             `json:"state"`
 	Requests   uint64             `json:"requests"`
+	Deleted    *time.Time         `json:"deleted"`
+	Finalizers []string           `json:"finalizers"`
 	Conditions []metav1.Condition `json:"conditions"`
 	Nodes      []dumpedNode       `json:"nodes"`
 	Components []struct {
@@ -192,6 +194,12 @@ func treeText(root *dumpedRoot, r *dumpedResource, now time.Time, wide bool) str
 		return fmt.Sprintf("%s %s: you may not see it\n", root.Kind, r.Name)
 	}
 	fmt.Fprintf(&b, "%s %s: %s after %d requests\n", root.Kind, r.Name, r.State, r.Requests)
+	if r.Deleted != nil {
+		fmt.Fprintf(&b, "being deleted since %s\n", duration.HumanDuration(now.Sub(*r.Deleted)))
+	}
+	if len(r.Finalizers) > 0 {
+		fmt.Fprintf(&b, "finalizers: %s\n", strings.Join(r.Finalizers, ", "))
+	}
 	for i := range r.Conditions {
 		if c := &r.Conditions[i]; c.Status != metav1.ConditionTrue || wide {
 			fmt.Fprintf(&b, "%s=%s %s %s\n", c.Type, c.Status, c.Reason, c.Message)
