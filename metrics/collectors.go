@@ -12,6 +12,7 @@ type collectors struct {
 	nodeDuration, componentRollout, componentState *prometheus.HistogramVec
 
 	nodeOutcomes, requestCauses, writes, writesSaved, writesHeld, cacheLags, conditionTransitions *prometheus.CounterVec
+	watchFailures                                                                                 *prometheus.CounterVec
 
 	resources, conditions, resourceCondition         *prometheus.GaugeVec
 	components, componentObjects, componentObstacles *prometheus.GaugeVec
@@ -45,6 +46,7 @@ func newCollectors(registerer prometheus.Registerer) (*collectors, error) {
 		features:             shared(r, features, definition.gauge),
 		resourceFeature:      shared(r, resourceFeature, definition.gauge),
 		watches:              shared(r, watches, definition.gauge),
+		watchFailures:        shared(r, watchFailures, definition.counter),
 		sizes:                shared(r, trackerWatchers, newSizes),
 		shards:               shared(r, shardHeld, newShards),
 	}

@@ -113,6 +113,10 @@ var (
 		name: "espalier_watches", kind: gauge, labels: []string{"controller"},
 		help: "Number of types that the nodes of the controller watch from the start on.",
 	}
+	watchFailures = definition{
+		name: "espalier_watch_failures_total", kind: counter, labels: []string{"type"},
+		help: "How often a Go type could not be listed or watched. Meanwhile no change of its objects is seen.",
+	}
 	componentWatches = definition{
 		name: "espalier_component_watches", kind: gauge,
 		help: "Number of types that components watch, in all clusters.",
@@ -153,7 +157,7 @@ var definitions = []definition{
 	resources, conditions, conditionTransitions, resourceCondition,
 	components, componentObjects, componentObstacles, componentRollout, componentState, componentWaves,
 	features, resourceFeature,
-	watches, componentWatches, componentCached, trackerWatchers, trackerReferences,
+	watches, watchFailures, componentWatches, componentCached, trackerWatchers, trackerReferences,
 	shardHeld, shardArrivals, shardDrains, shardRefusedWrites,
 }
 

@@ -79,6 +79,10 @@ func (o *Observer) Note(ctx context.Context, node *reconcilers.Node, fact any) {
 		o.collectors.shards.add(of)
 		return
 	}
+	if failed, ok := fact.(reconcilers.WatchFailed); ok {
+		o.collectors.watchFailures.WithLabelValues(labelValue(failed.Type)).Inc()
+		return
+	}
 	if reconcilers.IsDryRun(ctx) {
 		return
 	}

@@ -31,6 +31,8 @@ type dump struct {
 	Trackers []dumpedTracker `json:"trackers,omitempty"`
 	// Queues are metrics of controller-runtime, by controller and name.
 	Queues map[string]map[string]float64 `json:"queues,omitempty"`
+	// WatchFailures are the types that cannot be watched.
+	WatchFailures []watchFailureView `json:"watchFailures,omitempty"`
 	// The list "roots" follows.
 }
 
@@ -147,7 +149,7 @@ func (p *Page) serveDump(a *answer) {
 		At: a.now.UTC(), Replica: f.Replica, Leads: f.Leads, Leader: f.Leader.Text,
 		Go: runtime.Version(), Observed: a.now.Sub(p.began),
 		Memory: memoryOf(int(p.streams.count.Load())), Usage: f.Usage, Trackers: trackersOf(roots),
-		Queues: queuesOf(ctrlmetrics.Registry),
+		Queues: queuesOf(ctrlmetrics.Registry), WatchFailures: p.watches.views(a.now),
 	}, "roots")
 	for i, root := range roots {
 		snapshot := p.recorder.snapshotOf(root)

@@ -27,6 +27,8 @@ type (
 	TreeView      = treeView
 	ObjectView    = objectView
 	Frame         = frame
+
+	WatchFailureView = watchFailureView
 )
 
 // MaxRequests is how many requests of a resource are kept.
@@ -50,7 +52,7 @@ func (p *Page) Overview() overviewView {
 	for _, root := range p.recorder.allRoots() {
 		roots = append(roots, p.recorder.snapshotOf(root))
 	}
-	return overviewOf(frame{}, roots)
+	return overviewOf(frame{}, p.watches.views(p.now()), roots)
 }
 
 // Resource returns the view of a resource, or an empty one if it is not known.

@@ -150,7 +150,7 @@ func (p *Page) serveOverview(a *answer) {
 	for _, root := range p.recorder.allRoots() {
 		roots = append(roots, p.recorder.snapshotOf(root))
 	}
-	show(a, "overview", overviewOf(p.frame(a, "Operator", "events"), roots))
+	show(a, "overview", overviewOf(p.frame(a, "Operator", "events"), p.watches.views(a.now), roots))
 }
 
 func (p *Page) serveList(a *answer) {

@@ -59,6 +59,10 @@ func (p *Page) End(ctx context.Context, node *reconcilers.Node, outcome reconcil
 // Note implements [reconcilers.Observer].
 func (p *Page) Note(ctx context.Context, node *reconcilers.Node, fact any) {
 	switch fact := fact.(type) {
+	case reconcilers.WatchFailed:
+		p.watches.note(fact, p.now())
+		p.streams.publish(topic{})
+		return
 	case reconcilers.SetUp:
 		p.recorder.root(node).setUp(ctx, fact)
 		return

@@ -41,6 +41,7 @@ type Page struct {
 	recorder *recorder
 	streams  *streams
 	plans    *plans
+	watches  watchFailures
 	// now is the time at which a page is made.
 	now func() time.Time
 	// patience is for how long a client may take nothing of what is sent.

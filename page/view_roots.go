@@ -11,7 +11,9 @@ import (
 // overviewView is the page of all roots.
 type overviewView struct {
 	frame
-	Roots []rootView
+	// WatchFailures are the types that cannot be watched.
+	WatchFailures []watchFailureView
+	Roots         []rootView
 }
 
 // rootView is a root with its tree.
@@ -25,16 +27,19 @@ type rootView struct {
 	Tree      *treeView
 }
 
-func overviewOf(f frame, roots []rootSnapshot) overviewView {
-	v := overviewView{frame: f}
+func overviewOf(f frame, watches []watchFailureView, roots []rootSnapshot) overviewView {
+	v := overviewView{frame: f, WatchFailures: watches}
 	var said []string
+	for _, w := range watches {
+		said = append(said, w.Type+" cannot be watched")
+	}
 	for i := range roots {
 		root := rootViewOf(&roots[i])
 		v.Roots = append(v.Roots, root)
 		said = append(said, root.Name.Text+": "+countsText(root.Resources, root.Counts))
 	}
 	v.Summary = strings.Join(said, "; ")
-	if len(roots) == 0 {
+	if len(said) == 0 {
 		v.Summary = "No root has been set up yet."
 	}
 	return v

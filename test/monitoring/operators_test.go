@@ -61,6 +61,27 @@ func shops(t *testing.T) simulation.Options {
 	})
 }
 
+// looseShops returns options with the operator of the example shop, whose definition allows texts as numbers.
+func looseShops(t *testing.T) simulation.Options {
+	t.Helper()
+	o, failures := shops(t), &reconcilers.WatchErrors{}
+	loose := o.Definitions[0].DeepCopy()
+	spec := loose.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+	spec.Properties["replicas"] = apiextensionsv1.JSONSchemaProps{XIntOrString: true}
+	o.Definitions = []*apiextensionsv1.CustomResourceDefinition{loose}
+	o.Manager.Cache.DefaultWatchErrorHandler = failures.Handle
+	o.Operator = func(ctx context.Context, mgr ctrl.Manager) error {
+		observer, err := observer(ctx)
+		if err != nil {
+			return err
+		}
+		failures.Tell(observer)
+		config := espalier.NewConfig(mgr).WithObserver(observer)
+		return shop.New(config, registries.In(ctx), time.Minute).SetupWithManager(ctx, mgr)
+	}
+	return o
+}
+
 // shardOfShops is the shard label of a resource of the one shard of a ring. The stories play the sharder.
 var shardOfShops = map[string]string{"shard.alpha.sharding.timebertt.dev/shops": "one"}
 

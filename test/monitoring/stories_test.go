@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -39,11 +40,14 @@ var stories = []story{
 	{"a shard lives in peace", shardedShops, shardInPeace, nil},
 	{"a platform lives in peace", platforms, platformInPeace, nil},
 	{"settings are missing", shops, settingsMissing, []string{"ResourcesNotReady"}},
-	{"a right is missing", shopsWithoutRight, rightMissing, []string{"WritesRefused", "ResourcesNotReady"}},
+	{"a right is missing", shopsWithoutRight, rightMissing, []string{
+		"WritesRefused", "PermanentErrors", "RequestsFail", "ResourcesNotReady",
+	}},
 	{"the registry is down", shops, registryDown, []string{"RequestsFail", "ResourcesNotReady"}},
 	{"the registry refuses for good", shops, registryRefuses, []string{"PermanentErrors", "ResourcesNotReady"}},
 	{"the registry is slow", shops, registrySlow, []string{"RequestsSlow"}},
 	{"the registry does not answer", shops, registryHangs, []string{"RequestHangs", "QueueStands"}},
+	{"a shop cannot be decoded", looseShops, shopNotDecoded, []string{"WatchFails"}},
 	{"the API server is down", shops, serverDown, []string{"APIServerFails"}},
 	{"another process has the lease", shopsWithElection, leaseTaken, []string{"NoLeader"}},
 	{"an object depends on the time", flappingShops, flapping, []string{
@@ -66,6 +70,22 @@ func newShop(name string) *shopv1.Shop {
 
 func settings() *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: named("settings"), Data: map[string]string{"a": "b"}}
+}
+
+// shopNotDecoded has a user write a text where the Go type of shops has a number.
+func shopNotDecoded(w *simulation.World) {
+	w.Create(settings(), newShop("first"))
+	w.Pass(time.Hour)
+	loose := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"image": "shop:1", "replicas": "many", "host": "loose.example.com", "settings": "settings",
+	}}}
+	loose.SetGroupVersionKind(shopv1.GroupVersion.WithKind("Shop"))
+	loose.SetNamespace(namespace)
+	loose.SetName("loose")
+	w.Create(loose)
+	w.Pass(time.Hour)
+	w.Delete(loose)
+	w.Pass(time.Hour)
 }
 
 func shopsInPeace(w *simulation.World) {

@@ -103,9 +103,10 @@ func start(t testing.TB, config *rest.Config, name string, change ...func(*ctrl.
 	if err != nil {
 		t.Fatal(err)
 	}
+	failures := &reconcilers.WatchErrors{}
 	options := ctrl.Options{
 		Scheme: scheme, Logger: o.log.logger(), Metrics: metricsserver.Options{BindAddress: "0"},
-		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
+		Cache: cache.Options{DefaultWatchErrorHandler: failures.Handle, ByObject: map[client.Object]cache.ByObject{
 			&resources.Widget{}: {Label: selector}, &resources.Assembly{}: {Label: selector},
 		}},
 	}
@@ -123,6 +124,7 @@ func start(t testing.TB, config *rest.Config, name string, change ...func(*ctrl.
 		t.Fatal(err)
 	}
 	o.page = page.New(page.Options{Access: page.OnLoopback(), Replica: "operator-0", Elected: mgr.Elected()})
+	failures.Tell(counts, o.page)
 	of := func(resource client.Object) reconcilers.Config {
 		return reconcilers.NewConfig(mgr, resource, time.Hour).WithObserver(counts, o.page)
 	}

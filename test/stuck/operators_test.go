@@ -8,6 +8,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -80,6 +81,17 @@ var operators = map[string]story{
 		mend: func(s *scene) { s.operator = start(s, plane.Config(s), s.namespace) },
 		goes: true,
 	},
+	"not-decoded": {
+		alone: true, first: true,
+		plant: func(s *scene) {
+			s.operator = start(s, user(s, s.namespace, everything("*")), s.namespace)
+			s.widget()
+			s.settles()
+			s.made(s.undecodable())
+			s.sets("disk", "fast") // which nobody sees
+		},
+		mend: func(s *scene) { s.deletes(s.undecodable()) },
+	},
 	"other-namespace": {
 		alone: true,
 		plant: func(s *scene) {
@@ -94,6 +106,18 @@ var operators = map[string]story{
 			s.operator = start(s, plane.Config(s), s.namespace)
 		},
 	},
+}
+
+// undecodable is a Widget that the API server accepts, with a number where the Go type has a text.
+func (s *scene) undecodable() *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"spec": map[string]any{"fields": map[string]any{"port": int64(8080)}},
+	}}
+	u.SetGroupVersionKind(resources.GroupVersion.WithKind("Widget"))
+	u.SetNamespace(s.namespace)
+	u.SetName("other")
+	u.SetLabels(s.meta().Labels)
+	return u
 }
 
 // lease is held by another replica.

@@ -2,12 +2,18 @@ package simulation
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"net/url"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -182,6 +188,7 @@ func (r *replica) setUp(ctx context.Context, alive *transport.Client) (mgr ctrl.
 			r.network.Note(r.name + problem + text)
 		}
 	}})
+	options.Cache.DefaultWatchErrorHandler = r.watchErrors(ctx, options.Cache.DefaultWatchErrorHandler)
 	base := options.BaseContext
 	options.BaseContext = func() context.Context {
 		return withPace(fault.WithCaller(panicsIn(ctx, base)(), alive), r.options.Plan.Seed, r.name)
@@ -214,4 +221,23 @@ func (r *replica) setUp(ctx context.Context, alive *transport.Client) (mgr ctrl.
 		err = operator(ctx, &process{mgr, ctx, r.panicked})
 	}
 	return mgr, err
+}
+
+// watchErrors returns the handler of errors of watches, which notes an object that the Go type cannot decode. Its
+// request succeeded, so nothing else in the log says that. Other errors are answers to requests, or faults.
+func (r *replica) watchErrors(
+	process context.Context, given toolscache.WatchErrorHandlerWithContext,
+) toolscache.WatchErrorHandlerWithContext {
+	if given == nil {
+		given = toolscache.DefaultWatchErrorHandler
+	}
+	return func(ctx context.Context, reflector *toolscache.Reflector, err error) {
+		var sent *url.Error
+		isAnswer := apierrors.ReasonForError(err) != metav1.StatusReasonUnknown || errors.As(err, &sent)
+		ended := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, context.Canceled)
+		if !isAnswer && !ended && process.Err() == nil {
+			r.network.Note(r.name + problem + errorLine(err, "", nil))
+		}
+		given(ctx, reflector, err)
+	}
 }

@@ -286,7 +286,7 @@ func (w *World) idle(d time.Duration) (busy []string) {
 	w.network.Note(fmt.Sprintf("%v idle", d))
 	w.network.Calm(true)
 	defer w.network.Calm(false)
-	mark := w.network.Mark()
+	mark, begun := w.network.Mark(), w.network.Now()
 	w.sleep(d)
 	made := w.network.Since(mark)
 	for _, name := range w.options.actors() {
@@ -297,11 +297,29 @@ func (w *World) idle(d time.Duration) (busy []string) {
 		}
 		if made.Of(name) > 0 {
 			const text = "%s made requests in %v in which nothing happened:\n%s"
-			busy = append(busy, fmt.Sprintf(text, name, d, made.Only(name)))
+			busy = append(busy, fmt.Sprintf(text, name, d, made.Only(name))+w.errorsSince(begun))
 		}
 	}
 	return busy
 }
+
+// errorsSince returns what was logged as errors, each text once, for the end of a message.
+func (w *World) errorsSince(begun time.Duration) string {
+	var texts []string
+	for _, e := range w.network.Log().Entries {
+		if e.At >= begun && strings.Contains(e.Note, problem) && !slices.Contains(texts, e.Note) &&
+			len(texts) < maxErrors {
+			texts = append(texts, e.Note)
+		}
+	}
+	if len(texts) == 0 {
+		return ""
+	}
+	return "\nMeanwhile it was logged:\n\t" + strings.Join(texts, "\n\t")
+}
+
+// maxErrors is how many different errors a message has.
+const maxErrors = 3
 
 // Kill ends processes of the operator at once, as if their machines failed. Others begin after a second. The replicas
 // are named, such as [Operator] or "operator-2"; without names it is all of them.

@@ -133,7 +133,10 @@ func (s *scenario) removeOrphans(ctx context.Context) error {
 // startOperator sets up the operator, as main.go of the example does, and lets it run.
 func (s *scenario) startOperator(ctx context.Context) error {
 	config, _ := s.Operator.Connect(s.Users[OperatorUser])
-	mgr, err := manager.New(config, demo.ManagerOptions(s.Client.Scheme(), s.Logger))
+	options, failures := demo.ManagerOptions(s.Client.Scheme(), s.Logger), &reconcilers.WatchErrors{}
+	options.Cache.DefaultWatchErrorHandler = failures.Handle
+	failures.Tell(s.observers...)
+	mgr, err := manager.New(config, options)
 	if err != nil {
 		return fmt.Errorf("unable to make the manager: %w", err)
 	}

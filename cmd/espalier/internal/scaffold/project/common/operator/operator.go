@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -23,6 +24,7 @@ import (
 	"github.com/espalier-dev/espalier/cmd/espalier/internal/scaffold/project/tree/controller"
 	"github.com/espalier-dev/espalier/metrics"
 	"github.com/espalier-dev/espalier/page"
+	"github.com/espalier-dev/espalier/reconcilers"
 )
 
 // Options say where the operator serves, and how it runs. The zero value serves nothing, and elects no leader.
@@ -63,8 +65,10 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	if err != nil {
 		return err
 	}
+	failures := &reconcilers.WatchErrors{}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                        scheme,
+		Cache:                         cache.Options{DefaultWatchErrorHandler: failures.Handle},
 		Metrics:                       o.metrics(),
 		HealthProbeBindAddress:        o.ProbeAddress,
 		LeaderElection:                o.LeaderElection,
@@ -84,6 +88,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 		return err
 	}
 	trees := page.New(page.Options{Access: page.Reviews(mgr.GetClient()), Elected: mgr.Elected()})
+	failures.Tell(counts, trees)
 	observed := espalier.NewConfig(mgr).WithObserver(counts, trees)
 	if err := controller.SetUp(ctx, mgr, observed); err != nil {
 		return fmt.Errorf("unable to set up the controller: %w", err)
