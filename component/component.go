@@ -194,6 +194,9 @@ type ComponentReconciler[Type client.Object] struct {
 	// covers them all. All types of a component share one margin. Default: 2 seconds. A negative margin stands for
 	// none.
 	//
+	// No request waits for the margin: it ends, and the component comes back when the margin is over. The annotation
+	// fence of the definition says when that is, by the clock of the operator that has put up the fence.
+	//
 	// The proof counts the API servers by their Leases in the namespace kube-system, if it may list these. Otherwise it
 	// assumes three.
 	FenceMargin time.Duration

@@ -24,8 +24,6 @@ func TestComponentRowsOfTypes(t *testing.T) {
 	deployed := rollOut(t, house, 0)
 	foreign := &resources.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "gadget", UID: "gadget-uid"}}
 	mark := componentPrefix + "/owner-id=" + deployed.Find(walls).GetLabels()[componentPrefix+"/owner-id"]
-	fenced := deployed.DeleteRef(definition)
-	fenced.Preconditions.ResourceVersion = new("1006")
 	stored := deployed.Find(definition)
 	fence := `[
 		{"op": "replace", "path": "/metadata/resourceVersion", "value": "` + stored.GetResourceVersion() + `"},
@@ -40,18 +38,11 @@ func TestComponentRowsOfTypes(t *testing.T) {
 	tried.DryRun = new(true)
 	own := rtesting.WithOwnership(foreign, componentPrefix, house, assemblyScheme)
 
-	brought := func(phase apis.InventoryPhase, status apis.ObjectStatus, message string) apis.InventoryRecord {
-		return apis.InventoryRecord{
-			Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition", Name: definition.Name,
-			Phase: phase, Status: status, Message: message,
-			ManagedTypes: []apis.ManagedType{{Group: resources.GroupVersion.Group, Version: "*", Kind: "Widget"}},
-		}
-	}
 	const (
 		blocked = "Deletion blocked: deletion has not begun, blocked: CustomResourceDefinition widgets.test.espalier.dev: in use by Widget other/gadget" +
 			"; the annotation assembly.espalier.test/abandon: house-uid gives up 2 objects (CustomResourceDefinition widgets.test.espalier.dev, ConfigMap default/walls)"
-		leaving = "2 objects left to delete, waiting for CustomResourceDefinition widgets.test.espalier.dev: it is being deleted, " +
-			"ConfigMap default/walls: it is being deleted"
+		waiting = "Deletion has not begun, waiting for CustomResourceDefinition widgets.test.espalier.dev: no instance can be " +
+			"created any more, and creations that began before get time to end"
 	)
 
 	assemblyRows{
@@ -65,24 +56,18 @@ func TestComponentRowsOfTypes(t *testing.T) {
 			ExpectEvents:   houseEvents(house, "DeletionBlocked", blocked),
 			ExpectedResult: later(1060500 * time.Microsecond),
 		},
-		"the type is fenced off and goes": {
+		"the type is fenced off, and waits for creations that began before": {
 			VirtualTime:  true,
 			Resource:     deployed.With(going).Object(),
 			GivenObjects: append(deployed.Objects(), own),
 			ExpectResource: deployed.With(going,
-				conditionIs(apis.ComponentDeleting, metav1.ConditionUnknown, "DeletionProcessing", leaving),
-				records(
-					brought(apis.PhaseDeleting, apis.ObjectTerminating, "it is being deleted"),
-					recordOf("walls", 0, apis.PhaseDeleting, apis.ObjectTerminating, "it is being deleted"),
-				),
+				conditionIs(apis.ComponentDeleting, metav1.ConditionUnknown, "DeletionProcessing", waiting),
 			).Object(),
 			ExpectOrder: []string{
 				"patch CustomResourceDefinition widgets.test.espalier.dev (dry run)",
 				"patch CustomResourceDefinition widgets.test.espalier.dev",
 				"create Widget default/espalier-fence-probe (dry run)",
 				"patch CustomResourceDefinition widgets.test.espalier.dev",
-				"delete CustomResourceDefinition widgets.test.espalier.dev",
-				"delete ConfigMap default/walls",
 			},
 			ExpectCreates: []client.Object{rtesting.WithOptions(
 				&resources.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "espalier-fence-probe"}},
@@ -91,11 +76,10 @@ func TestComponentRowsOfTypes(t *testing.T) {
 			ExpectPatches: []rtesting.PatchRef{tried, fencePatch(fence), fencePatch(`[
 				{"op": "replace", "path": "/metadata/resourceVersion", "value": "1005"},
 				{"op": "add", "path": "/metadata/annotations/assembly.espalier.test~1fence",
-					"value": "proven/` + string(stored.GetUID()) + `/2"}
+					"value": "proven/` + string(stored.GetUID()) + `/2/2000-01-01T00:00:02Z"}
 			]`)},
-			ExpectDeletes:  []rtesting.DeleteRef{fenced, deployed.DeleteWithResourceRef(walls)},
-			ExpectEvents:   houseEvents(house, "Deleted", "Deleted 2 objects: CustomResourceDefinition widgets.test.espalier.dev, ConfigMap default/walls", "DeletionProcessing", leaving),
-			ExpectedResult: later(50500 * time.Microsecond),
+			ExpectEvents:   houseEvents(house, "DeletionProcessing", waiting),
+			ExpectedResult: later(2020 * time.Millisecond),
 		},
 	}.run(t)
 }

@@ -26,7 +26,7 @@ type pace struct {
 	retryAfter *time.Duration
 	// tries counts the requests before this one that waited for the same.
 	tries int
-	// since is when the roll-out began, fenceAt when a fence is tried again; zero if there is none.
+	// since is when the roll-out began, fenceAt when a fence is tried again or its margin is over; zero if there is none.
 	since, fenceAt time.Time
 	// due is when an object is to be rewritten, when one is to be looked at, when the status is to be written, and when
 	// a deletion that does not go on offers to give up; zero for never.
@@ -61,7 +61,7 @@ var (
 	backOffBlocked = &comeBack{"with back-off, a second later", true, func(p *pace) time.Duration {
 		return backoffDelay(p.tries, pollInterval) + time.Second
 	}}
-	whenFenced = &comeBack{"when a fence is tried again", true, func(p *pace) time.Duration {
+	whenFenced = &comeBack{"when a fence is tried again or its margin is over", true, func(p *pace) time.Duration {
 		return p.untilDue(p.until(p.fenceAt))
 	}}
 	whenOverdue = &comeBack{"when the timeout is over, then after the interval", true, func(p *pace) time.Duration {

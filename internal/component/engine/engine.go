@@ -91,7 +91,7 @@ type Task struct {
 	// Previews is how many writes of objects that exist are tried on the API server in a dry run, at most.
 	Previews int
 	// BeforeDelete is called once nothing is seen to block the deletion of the component, and before anything is
-	// deleted. Optional.
+	// fenced off or deleted. It is not called again as long as the deletion goes on in the same process. Optional.
 	BeforeDelete func(ctx context.Context) error
 	// BeforeCreate is called before anything is recorded to be created, or created. After an error, nothing is. It
 	// reads whether the task is still the one to carry out: an object may be gone because another process of the
@@ -124,7 +124,8 @@ type Report struct {
 	Polled  map[schema.GroupKind]string
 	// Waits reports whether something has to be waited for that no watch shows.
 	Waits bool
-	// RetryAt is when to come back, if fences that could not be put up are all that blocks; else zero.
+	// RetryAt is when to come back, if the margins of fences are all that is waited for, or fences that could not be put
+	// up are all that blocks; else zero.
 	RetryAt time.Time
 	// Futile reports whether an object does not become as desired when it is written.
 	Futile bool
@@ -133,8 +134,8 @@ type Report struct {
 // Changed reports whether the run wrote anything but the inventory, unless that was futile.
 func (r *Report) Changed() bool {
 	return !r.Futile && slices.ContainsFunc(r.Results, func(result execute.Result) bool {
-		blocked := result.Use.State == plan.ForeignBlocking || result.Use.State == plan.ForeignUnknown
-		return result.Err == nil && result.Operation.Action != plan.ActionCheck && !blocked
+		stays := result.Use.State != plan.ForeignUnchecked && result.Use.State != plan.ForeignNone
+		return result.Err == nil && result.Operation.Action != plan.ActionCheck && !stays
 	})
 }
 
@@ -154,8 +155,6 @@ type run struct {
 	readOnly []plan.Key
 	// fenced reports whether an object was observed that has a fence.
 	fenced bool
-	// calledBeforeDelete reports whether BeforeDelete was called.
-	calledBeforeDelete bool
 	// calledBeforeCreate reports whether BeforeCreate was called.
 	calledBeforeCreate bool
 	// awaitedDeleted reports whether the run has waited for watches to show what it deleted.
@@ -174,6 +173,9 @@ type run struct {
 func (e *Engine) Run(ctx context.Context, task Task) (*Report, error) {
 	r := &run{Engine: e, task: task, report: &Report{}}
 	e.Memory.unchanged = nil
+	if !task.Deleting && !task.DryRun {
+		e.Memory.calledBeforeDelete = false
+	}
 	err := r.run(ctx)
 	r.watchObstacles()
 	if r.planner != nil && !task.DryRun {
@@ -254,7 +256,7 @@ func (r *run) conclude(ctx context.Context) {
 	if r.task.Deleting {
 		r.liftFencesOfBlocked(ctx)
 	}
-	if len(r.Memory.refusals) > 0 {
+	if r.report.RetryAt = r.marginsOver(); len(r.Memory.refusals) > 0 && r.report.RetryAt.IsZero() {
 		r.report.RetryAt = r.retryAt()
 	}
 	r.Memory.forget(r.task.Now)

@@ -19,6 +19,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/component/plan"
 	"github.com/espalier-dev/espalier/internal/component/readiness"
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
+	rtime "github.com/espalier-dev/espalier/time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -40,7 +41,10 @@ func TestMain(m *testing.M) {
 
 const prefix = "platform.example.com"
 
-var errDown = errors.New("the connection is lost")
+var (
+	errDown   = errors.New("the connection is lost")
+	errPolicy = errors.New("ValidatingAdmissionPolicy 'p' with binding 'b' denied request: too old")
+)
 
 // counting notes what is asked of a guard.
 type counting struct {
@@ -63,8 +67,13 @@ type rig struct {
 	owner  observe.Component
 	// down: the process ends at the creation for trial, or at the DELETE.
 	down string
-	// refuse: admission refuses to write the definition.
-	refuse bool
+	// refuse: admission refuses to write the definition; closing: it begins to when an instance is tried.
+	refuse, closing bool
+	// margin is that of fences, and proofs is what the guards remember of theirs.
+	margin time.Duration
+	proofs foreign.Memory
+	// beforeDelete is that of the task.
+	beforeDelete func(context.Context) error
 	// memory is kept from run to run if it is set.
 	memory *engine.Memory
 	// now is the time of a run; the clock of the machine if it is zero.
@@ -98,13 +107,13 @@ func newRig(t *testing.T, kind string, policy manifest.Options) *rig {
 			if r.down == "create" {
 				return errDown
 			}
+			r.refuse = r.refuse || r.closing
 			return c.Create(ctx, o, opts...)
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 			r.writes++
 			if r.refuse {
-				return apierrors.NewForbidden(schema.GroupResource{Resource: "customresourcedefinitions"}, o.GetName(),
-					errors.New("ValidatingAdmissionPolicy 'p' with binding 'b' denied request: too old"))
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "customresourcedefinitions"}, o.GetName(), errPolicy)
 			}
 			return c.Patch(ctx, o, p, opts...)
 		},
@@ -155,14 +164,16 @@ func (r *rig) run(deleting bool, objects ...client.Object) (*engine.Report, erro
 	}
 	guard := &counting{Guard: &foreign.Guard{
 		Client: r.WithWatch, Discovery: d, OwnerLabel: prefix + "/owner-id", OwnerID: r.owner.OwnerID, FieldManager: prefix, ProofTimeout: time.Minute,
+		Margin: r.margin, Memory: &r.proofs,
 	}}
 	machine := &engine.Engine{
 		Client: r.WithWatch, Observer: observe.NewDirect(r.WithWatch, prefix, prefix, readiness.Of), Store: inventory.NewStatus(&r.status),
 		Guard: guard, Memory: memory, Component: r.owner, FieldManager: prefix,
 		Mark: execute.Mark{Prefix: prefix, ID: r.owner.OwnerID, Owner: r.owner.Owner},
 	}
-	task := engine.Task{Deleting: deleting, AllowEmpty: true, Objects: desired, Now: now}
-	report, err := machine.Run(r.Context(), task)
+	report, err := machine.Run(rtime.StashNow(r.Context(), now), engine.Task{
+		Deleting: deleting, AllowEmpty: true, Objects: desired, Now: now, BeforeDelete: r.beforeDelete,
+	})
 	r.lifts = guard.lifts
 	return report, err
 }
@@ -174,6 +185,9 @@ func (r *rig) converge(deleting bool, objects ...client.Object) {
 		report, err := r.run(deleting, objects...)
 		if err == nil && (!report.Plan.Done || report.Recorded > 0) {
 			err = fmt.Errorf("%+v", report.Plan.Obstacles)
+		}
+		if again := report.Plan.Recheck; !r.now.IsZero() && !again.IsZero() {
+			r.now = again
 		}
 		return err
 	})
@@ -189,12 +203,15 @@ func (r *rig) live() *apiextensionsv1.CustomResourceDefinition {
 }
 
 // create tries whether an instance can be created.
-func (r *rig) create() error {
+func (r *rig) create() error { return r.Create(r.Context(), r.theirs(), client.DryRunAll) }
+
+// theirs is an instance of others.
+func (r *rig) theirs() *unstructured.Unstructured {
 	instance := &unstructured.Unstructured{}
 	instance.SetAPIVersion(r.crd.Spec.Group + "/v1")
 	instance.SetKind(r.crd.Spec.Names.Kind)
 	instance.SetName("theirs")
-	return r.Create(r.Context(), instance, client.DryRunAll)
+	return instance
 }
 
 // leaveFence begins a removal of the type and ends the process before the proof of the fence, or before the DELETE.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/espalier-dev/espalier/internal/component/execute"
 	"github.com/espalier-dev/espalier/internal/component/plan"
@@ -35,13 +36,14 @@ func (r *run) liftFencesOfBlocked(ctx context.Context) {
 	if plan.Committed(r.in.Inventory) {
 		return
 	}
-	blocked := func(use plan.Use) bool { return use.State != plan.ForeignNone }
+	blocked := func(use plan.Use) bool { return use.State > plan.ForeignNone }
 	if !slices.ContainsFunc(slices.Collect(maps.Values(r.in.Uses)), blocked) &&
 		!slices.ContainsFunc(slices.Collect(maps.Values(r.in.PatternUses)), blocked) {
 		return
 	}
+	r.Memory.calledBeforeDelete = false
 	for key, use := range r.in.Uses {
-		if use.State == plan.ForeignNone {
+		if use.State == plan.ForeignNone || use.State == plan.ForeignFenced {
 			// After an error, the next request finds the deletion blocked as well, and lifts the fence.
 			_ = r.Guard.Lift(ctx, key)
 		}
@@ -51,6 +53,20 @@ func (r *run) liftFencesOfBlocked(ctx context.Context) {
 			_ = r.Guard.Lift(ctx, key)
 		}
 	}
+}
+
+// marginsOver is when to come back if the margins of fences are all that is waited for; else zero.
+func (r *run) marginsOver() (first time.Time) {
+	for i := range r.report.Plan.Obstacles {
+		use := r.in.Uses[r.report.Plan.Obstacles[i].Key]
+		if use.State != plan.ForeignFenced {
+			return time.Time{}
+		}
+		if first.IsZero() || use.Until.Before(first) {
+			first = use.Until
+		}
+	}
+	return first
 }
 
 // executeChecked carries out a stage. Before the deletion of the component, fences are put up for all types or none,

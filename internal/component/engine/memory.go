@@ -10,6 +10,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/component/inventory"
 	"github.com/espalier-dev/espalier/internal/component/manifest"
 	"github.com/espalier-dev/espalier/internal/component/plan"
+	"github.com/espalier-dev/espalier/internal/informer"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -28,6 +29,8 @@ type Memory struct {
 	unsaved []apis.InventoryRecord
 	// corrections has what is known of the corrections of objects, by key.
 	corrections map[plan.Key]plan.Corrections
+	// calledBeforeDelete reports whether BeforeDelete was called for a deletion that goes on.
+	calledBeforeDelete bool
 	// unchanged is set if the last run left nothing to do.
 	unchanged *unchanged
 	// Manifests remembers what was prepared.
@@ -156,10 +159,26 @@ func (r *run) keepUnsaved() {
 }
 
 // Undo deletes what this process created, or may have, and has not found stored since. It is for a component that has
-// ended during the last Run. What has to wait until another object is gone stays.
+// ended during the last Run. What has to wait until another object is gone stays. Undo waits for the margins of fences,
+// since no request comes back to a component that has ended.
 func (e *Engine) Undo(ctx context.Context, now time.Time) error {
 	undone := *e
 	undone.Store = inventory.NewStatus(&apis.ComponentStatus{Inventory: e.Memory.unsaved})
-	_, err := undone.Run(ctx, Task{Deleting: true, Now: now})
-	return err
+	for try := 1; ; try++ {
+		report, err := undone.Run(ctx, Task{Deleting: true, Now: now})
+		until := now
+		for _, use := range report.Input.Uses {
+			if use.Until.After(until) {
+				until = use.Until
+			}
+		}
+		if err != nil || until.Equal(now) || try == undoTries {
+			return err
+		}
+		informer.Pause(ctx, until.Sub(now))
+		now = until
+	}
 }
+
+// undoTries is how often Undo waits for a fence: before the deletion, and once more if others wrote meanwhile.
+const undoTries = 3

@@ -111,11 +111,11 @@ func (r *run) executor(p plan.Plan) *execute.Executor {
 
 // beforeDelete calls BeforeDelete before the first operation that deletes anything, unless an earlier request did.
 func (r *run) beforeDelete(ctx context.Context) error {
-	if !r.task.Deleting || r.calledBeforeDelete || r.task.BeforeDelete == nil || plan.Committed(r.in.Inventory) {
+	if !r.task.Deleting || r.Memory.calledBeforeDelete || r.task.BeforeDelete == nil || plan.Committed(r.in.Inventory) {
 		return nil
 	}
 	err := r.task.BeforeDelete(ctx)
-	r.calledBeforeDelete = err == nil
+	r.Memory.calledBeforeDelete = err == nil
 	return err
 }
 

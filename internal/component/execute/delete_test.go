@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -365,7 +366,7 @@ func TestTypes(t *testing.T) {
 			g := &guard{use: plan.Use{State: plan.ForeignBlocking, Instances: []string{"a"}}}
 			b.executor.Guard = g
 			result := b.run(operation(action, o))
-			if result.Err != nil || !equal(result.Use, g.use) || result.Gone {
+			if result.Err != nil || !reflect.DeepEqual(result.Use, g.use) || result.Gone {
 				t.Errorf("%s: the result is %+v, want the use %+v, no error and not gone", action, result, g.use)
 			}
 			if got, want := strings.Join(g.calls, "\n"), "delete "+keyOf(o).String()+" u"; got != want {
@@ -426,7 +427,7 @@ func TestCheck(t *testing.T) {
 	pattern, none := check, check
 	pattern.Pattern, none.Pattern = 1, 2
 	for _, op := range []plan.Operation{check, pattern} {
-		if result := b.run(op); result.Err != nil || !equal(result.Use, g.use) {
+		if result := b.run(op); result.Err != nil || !reflect.DeepEqual(result.Use, g.use) {
 			t.Errorf("the result is %+v, want the use %+v and no error", result, g.use)
 		}
 	}

@@ -3,6 +3,7 @@ package foreign
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -140,7 +142,8 @@ func (d *definition) delay(manager string) time.Duration {
 // copied.
 const (
 	stateFenced = "fenced"
-	// stateProven is recorded with the generation of the definition.
+	// stateProven is recorded with the generation of the definition and, behind a slash, when the margin is over,
+	// unless there is none.
 	stateProven = "proven"
 	// stateUnproven is recorded with the obstacle, after the fence was lifted.
 	stateUnproven = "unproven"
@@ -148,11 +151,44 @@ const (
 
 // recordedState returns the state that the annotation of an object records, and the detail that is recorded with it.
 func recordedState(object metav1.Object, annotation string) (state, detail string) {
-	parts := strings.SplitN(object.GetAnnotations()[annotation], "/", 3)
-	if len(parts) != 3 || parts[1] != string(object.GetUID()) {
+	return stateIn(object.GetAnnotations()[annotation], object.GetUID())
+}
+
+// stateIn returns what a record of the object with that UID says.
+func stateIn(record string, uid types.UID) (state, detail string) {
+	parts := strings.SplitN(record, "/", 3)
+	if len(parts) != 3 || parts[1] != string(uid) {
 		return "", ""
 	}
 	return parts[0], parts[2]
+}
+
+// proofOf reports whether the fence of a definition is proven, and when the margin is over: zero if there is none. A
+// time that no margin can have is not counted: the fence is proven anew.
+func (g *Guard) proofOf(ctx context.Context, d *definition) (marginOver time.Time, proven bool) {
+	for _, record := range []string{d.Annotations[g.annotation()], g.Memory.proofOf(d.UID)} {
+		state, detail := stateIn(record, d.UID)
+		generation, over, timed := strings.Cut(detail, "/")
+		if state != stateProven || generation != strconv.FormatInt(d.Generation, 10) {
+			continue
+		}
+		if !timed {
+			return time.Time{}, true
+		}
+		at, err := time.Parse(time.RFC3339Nano, over)
+		if err == nil && at.Before(present(ctx).Add(g.longestMargin())) {
+			return at, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// proof is the annotation that records a proof.
+func (d *definition) proof(marginOver time.Time) string {
+	if marginOver.IsZero() {
+		return d.record(stateProven, d.Generation)
+	}
+	return d.record(stateProven, fmt.Sprintf("%d/%s", d.Generation, marginOver.UTC().Format(time.RFC3339Nano)))
 }
 
 // record is the annotation that records a state.

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/espalier-dev/espalier/internal/kinds"
 	"github.com/espalier-dev/espalier/internal/write"
@@ -111,16 +112,19 @@ func isAnnotationRefused(err error) bool {
 	})
 }
 
-// recordProof records that the fence is proven for this generation of the definition. The API server changes the status
-// of a definition after each change of its specification. That does not concern the proof.
-func (g *Guard) recordProof(ctx context.Context, d *definition) (*definition, error) {
+// recordProof records that the fence is proven for this generation of the definition, and when the margin is over. The
+// API server changes the status of a definition after each change of its specification. That does not concern the
+// proof.
+func (g *Guard) recordProof(ctx context.Context, d *definition, marginOver time.Time) (*definition, error) {
 	for try := 1; ; try++ {
-		fresh, err := g.patch(ctx, d, g.recordOperations(d, d.record(stateProven, d.Generation)))
+		record := d.proof(marginOver)
+		fresh, err := g.patch(ctx, d, g.recordOperations(d, record))
 		switch {
 		case err == nil:
 			return fresh, nil
 		case apierrors.IsInvalid(err), apierrors.IsForbidden(err):
-			// There is no space for the annotation, or a policy has come to refuse changes. It only saves requests.
+			// There is no space for the annotation, or a policy has come to refuse changes.
+			g.Memory.rememberProof(d.UID, record)
 			return d, nil
 		case !apierrors.IsConflict(err) || try == attempts:
 			return d, explainFence(err, fmt.Sprintf("the proof of the fence of %s could not be recorded", d.kind()))

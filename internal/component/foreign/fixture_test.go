@@ -312,8 +312,23 @@ func eventuallyCreates(t *testing.T, object client.Object) {
 	})
 }
 
+// afterMargin makes a call again until no margin runs, and waits for that.
+func afterMargin(ctx context.Context, call func() (plan.Use, error)) (plan.Use, error) {
+	for {
+		use, err := call()
+		if err != nil || use.State != plan.ForeignFenced {
+			return use, err
+		}
+		sleep(ctx, time.Until(use.Until))
+	}
+}
+
 // checkOne checks a type, and with fence also fences it off, as the engine does.
 func checkOne(ctx context.Context, g *foreign.Guard, key plan.Key, fence bool) (plan.Use, error) {
+	return afterMargin(ctx, func() (plan.Use, error) { return checkOnce(ctx, g, key, fence) })
+}
+
+func checkOnce(ctx context.Context, g *foreign.Guard, key plan.Key, fence bool) (plan.Use, error) {
 	use, err := g.Check(ctx, key)
 	if !fence || err != nil || use.State != plan.ForeignNone {
 		return use, err
@@ -329,6 +344,8 @@ func checkOne(ctx context.Context, g *foreign.Guard, key plan.Key, fence bool) (
 
 // deleteOne deletes one type.
 func deleteOne(ctx context.Context, g *foreign.Guard, key plan.Key, uid types.UID) (plan.Use, error) {
-	outcome := g.Delete(ctx, []foreign.Target{{Key: key, UID: uid}})[0]
-	return outcome.Use, outcome.Err
+	return afterMargin(ctx, func() (plan.Use, error) {
+		outcome := g.Delete(ctx, []foreign.Target{{Key: key, UID: uid}})[0]
+		return outcome.Use, outcome.Err
+	})
 }

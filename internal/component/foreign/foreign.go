@@ -12,13 +12,14 @@
 //     can be updated and deleted, finalizers included. The same write records in an annotation that the fence exists.
 //  3. Prove. An instance is created with a dry run, and has to be refused with the message of the fence: by each API
 //     server, see below.
-//  4. Wait for the margin. API servers that were not met need it to see the fence, and creations that have begun need
-//     it to end, since the rules that were there when they began apply to them. For a type that is a few seconds old
-//     the margin is longer: an API server delays the creation of instances of such a type by two seconds.
-//  5. Record in the annotation for which generation of the definition the fence is proven. The next call then need not
-//     prove it again, and does not depend on webhooks that are gone by then.
+//  4. Record in the annotation for which generation of the definition the fence is proven, and when the margin is over.
+//     The next call then need not prove it again, and does not depend on webhooks that are gone by then.
+//  5. Until the margin is over, each call ends here: the use is [plan.ForeignFenced]. API servers that were not met need
+//     the margin to see the fence, and creations that have begun need it to end, since the rules that were there when
+//     they began apply to them. For a type that is a few seconds old the margin is longer: an API server delays the
+//     creation of instances of such a type by two seconds.
 //  6. Check again. If others have instances after all, the fence is lifted.
-//  7. Delete, provided that UID and resource version have not changed since step 5.
+//  7. Delete, provided that UID and resource version have not changed since the definition was read or written last.
 //
 // If a call fails half-way, the next call continues or lifts the fence: all state is on the definition. The definition
 // never gets a finalizer: a finalizer would keep the definition, not the instances, and would allow new instances after
@@ -145,7 +146,8 @@ type Guard struct {
 	// ProofTimeout is how long the guard tries to prove a fence. Default: 30 s.
 	ProofTimeout time.Duration
 
-	// Memory spares reads of namespaces that stay. Optional.
+	// Memory spares reads of namespaces that stay, and has the proofs that admission refuses to record. Optional:
+	// without it, such a fence is proven, and its margin begins, with each call.
 	Memory *Memory
 
 	mu sync.Mutex
@@ -176,7 +178,8 @@ type Outcome struct {
 //
 // The use is ForeignNone if the object is gone, or if it says that foreign instances do not matter: by the annotation
 // foreign-instances, which people can set while the component is being deleted. The use is ForeignUnknown, with a
-// stable reason, if the cluster does not answer the question. An error may be gone the next time.
+// stable reason, if the cluster does not answer the question, and ForeignFenced while the margin of a fence runs that an
+// earlier call has put up. An error may be gone the next time.
 func (g *Guard) Check(ctx context.Context, key plan.Key) (plan.Use, error) {
 	outcome := g.follow(ctx, goalCheck, Target{Key: key})[0]
 	return outcome.Use, outcome.Err
@@ -185,7 +188,8 @@ func (g *Guard) Check(ctx context.Context, key plan.Key) (plan.Use, error) {
 // Fence fences off the creation of instances of all types of the CustomResourceDefinitions with these keys, proves the
 // fences, and checks again. It fences off all or none: if a fence is refused or has no effect, or if others have
 // instances, all fences are lifted. The use is then ForeignUnknown or ForeignBlocking for the types at fault, and
-// ForeignNone for the others. The caller has checked the types before. A Namespace is only checked again.
+// ForeignNone for the others. A type whose margin runs is ForeignFenced: call again when it is over. The caller has
+// checked the types before. A Namespace is only checked again.
 //
 // With dryRun, it only finds out whether a fence would be refused. Admission decides, so this takes a request for each
 // type. Nothing is written then.
@@ -215,7 +219,8 @@ func (g *Guard) CheckPattern(ctx context.Context, pattern plan.Pattern) (plan.Us
 // deleted, or is gone. An object of another UID is not touched, and counts as gone. Instances of the component itself
 // that are left are deleted along with their definition.
 //
-// A definition with any other use was not deleted and has no fence. It does not concern the others.
+// A definition with the use ForeignFenced keeps its fence: call again when the margin is over. One with any other use was
+// not deleted and has no fence. It does not concern the others.
 func (g *Guard) Delete(ctx context.Context, targets []Target) []Outcome {
 	outcomes := make([]Outcome, len(targets))
 	var known []Target

@@ -9,12 +9,36 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Memory remembers what others have in namespaces, from request to request. Losing it costs requests. The zero value is
-// empty. It is safe for concurrent use.
+// Memory remembers what others have in namespaces, and what a definition does not record, from request to request. Losing
+// it costs requests. The zero value is empty. It is safe for concurrent use.
 type Memory struct {
 	mu sync.Mutex
 	// blocked has the namespaces that were not deleted, by UID.
 	blocked map[types.UID]blocked
+	// proofs has the records of proofs that could not be written to their definition, by UID.
+	proofs map[types.UID]string
+}
+
+// proofOf returns the record of a proof, empty if there is none.
+func (m *Memory) proofOf(definition types.UID) string {
+	if m == nil {
+		return ""
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.proofs[definition]
+}
+
+func (m *Memory) rememberProof(definition types.UID, record string) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.proofs == nil {
+		m.proofs = map[types.UID]string{}
+	}
+	m.proofs[definition] = record
 }
 
 // blocked is why a namespace was not deleted. The objects that the use names are also given as references.

@@ -1,6 +1,7 @@
 package foreign
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/component/plan"
 	"github.com/espalier-dev/espalier/internal/kinds"
 	"github.com/espalier-dev/espalier/internal/write"
+	rtime "github.com/espalier-dev/espalier/time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -50,7 +52,7 @@ type target struct {
 	proven, unguarded bool
 	// fencedAt is when the fence was put up; zero if it was there before.
 	fencedAt time.Time
-	// marginOver is when the margin of the type is over.
+	// marginOver is when the margin of a proven fence is over; zero if it has none.
 	marginOver time.Time
 	use        plan.Use
 	err        error
@@ -101,6 +103,7 @@ func (p *protocol) attempt(ctx context.Context) {
 	}
 	switch p.goal {
 	case goalCheck:
+		p.each(ctx, p.awaitMargin)
 		return
 	case goalDryRun:
 		p.each(ctx, p.tryFence)
@@ -108,7 +111,7 @@ func (p *protocol) attempt(ctx context.Context) {
 	}
 	p.each(ctx, p.putUpFence)
 	p.each(ctx, p.proveFence)
-	p.awaitMargin(ctx)
+	p.each(ctx, p.awaitMargin)
 	p.each(ctx, p.confirm)
 	if p.goal == goalDelete {
 		p.each(ctx, p.remove)
@@ -188,7 +191,7 @@ func (p *protocol) liftRefused(ctx context.Context) {
 		}
 	})
 	for _, t := range p.targets {
-		if abandoned && t.err == nil && t.use.State == plan.ForeignUnchecked {
+		if abandoned && t.err == nil && t.use.State <= plan.ForeignNone {
 			t.use = none
 		}
 	}
@@ -222,9 +225,10 @@ func (p *protocol) read(ctx context.Context, t *target) {
 		t.end(p.instances(ctx, d))
 	case p.ignoresForeign(d) && p.goal != goalDelete:
 		t.end(none, nil)
+	case p.ignoresForeign(d):
+		t.unguarded = true
 	default:
-		t.unguarded = p.ignoresForeign(d)
-		t.proven = d.Annotations[p.annotation()] == d.record(stateProven, d.Generation)
+		t.marginOver, t.proven = p.proofOf(ctx, d)
 	}
 }
 
@@ -259,8 +263,9 @@ func (p *protocol) putUpFence(ctx context.Context, t *target) {
 	t.fencedAt = time.Now()
 }
 
-// proveFence proves the fence. The margin begins with the answer, and for a new type no earlier than the creations are
-// over that the API server delays. An API server that serves a definition only after it was fenced has seen the fence.
+// proveFence proves the fence, and records when the margin is over. The margin begins with the answer, and for a new type
+// no earlier than the creations are over that the API server delays. An API server that serves a definition only after
+// it was fenced has seen the fence.
 func (p *protocol) proveFence(ctx context.Context, t *target) {
 	if t.proven || t.unguarded || t.d.dormant() {
 		return
@@ -270,55 +275,53 @@ func (p *protocol) proveFence(ctx context.Context, t *target) {
 		return
 	}
 	delay := t.d.delay(string(p.manager()))
-	begin := sent.Add(delay)
+	begin, answered := sent.Add(delay), time.Now()
 	// The API server may have been behind until it answered.
-	if answered := time.Now(); answered.After(begin) {
+	if answered.After(begin) {
 		begin = answered
 	}
 	margin := p.margin()
 	if !t.fencedAt.IsZero() && p.Margin >= 0 {
 		margin = max(margin, lagFactor*(begin.Sub(t.fencedAt)-delay))
 	}
-	t.marginOver = begin.Add(margin)
+	if left := begin.Add(margin).Sub(answered); left > 0 {
+		t.marginOver = present(ctx).Add(left)
+	}
+	t.d, t.err = p.recordProof(ctx, t.d, t.marginOver)
 }
 
 // lagFactor is how much longer the margin is than an API server took to refuse an instance. Another API server, which
 // was not met, may take longer.
 const lagFactor = 2
 
-// awaitMargin waits once for all types.
-func (p *protocol) awaitMargin(ctx context.Context) {
-	if p.abandoned() {
-		return
-	}
-	var over time.Time
-	for _, t := range p.targets {
-		if !t.over && !t.done && t.err == nil && t.marginOver.After(over) {
-			over = t.marginOver
-		}
-	}
-	if over.IsZero() {
-		return
-	}
-	err := pause(ctx, time.Until(over))
-	for _, t := range p.targets {
-		if !t.over && t.err == nil {
-			t.err = err
-		}
+// longestMargin is more than any margin that a guard begins.
+func (g *Guard) longestMargin() time.Duration {
+	return g.margin() + lagFactor*cmp.Or(g.ProofTimeout, defaultProofTimeout) + time.Minute
+}
+
+// awaitMargin ends the steps of a type until its margin is over. The next request continues.
+func (p *protocol) awaitMargin(ctx context.Context, t *target) {
+	if t.marginOver.After(present(ctx)) {
+		t.end(plan.Use{State: plan.ForeignFenced, Until: t.marginOver}, nil)
 	}
 }
 
-// confirm records the proof, and looks again.
+// present is the time of the request, and what has passed of it. A time that a test has pinned stands still: no request
+// takes that long.
+func present(ctx context.Context) time.Time {
+	const longest = time.Hour
+	now := rtime.RetrieveNow(ctx)
+	if passed := time.Since(now); passed > 0 && passed < longest {
+		return now.Add(passed)
+	}
+	return now
+}
+
+// confirm looks again, unless this call has looked since the margin was over.
 func (p *protocol) confirm(ctx context.Context, t *target) {
-	if t.unguarded || t.proven && p.goal == goalDelete {
-		return
+	if !t.unguarded && !(t.proven && p.goal == goalDelete) {
+		p.look(ctx, t)
 	}
-	if !t.proven && !t.d.dormant() {
-		if t.d, t.err = p.recordProof(ctx, t.d); t.err != nil {
-			return
-		}
-	}
-	p.look(ctx, t)
 }
 
 // remove deletes this very state of the definition, with the fence that it has.

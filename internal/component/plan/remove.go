@@ -16,6 +16,8 @@ const (
 	reasonDeleteAgain = "it was deleted, and exists again"
 	reasonUse         = "others may use the types"
 	titleCheck        = "checks before the deletion"
+
+	messageFenced = "no instance can be created any more, and creations that began before get time to end"
 )
 
 // remove plans for a component that is being deleted.
@@ -61,6 +63,9 @@ func (b *builder) checksPassed() bool {
 		failure, failed := b.in.Failed[o.Key]
 		switch {
 		case use.State == ForeignNone:
+		case use.State == ForeignFenced:
+			b.plan.Recheck = earlier(b.plan.Recheck, use.Until)
+			*obstacles = append(*obstacles, Obstacle{Key: o.Key, Kind: ObstacleWaiting, Message: messageFenced})
 		case use.State != ForeignUnchecked:
 			*obstacles = append(*obstacles, Obstacle{Key: o.Key, Kind: ObstacleBlocked, Message: use.words()})
 		case failed:
@@ -165,6 +170,9 @@ func (b *builder) assessRemoval(it *item, orphan bool) {
 		it.setAction(ActionDeleteType, reason)
 	case use.State == ForeignUnchecked:
 		it.setAction(ActionCheck, reasonUse)
+	case use.State == ForeignFenced:
+		b.plan.Recheck = earlier(b.plan.Recheck, use.Until)
+		it.setState(stateWaiting, apis.ObjectTerminating, messageFenced)
 	default:
 		it.setState(stateBlocked, apis.ObjectTerminating, use.words())
 	}
@@ -173,6 +181,9 @@ func (b *builder) assessRemoval(it *item, orphan bool) {
 
 // words say who uses a type or a namespace.
 func (u Use) words() string {
+	if u.State == ForeignFenced {
+		return messageFenced
+	}
 	text := "in use by others"
 	switch instances := strings.Join(u.Instances, ", "); {
 	case u.State == ForeignUnknown:

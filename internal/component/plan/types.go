@@ -196,6 +196,9 @@ type ForeignState int
 const (
 	// ForeignUnchecked means that it was not checked. The plan asks for that (ActionCheck).
 	ForeignUnchecked ForeignState = iota
+	// ForeignFenced means that there were none, and that none can be created any more. Creations that began before have
+	// until the time of the use to end. Then it is to be checked again.
+	ForeignFenced
 	// ForeignNone means that there are none. If the component is being deleted, none can be created, as far as that can
 	// be prevented.
 	ForeignNone
@@ -217,6 +220,8 @@ type Use struct {
 	Reason string
 	// Unfenced reports whether the reason is that creation cannot be fenced off.
 	Unfenced bool
+	// Until is for ForeignFenced.
+	Until time.Time
 }
 
 // Input is what a plan is made from. Make does not change it.
