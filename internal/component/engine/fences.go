@@ -56,17 +56,14 @@ func (r *run) liftFencesOfBlocked(ctx context.Context) {
 }
 
 // marginsOver is when to come back if the margins of fences are all that is waited for; else zero.
-func (r *run) marginsOver() (first time.Time) {
-	for i := range r.report.Plan.Obstacles {
-		use := r.in.Uses[r.report.Plan.Obstacles[i].Key]
-		if use.State != plan.ForeignFenced {
-			return time.Time{}
-		}
-		if first.IsZero() || use.Until.Before(first) {
-			first = use.Until
-		}
+func (r *run) marginsOver() time.Time {
+	left := r.report.Plan.Obstacles
+	if len(left) == 0 || slices.ContainsFunc(left, func(o plan.Obstacle) bool {
+		return r.in.Uses[o.Key].State != plan.ForeignFenced
+	}) {
+		return time.Time{}
 	}
-	return first
+	return r.report.Plan.Recheck
 }
 
 // executeChecked carries out a stage. Before the deletion of the component, fences are put up for all types or none,

@@ -88,8 +88,9 @@
 //
 // A check takes two requests: one reads the definition, one lists instances. A fence takes five or more: a dry run and
 // the write of the fence, one or more creations with a dry run, the record of the proof, and a list. A deletion takes
-// six more or, if the fence was proven before, three. The Leases are listed once for all types. A check by pattern
-// takes a discovery of the cluster, once for all patterns, and one list for each type that matches. A check of a
+// six more or, if the fence was proven before, three. While a margin runs, a call reads the definition, and no more. The
+// Leases are listed once for all types. A check by pattern takes a discovery of the cluster, once for all patterns, and
+// one list for each type that matches. A check of a
 // namespace takes the same discovery, a read of the namespace, one list for each namespaced type, another for each 500
 // objects more, and a read of each owner that objects refer to; a deletion takes one request more. As long as the
 // objects that were named are there, the next check takes a read of the namespace and of each of them. If none was

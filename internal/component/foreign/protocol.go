@@ -103,7 +103,6 @@ func (p *protocol) attempt(ctx context.Context) {
 	}
 	switch p.goal {
 	case goalCheck:
-		p.each(ctx, p.awaitMargin)
 		return
 	case goalDryRun:
 		p.each(ctx, p.tryFence)
@@ -229,6 +228,7 @@ func (p *protocol) read(ctx context.Context, t *target) {
 		t.unguarded = true
 	default:
 		t.marginOver, t.proven = p.proofOf(ctx, d)
+		p.awaitMargin(ctx, t)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/espalier-dev/espalier/apis"
 
@@ -59,12 +60,16 @@ func Committed(inventory []apis.InventoryRecord) bool {
 // plans the checks that are missing.
 func (b *builder) checksPassed() bool {
 	next, obstacles := &b.plan.Next, &b.plan.Obstacles
+	// Nothing begins before the margins of all fences are over.
+	var until time.Time
 	check := func(o Operation, use Use) {
 		failure, failed := b.in.Failed[o.Key]
 		switch {
 		case use.State == ForeignNone:
 		case use.State == ForeignFenced:
-			b.plan.Recheck = earlier(b.plan.Recheck, use.Until)
+			if use.Until.After(until) {
+				until = use.Until
+			}
 			*obstacles = append(*obstacles, Obstacle{Key: o.Key, Kind: ObstacleWaiting, Message: messageFenced})
 		case use.State != ForeignUnchecked:
 			*obstacles = append(*obstacles, Obstacle{Key: o.Key, Kind: ObstacleBlocked, Message: use.words()})
@@ -107,6 +112,7 @@ func (b *builder) checksPassed() bool {
 	if len(next.Operations) > 0 {
 		next.Title = titleCheck
 	}
+	b.plan.Recheck = earlier(b.plan.Recheck, until)
 	return len(next.Operations) == 0 && len(*obstacles) == 0
 }
 
