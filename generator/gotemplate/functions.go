@@ -40,7 +40,7 @@ import (
 // looked up is recorded in the [Lookups] of the context. There are no lookups with a kubeconfig: calling
 // lookupWithKubeConfig is an error that says so.
 //
-// The functions are not bounded, see [Guard.Functions]. include and tpl are not among them, because they need the set
+// The functions are not bounded, and lookups hold back others that are large: see [Guard.Functions]. include and tpl are not among them, because they need the set
 // of templates; [Set] adds them.
 func Functions(ctx context.Context) template.FuncMap {
 	functions := maps.Clone(functionsOfSprig())
@@ -49,6 +49,7 @@ func Functions(ctx context.Context) template.FuncMap {
 		functions[name] = function
 		functions["must"+strings.ToUpper(name[:1])+name[1:]] = function
 	}
+	maps.Copy(functions, lookups(func() (context.Context, context.CancelFunc) { return ctx, func() {} }))
 	maps.Copy(functions, template.FuncMap{
 		"required":          required,
 		"bitwiseShiftLeft":  shift(func(n, x uint64) uint64 { return x << n }),
@@ -58,13 +59,6 @@ func Functions(ctx context.Context) template.FuncMap {
 		"bitwiseXor":        bitwise(0, func(a, b uint64) uint64 { return a ^ b }),
 		"parseIPv4Address":  parseIPv4Address,
 		"formatIPv4Address": formatIPv4Address,
-
-		"lookup":          lookup(ctx, false, false),
-		"mustLookup":      lookup(ctx, false, true),
-		"lookupList":      lookupList(ctx, false),
-		"localLookup":     lookup(ctx, true, false),
-		"mustLocalLookup": lookup(ctx, true, true),
-		"localLookupList": lookupList(ctx, true),
 	})
 	for _, name := range []string{"lookupWithKubeConfig", "mustLookupWithKubeConfig", "lookupListWithKubeConfig"} {
 		functions[name] = func(...any) (any, error) { return nil, errNoKubeConfig }
@@ -137,8 +131,22 @@ func required(message string, v any) (any, error) {
 }
 
 // lookup returns the function that reads one object.
-func lookup(ctx context.Context, local, must bool) any {
+// lookups are the functions that make requests, each with a context of its own.
+func lookups(begin func() (context.Context, context.CancelFunc)) template.FuncMap {
+	return template.FuncMap{
+		"lookup":          lookup(begin, false, false),
+		"mustLookup":      lookup(begin, false, true),
+		"lookupList":      lookupList(begin, false),
+		"localLookup":     lookup(begin, true, false),
+		"mustLocalLookup": lookup(begin, true, true),
+		"localLookupList": lookupList(begin, true),
+	}
+}
+
+func lookup(begin func() (context.Context, context.CancelFunc), local, must bool) any {
 	return func(apiVersion, kind, namespace, name string) (map[string]any, error) {
+		ctx, end := begin()
+		defer end()
 		l := Lookup{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Name: name, Local: local}
 		found, err := l.recorded(ctx)
 		switch {
@@ -153,8 +161,10 @@ func lookup(ctx context.Context, local, must bool) any {
 	}
 }
 
-func lookupList(ctx context.Context, local bool) any {
+func lookupList(begin func() (context.Context, context.CancelFunc), local bool) any {
 	return func(apiVersion, kind, namespace, selector string) (map[string]any, error) {
+		ctx, end := begin()
+		defer end()
 		l := Lookup{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Selector: selector, Local: local}
 		return l.recorded(ctx)
 	}

@@ -14,9 +14,12 @@ var ErrLimit = errors.New("limit of a template")
 // limit.
 //
 // Only one execution in the process may need more than 2 MiB at a time. Others that need more wait for it, as long as
-// the context is not done, and at most for Time. So many components together need little more than one.
+// the context is not done, and at most for a minute. So many components together need little more than one. That wait
+// does not count as Time. If it is too long, the error is a [generator.RetriableError], which names the component whose
+// turn it is. An execution that looks something up lets others go on until it has the answer, and keeps what it needs
+// until then.
 type Limits struct {
-	// Time is how long an execution may take. Default: 10 seconds.
+	// Time is how long an execution may take, with what it looks up. Default: 10 seconds.
 	Time time.Duration
 	// Size is how many bytes all output and all values that the templates compute may have together. Default: 16 MiB,
 	// which is ten times as much as large charts need.

@@ -14,6 +14,9 @@ import (
 	"text/template"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/document"
 )
 
@@ -54,7 +57,7 @@ type Guard struct {
 	limits  Limits
 	started time.Time
 
-	// large is true while the execution may need more than smallSize. waited is how long it has waited for that.
+	// large is true while the execution holds the turn. waited is how long it has waited for that.
 	mu     sync.Mutex
 	large  bool
 	waited atomic.Int64
@@ -64,8 +67,14 @@ type Guard struct {
 	err            atomic.Pointer[limitError]
 }
 
-// larges is held by the execution that may need more than smallSize.
-var larges = make(chan struct{}, 1)
+// turn is held by the execution that may need more than smallSize. holder says which component that is for.
+var (
+	turn   = make(chan struct{}, 1)
+	holder atomic.Value
+)
+
+// patience is how long an execution waits for others that are large.
+var patience = time.Minute
 
 // NewGuard starts the clock of an execution. It ends when ctx is done, or when a limit is reached.
 func NewGuard(ctx context.Context, limits Limits) *Guard {
@@ -89,7 +98,9 @@ const (
 	functionParse = reserved + "Parse"
 )
 
-// Functions returns the functions that instrumented templates need. They must not be replaced by others.
+// Functions returns the functions that instrumented templates need, and the lookups of [Functions]: they end with the
+// limit of time, and let others that are large go on meanwhile. Do not replace any of them by a function that does not
+// call it.
 func (g *Guard) Functions() template.FuncMap {
 	functions := template.FuncMap{
 		functionEnter: g.enter,
@@ -100,16 +111,24 @@ func (g *Guard) Functions() template.FuncMap {
 		functionParse: g.parsed,
 	}
 	maps.Copy(functions, g.bounded())
+	maps.Copy(functions, lookups(g.beginRequest))
 	return functions
 }
 
-// End lets others that are large go on. Call it once the output of the execution is not needed any more.
+// beginRequest returns the context of a request, which has the time that is left.
+func (g *Guard) beginRequest() (context.Context, context.CancelFunc) {
+	g.End()
+	return context.WithTimeout(g.ctx, g.limits.Time-g.taken())
+}
+
+// End lets others that are large go on. Call it once the output of the execution is not needed any more, and before the
+// execution waits for something outside of the process: if it goes on, it waits for its turn again.
 func (g *Guard) End() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.large {
 		g.large = false
-		<-larges
+		<-turn
 	}
 }
 
@@ -163,12 +182,17 @@ func (g *Guard) tooDeep(what string) error {
 	return g.fail(ErrLimit, ofSize, " nests %s too deep", what)
 }
 
+// taken is how long the execution has taken, without the waits for others.
+func (g *Guard) taken() time.Duration {
+	return time.Since(g.started) - time.Duration(g.waited.Load())
+}
+
 // clock returns an error if the time is over.
 func (g *Guard) clock() error {
 	if err := g.ctx.Err(); err != nil {
 		return g.fail(err, "", " was interrupted: %s", err)
 	}
-	if time.Since(g.started)-time.Duration(g.waited.Load()) > g.limits.Time {
+	if g.taken() > g.limits.Time {
 		return g.fail(ErrLimit, ofTime, " takes longer than %s", g.limits.Time)
 	}
 	return nil
@@ -210,18 +234,35 @@ func (g *Guard) admit(bytes int64) error {
 	if g.large {
 		return nil
 	}
-	began, timeout := time.Now(), time.NewTimer(g.limits.Time)
+	began, timeout := time.Now(), time.NewTimer(patience)
 	defer timeout.Stop()
 	defer func() { g.waited.Add(int64(time.Since(began))) }()
 	select {
-	case larges <- struct{}{}:
+	case turn <- struct{}{}:
 		g.large = true
+		holder.Store(componentOf(g.ctx))
 		return nil
 	case <-g.ctx.Done():
 		return g.fail(g.ctx.Err(), "", " was interrupted: %s", g.ctx.Err())
 	case <-timeout.C:
-		return g.fail(ErrLimit, ofTime, " waits longer than %s for others that are large", g.limits.Time)
+		return g.fail(generator.NewRetriableError(errBusy, nil), "",
+			" waits longer than %s for that of %v, which is large, too; this is tried again", patience, holder.Load())
 	}
+}
+
+var errBusy = errors.New("another template is executed that is large")
+
+// componentOf names the component of a context.
+func componentOf(ctx context.Context) string {
+	component, err := generator.ComponentFromContext(ctx)
+	if err != nil {
+		return "another component"
+	}
+	kind := component.GetObjectKind().GroupVersionKind().Kind
+	if kind == "" {
+		kind = reflect.Indirect(reflect.ValueOf(component)).Type().Name()
+	}
+	return kind + " " + client.ObjectKeyFromObject(component).String()
 }
 
 // enter is called at the beginning of each template, with the bytes of its text. How deep templates are nested is seen

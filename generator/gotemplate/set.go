@@ -87,9 +87,7 @@ func (s *Set) Execute(ctx context.Context, name string, data any, functions temp
 	if err != nil {
 		return "", err
 	}
-	limited, cancel := context.WithTimeout(ctx, e.guard.limits.Time)
-	defer cancel()
-	all := Functions(limited)
+	all := Functions(ctx)
 	maps.Copy(all, e.guard.Functions())
 	maps.Copy(all, functions)
 	templates.Funcs(all)

@@ -167,6 +167,8 @@ func (g *Generator) generate(
 	if err != nil {
 		return nil, err
 	}
+	// The rest may look for definitions in the cluster.
+	guard.End()
 	return g.finish(ctx, chart, objects, r, lookups)
 }
 

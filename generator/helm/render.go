@@ -44,8 +44,7 @@ func (p *parsed) render(
 	if err := p.schemas.validate(chart, coalesced.AsMap(), "values"); err != nil {
 		return nil, fmt.Errorf("the values are not as %s says: %w", schemaFile, err)
 	}
-	functions, failed := templateFunctions(ctx)
-	maps.Copy(functions, guard.Functions())
+	functions, failed := templateFunctions(ctx, guard)
 	files, err := engine.Engine{CustomTemplateFuncs: functions}.RenderWithContext(ctx, chart, top)
 	if limit := guard.Err(err); limit != nil {
 		return nil, limit
@@ -105,19 +104,23 @@ type lookupFunction = func(apiVersion, kind, namespace, name string) (map[string
 
 // templateFunctions returns the functions to add to those of Helm, and a function that returns the first error of a
 // lookup.
-func templateFunctions(ctx context.Context) (functions template.FuncMap, failed func() error) {
-	all := gotemplate.Functions(ctx)
+func templateFunctions(
+	ctx context.Context, guard *gotemplate.Guard,
+) (functions template.FuncMap, failed func() error) {
 	functions = template.FuncMap{}
+	all := gotemplate.Functions(ctx)
 	for _, name := range further {
 		if function, ok := all[name]; ok {
 			functions[name] = function
 		}
 	}
+	maps.Copy(functions, guard.Functions())
 	var mu sync.Mutex
 	var first error
-	if lookup, ok := all["lookup"].(lookupFunction); ok {
+	if lookup, ok := functions["lookup"].(lookupFunction); ok {
 		functions["lookup"] = func(apiVersion, kind, namespace, name string) (map[string]any, error) {
 			found, err := lookup(apiVersion, kind, namespace, name)
+			// The lookup has let others go on, so this holds nobody back.
 			if meta.IsNoMatchError(err) && isServed(ctx, apiVersion) {
 				// Helm finds nothing of a kind that a version does not have. Another version is an error.
 				return map[string]any{}, nil

@@ -68,6 +68,16 @@ func (i *inputs) record(ctx context.Context, namespace, name string, f func(cont
 	return err
 }
 
+// discover finds out what the cluster serves, for functions that are to find the answer: while a large template is
+// executed, others wait.
+func (i *inputs) discover(ctx context.Context) error {
+	if _, err := generator.DiscoveryFromContext(ctx); err != nil || !i.discovers {
+		return nil // the functions fail if they are called
+	}
+	_, err := gotemplate.Discover(ctx)
+	return err
+}
+
 func (i *inputs) identity(ctx context.Context, namespace, name string) (string, error) {
 	var parts []string
 	if i.discovers {

@@ -100,6 +100,9 @@ func (g *Generator) Generate(
 	if parameters != nil {
 		values = parameters.ToUnstructured()
 	}
+	if err := g.inputs.discover(ctx); err != nil {
+		return nil, err
+	}
 	t := g.tree()
 	err := g.inputs.record(ctx, namespace, name, func(ctx context.Context) error {
 		functions := functionsFor(ctx, namespace, name)
