@@ -127,6 +127,18 @@ func tellResults(ctx context.Context, results []execute.Result) {
 	}
 }
 
+// tellLeft says once which objects are left in the cluster although they would have had to go.
+func (r *request[T]) tellLeft(ctx context.Context, left []plan.Obstacle) {
+	names := make([]string, 0, len(left))
+	for _, object := range left {
+		names = append(names, fmt.Sprintf("%s (%s)", object.Key, object.Message))
+		reconcilers.Note(ctx, reconcilers.Held{Object: refOf(object.Key), Kind: reconcilers.HeldLeft})
+	}
+	logr.FromContextOrDiscard(ctx).Info("left objects that are not the component's any more", "objects", len(left),
+		"first", message.List(names, maxLogged))
+	r.recordEvent(ctx, event{corev1.EventTypeWarning, "Left", "Not deleted: " + message.List(names, maxNames)})
+}
+
 // logAuxiliary logs why auxiliary objects could not be written, once for each error. No error is returned for these.
 func (s *resourceState) logAuxiliary(ctx context.Context, objects []manifest.Object, report *engine.Report) {
 	if len(report.Failures) == 0 && len(s.failures) == 0 {

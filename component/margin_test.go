@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestMarginHoldsNoWorker: the request that puts up a fence ends, and comes back when the margin is over. So does one of
-// an operator that was restarted meanwhile.
+// TestMarginHoldsNoWorker: the request that puts up a fence ends, and comes back when the margin is over. So does one
+// of an operator that was restarted meanwhile.
 func TestMarginHoldsNoWorker(t *testing.T) {
 	definition := resources.CRD()
 	definition.TypeMeta = metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}
@@ -27,14 +27,16 @@ func TestMarginHoldsNoWorker(t *testing.T) {
 		t.Helper()
 		result, err := o.reconcile(t, after)
 		if err != nil || result.RequeueAfter < atLeast || result.RequeueAfter > atMost {
-			t.Fatalf("%s: the next request is after %v: %v, want between %v and %v", when, result.RequeueAfter, err, atLeast, atMost)
+			t.Fatalf("%s: the next request is after %v: %v, want between %v and %v", when, result.RequeueAfter, err,
+				atLeast, atMost)
 		}
 		message := o.house(t).Status.Conditions[0].Message
 		if !strings.Contains(message, "creations that began before get time to end") {
 			t.Errorf("%s: the condition says %q, want the margin", when, message)
 		}
 		live := &metav1.PartialObjectMetadata{TypeMeta: definition.TypeMeta}
-		if err := o.client.Get(t.Context(), client.ObjectKeyFromObject(definition), live); err != nil || live.DeletionTimestamp != nil {
+		err = o.client.Get(t.Context(), client.ObjectKeyFromObject(definition), live)
+		if err != nil || live.DeletionTimestamp != nil {
 			t.Errorf("%s: the definition is deleted at %v: %v, want it left", when, live.DeletionTimestamp, err)
 		}
 	}

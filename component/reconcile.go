@@ -446,6 +446,9 @@ func (r *request[T]) runEngine(ctx context.Context, task engine.Task) (*engine.R
 		if len(report.Results) > 0 {
 			tellResults(ctx, report.Results)
 		}
+		if len(report.Left) > 0 {
+			r.tellLeft(ctx, report.Left)
+		}
 		r.state.logAuxiliary(ctx, task.Objects, report)
 	}
 	return report, err

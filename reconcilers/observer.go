@@ -200,6 +200,8 @@ const (
 	HeldContested HeldKind = "Contested"
 	// HeldRefused means that the API server has refused the same write.
 	HeldRefused HeldKind = "Refused"
+	// HeldLeft means that an object is not deleted which was the resource's and does not say so any more.
+	HeldLeft HeldKind = "Left"
 	// HeldText means that only a text of a condition differs, which is shown later.
 	HeldText HeldKind = "Text"
 )

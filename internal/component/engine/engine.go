@@ -115,6 +115,8 @@ type Report struct {
 	Recorded int
 	// Results are the outcomes of all operations, in the order in which they were carried out, without the objects.
 	Results []execute.Result
+	// Left are objects that would have had to go, and are not ours any more.
+	Left []plan.Obstacle
 	// Unchanged reports whether there was no run, since nothing has changed.
 	Unchanged bool
 	// Failures has why objects could not be written or deleted, by key.
@@ -212,6 +214,7 @@ func (r *run) run(ctx context.Context) error {
 	for {
 		next := r.planner.Next()
 		r.report.Plan, r.report.Input = next, r.in
+		r.noteLeft(ctx, next.Left)
 		if r.task.DryRun {
 			r.report.Inventory = next.Inventory
 			r.preview(ctx)

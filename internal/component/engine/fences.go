@@ -55,6 +55,19 @@ func (r *run) liftFencesOfBlocked(ctx context.Context) {
 	}
 }
 
+// noteLeft reports objects that are left, and takes off their fences, unless others have them.
+func (r *run) noteLeft(ctx context.Context, left []plan.Obstacle) {
+	for _, object := range left {
+		if slices.Contains(r.report.Left, object) {
+			continue
+		}
+		r.report.Left = append(r.report.Left, object)
+		if seen := r.in.Observed[object.Key]; seen.Fenced && seen.Ownership != plan.Foreign && !r.task.DryRun {
+			_ = r.Guard.Lift(ctx, object.Key) // nothing of it is ours any more
+		}
+	}
+}
+
 // marginsOver is when to come back if the margins of fences are all that is waited for; else zero.
 func (r *run) marginsOver() time.Time {
 	left := r.report.Plan.Obstacles

@@ -22,7 +22,8 @@ func (r *rig) begins(deleting bool) (until time.Time) {
 	r.margin, r.now = time.Minute, time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	report, err := r.run(deleting)
 	if err != nil || len(report.Plan.Obstacles) != 1 || report.Plan.Obstacles[0].Kind != plan.ObstacleWaiting {
-		r.Fatalf("the error is %v and the obstacles are %+v, want none and one that is waited for", err, report.Plan.Obstacles)
+		r.Fatalf("the error is %v and the obstacles are %+v, want none and one that is waited for", err,
+			report.Plan.Obstacles)
 	}
 	until = report.Plan.Recheck
 	if left := until.Sub(r.now); left < time.Minute {
@@ -63,8 +64,8 @@ func TestMarginIsNoPartOfARequest(t *testing.T) {
 			r.now = until.Add(-time.Nanosecond)
 			report, err := r.run(deleting)
 			if err != nil || r.writes != 0 || !report.Plan.Recheck.Equal(until) {
-				t.Errorf("in the margin there are %d writes and the next request is at %v: %v, want none and %v", r.writes,
-					report.Plan.Recheck, err, until)
+				t.Errorf("in the margin there are %d writes and the next request is at %v: %v, want none and %v",
+					r.writes, report.Plan.Recheck, err, until)
 			}
 			r.assertClosed()
 			r.assertRemoved(deleting, until)
@@ -100,7 +101,8 @@ func TestMarginFindsAnInstance(t *testing.T) {
 	createInSpite(r)
 	r.now = until
 	report, err := r.run(true)
-	if err != nil || len(report.Plan.Obstacles) != 1 || !strings.Contains(report.Plan.Obstacles[0].Message, "in use by Found late") {
+	if err != nil || len(report.Plan.Obstacles) != 1 ||
+		!strings.Contains(report.Plan.Obstacles[0].Message, "in use by Found late") {
 		t.Errorf("the error is %v and the obstacles are %+v, want the instance of others", err, report.Plan.Obstacles)
 	}
 	r.assertOpen()

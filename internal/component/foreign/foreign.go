@@ -88,13 +88,13 @@
 //
 // A check takes two requests: one reads the definition, one lists instances. A fence takes five or more: a dry run and
 // the write of the fence, one or more creations with a dry run, the record of the proof, and a list. A deletion takes
-// six more or, if the fence was proven before, three. While a margin runs, a call reads the definition, and no more. The
-// Leases are listed once for all types. A check by pattern takes a discovery of the cluster, once for all patterns, and
-// one list for each type that matches. A check of a
-// namespace takes the same discovery, a read of the namespace, one list for each namespaced type, another for each 500
-// objects more, and a read of each owner that objects refer to; a deletion takes one request more. As long as the
-// objects that were named are there, the next check takes a read of the namespace and of each of them. If none was
-// named, it takes the list of a type that could not be listed, or the discovery if that failed.
+// six more or, if the fence was proven before, three. While a margin runs, a call reads the definition, and no more.
+// The Leases are listed once for all types. A check by pattern takes a discovery of the cluster, once for all patterns,
+// and one list for each type that matches. A check of a namespace takes the same discovery, a read of the namespace,
+// one list for each namespaced type, another for each 500 objects more, and a read of each owner that objects refer to;
+// a deletion takes one request more. As long as the objects that were named are there, the next check takes a read of
+// the namespace and of each of them. If none was named, it takes the list of a type that could not be listed, or the
+// discovery if that failed.
 package foreign
 
 import (
@@ -179,8 +179,8 @@ type Outcome struct {
 //
 // The use is ForeignNone if the object is gone, or if it says that foreign instances do not matter: by the annotation
 // foreign-instances, which people can set while the component is being deleted. The use is ForeignUnknown, with a
-// stable reason, if the cluster does not answer the question, and ForeignFenced while the margin of a fence runs that an
-// earlier call has put up. An error may be gone the next time.
+// stable reason, if the cluster does not answer the question, and ForeignFenced while the margin of a fence runs that
+// an earlier call has put up. An error may be gone the next time.
 func (g *Guard) Check(ctx context.Context, key plan.Key) (plan.Use, error) {
 	outcome := g.follow(ctx, goalCheck, Target{Key: key})[0]
 	return outcome.Use, outcome.Err
@@ -220,8 +220,8 @@ func (g *Guard) CheckPattern(ctx context.Context, pattern plan.Pattern) (plan.Us
 // deleted, or is gone. An object of another UID is not touched, and counts as gone. Instances of the component itself
 // that are left are deleted along with their definition.
 //
-// A definition with the use ForeignFenced keeps its fence: call again when the margin is over. One with any other use was
-// not deleted and has no fence. It does not concern the others.
+// A definition with the use ForeignFenced keeps its fence: call again when the margin is over. One with any other use
+// was not deleted and has no fence. It does not concern the others.
 func (g *Guard) Delete(ctx context.Context, targets []Target) []Outcome {
 	outcomes := make([]Outcome, len(targets))
 	var known []Target

@@ -263,9 +263,9 @@ func (p *protocol) putUpFence(ctx context.Context, t *target) {
 	t.fencedAt = time.Now()
 }
 
-// proveFence proves the fence, and records when the margin is over. The margin begins with the answer, and for a new type
-// no earlier than the creations are over that the API server delays. An API server that serves a definition only after
-// it was fenced has seen the fence.
+// proveFence proves the fence, and records when the margin is over. The margin begins with the answer, and for a new
+// type no earlier than the creations are over that the API server delays. An API server that serves a definition only
+// after it was fenced has seen the fence.
 func (p *protocol) proveFence(ctx context.Context, t *target) {
 	if t.proven || t.unguarded || t.d.dormant() {
 		return

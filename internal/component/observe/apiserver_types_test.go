@@ -2,7 +2,9 @@ package observe_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -127,5 +129,72 @@ func (o *online) defineGadget(gadgets schema.GroupKind, in observe.Interest) {
 	o.awaitWake("shop", false)
 	if got := o.awaitLive(in).Objects[in.Key]; got.TypeMissing || got.Presence != plan.Absent {
 		o.t.Errorf("the object shows %+v, want it absent and its type known", got)
+	}
+}
+
+// A version that a type was watched in is not served any more. The definition, which the component brings, says so: the
+// version is not asked for again and again.
+func TestAVersionThatIsNotServedAnyMore(t *testing.T) {
+	t.Parallel()
+	o := newOnline(t, nil)
+	gadgets := schema.GroupKind{Group: "moves.observe.test", Kind: "Gadget"}
+	definition := schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+	brings := interest(definition, "gadgets."+gadgets.Group, wanting, func(in *observe.Interest) {
+		in.Key.Namespace = ""
+		in.Defines = []apis.ManagedType{{Group: gadgets.Group, Version: "*", Kind: gadgets.Kind}}
+	})
+	crd := gadgetDefinition(gadgets.Group)
+	crd.Labels = map[string]string{prefix + "/owner-id": o.component.OwnerID}
+	crd.Spec.Versions[0].Name = "v1beta1"
+	in := o.interest(gadgets, "g")
+	o.awaitLive(brings, in)
+	if err := o.admin.Create(t.Context(), crd); err != nil {
+		t.Fatal(err)
+	}
+	defer o.delete(gadgetDefinition(gadgets.Group))
+	appears := func(got plan.Observed) bool { return got.Presence == plan.Absent && !got.TypeMissing }
+	o.until("the type appears", in, appears, brings)
+	o.awaitLive(brings, in)
+	move := func(change func(*apiextensionsv1.CustomResourceDefinition)) {
+		t.Helper()
+		controlplanetest.Eventually(t, "the definition can be changed", func(ctx context.Context) error {
+			if err := o.admin.Get(ctx, client.ObjectKeyFromObject(crd), crd); err != nil {
+				return err
+			}
+			change(crd)
+			return o.admin.Update(ctx, crd)
+		})
+	}
+	move(func(crd *apiextensionsv1.CustomResourceDefinition) {
+		next := *crd.Spec.Versions[0].DeepCopy()
+		next.Name = "v1"
+		crd.Spec.Versions[0].Storage = false
+		crd.Spec.Versions = append(crd.Spec.Versions, next)
+	})
+	o.requests.Reset()
+	move(func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Versions[0].Served = false })
+	count := func(verb, version string) (n int) {
+		for request, requests := range o.requests.Counts() {
+			if request.Verb == verb && strings.HasSuffix(request.Path, version+"/gadgets") {
+				n += requests
+			}
+		}
+		return n
+	}
+	controlplanetest.Eventually(t, "the other version is watched", func(context.Context) error {
+		o.observe(brings, in)
+		if count("watch", "/v1") == 0 {
+			return errors.New(o.requests.String())
+		}
+		return nil
+	})
+	made := o.ours(gadgets.WithVersion("v1"), "g", nil)
+	controlplanetest.Eventually(t, "the object can be created", func(ctx context.Context) error {
+		return client.IgnoreAlreadyExists(o.admin.Create(ctx, made.DeepCopy(), client.FieldOwner("somebody")))
+	})
+	shown := func(got plan.Observed) bool { return got.Presence == plan.Present }
+	o.until("the watch shows the object", in, shown, brings)
+	if asked := count("list", "/v1beta1"); asked > 1 {
+		t.Errorf("the version that is not served was asked for %d times, want once at most:\n%s", asked, o.requests)
 	}
 }

@@ -73,14 +73,21 @@ func (w *Watching) learn(object *unstructured.Unstructured) *served.Definition {
 	return d
 }
 
-// define stores what a definition said last, and starts to watch its type if that was missing. The lock is held.
+// define stores what a definition said last. It starts to watch its type if that was missing, and has it watched in
+// another version if the one before is not served any more. The lock is held.
 func (w *Watching) define(e *entry, d *served.Definition, wake *wakeups) {
 	if d == nil {
 		return
 	}
 	e.established = d.Established
-	if t := w.types[d.GroupKind]; t != nil && d.Established {
-		t.appear(d.Resource(), maxLag, wake)
+	t := w.types[d.GroupKind]
+	if t == nil || !d.Established {
+		return
+	}
+	t.appear(d.Resource(), maxLag, wake)
+	if !t.resource.Empty() && !slices.Contains(d.Versions, t.resource.Version) {
+		t.resource, t.lag, t.doubted = d.Resource(), maxLag, false
+		t.Wake()
 	}
 }
 

@@ -22,7 +22,7 @@ import (
 // for which there was no answer.
 const maxFailures = 4
 
-// appearedBackoff is [informer.WatchBackoff] for a type that was missing.
+// appearedBackoff is [informer.WatchBackoff] for a type that was missing, or served elsewhere.
 var appearedBackoff = wait.Backoff{
 	Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.25, Steps: 10, Cap: 30 * time.Second,
 }
@@ -59,6 +59,9 @@ func (w *Watching) run(ctx context.Context, t *watchedType) {
 				continue
 			}
 		default:
+			if reflector != nil && reflected != at {
+				backoff = appearedBackoff
+			}
 			if reflector == nil || reflected != at {
 				reflector, reflected = w.newReflector(t, at), at
 			}
@@ -66,7 +69,7 @@ func (w *Watching) run(ctx context.Context, t *watchedType) {
 				backoff = informer.WatchBackoff
 			}
 		}
-		informer.Pause(ctx, backoff.Step())
+		t.pause(ctx, backoff.Step())
 	}
 }
 

@@ -3,6 +3,7 @@ package observe
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/espalier-dev/espalier/internal/informer"
 	"github.com/espalier-dev/espalier/internal/kinds"
@@ -65,7 +66,7 @@ type watchedType struct {
 	wasLive bool
 	// failures counts attempts to watch since a watch last worked.
 	failures int
-	// signal wakes the goroutine that waits until the type is not missing any more.
+	// signal wakes the goroutine that waits until the type is not missing any more, or until it may watch again.
 	signal chan struct{}
 	// stop ends the goroutine; nil if there is none. stopped: no component is interested any more.
 	stop    context.CancelFunc
@@ -101,7 +102,18 @@ func (t *watchedType) dropEmpty(name types.NamespacedName) {
 
 var _ informer.Waiter = (*watchedType)(nil)
 
-// Wake implements [informer.Waiter]. It lets the goroutine go on that waits until the type is not missing any more.
+// pause waits for a delay. It returns earlier if ctx is done, and if something new is known of where to watch.
+func (t *watchedType) pause(ctx context.Context, delay time.Duration) {
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	case <-t.signal:
+	}
+}
+
+// Wake implements [informer.Waiter]. It lets the goroutine go on that waits.
 func (t *watchedType) Wake() {
 	select {
 	case t.signal <- struct{}{}:

@@ -48,7 +48,7 @@ func (b *builder) apply() {
 		} else {
 			recordUndesired(it.record)
 			b.recordLeaving(it)
-			it.dropUnlessOurs()
+			b.dropUnlessOurs(it)
 			b.undesired = append(b.undesired, it)
 		}
 	}

@@ -17,6 +17,7 @@ const (
 	reasonDeleteAgain = "it was deleted, and exists again"
 	reasonUse         = "others may use the types"
 	titleCheck        = "checks before the deletion"
+	messageUnmarked   = "its owner label was removed"
 
 	messageFenced = "no instance can be created any more, and creations that began before get time to end"
 )
@@ -36,7 +37,7 @@ func (b *builder) remove() {
 		return
 	}
 	for _, it := range b.undesired {
-		it.dropUnlessOurs()
+		b.dropUnlessOurs(it)
 		if !isLeaving(it.record.Phase) {
 			it.record.Phase, it.record.LastAppliedAt = apis.PhaseScheduledForDeletion, nil
 		}
@@ -116,11 +117,27 @@ func (b *builder) checksPassed() bool {
 	return len(next.Operations) == 0 && len(*obstacles) == 0
 }
 
-// dropUnlessOurs drops the record of an object that is gone, or not ours.
-func (it *item) dropUnlessOurs() {
-	if o := &it.observed; o.Presence == Absent || o.Presence == Present && o.Ownership != Ours {
-		it.state = stateGone
+// dropUnlessOurs drops the record of an object that is gone, or not ours. One that was ours is left.
+func (b *builder) dropUnlessOurs(it *item) {
+	o, orphans := &it.observed, apis.DeleteOrphanOnApply
+	if b.in.Deleting {
+		orphans = apis.DeleteOrphanOnDelete
 	}
+	if o.Presence != Absent && (o.Presence != Present || o.Ownership == Ours) {
+		return
+	}
+	it.state = stateGone
+	policy := it.record.DeletePolicy
+	isSame := func(other *item) bool { return other.observed.UID == o.UID }
+	if o.Presence == Absent || it.record.UID != o.UID || policy == apis.DeleteOrphan || policy == orphans ||
+		slices.ContainsFunc(b.desired, isSame) {
+		return
+	}
+	text := messageUnmarked
+	if o.Ownership == Foreign || o.Ownership == Predecessor {
+		text = "it " + o.Claim
+	}
+	b.plan.Left = append(b.plan.Left, Obstacle{Key: it.key, Kind: ObstacleNotOurs, Message: text})
 }
 
 // assessRemovals decides what each undesired object needs, as if none had to wait for another. Objects are orphaned
