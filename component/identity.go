@@ -3,6 +3,7 @@ package component
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -36,7 +37,11 @@ func (r *request[T]) identity(ctx context.Context) (clusters.Identity, error) {
 	key := types.NamespacedName{Namespace: r.resource.GetNamespace(), Name: reference.Name}
 	if err := r.trackAndGet(ctx, key, secret); err != nil {
 		if apierrs.IsNotFound(err) {
-			return identity, r.missing(fmt.Errorf("the Secret %s of the kubeconfig does not exist", key))
+			err = fmt.Errorf("the Secret %s of the kubeconfig does not exist", key)
+			if identity.KubeConfig, err = r.lastKubeConfig(ctx, err); err == nil {
+				return identity, nil
+			}
+			return identity, r.missing(err)
 		}
 		return identity, fmt.Errorf("unable to read the Secret %s of the kubeconfig: %w", key, err)
 	}
@@ -50,6 +55,21 @@ func (r *request[T]) identity(ctx context.Context) (clusters.Identity, error) {
 	}
 	identity.KubeConfig = kubeconfig
 	return identity, nil
+}
+
+// lastKubeConfig returns the last kubeconfig that worked, if its Secret is missing because the namespace of the
+// resource is being deleted with both. Otherwise it returns missing, with what it could not find out.
+func (r *request[T]) lastKubeConfig(ctx context.Context, missing error) ([]byte, error) {
+	if !r.facts.deleting || len(r.state.kubeconfig) == 0 {
+		return nil, missing
+	}
+	switch goes, err := namespaceGoes(ctx, r.liveReader(), r.resource.GetNamespace()); {
+	case err != nil:
+		return nil, errors.Join(missing, err)
+	case !goes:
+		return nil, missing
+	}
+	return r.state.kubeconfig, nil
 }
 
 // missingReferenceDelay is when a missing kubeconfig is looked for again, if no event of its Secret comes before.
@@ -180,10 +200,7 @@ func (t *targets) clusterID(home cluster.Cluster, read func() (string, error)) (
 // readClusterID reads the UID of the namespace kube-system, which exists as long as its cluster.
 func (r *request[T]) readClusterID(ctx context.Context) (string, error) {
 	// A cache would watch all namespaces.
-	var reader client.Reader = r.config.Client
-	if r.config.APIReader != nil {
-		reader = r.config.APIReader
-	}
+	reader := r.liveReader()
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	if err := reader.Get(ctx, types.NamespacedName{Name: metav1.NamespaceSystem}, namespace); err != nil {
@@ -195,16 +212,19 @@ func (r *request[T]) readClusterID(ctx context.Context) (string, error) {
 	return string(namespace.UID), nil
 }
 
-// identityUses is what the node reads of the operator's cluster if users name kubeconfigs.
+// identityUses is what the node reads of the operator's cluster if users name kubeconfigs or service accounts.
 func (r *ComponentReconciler[T]) identityUses() []reconcilers.Access {
 	sample := sampleOf[T](context.Background())
 	_, bySecret := generator.Lookup[generator.KubeConfigReference](sample)
 	_, byContent := generator.Lookup[generator.ClientConfiguration](sample)
+	_, impersonates := generator.Lookup[generator.ImpersonationConfiguration](sample)
 	var uses []reconcilers.Access
 	if bySecret {
 		uses = append(uses, reconcilers.Access{Object: &corev1.Secret{}, Verbs: []string{"get", "list", "watch"}})
 	}
-	if (bySecret || byContent) && r.ClusterID == "" {
+	// The rights of a component, and its kubeconfig, may be deleted with a namespace before the component is.
+	leaves := bySecret || impersonates || r.DefaultServiceAccount != ""
+	if leaves || byContent && r.ClusterID == "" {
 		uses = append(uses, reconcilers.Access{Object: &corev1.Namespace{}, Verbs: []string{"get"}})
 	}
 	return uses

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Inventory says where the inventory of a component is kept. The zero value keeps it in the status of the component,
@@ -89,16 +88,12 @@ func (r *request[T]) objectStore() (inventory.Store, error) {
 	if namespace == "" {
 		return nil, permanent(errNoInventoryNamespace)
 	}
-	var reader client.Reader = r.config.Client
-	if r.config.APIReader != nil {
-		reader = r.config.APIReader
-	}
 	kind := r.kind
 	owner := types.NamespacedName{Namespace: r.resource.GetNamespace(), Name: r.resource.GetName()}
 	name := inventory.ObjectName(r.Prefix+r.owner.Item, kind.Kind, owner, r.resource.GetUID())
 	options := inventory.Options{
 		Client:     r.config.Client,
-		Reader:     reader,
+		Reader:     r.liveReader(),
 		Kind:       r.Inventory.Kind,
 		Namespace:  namespace,
 		Name:       name,

@@ -84,6 +84,8 @@ type request[T client.Object] struct {
 	configuration generator.Configuration
 	state         *resourceState
 	target        *target
+	// kubeconfig is that of the target; empty for the cluster of the operator.
+	kubeconfig []byte
 	// formerOwnerID is the owner label that the component wrote before its owner had a cluster; empty in its own.
 	formerOwnerID string
 	store         inventory.Store

@@ -35,8 +35,12 @@ func (r *request[T]) remove(ctx context.Context) error {
 			return err
 		}
 	}
+	var namespaceGoes func(context.Context, string) (bool, error)
+	if r.facts.deleting {
+		namespaceGoes = r.namespacesThatGo()
+	}
 	report, err := r.runEngine(ctx, engine.Task{
-		Deleting: true,
+		Deleting: true, NamespaceGoes: namespaceGoes,
 		Orphan:   ownership.Orphans(r.resource),
 		Patterns: r.patterns(),
 		DryRun:   r.dryRun,

@@ -36,6 +36,8 @@ type resourceState struct {
 	// target is where the component is deployed; release ends its interest there.
 	target  *target
 	release func()
+	// kubeconfig is the last one that worked.
+	kubeconfig []byte
 
 	// reason and tries say how many requests in a row found nothing new, for waits that no event ends.
 	reason string

@@ -83,7 +83,11 @@ type targetKey struct {
 // selectCluster finds the cluster that the component is deployed to, with the identity to use there. It fails if that
 // cluster does not answer.
 func (r *request[T]) selectCluster(ctx context.Context) error {
-	target, err := r.targetFor(ctx)
+	identity, err := r.identity(ctx)
+	if err != nil {
+		return err
+	}
+	target, err := r.targetFor(ctx, identity)
 	if err != nil {
 		return err
 	}
@@ -94,7 +98,7 @@ func (r *request[T]) selectCluster(ctx context.Context) error {
 	if err := r.identifyOwner(ctx, target.server != ""); err != nil {
 		return err
 	}
-	r.target = target
+	r.target, r.kubeconfig = target, identity.KubeConfig
 	if r.store, err = r.inventoryStore(); err != nil {
 		return err
 	}
@@ -103,7 +107,13 @@ func (r *request[T]) selectCluster(ctx context.Context) error {
 			return err
 		}
 	}
-	return r.verifyServer(ctx)
+	if err := r.verifyServer(ctx); err != nil {
+		return err
+	}
+	if !r.dryRun {
+		r.state.kubeconfig = identity.KubeConfig
+	}
+	return nil
 }
 
 // verifyServer makes sure that the objects are where the component is deployed to. Another API server than before must
@@ -154,11 +164,7 @@ var errElsewhere = errors.New("the objects are in another cluster than the one t
 
 var errNoCluster = errors.New("a kubeconfig or an impersonation needs a config that was made by NewConfig")
 
-func (r *request[T]) targetFor(ctx context.Context) (*target, error) {
-	identity, err := r.identity(ctx)
-	if err != nil {
-		return nil, err
-	}
+func (r *request[T]) targetFor(ctx context.Context, identity clusters.Identity) (*target, error) {
 	own := len(identity.KubeConfig) == 0 && identity.User == "" && len(identity.Groups) == 0
 	if r.config.Cluster() == nil {
 		if !own {

@@ -97,7 +97,10 @@ type Task struct {
 	// reads whether the task is still the one to carry out: an object may be gone because another process of the
 	// operator, which knows better, has deleted it. Optional.
 	BeforeCreate func(ctx context.Context) error
-	Now          time.Time
+	// NamespaceGoes reports whether a namespace is being deleted, or is gone. It is asked if an object in it may not be
+	// read or deleted: the object then goes with it. Optional.
+	NamespaceGoes func(ctx context.Context, name string) (bool, error)
+	Now           time.Time
 }
 
 // Report is how far a run came.

@@ -64,7 +64,7 @@ func (r *run) observe(ctx context.Context) error {
 	}
 	r.report.Syncing, r.report.Polled, r.in.Recheck = observation.Syncing, observation.Polled, observation.Recheck
 	r.addMisplaced(misplaced)
-	return nil
+	return r.leaveUnreadable(ctx)
 }
 
 // addDesired adds to an interest what the desired object says.

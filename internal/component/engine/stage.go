@@ -40,6 +40,9 @@ func (r *run) executeStage(ctx context.Context, p plan.Plan) (failed, err error)
 	if err != nil {
 		return nil, err
 	}
+	if r.task.NamespaceGoes != nil {
+		results = r.leaveUndeletable(ctx, results)
+	}
 	r.countCorrections(results)
 
 	outcomes := make([]plan.Outcome, 0, len(results))

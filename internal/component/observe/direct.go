@@ -158,7 +158,7 @@ func (r *directRead) get(ctx context.Context, in *Interest) error {
 	case served.IsNotFound(err), r.missing[gk]:
 		r.observation.Objects[in.Key] = plan.Observed{Presence: plan.Absent, TypeMissing: r.missing[gk]}
 	case class == forbidden:
-		r.observation.Objects[in.Key] = plan.Observed{}
+		r.observation.Objects[in.Key] = plan.Observed{Refused: true}
 		r.observation.poll(gk, class.readReason())
 	default:
 		return err

@@ -307,7 +307,9 @@ func (w *Watching) observation(s *componentState, c *Component, interests []Inte
 			tasks = append(tasks, task{entry: e, purpose: why, in: in, believed: uid})
 		}
 		if believed == nil {
-			result.Objects[in.Key] = e.withoutObject(presence, c)
+			seen := e.withoutObject(presence, c)
+			seen.Refused = seen.Presence == plan.PresenceUnknown && e.failure != nil && e.failure.class == forbidden
+			result.Objects[in.Key] = seen
 		} else {
 			result.Objects[in.Key] = w.observed(e, believed, c, in)
 		}

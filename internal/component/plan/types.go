@@ -171,6 +171,8 @@ type Observed struct {
 	// assessed yet. It then does not count as ready.
 	Status  apis.ObjectStatus
 	Message string
+	// Refused reports whether the API server does not allow to read the object. Its Presence is then PresenceUnknown.
+	Refused bool
 	// Fenced reports whether the object defines types, and a removal that was begun prevents that instances are
 	// created.
 	Fenced bool

@@ -1,0 +1,143 @@
+package component_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
+	"github.com/espalier-dev/espalier/internal/testenv/resources"
+	"github.com/espalier-dev/espalier/reconcilers"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+func deployerOf(namespace string) string { return "system:serviceaccount:" + namespace + ":deployer" }
+
+// deploysInto has a component in a namespace of a tenant deploy into a namespace with the rights of the tenant.
+func deploysInto(
+	t *testing.T, c client.Client, namespace, into string, change ...func(*reconcilers.Config),
+) *resources.Assembly {
+	t.Helper()
+	allow(t, c, into, "deployer", deployerOf(namespace), "get", "list", "watch", "create", "patch", "delete")
+	startComponents(t, plane.Config(t), namespace, assemblyOptions{}, change...)
+	assembly := resources.NewAssembly(namespace, "all", partOf(into, "part", "0"))
+	assembly.Spec.ServiceAccountName = "deployer"
+	create(t, c, assembly)
+	isReady(t, c, assembly)
+	return assembly
+}
+
+// loses takes the rights in a namespace from a tenant, and waits until they are gone.
+func loses(t *testing.T, c client.Client, namespace, into string) {
+	t.Helper()
+	meta := metav1.ObjectMeta{Namespace: into, Name: "deployer"}
+	remove(t, c, &rbacv1.RoleBinding{ObjectMeta: meta}, &rbacv1.Role{ObjectMeta: meta})
+	config := rest.CopyConfig(plane.Config(t))
+	config.Impersonate.UserName = deployerOf(namespace)
+	as, err := client.New(config, client.Options{Scheme: resources.NewScheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	controlplanetest.Eventually(t, "the rights do not go", func(ctx context.Context) error {
+		err := as.Get(ctx, client.ObjectKey{Namespace: into, Name: "part"}, &corev1.ConfigMap{})
+		if !apierrs.IsForbidden(err) {
+			return fmt.Errorf("the answer is %w, want it forbidden", err)
+		}
+		return nil
+	})
+}
+
+func remove(t *testing.T, c client.Client, objects ...client.Object) {
+	t.Helper()
+	for _, object := range objects {
+		if err := c.Delete(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestNamespaceOfATenantGoes: the rights of a component go with its namespace before the component does. Its objects
+// there go with the namespace, too, so nothing waits for them.
+func TestNamespaceOfATenantGoes(t *testing.T) {
+	t.Parallel()
+	c, namespace := live(t), plane.Namespace(t)
+	assembly := deploysInto(t, c, namespace, namespace)
+	remove(t, c, namespaceOf(namespace))
+	loses(t, c, namespace, namespace)
+	remove(t, c, assembly)
+	controlplanetest.Eventually(t, "it does not go", goneFrom(c, assembly))
+	// No controller takes away what is in a namespace here.
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "part"}, &corev1.ConfigMap{}); err != nil {
+		t.Errorf("the object is read with %v, want that it was left to the namespace", err)
+	}
+}
+
+// TestRightsThatAreGoneBlock: rights that are gone block the deletion where the namespace of the object stays, even if
+// that of the resource goes, and where the operator may not find out.
+func TestRightsThatAreGoneBlock(t *testing.T) {
+	t.Parallel()
+	c := live(t)
+	t.Run("another namespace", func(t *testing.T) {
+		t.Parallel()
+		namespace, into := plane.Namespace(t), plane.Namespace(t)
+		assembly := deploysInto(t, c, namespace, into)
+		remove(t, c, namespaceOf(namespace))
+		loses(t, c, namespace, into)
+		remove(t, c, assembly)
+		says(t, c, assembly, component.ReasonError, "forbidden", "gives up 1 object (ConfigMap "+into+"/part)")
+		allow(t, c, into, "deployer", deployerOf(namespace), "get", "list", "watch", "create", "patch", "delete")
+		controlplanetest.Eventually(t, "it does not go", goneFrom(c, assembly))
+		if err := goneFrom(c, partOf(into, "part", "0"))(t.Context()); err != nil {
+			t.Errorf("the object was not deleted: %v", err)
+		}
+	})
+	t.Run("the right to read namespaces", func(t *testing.T) {
+		t.Parallel()
+		namespace := plane.Namespace(t)
+		assembly := deploysInto(t, c, namespace, namespace, func(config *reconcilers.Config) {
+			config.APIReader = noNamespaces{config.APIReader}
+		})
+		remove(t, c, namespaceOf(namespace))
+		loses(t, c, namespace, namespace)
+		remove(t, c, assembly)
+		says(t, c, assembly, component.ReasonError, "it is not known whether it goes with its namespace",
+			"unable to read the Namespace "+namespace, "gives up 1 object (ConfigMap "+namespace+"/part)")
+	})
+}
+
+// noNamespaces reads for an operator that may not read Namespaces.
+type noNamespaces struct{ client.Reader }
+
+func (r noNamespaces) Get(
+	ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption,
+) error {
+	if object.GetObjectKind().GroupVersionKind().Kind == "Namespace" {
+		return apierrs.NewForbidden(corev1.Resource("namespaces"), key.Name, errors.New("no"))
+	}
+	return r.Reader.Get(ctx, key, object, options...)
+}
+
+// TestLastKubeConfigDeletes: the kubeconfig goes with the namespace of the resource before the resource does. The last
+// one that worked deletes what is in the other cluster.
+func TestLastKubeConfigDeletes(t *testing.T) {
+	t.Parallel()
+	c, namespace, into := live(t), plane.Namespace(t), plane.Namespace(t)
+	startComponents(t, plane.Config(t), namespace, assemblyOptions{})
+	secret, part := kubeconfigSecret(t, namespace, plane.Config(t)), partOf(into, "part", "0")
+	assembly := remotely(resources.NewAssembly(namespace, "all", part))
+	create(t, c, secret, assembly)
+	isReady(t, c, assembly)
+	remove(t, c, namespaceOf(namespace), secret, assembly)
+	controlplanetest.Eventually(t, "it does not go", goneFrom(c, assembly))
+	if err := goneFrom(c, part)(t.Context()); err != nil {
+		t.Errorf("the object was not deleted: %v", err)
+	}
+}
