@@ -80,8 +80,8 @@ func (r *request[T]) stalls() bool {
 }
 
 // abandonAfter gives up the objects of a resource that is being deleted, if it asks for that, and err is why they
-// cannot be deleted, the deletion is blocked, or it has not gone on for [stallAfter]. Otherwise it returns err, and says
-// what would give them up.
+// cannot be deleted, the deletion is blocked, or it has not gone on for [stallAfter]. Otherwise it returns err, and
+// says what would give them up.
 //
 // The condition says so first. The resource goes with the next request. Fences are taken off before.
 func (r *request[T]) abandonAfter(ctx context.Context, err error) error {

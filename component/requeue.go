@@ -26,7 +26,8 @@ type pace struct {
 	retryAfter *time.Duration
 	// tries counts the requests before this one that waited for the same.
 	tries int
-	// since is when the roll-out began, fenceAt when a fence is tried again or its margin is over; zero if there is none.
+	// since is when the roll-out began, fenceAt when a fence is tried again or its margin is over; zero if there is
+	// none.
 	since, fenceAt time.Time
 	// due is when an object is to be rewritten, when one is to be looked at, when the status is to be written, and when
 	// a deletion that does not go on offers to give up; zero for never.

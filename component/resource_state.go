@@ -49,8 +49,8 @@ type resourceState struct {
 	// changes counts changes of the status that may happen again and again, see holds.
 	changes plan.Repetition
 
-	// stalledSince is when the resource was found to be deleted, or when a write succeeded since then; zero if neither is
-	// known.
+	// stalledSince is when the resource was found to be deleted, or when a write succeeded since then; zero if neither
+	// is known.
 	stalledSince time.Time
 	// abandoning is how many requests were about to give up the objects.
 	abandoning int

@@ -25,8 +25,8 @@ type facts struct {
 	done bool
 	// blocked is true if others use a type, or have objects in a namespace, that would be deleted.
 	blocked bool
-	// fenceAt is when a fence is tried again, if fences that could not be put up are all that blocks, or when a margin is
-	// over, if the margins of fences are all that is waited for; else zero.
+	// fenceAt is when a fence is tried again, if fences that could not be put up are all that blocks, or when a margin
+	// is over, if the margins of fences are all that is waited for; else zero.
 	fenceAt time.Time
 	// heldUntil is when the status shows what it does not say yet; zero if there is nothing.
 	heldUntil time.Time

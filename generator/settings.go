@@ -278,9 +278,9 @@ const (
 // AnnotationAbandon is an annotation under the prefix of the component, on a resource whose component is being deleted.
 // It gives up the objects of the component that cannot be deleted: their kubeconfig does not exist or cannot be used,
 // their cluster does not answer or rejects the credentials or is another one than before, the user of the component
-// lacks a permission there, others use them, or no write of the deletion has succeeded for ten minutes. All objects that
-// are left stay as they are, except that the fences of types are taken off, and the resource goes. The condition and an
-// event say which were given up, and in which cluster.
+// lacks a permission there, others use them, or no write of the deletion has succeeded for ten minutes. All objects
+// that are left stay as they are, except that the fences of types are taken off, and the resource goes. The condition
+// and an event say which were given up, and in which cluster.
 //
 // Its value is the UID of the resource. So no manifest can have it by accident, and a resource that is created again
 // does not have it. It can be set while the resource is being deleted, and has no effect before. It has no effect

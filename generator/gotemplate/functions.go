@@ -40,8 +40,8 @@ import (
 // looked up is recorded in the [Lookups] of the context. There are no lookups with a kubeconfig: calling
 // lookupWithKubeConfig is an error that says so.
 //
-// The functions are not bounded, and lookups hold back others that are large: see [Guard.Functions]. include and tpl are not among them, because they need the set
-// of templates; [Set] adds them.
+// The functions are not bounded, and lookups hold back others that are large: see [Guard.Functions]. include and tpl
+// are not among them, because they need the set of templates; [Set] adds them.
 func Functions(ctx context.Context) template.FuncMap {
 	functions := maps.Clone(functionsOfSprig())
 	functions["fail"] = func(message string) (string, error) { return "", errors.New(message) }

@@ -129,8 +129,8 @@ type Report struct {
 	Polled  map[schema.GroupKind]string
 	// Waits reports whether something has to be waited for that no watch shows.
 	Waits bool
-	// RetryAt is when to come back, if the margins of fences are all that is waited for, or fences that could not be put
-	// up are all that blocks; else zero.
+	// RetryAt is when to come back, if the margins of fences are all that is waited for, or fences that could not be
+	// put up are all that blocks; else zero.
 	RetryAt time.Time
 	// Futile reports whether an object does not become as desired when it is written.
 	Futile bool

@@ -14,10 +14,10 @@
 //     server, see below.
 //  4. Record in the annotation for which generation of the definition the fence is proven, and when the margin is over.
 //     The next call then need not prove it again, and does not depend on webhooks that are gone by then.
-//  5. Until the margin is over, each call ends here: the use is [plan.ForeignFenced]. API servers that were not met need
-//     the margin to see the fence, and creations that have begun need it to end, since the rules that were there when
-//     they began apply to them. For a type that is a few seconds old the margin is longer: an API server delays the
-//     creation of instances of such a type by two seconds.
+//  5. Until the margin is over, each call ends here: the use is [plan.ForeignFenced]. API servers that were not met
+//     need the margin to see the fence, and creations that have begun need it to end, since the rules that were there
+//     when they began apply to them. For a type that is a few seconds old the margin is longer: an API server
+//     delays the creation of instances of such a type by two seconds.
 //  6. Check again. If others have instances after all, the fence is lifted.
 //  7. Delete, provided that UID and resource version have not changed since the definition was read or written last.
 //

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Memory remembers what others have in namespaces, and what a definition does not record, from request to request. Losing
-// it costs requests. The zero value is empty. It is safe for concurrent use.
+// Memory remembers what others have in namespaces, and what a definition does not record, from request to request.
+// Losing it costs requests. The zero value is empty. It is safe for concurrent use.
 type Memory struct {
 	mu sync.Mutex
 	// blocked has the namespaces that were not deleted, by UID.

@@ -393,7 +393,8 @@ type Plan struct {
 	Recheck time.Time
 	// Done reports whether there is nothing to do and nothing to wait for. When deleting, the inventory is then empty.
 	Done bool
-	// Left are objects whose records the plan drops although they exist and would have to go: they are not ours any more.
+	// Left are objects whose records the plan drops although they exist and would have to go: they are not ours any
+	// more.
 	Left []Obstacle
 	// Empty reports whether no object is desired although there are some, so that all is left as it is.
 	Empty bool
