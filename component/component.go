@@ -346,8 +346,8 @@ func (r *ComponentReconciler[T]) Describe() reconcilers.Description {
 	r.init()
 	uses := []reconcilers.Access{{Verbs: []string{"patch"}}}
 	uses = append(uses, r.Inventory.uses()...)
-	uses = append(uses, usesOfReferences(*new(T))...)
 	uses = append(uses, r.identityUses()...)
+	uses = append(uses, usesOfReferences(*new(T))...)
 	for _, dependent := range r.Dependents {
 		uses = append(uses, reconcilers.Access{Object: dependent, Verbs: slices.Clone(dependentVerbs)})
 		uses = append(uses, r.usesOfForeign(dependent)...)

@@ -39,8 +39,8 @@ func TestWhatGoesWithItsNamespace(t *testing.T) {
 		want []string
 		err  error
 	}{
-		"a namespace goes":        {goes: goes, want: []string{"cluster", "definer", "elsewhere"}},
-		"it is not known":         {goes: func(context.Context, string) (bool, error) { return false, errNoRight }, err: errNoRight},
+		"a namespace goes":   {goes: goes, want: []string{"cluster", "definer", "elsewhere"}},
+		"it is not known":    {goes: func(context.Context, string) (bool, error) { return false, errNoRight }, err: errNoRight},
 		"the resource stays": {want: []string{"cluster", "definer", "elsewhere", "inside"}},
 	}
 	for name, test := range tests {
