@@ -60,8 +60,8 @@ func (r *request[T]) identity(ctx context.Context) (clusters.Identity, error) {
 // lastKubeConfig returns the last kubeconfig that worked, if its Secret is missing because the namespace of the
 // resource is being deleted with both. Otherwise it returns missing, with what it could not find out.
 func (r *request[T]) lastKubeConfig(ctx context.Context, missing error) ([]byte, error) {
-	if !r.facts.deleting || len(r.state.kubeconfig) == 0 {
-		return nil, missing
+	if !r.facts.deleting || len(r.state.kubeconfig) == 0 || r.configuration.AbandonOnDeletion {
+		return nil, missing // the user has said what becomes of the objects
 	}
 	switch goes, err := namespaceGoes(ctx, r.liveReader(), r.resource.GetNamespace()); {
 	case err != nil:
