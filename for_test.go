@@ -102,16 +102,18 @@ func TestADeletionThatHangs(t *testing.T) {
 		"a child of a node without a condition": {
 			Request: request,
 			GivenObjects: []object{ready, configMap.With(exists, func(c *corev1.ConfigMap) {
-				c.DeletionTimestamp, c.Finalizers = terminating.Object().DeletionTimestamp, []string{"backup.example.com/archive"}
+				c.DeletionTimestamp = terminating.Object().DeletionTimestamp
+				c.Finalizers = []string{"backup.example.com/archive"}
 			})},
 			ExpectStatusUpdates: []object{ready.With(hangs("Widget/0/ConfigMap: ConfigMap default/gadget " +
 				"is being deleted, and waits for the finalizer backup.example.com/archive"))},
 		},
 		"a finalizer of a node": {
-			Request:             request,
-			GivenObjects:        []object{going(own, "a.example.com/a").With(notReady)},
-			ExpectStatusUpdates: []object{going(own, "a.example.com/a").With(notReady, hangs("the resource is being deleted"))},
-			ExpectedResult:      reconcilers.Result{RequeueAfter: outOfStock.Delay},
+			Request:      request,
+			GivenObjects: []object{going(own, "a.example.com/a").With(notReady)},
+			ExpectStatusUpdates: []object{going(own, "a.example.com/a").
+				With(notReady, hangs("the resource is being deleted"))},
+			ExpectedResult: reconcilers.Result{RequeueAfter: outOfStock.Delay},
 		},
 		"a finalizer of nobody": {
 			Request:      request,

@@ -60,10 +60,10 @@ func (r *Run[Type]) Finalizes(finalizer string, finalize func(ctx context.Contex
 	return r
 }
 
-// Absent serves the finalizer of [Run.Finalizes], which it needs, when an earlier version of the program has set it: the
-// function of Finalizes is called for each resource that has the finalizer, terminating or not, and then the finalizer
-// goes. The function of Runs may be nil, and is not called. A resource without the finalizer costs nothing. Remove the
-// node when no resource has the finalizer any more.
+// Absent serves the finalizer of [Run.Finalizes], which it needs, when an earlier version of the program has set it:
+// the function of Finalizes is called for each resource that has the finalizer, terminating or not, and then the
+// finalizer goes. The function of Runs may be nil, and is not called. A resource without the finalizer costs nothing.
+// Remove the node when no resource has the finalizer any more.
 func (r *Run[Type]) Absent() *Run[Type] {
 	r.use(absent)
 	return r

@@ -53,7 +53,8 @@ func newRefusingWorld(t *testing.T, refuse func() error, given ...client.Object)
 		Namespace: "default", Name: "w", UID: "w", Generation: 1,
 	}})
 	w.client = interceptor.NewClient(
-		fake.NewClientBuilder().WithScheme(scheme).WithObjects(given...).WithStatusSubresource(&resources.Widget{}).Build(),
+		fake.NewClientBuilder().WithScheme(scheme).WithObjects(given...).
+			WithStatusSubresource(&resources.Widget{}).Build(),
 		interceptor.Funcs{Create: func(
 			ctx context.Context, c client.WithWatch, object client.Object, o ...client.CreateOption,
 		) error {
@@ -82,8 +83,9 @@ func TestARefusedChildIsAnError(t *testing.T) {
 		state, why string
 		class      string
 	}{
-		"Forbidden": {refuse: apierrs.NewForbidden(kind, "w", errors.New("no right")), state: "Error", class: "Forbidden",
-			why: `Ready is False (Forbidden): SettingsReady: configmaps "w" is forbidden: no right`},
+		"Forbidden": {refuse: apierrs.NewForbidden(kind, "w", errors.New("no right")), state: "Error",
+			class: "Forbidden",
+			why:   `Ready is False (Forbidden): SettingsReady: configmaps "w" is forbidden: no right`},
 		"Invalid": {refuse: apierrs.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "w", nil), state: "Error",
 			class: "Terminal", why: `Ready is False (Invalid): SettingsReady: ConfigMap "w" is invalid`},
 		"AlreadyExists": {given: []client.Object{foreign}, state: "Error", class: "NotOurs",

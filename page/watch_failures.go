@@ -57,9 +57,13 @@ func (w *watchFailures) views(now time.Time) []watchFailureView {
 	defer w.mu.Unlock()
 	var views []watchFailureView
 	for _, name := range slices.Sorted(maps.Keys(w.byType)) {
-		if f := w.byType[name]; now.Sub(f.last) <= watchForgotten {
-			views = append(views, watchFailureView{Type: name, Error: f.err, Times: f.times, Since: momentOf(f.since, now)})
+		f := w.byType[name]
+		if now.Sub(f.last) > watchForgotten {
+			continue
 		}
+		views = append(views, watchFailureView{
+			Type: name, Error: f.err, Times: f.times, Since: momentOf(f.since, now),
+		})
 	}
 	return views
 }

@@ -76,8 +76,8 @@ const (
 	// StateHalted means that the node returned [ErrHaltSubReconcilers] or [ErrDurable] and no other error, which keeps
 	// others from running.
 	StateHalted State = "Halted"
-	// StateError means that the node returned another error, or panicked, or that it, or one below it, has told an error
-	// as [Refused].
+	// StateError means that the node returned another error, or panicked, or that it, or one below it, has told an
+	// error as [Refused].
 	StateError State = "Error"
 )
 

@@ -118,12 +118,12 @@ type ResourceReconciler[Type client.Object] struct {
 	ErrorCondition string
 
 	// SummaryCondition is the type of a condition that sums up the conditions that the nodes of the tree set, see
-	// [Description]: it is False like the worst of them that is False, else Unknown like the first that is Unknown, else
-	// True. What is worst the reasons say: a refusal of the API server, an object that is not ours, a failure, what is
-	// blocked, what waits, what is in progress; of equals the first in the order of the tree counts. It is True with the
-	// reason Suspended if one of them is. If all are True, a child that somebody has deleted, and that a finalizer keeps,
-	// makes it False with the reason Terminating. While the resource is terminating, it is False with that reason, and
-	// names the finalizers that are left when all of the tree are off.
+	// [Description]: it is False like the worst of them that is False, else Unknown like the first that is Unknown,
+	// else True. What is worst the reasons say: a refusal of the API server, an object that is not ours, a failure,
+	// what is blocked, what waits, what is in progress; of equals the first in the order of the tree counts. It is True
+	// with the reason Suspended if one of them is. If all are True, a child that somebody has deleted, and that a
+	// finalizer keeps, makes it False with the reason Terminating. While the resource is terminating, it is False with
+	// that reason, and names the finalizers that are left when all of the tree are off.
 	//
 	// With it the root also keeps the conditions of the nodes true. A condition that is missing when the status is
 	// written is Unknown, with the reason Initializing, unless its node is not needed (see [NotNeeded]). A condition

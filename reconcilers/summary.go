@@ -37,8 +37,9 @@ func conditionTypes(tree Description) []string {
 	return types
 }
 
-// summaryOf sums up the conditions of those types: like the worst of them, see [statusfield.Severity], and of equals like
-// the first. It is True if all are, with the reason Suspended if one has it. A type without a condition does not count.
+// summaryOf sums up the conditions of those types: like the worst of them, see [statusfield.Severity], and of equals
+// like the first. It is True if all are, with the reason Suspended if one has it. A type without a condition does not
+// count.
 func summaryOf(types []string, conditions []metav1.Condition) metav1.Condition {
 	var worst *metav1.Condition
 	for _, conditionType := range types {
