@@ -23,8 +23,8 @@ type Children[Type, ChildType client.Object] struct {
 //
 //   - Runs: desired, and makes each child agree with it, in the order of the names.
 //   - Stops: never between children. Each is tried, whatever became of those before it.
-//   - On error: as [Owns]. Errors that are returned are joined, in the order of the names. The condition names up to five
-//     children that are not as they should be, and says how many more there are.
+//   - On error: as [Owns]. Errors that are returned are joined, in the order of the names. The condition names up to
+//     five children that failed, and says how many more there are.
 //   - On deletion: deletes the children. Those that are Unowned stay.
 func OwnsEach[Type, ChildType client.Object](
 	name string, desired func(ctx context.Context, resource Type) ([]ChildType, error),

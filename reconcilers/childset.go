@@ -106,7 +106,8 @@ type ChildSetReconciler[Type, ChildType client.Object, ChildListType client.Obje
 
 	// ContinueOnError has each child tried, also after one whose error is returned, as [Always] does with nodes: the
 	// errors are joined in the order of the identities. They are in the result that is reflected, too, except for a
-	// conflict and a quiet error, which pass by themselves. Default (false): the children after the first such error are left as they are, as in reconciler.io/runtime.
+	// conflict and a quiet error, which pass by themselves. Default (false): the children after the first such error
+	// are left as they are, as in reconciler.io/runtime.
 	ContinueOnError bool
 
 	// ListOptions narrow where the children are looked for. Default: the resource's namespace. Required without owner

@@ -293,9 +293,8 @@ func (r *ResourceReconciler[T]) reconcile(ctx context.Context, req Request, p *r
 	if original, err = r.noteOrphan(ctx, config, p, original); err != nil {
 		return Result{}, err
 	}
-	p.stored = original
 	resource := copyOf(original)
-	p.resourceSeen = resource
+	p.stored, p.resourceSeen = original, resource
 	if err := applyDefaults(ctx, resource); err != nil {
 		return Result{}, err
 	}

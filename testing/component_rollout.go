@@ -223,8 +223,8 @@ func (d *RolledOut[Type]) DeleteRef(obj client.Object) DeleteRef {
 	return ref
 }
 
-// DeleteWithResourceRef is DeleteRef for an object that is deleted because the resource is: the resource version that it
-// has here is a precondition, too.
+// DeleteWithResourceRef is DeleteRef for an object that is deleted because the resource is: the resource version that
+// it has here is a precondition, too.
 func (d *RolledOut[Type]) DeleteWithResourceRef(obj client.Object) DeleteRef {
 	ref, version := d.DeleteRef(obj), d.mustFind(obj).GetResourceVersion()
 	ref.Preconditions.ResourceVersion = &version
