@@ -194,6 +194,10 @@ var decided = map[string]struct {
 		facts{blocked: true, fenceAt: noon},
 		condition{apis.ComponentProcessing, "Processing", "Waiting for the objects"}, isUnknown, whenFenced,
 	},
+	"the margin of a fence runs": {
+		facts{fenceAt: noon, unwatched: true},
+		condition{apis.ComponentProcessing, "Processing", "Waiting for the objects"}, isUnknown, whenFenced,
+	},
 	"processing, and a fence comes later, but something is not watched": {
 		facts{blocked: true, fenceAt: noon, unseen: true},
 		condition{apis.ComponentProcessing, "Processing", "Waiting for the objects"}, isUnknown, backOffBlocked,
