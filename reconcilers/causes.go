@@ -91,6 +91,7 @@ func (w *watches) watchResources(
 		return
 	}
 	bldr.For(obj, append(slices.Clone(options), passNothing)...)
+	orphaned.watched = true
 	bldr.Watches(obj, w.noting(&resourceHandler{orphaned: orphaned}), converted...)
 }
 

@@ -12,32 +12,54 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// orphaned has the resources that were seen to be deleted without what depends on them. The finalizer that says so may
-// be gone before a request begins, or before it has written the annotation.
+// orphaned has the terminating resources that events have shown, and whether they are deleted without what depends on
+// them. The finalizer that says so may be gone before a request begins, or before it has written the annotation.
 type orphaned struct {
+	// watched is true if each event of the resources is seen.
+	watched bool
+
 	mu     sync.Mutex
-	byName map[types.NamespacedName]types.UID
+	byName map[types.NamespacedName]deletion
 }
 
-// see notes a resource as an event or the cache shows it.
+// deletion is what is known of the deletion of a resource.
+type deletion struct {
+	uid types.UID
+	// orphans is true if what depends on the resource stays.
+	orphans bool
+}
+
+// see notes a resource as an event shows it.
 func (o *orphaned) see(resource client.Object) {
-	if !ownership.WantsOrphans(resource) {
+	if resource.GetDeletionTimestamp() == nil {
 		return
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.byName == nil {
-		o.byName = map[types.NamespacedName]types.UID{}
+		o.byName = map[types.NamespacedName]deletion{}
 	}
-	o.byName[client.ObjectKeyFromObject(resource)] = resource.GetUID()
+	name, d := client.ObjectKeyFromObject(resource), deletion{uid: resource.GetUID()}
+	if known := o.byName[name]; known.uid == d.uid {
+		d = known
+	}
+	d.orphans = d.orphans || ownership.WantsOrphans(resource)
+	o.byName[name] = d
 }
 
-// has reports whether a resource was seen to be deleted that way.
-func (o *orphaned) has(resource client.Object) bool {
+// of returns what is known of the deletion of a resource, and false if its event is still to come: the cache knows
+// earlier than handlers do, and what an earlier version of the resource said is not in the cache. No request waits for
+// that twice, for a predicate of the author may leave the event out.
+func (o *orphaned) of(resource client.Object) (d deletion, known bool) {
+	name := client.ObjectKeyFromObject(resource)
 	o.mu.Lock()
-	defer o.mu.Unlock()
-	uid, ok := o.byName[client.ObjectKeyFromObject(resource)]
-	return ok && uid == resource.GetUID()
+	d, known = o.byName[name]
+	o.mu.Unlock()
+	if known = known && d.uid == resource.GetUID(); !known {
+		o.see(resource)
+		d = deletion{orphans: ownership.WantsOrphans(resource)}
+	}
+	return d, known || d.orphans || !o.watched
 }
 
 // forget drops a resource that is gone.
@@ -57,9 +79,13 @@ func (r *ResourceReconciler[T]) noteOrphan(
 	if original.GetDeletionTimestamp() == nil || ownership.IsOrphanNoted(original) {
 		return original, nil
 	}
-	r.orphaned.see(original)
-	if !r.orphaned.has(original) || !hasOneOf(original, Describe(r.Reconciler).allFinalizers()) {
+	d, known := r.orphaned.of(original)
+	switch {
+	case known && !d.orphans, !hasOneOf(original, Describe(r.Reconciler).allFinalizers()):
 		return original, nil
+	case !known:
+		return original, fmt.Errorf("the event of the deletion of %s has not come yet: %w",
+			describeObject(original), ErrQuiet)
 	}
 	noted := copyOf(original)
 	noted.SetAnnotations(MergeMaps(noted.GetAnnotations(),
