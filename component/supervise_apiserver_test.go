@@ -49,15 +49,7 @@ func TestSupervisionOnAPIServer(t *testing.T) {
 	if err := root.SetupWithManager(t.Context(), mgr); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- mgr.Start(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
+	startManager(t, mgr)
 
 	theirs := annotated(partOf(namespace, "theirs", "0"), generator.AnnotationPresence, "read-only",
 		generator.AnnotationReadyWhen, "object.data.ready == 'yes'")
