@@ -24,6 +24,7 @@ const (
 	reasonContent    = "its content differs"
 	reasonReapply    = "it is to be rewritten periodically"
 	reasonPurge      = "its purge order is reached"
+	reasonReleased   = "it is not desired any more, and the API server refuses to write a desired object because of it"
 	reasonPurgeAgain = "it was purged, and exists again"
 
 	messageUnobserved   = "it is not known yet whether it exists"
@@ -69,6 +70,7 @@ func (b *builder) apply() {
 	if pruning {
 		b.assessRemovals(apis.DeleteOrphanOnApply)
 		b.allowLeaving()
+		b.release()
 	}
 	b.openWaves()
 	if pruning {
@@ -175,6 +177,18 @@ func (b *builder) allowLeaving() {
 	for _, it := range b.undesired {
 		if _, ok := b.in.Leaving[it.key]; ok {
 			allowDeletion([]*item{it})
+		}
+	}
+}
+
+// release lets objects go at once that keep desired ones from being written.
+func (b *builder) release() {
+	for _, it := range b.undesired {
+		if _, ok := b.in.Released[it.key]; ok && it.state == stateAct && it.action == ActionDelete {
+			allowDeletion([]*item{it})
+			if it.released = it.deletable; it.released {
+				it.reason = reasonReleased
+			}
 		}
 	}
 }

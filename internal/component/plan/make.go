@@ -120,6 +120,8 @@ type item struct {
 	// deletable reports whether the waves of the desired objects allow its deletion, kept whether it waits for an
 	// object that is not written or not ready.
 	deletable, kept bool
+	// released reports whether it goes at once, because it keeps a desired object from being written.
+	released bool
 }
 
 func (it *item) setAction(action Action, reason string) {
@@ -304,13 +306,13 @@ func (b *builder) propose(it *item) {
 	next, r := &b.plan.Next, b.rankOf(it)
 	order := r.compare(b.next)
 	if len(next.Operations) == 0 || order < 0 {
-		b.next, next.Operations = r, append(next.Operations[:0], it.operation(b.in.Deleting))
+		b.next, next.Operations = r, append(next.Operations[:0], it.operation(b.in))
 	} else if order == 0 {
-		next.Operations = append(next.Operations, it.operation(b.in.Deleting))
+		next.Operations = append(next.Operations, it.operation(b.in))
 	}
 }
 
-func (it *item) operation(deleting bool) Operation {
+func (it *item) operation(in *Input) Operation {
 	o := Operation{
 		Action: it.action, Reason: it.reason, Key: it.key, Version: it.record.Version, UID: it.observed.UID,
 		Pattern: -1, Undoes: it.undoes(),
@@ -323,8 +325,10 @@ func (it *item) operation(deleting bool) Operation {
 		o.Override = it.action != ActionCreate && it.desired.UpdatePolicy == apis.UpdateApplyOverride
 		o.Stamp = it.desired.ReapplyInterval > 0 && it.desired.Digest != DigestOnce
 	case ActionDelete:
-		if deleting {
+		if in.Deleting {
 			o.ResourceVersion = it.observed.ResourceVersion
+		} else if it.released {
+			o.ResourceVersion, o.Exact = in.Released[it.key], true
 		}
 	default:
 	}

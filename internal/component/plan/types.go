@@ -250,6 +250,9 @@ type Input struct {
 	// in this request. Exception: a create that found an existing object did not fail if Observed has that object. The
 	// next plan decides what to do about it.
 	Failed map[Key]string
+	// Released has the resource versions of dropped objects because of which the API server refuses to write desired
+	// ones, see [Refusal]. They are deleted at once, in that version only.
+	Released map[Key]string
 	// Uses has, by the key of the object that defines types or is a namespace, what was found out in this request about
 	// the use.
 	Uses map[Key]Use
@@ -312,6 +315,8 @@ type Operation struct {
 	// ResourceVersion is that of the object as it was observed, for a deletion with the component. If it has changed
 	// since, it is looked at before it is deleted. Empty for any.
 	ResourceVersion string
+	// Exact reports whether the operation fails if the object has another resource version by now.
+	Exact bool
 	// Reason says why, in a stable text.
 	Reason string
 	// Override reports whether the fields of certain other managers are taken over.

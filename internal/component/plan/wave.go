@@ -256,7 +256,7 @@ func keysOf(items []*item, match func(*item) bool) (names []string) {
 // it changes with each object.
 func keep(items []*item, what string, others []string) {
 	for _, it := range items {
-		if it.state == stateAct && len(others) > 0 {
+		if it.state == stateAct && !it.released && len(others) > 0 {
 			text := fmt.Sprintf("it is kept until these are %s: %s", what, message.List(others, namedObstacles))
 			it.state, it.message, it.kept = stateWaiting, text, true
 		}
