@@ -186,6 +186,12 @@ var missingPermission = regexp.MustCompile(`^[\w.]+ (?:"[\w.-]*" )?is forbidden:
 	`cannot \w+ resource "[\w./-]{1,200}" in API group "[\w.-]{0,253}" ` +
 	`(?:in the namespace "[\w-]{1,63}"|at the cluster scope)`)
 
+// refusing is what the API server says of a webhook or an admission policy that refuses, without its reasons.
+var refusing = regexp.MustCompile(`^(?:Internal error occurred: )?(?:failed calling|admission) webhook ` +
+	`"[\w.-]{1,253}"(?: denied the request)?` +
+	`|^(?:[\w.]+ (?:"[\w.-]*" )?is forbidden: )?(?:ValidatingAdmissionPolicy|policy) ['"][\w.-]{1,253}['"]` +
+	`(?: with binding '[\w.-]{1,253}')? denied request`)
+
 var unknownField = regexp.MustCompile(`unknown field "[\w.\[\]]{1,100}"`)
 
 // withheldStatus is status without its message and the messages of its causes.
@@ -193,9 +199,13 @@ func withheldStatus(status metav1.Status) error {
 	message := string(status.Reason)
 	// The name of a field is not secret.
 	unknown := unknownField.FindAllString(status.Message, -1)
+	refuser := refusing.FindString(status.Message)
 	permission := missingPermission.FindString(status.Message)
 	if message == "" {
 		message = fmt.Sprintf("status %d", status.Code)
+	}
+	if refuser != "" {
+		message = refuser
 	}
 	if d := status.Details; d != nil {
 		details := metav1.StatusDetails{

@@ -90,6 +90,14 @@ func TestErrorsOfSecretsAreWithheld(t *testing.T) {
 		{apierrs.NewForbidden(schema.GroupResource{Resource: "secrets"}, "", errors.New(
 			`User "a" cannot create resource "HUSH HUSH" in API group "" in the namespace "n"`)), "Forbidden; " + withheld},
 		{&apierrs.StatusError{}, "status 0; " + withheld},
+		{apierrs.NewInternalError(errors.New(`failed calling webhook "guard.example.com": HUSH`)),
+			`Internal error occurred: failed calling webhook "guard.example.com"; ` + withheld},
+		{apierrs.NewBadRequest(`admission webhook "guard.example.com" denied the request: HUSH`),
+			`admission webhook "guard.example.com" denied the request; ` + withheld},
+		{apierrs.NewBadRequest(`admission webhook "HUSH HUSH" denied the request`), "BadRequest; " + withheld},
+		{apierrs.NewForbidden(schema.GroupResource{Resource: "secrets"}, "x", errors.New(
+			`ValidatingAdmissionPolicy 'p' with binding 'b' denied request: HUSH`)),
+			`forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request; ` + withheld},
 		{context.DeadlineExceeded, "context deadline exceeded"},
 		{&url.Error{Op: "Post", URL: "https://api", Err: errors.New("refused")},
 			"there was no answer from the API server: refused"},
