@@ -169,6 +169,8 @@ type run struct {
 	unsaved map[plan.Key]bool
 	// succeeded are the operations that were carried out with success.
 	succeeded map[operationKey]bool
+	// refused are the refused writes that [run.release] did not look at yet.
+	refused []plan.Refusal
 	// writers has who made corrections of this run necessary, as far as is known.
 	writers map[plan.Key]plan.Writers
 }
@@ -229,7 +231,7 @@ func (r *run) run(ctx context.Context) error {
 		}
 		repeated, stuck := r.giveUpRepeated(ctx, next)
 		if len(next.Next.Operations) == 0 || stuck {
-			if again, err := r.observeDeleted(ctx); err != nil {
+			if again, err := r.lookAgain(ctx, next); err != nil {
 				return errors.Join(failed, err)
 			} else if !again {
 				break

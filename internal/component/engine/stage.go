@@ -212,6 +212,7 @@ func (r *run) addResult(result *execute.Result) (plan.Outcome, error) {
 		return outcome, result.Err
 	}
 	if result.Err != nil {
+		r.noteRefusal(result)
 		return outcome, r.addFailure(result)
 	}
 	switch operation.Action {

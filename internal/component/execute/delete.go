@@ -22,7 +22,7 @@ import (
 func (e *Executor) delete(ctx context.Context, result *Result, target *unstructured.Unstructured) (err error) {
 	op := result.Operation
 	only := write.Version{UID: op.UID, ResourceVersion: op.ResourceVersion}
-	read := e.Managed != nil && len(e.Managed(op.Key)) == 0
+	read := !op.Exact && e.Managed != nil && len(e.Managed(op.Key)) == 0
 	for range attempts {
 		if read {
 			live := partial(target)
@@ -35,7 +35,7 @@ func (e *Executor) delete(ctx context.Context, result *Result, target *unstructu
 		switch {
 		case served.IsNotFound(err):
 			return &StaleError{}
-		case !apierrs.IsConflict(err):
+		case op.Exact || !apierrs.IsConflict(err):
 			return err
 		}
 		// Most likely it is another object by now.

@@ -2,8 +2,11 @@ package execute
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 
+	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/generator"
 	"github.com/espalier-dev/espalier/internal/component/manifest"
 	"github.com/espalier-dev/espalier/internal/component/plan"
@@ -50,6 +53,28 @@ func (e *Executor) readCurrent(ctx context.Context, op plan.Operation, live clie
 		return &OwnerError{Ownership: ownership, Claim: claim}
 	}
 	return nil
+}
+
+// Read reads the object of a record that the component drops, whole. It returns nil if the object is gone, replaced by
+// another one, or not ours any more.
+func (e *Executor) Read(ctx context.Context, record *apis.InventoryRecord) (*unstructured.Unstructured, error) {
+	result := Result{Operation: plan.Operation{
+		Action: plan.ActionDelete, Key: plan.KeyOf(*record), Version: record.Version, UID: record.UID, Pattern: -1,
+	}}
+	read := func(ctx context.Context, result *Result, target *unstructured.Unstructured) error {
+		err := e.readCurrent(ctx, result.Operation, target)
+		if err == nil {
+			result.Object = target
+		}
+		return err
+	}
+	err := e.inServedVersion(ctx, &result, read)
+	var owner *OwnerError
+	if err == nil || errors.As(err, &owner) {
+		return result.Object, nil
+	}
+	const text = "it may keep others from being written, and cannot be read: %w"
+	return nil, fmt.Errorf(text, explain(err, record.Namespace))
 }
 
 // mayWrite reports whether the operation may write or delete an object of that ownership. The object has to be ours,
