@@ -123,6 +123,8 @@ const (
 	//   - with: when all required objects of the wave are written and ours, ready or not.
 	//   - after: when the wave is ready. This suits an object that serves until its successor does.
 	//
+	// An object because of which the API server refuses to write a new one may go at once, whatever the policy.
+	//
 	// Without a policy, an object that holds data waits until all required objects of the component are ready: a
 	// PersistentVolumeClaim, a StatefulSet, a Namespace, a CustomResourceDefinition, and a Secret with the reconcile
 	// policy once.
