@@ -23,6 +23,7 @@ const (
 	contributes    switchName = "Contributes"
 	forceConflicts switchName = "ForceConflicts"
 	createOnly     switchName = "CreateOnly"
+	takeOverFrom   switchName = "TakeOverFrom"
 	recreates      switchName = "Recreates"
 	labeled        switchName = "Labeled"
 	renames        switchName = "Renames"
@@ -59,7 +60,10 @@ var contradictions = map[switchName][]switchName{
 	unwatched: {
 		unowned, anyNamespace, contributes, orphanWhen, recreates, renames, holdsData, tuned,
 	},
-	unowned:     {anyNamespace},
+	unowned: {anyNamespace},
+	takeOverFrom: {
+		readOnly, absent, unowned, anyNamespace, contributes, createOnly,
+	},
 	createOnly:  {recreates},
 	independent: {needsData, isAfter},
 	unchecked:   {hasHealth},
@@ -75,7 +79,7 @@ var repeatable = []switchName{needsData, isAfter, yieldsData, tuned}
 // described are the switches that the printed tree shows.
 var described = []switchName{
 	gated, readOnly, ignoreAbsent, absent, orphanWhen, unowned, anyNamespace, contributes, forceConflicts,
-	createOnly, unwatched, auxiliary, unchecked, guarded, independent,
+	createOnly, takeOverFrom, unwatched, auxiliary, unchecked, guarded, independent,
 }
 
 // rules are what the author said about a node, but for functions.

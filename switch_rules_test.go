@@ -29,6 +29,7 @@ var switches = map[string]func(*child) *child{
 	"Contributes":    (*child).Contributes,
 	"ForceConflicts": (*child).ForceConflicts,
 	"CreateOnly":     (*child).CreateOnly,
+	"TakeOverFrom":   func(c *child) *child { return c.TakeOverFrom("manager") },
 	"Recreates":      (*child).Recreates,
 	"Labeled":        (*child).Labeled,
 	"Renames":        func(c *child) *child { return c.Renames(reconcilers.RefuseName) },
@@ -60,6 +61,7 @@ func TestContradictions(t *testing.T) {
 		"Absent Gate OrphanWhen CreateOnly Recreates Renames HoldsData Guard Needs After Independent Yield",
 		"OrphanWhen Gate Unowned", "CreateOnly Recreates", "Independent Needs After", "Unchecked Health",
 		"HoldsData Renames", "Unowned AnyNamespace",
+		"TakeOverFrom ReadOnly Absent Unowned AnyNamespace Contributes CreateOnly",
 		"Unwatched Unowned AnyNamespace Contributes OrphanWhen Recreates Renames HoldsData Tune",
 	} {
 		for _, other := range strings.Fields(row)[1:] {
@@ -106,6 +108,7 @@ func TestNodesThatCannotRun(t *testing.T) {
 		`Owns "ConfigMap" must not have nil for Observes`:           owns().Observes(nil),
 		`OwnsEach "ConfigMap" must not have nil for Observes`:       ownsEach().Observes(nil),
 		`Owns "ConfigMap" must not have nil for Tune`:               owns().Tune(nil),
+		`Owns "ConfigMap" must not have nil for TakeOverFrom`:       owns().TakeOverFrom(),
 		`OwnsEach "ConfigMap" must not have nil for Tune`:           ownsEach().Tune(nil),
 		`Owns "ConfigMap" must not have nil for Needs`:              owns().Needs(nil, noCell),
 		`Owns "ConfigMap" must not have nil for Yield`:              espalier.Yield(owns(), noCell, colorOf),

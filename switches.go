@@ -39,6 +39,8 @@ import (
 //	             |                                               | CreateOnly, Recreates, Labeled, Renames, HoldsData
 //	ForceConflicts | they are taken from other field managers    | needs Contributes
 //	CreateOnly   | created and deleted, and never updated        | ReadOnly, Absent, Recreates
+//	TakeOverFrom | what an earlier release updated may go        | ReadOnly, Absent, Unowned, AnyNamespace,
+//	             |                                               | Contributes, CreateOnly
 //	Recreates    | an immutable field is changed by a new object | ReadOnly, Absent, CreateOnly
 //	Labeled      | the label of the node tells them apart        | ReadOnly
 //	Unwatched    | read by name, with no right to list or watch   | Unowned, OrphanWhen, Recreates, Renames,
@@ -75,6 +77,8 @@ type Switches[Self any, Type, ChildType client.Object] struct {
 	stores     []func(ctx context.Context, live []ChildType) error
 	copy       func(ctx context.Context, resource Type, live []ChildType) error
 	retryAfter time.Duration
+	// earlier are the managers that TakeOverFrom names.
+	earlier []string
 
 	// owner is the kind of the resource. OurChild needs it, and has no context to ask for it.
 	owner atomic.Pointer[schema.GroupKind]
@@ -185,6 +189,21 @@ func (s *Switches[Self, T, CT]) Unowned() Self { return s.with(unowned, false) }
 // CreateOnly has the objects never updated, with one exception: an object is written once when it is suspended, and
 // once when it is resumed. The annotation [SuspendedAnnotation] is on it in between.
 func (s *Switches[Self, T, CT]) CreateOnly() Self { return s.with(createOnly, false) }
+
+// TakeOverFrom has fields that are not desired removed from objects that an earlier release of the operator created
+// and updated under the names of these field managers, before it applied anything. Without the switch such fields
+// stay: a second container, an annotation. An event FieldsStay names them, and their manager, when the node first
+// applies to the object.
+//
+// It acts once for each object, when the node first applies to it, or, if the switch comes later, as long as one of the
+// managers still owns the owner reference. Only objects that the resource controls are taken over, and finalizers stay.
+// What the names write later stays, too. The name that controller-runtime gives an operator is that of its binary, such
+// as "manager", which others have as well: before it is taken over, no field of theirs that has to stay may be on the
+// objects. The field TakeOverFrom of the root does the same for all nodes.
+func (s *Switches[Self, T, CT]) TakeOverFrom(managers ...string) Self {
+	s.earlier = managers
+	return s.with(takeOverFrom, len(managers) == 0)
+}
 
 // Recreates has the node delete an object and create it again if the API server refuses a change of an immutable field,
 // see the field RecreateImmutable of [reconcilers.ChildReconciler].

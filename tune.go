@@ -50,7 +50,7 @@ func (s *Switches[Self, T, CT]) checkTuned(literal any, finalized bool) error {
 func (s *Switches[Self, T, CT]) manager(finalized bool) reconcilers.ObjectManager[CT] {
 	applying := &reconcilers.ApplyingObjectManager[CT]{
 		Name: s.name, Type: s.object, TrackDesired: finalized || s.has(unowned),
-		FieldManager: fieldManager[T](),
+		FieldManager: fieldManager[T](), TakeOverFrom: s.earlier, TakeOverOnce: true,
 	}
 	if finalized {
 		applying.Finalizer = s.finalizer()

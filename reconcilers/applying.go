@@ -11,7 +11,6 @@ import (
 	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/internal/managedfields"
 	"github.com/espalier-dev/espalier/internal/resourcestate"
-	"github.com/espalier-dev/espalier/internal/write"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -83,7 +82,17 @@ type ApplyingObjectManager[Type client.Object] struct {
 	// TakeOverFrom are the names of field managers that wrote the object by creates and updates before. An example is
 	// an earlier version of the controller, with an UpdatingObjectManager. Fields that they wrote are removed if they
 	// are not desired. No other program may use these names on such objects. Optional.
+	//
+	// Without it, the first apply to an object that the resource controls records an event FieldsStay, if the manager
+	// that wrote the owner reference by creates or updates also wrote fields that are not desired. A dry run of a patch
+	// then tells them from defaults.
 	TakeOverFrom []string
+
+	// TakeOverOnce limits TakeOverFrom to objects that the resource controls, and to one time for each. It is when the
+	// manager first applies the object, or later as long as one of TakeOverFrom still owns the owner reference by
+	// creates or updates. What the names write after that stays, and so do finalizers. If the cache strips managed
+	// fields, each apply reads them from the API server before, and FieldsStay may be recorded again. Default: false.
+	TakeOverOnce bool
 
 	// ApplyConfiguration returns what is applied in place of desired, usually a generated apply configuration. If it
 	// has no name, namespace, kind or owner references, those of desired are added. It must not depend on the time or
@@ -264,6 +273,9 @@ type applyCall[Type client.Object] struct {
 	given runtime.ApplyConfiguration
 	// identity identifies what is desired and given.
 	identity resourcestate.Desired
+	// once are managers whose plain writes are taken over once. TakesOver is true if that is now.
+	once      []string
+	takesOver bool
 }
 
 var _ objectStrategy[client.Object] = (*applyCall[client.Object])(nil)
@@ -279,7 +291,12 @@ var errNoApplyConfiguration = errors.New("ApplyConfiguration returned nothing to
 func (m *ApplyingObjectManager[Type]) callFor(
 	ctx context.Context, resource client.Object, desired Type,
 ) (*applyCall[Type], error) {
-	call := &applyCall[Type]{manager: m, owner: managedfields.Owner{Name: m.FieldManager, Before: m.TakeOverFrom}}
+	call := &applyCall[Type]{
+		manager: m, owner: managedfields.Owner{Name: m.FieldManager}, once: m.takesOverOnce(ctx),
+	}
+	if !m.TakeOverOnce {
+		call.owner.Before = m.TakeOverFrom
+	}
 	if gotype.IsNil(desired) {
 		return call, nil
 	}
@@ -332,6 +349,7 @@ func (a *applyCall[Type]) update(ctx context.Context, w objectWriter[Type], actu
 		return none, err
 	}
 	wanted.Identify(actual)
+	a.takeOver(w.resource, actual, actual.GetManagedFields())
 	log := logr.FromContextOrDiscard(ctx).V(detailed)
 	accepted, _ := known.Learned.(managedfields.Differences)
 	if a.inSync(wanted, withoutRingLabels(w.config, actual), known.Version != "", accepted) {
@@ -351,18 +369,27 @@ func (a *applyCall[Type]) update(ctx context.Context, w objectWriter[Type], actu
 	if err != nil {
 		return none, w.failed(ctx, updating, actual, err)
 	}
+	stays := ""
+	if changed {
+		stays = a.tellRemnants(ctx, w, wanted, actual, answer)
+	}
 	applied, err := a.record(w, wanted, answer, desired)
-	if err != nil || !changed || sameContent(actual, applied) {
-		// A migration alone changes the managed fields, which is no news to the user.
+	if err != nil {
 		return applied, err
 	}
-	if log.Enabled() {
-		before, after := w.loggable(unmanaged(actual)), w.loggable(unmanaged(applied))
-		log.Info("updated resource", "diff", diff.Diff(before, after))
+	// A migration alone changes the managed fields, which is no news to the user.
+	isNews := changed && !sameContent(actual, applied)
+	if isNews {
+		if log.Enabled() {
+			before, after := w.loggable(unmanaged(actual)), w.loggable(unmanaged(applied))
+			log.Info("updated resource", "diff", diff.Diff(before, after))
+		}
+		w.succeeded(updating, actual)
 	}
-	w.succeeded(updating, actual)
-	noteWrite(ctx, "applied", written{verb: "apply", object: actual},
-		func() string { return a.changes(wanted, actual, applied) })
+	if isNews || stays != "" {
+		noteWrite(ctx, "applied", written{verb: "apply", object: actual},
+			func() string { return a.reason(wanted, actual, applied, stays) })
+	}
 	return applied, nil
 }
 
@@ -430,55 +457,4 @@ func (a *applyCall[Type]) record(
 	}
 	w.lastWrites.Record(written, a.identity, accepted)
 	return written, nil
-}
-
-// apply makes actual agree with what is wanted. It returns what the server has then, and whether that is another
-// version.
-func (a *applyCall[Type]) apply(
-	ctx context.Context, w objectWriter[Type], wanted managedfields.Configuration, actual Type,
-) (answer *unstructured.Unstructured, changed bool, err error) {
-	kind := wanted.Object().GroupVersionKind().GroupKind()
-	writer := write.Writer{
-		Client:    w.config.Client,
-		Migration: managedfields.Migration{Owner: a.owner, All: true, Kept: write.AssignedOnce(kind)},
-		Force:     a.manager.Conflicts == ForceConflicts,
-		Leave:     a.manager.Conflicts == LeaveConflicts,
-	}
-	log := logr.FromContextOrDiscard(ctx)
-	before, entries := write.VersionOf(actual), actual.GetManagedFields()
-	for range 2 {
-		answer = wanted.Object()
-		var from []string
-		if before, from, err = writer.Migrate(ctx, answer, before, entries); len(from) > 0 {
-			// What that changes is in the line about the apply.
-			log.V(1).Info("taking over the fields of earlier writes",
-				"object", describeObject(actual), "managers", from)
-		}
-		if err != nil {
-			return nil, false, err
-		}
-		// Another resource version is no obstacle, because fields of others stay.
-		left, err := writer.Apply(ctx, answer, write.Version{UID: actual.GetUID()})
-		if len(left) > 0 {
-			log.Info("leaving fields to others", "object", describeObject(actual),
-				"reason", newApplyConflicts(describeObject(actual), left, nil).Error())
-		}
-		if err != nil {
-			// The cache will show the object as it was migrated.
-			refused := w.writeOf(actual, a.identity)
-			refused.Version = before.ResourceVersion
-			w.noteRefusal(ctx, refused, err)
-			if conflict := newApplyConflictError(describeObject(actual), err); conflict != nil {
-				err = conflict
-			}
-			return nil, false, err
-		}
-		changed = changed || before.ResourceVersion == "" || answer.GetResourceVersion() != before.ResourceVersion
-		before, entries = write.VersionOf(answer), answer.GetManagedFields()
-		if len(a.owner.Writers(entries)) == 0 {
-			break
-		}
-		// The cache strips managed fields: only the answer shows that there are fields to migrate.
-	}
-	return answer, changed, nil
 }

@@ -177,8 +177,8 @@ func TestApplyingObjectManagerTakesOver(t *testing.T) {
 		labels   string
 	}{
 		"nothing": {
-			// Only the owners of the fields change, so there is no event.
-			requests: []string{"patch"},
+			// Only the owners of the fields change. What stays is told from defaults by a dry run.
+			requests: []string{"patch", "patch", "FieldsStay"},
 			labels:   "map[app:web from:create theirs:kept] map[app:web from:update] map[from:update]",
 		},
 		"both": {

@@ -8,6 +8,15 @@ import (
 	"github.com/espalier-dev/espalier/internal/resourcestate"
 )
 
+// reason says which fields the apply has changed, and why, after what stays. That may be empty.
+func (a *applyCall[Type]) reason(wanted managedfields.Configuration, before, after Type, stays string) string {
+	changes := a.changes(wanted, before, after)
+	if stays == "" {
+		return changes
+	}
+	return "it " + stays + "; " + changes
+}
+
 // changes says which fields the apply has changed, and why.
 func (a *applyCall[Type]) changes(wanted managedfields.Configuration, before, after Type) string {
 	was, err := contentOf(before)

@@ -33,6 +33,8 @@ type requestState struct {
 	resourceSeen client.Object
 	// skipFinalizerEvents is the field of the root.
 	skipFinalizerEvents bool
+	// takeOverFrom is the field of the root.
+	takeOverFrom []string
 	// leavePanics is true if a panic of a node has to reach the caller of the root.
 	leavePanics bool
 
@@ -73,7 +75,7 @@ func (s *requestState) branch() *requestState {
 	}
 	b := &requestState{
 		resource: s.resource, stored: s.stored, observers: s.observers, skipFinalizerEvents: s.skipFinalizerEvents,
-		leavePanics: s.leavePanics, described: s.described, reads: s.reads, outer: s,
+		takeOverFrom: s.takeOverFrom, leavePanics: s.leavePanics, described: s.described, reads: s.reads, outer: s,
 	}
 	b.conditions.Branch(&s.conditions)
 	b.lists.Branch(&s.lists)

@@ -107,6 +107,11 @@ type ResourceReconciler[Type client.Object] struct {
 	// others. Default: false.
 	SkipFinalizerEvents bool
 
+	// TakeOverFrom are the names of field managers under which an earlier release of the controller created and updated
+	// children. All nodes that apply objects take over from them, as with the TakeOverOnce of
+	// [ApplyingObjectManager]. Optional.
+	TakeOverFrom []string
+
 	// ErrorCondition is the type of a condition that shows an error that the tree returned: it is False then, the
 	// reason is the [Class] of the error, and the message has the path of the node, the object, and the text of the
 	// error, up to 1 KiB. It is True with the reason Reconciled when the tree returns no error, or a mere halt. Another
@@ -187,6 +192,7 @@ func (r *ResourceReconciler[T]) parts() rootParts[T] {
 		skipForbiddenRetry: r.SkipForbiddenRetry,
 
 		skipFinalizerEvents: r.SkipFinalizerEvents,
+		takeOverFrom:        r.TakeOverFrom,
 	}
 }
 

@@ -95,9 +95,10 @@ type rootParts[T client.Object] struct {
 	setup          func(ctx context.Context, mgr Manager, bldr *Builder) error
 	before         func(ctx context.Context, req Request) (context.Context, Result, error)
 	after          func(ctx context.Context, req Request, res Result, err error) (Result, error)
-	// skipForbiddenRetry and skipFinalizerEvents are the fields of the root.
+	// skipForbiddenRetry, skipFinalizerEvents and takeOverFrom are the fields of the root.
 	skipForbiddenRetry  bool
 	skipFinalizerEvents bool
+	takeOverFrom        []string
 	// first is called before the hooks of the author. It reports whether nothing else is to be done. Optional.
 	first func(ctx context.Context, req Request) (done bool, err error)
 }
@@ -267,7 +268,8 @@ func (r *rootParts[T]) handleRequest(
 	}
 	defer end()
 	p := &requestState{
-		skipFinalizerEvents: r.skipFinalizerEvents, leavePanics: r.watches.leavePanics(), observers: r.config.observers,
+		skipFinalizerEvents: r.skipFinalizerEvents, takeOverFrom: r.takeOverFrom,
+		leavePanics: r.watches.leavePanics(), observers: r.config.observers,
 	}
 	ctx = rtime.StashNow(stash.WithContext(ctx), time.Now())
 	ctx = r.prepare(ctx, req, p)

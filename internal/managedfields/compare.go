@@ -95,8 +95,8 @@ type comparison struct {
 	// added reports whether the API server has added that member to what is owned as a whole.
 	added func(name string, value any) bool
 	// notOwned, changed and left are the paths of fields that the manager does not own, that have another value, or
-	// that are left over.
-	notOwned, changed, left []fieldpath.Path
+	// that are left over. Of what is left over, tops are the paths that are below no other one.
+	notOwned, changed, left, tops []fieldpath.Path
 }
 
 func (c *comparison) members(path fieldpath.Path, want map[string]any, ours, others *fieldpath.Set, there any) {
@@ -186,6 +186,7 @@ func (c *comparison) leftovers(path fieldpath.Path, ours *fieldpath.Set, want an
 		if !ok {
 			whole := append(path, at)
 			c.found.add(whole, leftOver, nil)
+			c.tops = append(c.tops, whole.Copy())
 			inner.Iterate(func(rest fieldpath.Path) { c.left = append(c.left, append(whole.Copy(), rest...)) })
 		}
 		return value, ok
