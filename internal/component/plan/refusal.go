@@ -220,5 +220,6 @@ func valuesAt(content any, path ...string) (found []string) {
 
 // names reports whether a text has a value, and not as a part of a longer name, number or address.
 func names(text, value string) bool {
-	return regexp.MustCompile(`(?:^|[^\w./-])` + regexp.QuoteMeta(value) + `(?:$|[^\w./-]|\.(?:$|\W))`).MatchString(text)
+	whole := regexp.MustCompile(`(?:^|[^\w./-])` + regexp.QuoteMeta(value) + `(?:$|[^\w./-]|\.(?:$|\W))`)
+	return whole.MatchString(text)
 }

@@ -289,8 +289,8 @@ func (b *builder) hasRetainedContents(it *item) bool {
 }
 
 // sequenceDeletions holds the objects that have to go after another one, except for released ones: those with a later
-// delete order, and in the same wave the objects that may serve webhooks or instances of managed types, as long as there
-// are such. Objects that may not be deleted yet hold no others, and neither does a namespace in which others have
+// delete order, and in the same wave the objects that may serve webhooks or instances of managed types, as long as
+// there are such. Objects that may not be deleted yet hold no others, and neither does a namespace in which others have
 // objects: nothing shows that these need what is left of the component.
 func (b *builder) sequenceDeletions() {
 	var leaving []*item
