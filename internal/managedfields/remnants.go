@@ -43,14 +43,18 @@ type Remnant struct {
 	Path    fieldpath.Path
 }
 
+// unknown is the manager that the API server names, at a first apply, for an object that has no managed fields.
+const unknown = "before-first-apply"
+
 // Remnants returns what the makers of an object for the resource with that UID wrote by creates and updates, and is
 // not wanted, without kept fields and what others own as well. It has the uppermost of such fields alone, sorted by
-// manager and path. The API server may have written some as defaults.
+// manager and path. The API server may have written some as defaults. Fields whose writer is unknown are not among them.
 func (m Migration) Remnants(
 	wanted Configuration, there map[string]any, entries []metav1.ManagedFieldsEntry, uid types.UID,
 ) []Remnant {
 	var found []Remnant
 	makers, body := Makers(entries, uid), wanted.body()
+	makers = slices.DeleteFunc(makers, func(maker string) bool { return maker == unknown })
 	for i, entry := range entries {
 		fields, err := FieldsOf(&entry)
 		if err != nil || !isPlainWrite(entry) || m.Owner.owns(entry) || !slices.Contains(makers, entry.Manager) {

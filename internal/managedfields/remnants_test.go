@@ -48,6 +48,7 @@ func TestRemnants(t *testing.T) {
 		"before an apply":      {entries: []metav1.ManagedFieldsEntry{maker, theirs}, want: all},
 		"of the owner itself":  {entries: []metav1.ManagedFieldsEntry{maker}, before: []string{"maker"}, want: "[]"},
 		"of a subresource":     {entries: []metav1.ManagedFieldsEntry{ours, status}, applied: true, want: "[]"},
+		"of nobody knows whom": {entries: []metav1.ManagedFieldsEntry{entryOf(unknown, update, made)}, want: "[]"},
 		"applied":              {entries: []metav1.ManagedFieldsEntry{entryOf("maker", apply, made)}, want: "[]"},
 		"of another resource":  {entries: []metav1.ManagedFieldsEntry{theirs}, want: "[]"},
 		"without any entry":    {want: "[]"},
