@@ -206,10 +206,12 @@ func (r *ForEach[Type, Item]) Reconcile(ctx context.Context, resource Type) (Res
 		stash.StoreValue(ctx, r.key, Cursor[Item]{Index: i, Length: len(items), Item: item})
 		result, err := ReconcileNested(enterPlace(ctx, strconv.Itoa(i), placeIteration), r.Reconciler, resource)
 		aggregate = aggregateResult(aggregate, result)
-		if err != nil && !r.ContinueOnError {
-			return aggregate, err
+		if err == nil {
+			continue
 		}
-		errs = append(errs, err)
+		if errs = append(errs, err); !r.ContinueOnError {
+			break
+		}
 	}
 	return aggregate, joinAll(errs...)
 }
