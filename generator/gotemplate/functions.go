@@ -130,7 +130,6 @@ func required(message string, v any) (any, error) {
 	return v, nil
 }
 
-// lookup returns the function that reads one object.
 // lookups are the functions that make requests, each with a context of its own.
 func lookups(begin func() (context.Context, context.CancelFunc)) template.FuncMap {
 	return template.FuncMap{
@@ -143,6 +142,7 @@ func lookups(begin func() (context.Context, context.CancelFunc)) template.FuncMa
 	}
 }
 
+// lookup returns the function that reads one object.
 func lookup(begin func() (context.Context, context.CancelFunc), local, must bool) any {
 	return func(apiVersion, kind, namespace, name string) (map[string]any, error) {
 		ctx, end := begin()
