@@ -6,15 +6,21 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/component"
+	"github.com/espalier-dev/espalier/generator"
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -140,4 +146,90 @@ func TestLastKubeConfigDeletes(t *testing.T) {
 	if err := goneFrom(c, part)(t.Context()); err != nil {
 		t.Errorf("the object was not deleted: %v", err)
 	}
+}
+
+// TestLastKubeConfigStaysUnused: the last kubeconfig that worked is used for nothing but a resource that is deleted with
+// its namespace. In all other cases, a Secret that is gone keeps the component from the other cluster.
+func TestLastKubeConfigStaysUnused(t *testing.T) {
+	t.Parallel()
+	c := live(t)
+	for name, goes := range map[string]func(assembly *resources.Assembly) client.Object{
+		"the namespace stays": func(assembly *resources.Assembly) client.Object { return assembly },
+		"the resource stays":  func(assembly *resources.Assembly) client.Object { return namespaceOf(assembly.Namespace) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			namespace, into := plane.Namespace(t), plane.Namespace(t)
+			startComponents(t, plane.Config(t), namespace, assemblyOptions{})
+			secret, part := kubeconfigSecret(t, namespace, plane.Config(t)), partOf(into, "part", "0")
+			assembly := remotely(resources.NewAssembly(namespace, "all", part))
+			create(t, c, secret, assembly)
+			isReady(t, c, assembly)
+			remove(t, c, secret, goes(assembly))
+			desire(t, c, assembly, partOf(into, "other", "0"))
+			reason, hint := component.ReasonRetrying, ""
+			if name == "the namespace stays" {
+				reason, hint = component.ReasonDeletionRetrying, "gives up 1 object (ConfigMap "+into+"/part)"
+			}
+			text := "The Secret " + namespace + "/remote of the kubeconfig does not exist"
+			controlplanetest.Eventually(t, "the new generation is not refused", func(ctx context.Context) error {
+				if err := conditionSays(ctx, c, assembly, reason, text, hint); err != nil {
+					return err
+				}
+				if assembly.Status.ObservedGeneration != assembly.Generation {
+					return fmt.Errorf("generation %d is not seen", assembly.Generation)
+				}
+				return nil
+			})
+			if err := c.Get(t.Context(), client.ObjectKeyFromObject(part), part); err != nil || part.DeletionTimestamp != nil {
+				t.Errorf("the object is read with %v, and deleted at %v, want it as it was", err, part.DeletionTimestamp)
+			}
+			if err := goneFrom(c, partOf(into, "other", "0"))(t.Context()); err != nil {
+				t.Errorf("something was written: %v", err)
+			}
+		})
+	}
+}
+
+// TestTypeOfTheResourceGoes: the type of the resource is deleted before the resource is. The API server deletes the
+// resource, and keeps the type until the component is deleted in its order.
+func TestTypeOfTheResourceGoes(t *testing.T) {
+	t.Parallel()
+	controlplanetest.SkipIfShort(t)
+	env, c := startOwn(t, controlplane.Options{
+		CRDs: []*apiextensionsv1.CustomResourceDefinition{resources.AssemblyCRD()},
+	})
+	namespace := "crd-goes"
+	create(t, c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+	startComponents(t, env.Config(), namespace, assemblyOptions{})
+	first, second := partOf(namespace, "first", "0"), partOf(namespace, "second", "0")
+	first.Finalizers = []string{"example.com/archive"}
+	second.Annotations[generator.SharedPrefix+"/"+generator.AnnotationDeleteOrder] = "1"
+	assembly := resources.NewAssembly(namespace, "all", first, second)
+	create(t, c, assembly)
+	isReady(t, c, assembly)
+
+	definition := &unstructured.Unstructured{}
+	definition.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	definition.SetName(resources.AssemblyCRD().Name)
+	remove(t, c, definition)
+	controlplanetest.Eventually(t, "the component is not being deleted", func(ctx context.Context) error {
+		return hasState(ctx, c, assembly, apis.ComponentDeleting)
+	})
+	says(t, c, assembly, component.ReasonDeletionProcessing,
+		"2 objects left to delete, waiting for ConfigMap "+namespace+"/first")
+	for _, object := range []client.Object{second, definition} {
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+			t.Errorf("while the first object goes, %s is read with %v, want it there", object.GetName(), err)
+		}
+	}
+	if second.DeletionTimestamp != nil || definition.GetDeletionTimestamp() == nil {
+		t.Errorf("the second object is deleted at %v, and the type at %v, want the type alone",
+			second.DeletionTimestamp, definition.GetDeletionTimestamp())
+	}
+	release := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+	if err := c.Patch(t.Context(), first, release); err != nil {
+		t.Fatal(err)
+	}
+	controlplanetest.Eventually(t, "something stays", goneFrom(c, first, second, definition))
 }
