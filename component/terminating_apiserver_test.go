@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/espalier-dev/espalier/apis"
@@ -22,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -32,8 +36,14 @@ func deploysInto(
 	t *testing.T, c client.Client, namespace, into string, change ...func(*reconcilers.Config),
 ) *resources.Assembly {
 	t.Helper()
-	allow(t, c, into, "deployer", deployerOf(namespace), "get", "list", "watch", "create", "patch", "delete")
 	startComponents(t, plane.Config(t), namespace, assemblyOptions{}, change...)
+	return installedInto(t, c, namespace, into)
+}
+
+// installedInto has an operator that runs install a component with the rights of a tenant.
+func installedInto(t *testing.T, c client.Client, namespace, into string) *resources.Assembly {
+	t.Helper()
+	allow(t, c, into, "deployer", deployerOf(namespace), "get", "list", "watch", "create", "patch", "delete")
 	assembly := resources.NewAssembly(namespace, "all", partOf(into, "part", "0"))
 	assembly.Spec.ServiceAccountName = "deployer"
 	create(t, c, assembly)
@@ -83,6 +93,62 @@ func TestNamespaceOfATenantGoes(t *testing.T) {
 	// No controller takes away what is in a namespace here.
 	if err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "part"}, &corev1.ConfigMap{}); err != nil {
 		t.Errorf("the object is read with %v, want that it was left to the namespace", err)
+	}
+}
+
+// accounts has an API server answer requests of service accounts with a status, unless that is 0.
+type accounts struct {
+	next   http.RoundTripper
+	answer *atomic.Int32
+}
+
+func (a *accounts) RoundTrip(request *http.Request) (*http.Response, error) {
+	code := int(a.answer.Load())
+	if code == 0 || !strings.HasPrefix(request.Header.Get(transport.ImpersonateUserHeader), "system:serviceaccount:") {
+		return a.next.RoundTrip(request)
+	}
+	return &http.Response{
+		Status: http.StatusText(code), StatusCode: code, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{}, Body: http.NoBody, Request: request,
+	}, nil
+}
+
+// TestAccountThatIsGone: an account that is refused as such counts like one without rights, in deletes, and in the reads
+// of an operator that has just started.
+func TestAccountThatIsGone(t *testing.T) {
+	t.Parallel()
+	c := live(t)
+	const deletes, reads = "gives up 1 object (ConfigMap ", "it is not known yet whether it exists"
+	for name, test := range map[string]struct {
+		answer       int32
+		restarted    bool
+		reason, text string
+	}{
+		"unauthorized to delete": {http.StatusUnauthorized, false, component.ReasonError, deletes},
+		"unauthorized to read":   {http.StatusUnauthorized, true, component.ReasonDeletionProcessing, reads},
+		"forbidden to read":      {http.StatusForbidden, true, component.ReasonDeletionProcessing, reads},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			namespace, answer := plane.Namespace(t), &atomic.Int32{}
+			config := rest.CopyConfig(plane.Config(t))
+			config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &accounts{next, answer} })
+			op := startComponents(t, config, namespace, assemblyOptions{})
+			assembly := installedInto(t, c, namespace, namespace)
+			answer.Store(test.answer)
+			if test.restarted {
+				op.stop()
+				startComponents(t, config, namespace, assemblyOptions{})
+			}
+			remove(t, c, assembly)
+			says(t, c, assembly, test.reason, test.text, namespace+"/part")
+			remove(t, c, namespaceOf(namespace))
+			controlplanetest.Eventually(t, "it does not go", goneFrom(c, assembly))
+			part := client.ObjectKey{Namespace: namespace, Name: "part"}
+			if err := c.Get(t.Context(), part, &corev1.ConfigMap{}); err != nil {
+				t.Errorf("the object is read with %v, want that it was left to the namespace", err)
+			}
+		})
 	}
 }
 

@@ -119,7 +119,7 @@ func (r *directRead) list(ctx context.Context, of directList, wanted map[string]
 			return err
 		})
 		if err != nil {
-			if classify(err) == forbidden || r.missing[gk] {
+			if classify(err).refused() || r.missing[gk] {
 				return nil
 			}
 			return err
@@ -157,7 +157,7 @@ func (r *directRead) get(ctx context.Context, in *Interest) error {
 	switch class := classify(err); {
 	case served.IsNotFound(err), r.missing[gk]:
 		r.observation.Objects[in.Key] = plan.Observed{Presence: plan.Absent, TypeMissing: r.missing[gk]}
-	case class == forbidden:
+	case class.refused():
 		r.observation.Objects[in.Key] = plan.Observed{Refused: true}
 		r.observation.poll(gk, class.readReason())
 	default:

@@ -169,6 +169,7 @@ func TestDirectComparesSecrets(t *testing.T) {
 func TestDirectFailures(t *testing.T) {
 	const list, get = "list ConfigMapList default", "get ConfigMap a"
 	forbidden := apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no"))
+	unauthorized := apierrors.NewUnauthorized("no")
 	unserved := apierrors.NewGenericServerResponse(404, "list", schema.GroupResource{}, "", "404 page not found", 0, true)
 	missing := plan.Observed{Presence: plan.Absent, TypeMissing: true}
 	for name, test := range map[string]struct {
@@ -179,7 +180,8 @@ func TestDirectFailures(t *testing.T) {
 		err    string
 	}{
 		"may not list":         {map[string]error{list: forbidden}, []string{list, get}, plan.Observed{Presence: plan.Present}, "", ""},
-		"may do nothing":       {map[string]error{list: forbidden, get: forbidden}, []string{list, get}, plan.Observed{}, "may not be read: forbidden", ""},
+		"may do nothing":       {map[string]error{list: forbidden, get: forbidden}, []string{list, get}, plan.Observed{Refused: true}, "may not be read: forbidden", ""},
+		"is nobody":            {map[string]error{list: unauthorized, get: unauthorized}, []string{list, get}, plan.Observed{Refused: true}, "cannot be read: the API server rejects the credentials", ""},
 		"no such kind":         {map[string]error{list: &meta.NoKindMatchError{}}, []string{list}, missing, "", ""},
 		"no such resource":     {map[string]error{list: unserved}, []string{list}, missing, "", ""},
 		"gone in between":      {map[string]error{list: forbidden, get: unserved}, []string{list, get}, missing, "", ""},
@@ -206,7 +208,8 @@ func TestDirectFailures(t *testing.T) {
 				t.Fatal(err)
 			}
 			o := got.Objects[in.Key]
-			if o.Presence != test.want.Presence || o.TypeMissing != test.want.TypeMissing || got.Polled[configMaps] != test.polled {
+			if o.Presence != test.want.Presence || o.Refused != test.want.Refused ||
+				o.TypeMissing != test.want.TypeMissing || got.Polled[configMaps] != test.polled {
 				t.Errorf("the object shows %+v and the polled types are %v, want %+v and %q", o, got.Polled, test.want,
 					test.polled)
 			}

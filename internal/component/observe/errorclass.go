@@ -19,6 +19,8 @@ const (
 	unserved
 	// forbidden means that the request is not allowed.
 	forbidden
+	// unauthorized means that the API server does not know, or no longer accepts, who asks.
+	unauthorized
 	// unsupported means that the API does not offer the request.
 	unsupported
 	// unavailable means that the API cannot serve now, or not in time.
@@ -49,6 +51,8 @@ func classify(err error) errorClass {
 		return unserved
 	case http.StatusForbidden:
 		return forbidden
+	case http.StatusUnauthorized:
+		return unauthorized
 	case http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusUnsupportedMediaType:
 		return unsupported
 	case http.StatusTooManyRequests:
@@ -70,6 +74,8 @@ func (c errorClass) reason(goal, verb string) string {
 	switch c {
 	case forbidden:
 		return "may not be " + verb + ": forbidden"
+	case unauthorized:
+		return "cannot be " + goal + ": the API server rejects the credentials"
 	case unsupported:
 		return "cannot be " + goal + ": the API does not support it"
 	case unreachable:
@@ -82,4 +88,9 @@ func (c errorClass) reason(goal, verb string) string {
 func (c errorClass) aboutServer() bool { return c == busy || c == unreachable }
 
 // affectsType reports whether requests for other objects of the type would fail in the same way.
-func (c errorClass) affectsType() bool { return c == unserved || c == unavailable || c.aboutServer() }
+func (c errorClass) affectsType() bool {
+	return c == unserved || c == unauthorized || c == unavailable || c.aboutServer()
+}
+
+// refused reports whether whoever asks lacks the right, or is nobody any more.
+func (c errorClass) refused() bool { return c == forbidden || c == unauthorized }

@@ -77,6 +77,7 @@ func TestErrorClass(t *testing.T) {
 		absent            bool
 	}{
 		"forbidden":     {apierrors.NewForbidden(gr, "x", errors.New("no")), "may not be listed in the whole cluster: forbidden", "may not be read: forbidden", false},
+		"unauthorized":  {apierrors.NewUnauthorized("x"), "cannot be watched: the API server rejects the credentials", "cannot be read: the API server rejects the credentials", false},
 		"object":        {apierrors.NewNotFound(gr, "x"), "cannot be watched: the API is unavailable", "cannot be read: the API is unavailable", true},
 		"resource":      {unserved, "cannot be watched: the API is unavailable", "cannot be read: the API is unavailable", false},
 		"no match":      {&meta.NoKindMatchError{}, "cannot be watched: the API is unavailable", "cannot be read: the API is unavailable", false},

@@ -308,7 +308,7 @@ func (w *Watching) observation(s *componentState, c *Component, interests []Inte
 		}
 		if believed == nil {
 			seen := e.withoutObject(presence, c)
-			seen.Refused = seen.Presence == plan.PresenceUnknown && e.failure != nil && e.failure.class == forbidden
+			seen.Refused = seen.Presence == plan.PresenceUnknown && e.failure != nil && e.failure.class.refused()
 			result.Objects[in.Key] = seen
 		} else {
 			result.Objects[in.Key] = w.observed(e, believed, c, in)
