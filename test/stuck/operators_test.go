@@ -81,6 +81,21 @@ var operators = map[string]story{
 		mend: func(s *scene) { s.operator = start(s, plane.Config(s), s.namespace) },
 		goes: true,
 	},
+	"role-gone": {
+		alone: true,
+		plant: func(s *scene) {
+			s.operator = start(s, user(s, s.namespace, everything("*")), s.namespace)
+			s.widget()
+			s.settles()
+			role := metav1.ObjectMeta{Name: s.namespace}
+			s.deletes(&rbacv1.ClusterRole{ObjectMeta: role})
+			s.deletes(&rbacv1.ClusterRoleBinding{ObjectMeta: role})
+			s.awaitsRights(s.namespace, false)
+			s.deletes(s.resource)
+		},
+		mend: func(s *scene) { user(s, s.namespace, everything("*")) },
+		goes: true,
+	},
 	"not-decoded": {
 		alone: true, first: true,
 		plant: func(s *scene) {

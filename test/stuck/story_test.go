@@ -126,15 +126,21 @@ func (s *scene) mayWrite(may bool) {
 	} else {
 		s.deletes(writes(operatorUser, s.namespace))
 	}
+	s.awaitsRights(operatorUser, may)
+}
+
+// awaitsRights waits until a user may write in the namespace, or may not.
+func (s *scene) awaitsRights(user string, may bool) {
+	s.Helper()
 	eventually(s, "the role has no effect", func(ctx context.Context) error {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User: operatorUser, ResourceAttributes: &authorizationv1.ResourceAttributes{
+			User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{
 				Namespace: s.namespace, Verb: "create", Version: "v1", Resource: "configmaps",
 			},
 		}}
 		err := s.Create(ctx, review)
 		if err == nil && review.Status.Allowed != may {
-			err = fmt.Errorf("%s may create ConfigMaps: %t", operatorUser, review.Status.Allowed)
+			err = fmt.Errorf("%s may create ConfigMaps: %t", user, review.Status.Allowed)
 		}
 		return err
 	})
