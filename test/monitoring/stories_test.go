@@ -43,6 +43,7 @@ var stories = []story{
 	{"a right is missing", shopsWithoutRight, rightMissing, []string{
 		"WritesRefused", "PermanentErrors", "RequestsFail", "ResourcesNotReady",
 	}},
+	{"the role is gone", shopsWithRole, roleGone, []string{"WritesRefused", "PermanentErrors", "RequestsFail"}},
 	{"the registry is down", shops, registryDown, []string{"RequestsFail", "ResourcesNotReady"}},
 	{"the registry refuses for good", shops, registryRefuses, []string{"PermanentErrors", "ResourcesNotReady"}},
 	{"the registry is slow", shops, registrySlow, []string{"RequestsSlow"}},
@@ -124,20 +125,40 @@ func settingsMissing(w *simulation.World) {
 	w.Pass(10 * time.Minute)
 }
 
-// shopsWithoutRight has an operator that may not write Ingresses.
-func shopsWithoutRight(t *testing.T) simulation.Options {
+// shopsWithRole has an operator that may do what its role allows.
+func shopsWithRole(t *testing.T) simulation.Options {
 	o := shops(t)
 	role, err := shopconfig.Role()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, rule := range role.Rules {
+	o.Rules = role.Rules
+	return o
+}
+
+// shopsWithoutRight has an operator that may not write Ingresses.
+func shopsWithoutRight(t *testing.T) simulation.Options {
+	o := shopsWithRole(t)
+	for i, rule := range o.Rules {
 		if slices.Contains(rule.Resources, "ingresses") {
-			rule.Verbs = []string{"get", "list", "watch"}
+			o.Rules[i].Verbs = []string{"get", "list", "watch"}
 		}
-		o.Rules = append(o.Rules, rule)
 	}
 	return o
+}
+
+// roleGone has somebody delete the role of the operator before a shop.
+func roleGone(w *simulation.World) {
+	first, role := newShop("first"), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: simulation.ServiceAccount}}
+	w.Create(settings(), first)
+	w.Pass(time.Hour)
+	w.Get(role)
+	w.Delete(role)
+	w.Delete(first)
+	w.Pass(time.Hour)
+	role.ResourceVersion, role.UID = "", ""
+	w.Create(role)
+	w.Pass(time.Hour)
 }
 
 func rightMissing(w *simulation.World) {
