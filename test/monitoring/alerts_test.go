@@ -124,7 +124,7 @@ type observed struct {
 	seen map[string]bool
 }
 
-// observe evaluates alerts and expressions over a story. The alerts that are wanted fire once and end, and no others.
+// observe evaluates alerts and expressions over a story. The alerts that are wanted fire and end, and no others.
 func (o *observed) observe(t *testing.T, r *recording, want []string) {
 	t.Helper()
 	var fired []string
@@ -146,7 +146,7 @@ func (o *observed) observe(t *testing.T, r *recording, want []string) {
 	}
 	slices.Sort(fired)
 	if want := slices.Sorted(slices.Values(want)); !slices.Equal(fired, want) {
-		t.Errorf("there fire %v, want each of %v once", fired, want)
+		t.Errorf("there fire %v, want %v", fired, want)
 	}
 	for _, expr := range o.panels {
 		matrix, warnings, err := r.query(t.Context(), expr)

@@ -30,7 +30,8 @@ type story struct {
 	name    string
 	options func(t *testing.T) simulation.Options
 	tell    func(w *simulation.World)
-	// fires are all alerts that fire, by their names without the prefix. Each fires once, and ends before the story does.
+	// fires are all alerts that fire, by their names without the prefix, each as often as it fires. All end before the
+	// story does.
 	fires []string
 }
 
@@ -43,7 +44,10 @@ var stories = []story{
 	{"a right is missing", shopsWithoutRight, rightMissing, []string{
 		"WritesRefused", "PermanentErrors", "RequestsFail", "ResourcesNotReady",
 	}},
-	{"the role is gone", shopsWithRole, roleGone, []string{"WritesRefused", "PermanentErrors", "RequestsFail"}},
+	{"the role is gone", shopsWithRole, roleGone, []string{
+		// The deletion of a child is refused, and the patch of the finalizers.
+		"WritesRefused", "WritesRefused", "PermanentErrors", "RequestsFail", "ResourcesNotReady",
+	}},
 	{"the registry is down", shops, registryDown, []string{"RequestsFail", "ResourcesNotReady"}},
 	{"the registry refuses for good", shops, registryRefuses, []string{"PermanentErrors", "ResourcesNotReady"}},
 	{"the registry is slow", shops, registrySlow, []string{"RequestsSlow"}},
