@@ -48,7 +48,7 @@ const unknown = "before-first-apply"
 
 // Remnants returns what the makers of an object for the resource with that UID wrote by creates and updates, and is
 // not wanted, without kept fields and what others own as well. It has the uppermost of such fields alone, sorted by
-// manager and path. The API server may have written some as defaults. Fields whose writer is unknown are not among them.
+// manager and path. The API server may have written some as defaults. What has an unknown writer is not among them.
 func (m Migration) Remnants(
 	wanted Configuration, there map[string]any, entries []metav1.ManagedFieldsEntry, uid types.UID,
 ) []Remnant {
