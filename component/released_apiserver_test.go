@@ -102,7 +102,6 @@ func TestRefusalReleasesWhatIsInTheWay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			namespace := plane.Namespace(t)
-			startComponents(t, plane.Config(t), namespace, assemblyOptions{})
 			made := func(all ...objects) (list []client.Object) {
 				for _, makers := range all {
 					for _, maker := range makers {
@@ -111,6 +110,15 @@ func TestRefusalReleasesWhatIsInTheWay(t *testing.T) {
 				}
 				return list
 			}
+			t.Cleanup(func() {
+				// The test may run again on this server, and wants the same node port then.
+				for _, object := range made(test.desired) {
+					if err := c.Delete(context.WithoutCancel(t.Context()), object); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+			startComponents(t, plane.Config(t), namespace, assemblyOptions{})
 			first := made(test.stays, test.dropped)
 			if name != "secret" {
 				first = append(first, partOf(namespace, "part", "0"))
