@@ -22,6 +22,9 @@ func (c Config) RegisterOwnerIndex(obj client.Object) {
 	c.owners.Register(indexedType(c.Client, obj))
 }
 
+// ForgetUnwatched forgets which kinds were logged that no controller watches.
+func ForgetUnwatched() { saidUnwatched.Clear() }
+
 // Remembered counts the resources that a root remembers something of.
 func (r *root) Remembered() int { return r.states.Len() }
 

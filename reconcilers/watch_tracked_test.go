@@ -17,6 +17,7 @@ import (
 
 // Without a root there is no controller that could watch a type. That is said once, and not in a table row.
 func TestTrackingWithoutAControllerIsSaid(t *testing.T) {
+	reconcilers.ForgetUnwatched() // the test may run twice
 	row := expectWidget().Config()
 	other, err := cluster.New(&rest.Config{Host: "http://127.0.0.1:1"}, func(options *cluster.Options) {
 		options.Scheme = resources.NewScheme()
