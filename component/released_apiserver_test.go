@@ -90,7 +90,8 @@ func TestRefusalReleasesWhatIsInTheWay(t *testing.T) {
 	for name, test := range map[string]struct{ stays, dropped, desired objects }{
 		"validating": {dropped: objects{webhooks("Validating", "", "configmaps")}, desired: objects{changed}},
 		"secret": {
-			stays: objects{secret("a")}, dropped: objects{webhooks("Validating", "", "secrets")}, desired: objects{secret("b")},
+			stays: objects{secret("a")}, desired: objects{secret("b")},
+			dropped: objects{webhooks("Validating", "", "secrets")},
 		},
 		"mutating": {
 			dropped: objects{webhooks("Mutating", "", "configmaps")},

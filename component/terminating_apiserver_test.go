@@ -113,8 +113,8 @@ func (a *accounts) RoundTrip(request *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// TestAccountThatIsGone: an account that is refused as such counts like one without rights, in deletes, and in the reads
-// of an operator that has just started.
+// TestAccountThatIsGone: an account that is refused as such counts like one without rights, in deletes, and in the
+// reads of an operator that has just started.
 func TestAccountThatIsGone(t *testing.T) {
 	t.Parallel()
 	c := live(t)
@@ -214,8 +214,8 @@ func TestLastKubeConfigDeletes(t *testing.T) {
 	}
 }
 
-// TestLastKubeConfigStaysUnused: the last kubeconfig that worked is used for nothing but a resource that is deleted with
-// its namespace. In all other cases, a Secret that is gone keeps the component from the other cluster.
+// TestLastKubeConfigStaysUnused: the last kubeconfig that worked is used for nothing but a resource that is deleted
+// with its namespace. In all other cases, a Secret that is gone keeps the component from the other cluster.
 func TestLastKubeConfigStaysUnused(t *testing.T) {
 	t.Parallel()
 	c := live(t)
@@ -247,7 +247,8 @@ func TestLastKubeConfigStaysUnused(t *testing.T) {
 				}
 				return nil
 			})
-			if err := c.Get(t.Context(), client.ObjectKeyFromObject(part), part); err != nil || part.DeletionTimestamp != nil {
+			err := c.Get(t.Context(), client.ObjectKeyFromObject(part), part)
+			if err != nil || part.DeletionTimestamp != nil {
 				t.Errorf("the object is read with %v, and deleted at %v, want it as it was", err, part.DeletionTimestamp)
 			}
 			if err := goneFrom(c, partOf(into, "other", "0"))(t.Context()); err != nil {
