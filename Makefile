@@ -165,10 +165,6 @@ compiler:
 bench: controlplane ## Run the benchmarks.
 	$(call each,$(CURDIR)/hack/bench '$(BENCH)' $(COUNT) $(TIMEOUT) $(ARGS))
 
-.PHONY: paths
-paths: ## Count the functions and files that one request passes through, and its moves between them (ARGS=-v lists them).
-	@$(GO) -C hack/tools run ./callpath -module $(CURDIR) $(ARGS)
-
 .PHONY: size
 size: ## Compare the size of an operator with that of one that uses controller-runtime alone.
 	@hack/size/compare

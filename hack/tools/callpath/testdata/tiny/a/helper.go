@@ -1,5 +1,0 @@
-package a
-
-import "example.test/tiny/skipped"
-
-func helper() { func() { skipped.Skipped(); generated() }() }

@@ -1,5 +1,0 @@
-package b
-
-func One() {}
-
-func Two() { One() }

@@ -1,4 +1,0 @@
-package b
-
-// Nothing is called here.
-const Nothing = 0

@@ -1,3 +1,0 @@
-module example.test/tiny
-
-go 1.26.0

@@ -1,3 +1,0 @@
-package skipped
-
-func Skipped() {}
