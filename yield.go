@@ -9,11 +9,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Yield has a node store a value in the stash after its object was read or applied, for nodes that [Switches.Needs] it.
-// The function gets the object as it is in the cluster, and must not change it. It is not called while the object is
-// missing or terminating. If it returns [NotReady], there is no value, and who needs it waits. Another error is that of
-// the node, and there is no value, too. If several nodes yield one value, the last that ran counts. Yield returns the
-// node.
+// Yield has a node store a value in the stash after its object was read or applied. A node that needs the value says so
+// by [Switches.Needs]. The function gets the object as it is in the cluster, and must not change it. It is not called
+// while the object is missing or terminating. If it returns [NotReady], there is no value, and who needs it waits.
+// Another error is that of the node, and there is no value, too. If several nodes yield one value, the last that ran
+// counts. Yield returns the node.
 func Yield[Type, ChildType client.Object, V any](
 	node *Child[Type, ChildType], into stash.Stasher[V], value func(live ChildType) (V, error),
 ) *Child[Type, ChildType] {

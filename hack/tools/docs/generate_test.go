@@ -1,10 +1,12 @@
 package main
 
 import (
-	"flag"
 	"fmt"
+	"go/ast"
+	"go/doc"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -13,175 +15,255 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "rewrite the pages in testdata")
+// repository is the folder of this repository.
+const repository = "../../.."
 
-const module = "testdata/module"
+// module has a node in each package of nodes, and annotations.
+var module = map[string]string{
+	"short.go": `package short
 
-func TestGenerate(t *testing.T) {
-	if *update {
-		if err := generate(module); err != nil {
-			t.Fatal(err)
-		}
-	}
-	root := t.TempDir()
-	if err := os.CopyFS(root, os.DirFS(module)); err != nil {
-		t.Fatal(err)
-	}
-	want := readTree(t, filepath.Join(root, docsFolder))
-	if err := os.RemoveAll(filepath.Join(root, nodesFolder)); err != nil {
-		t.Fatal(err)
-	}
-	writeFile(t, root, indexFile, "out of date")
+// Owns returns a node.
+func Owns[T any](name string) *T { return nil }
 
-	generateTwice := func() {
-		for range 2 {
-			if err := generate(root); err != nil {
-				t.Fatal(err)
-			}
-			compareTrees(t, readTree(t, filepath.Join(root, docsFolder)), want)
-		}
-	}
-	generateTwice()
+// NewConfig returns no node, nor does Item.
+func NewConfig() *int { return nil }
+func Item[T any]() T { return *new(T) }
+`,
+	"reconcilers/list.go": `package reconcilers
 
-	writeFile(t, root, "docs/nodes/gone.md", mark+"# Gone\n")
-	writeFile(t, root, "docs/nodes/steps.md", "out of date")
-	writeFile(t, root, "docs/annotations.md", "out of date, and without a title")
-	writeFile(t, root, "docs/nodes/notes.md", "# Notes\n")
-	want["nodes/notes.md"] = "# Notes\n"
-	generateTwice()
+// List runs its nodes in order. It stops at an error.
+type List struct{}
+
+func (List) Reconcile() {}
+
+// Watch is no node.
+type Watch struct{}
+
+func (Watch) Handle(err error) {}
+`,
+	"reconcilers/webhook.go": `package reconcilers
+
+import "example.com/admission"
+
+// Webhook is a root.
+type Webhook struct{}
+
+func (Webhook) Handle(r admission.Request) {}
+`,
+	"component/component.go": "package component\n\n// Component is a leaf.\ntype Component struct{}\n\nfunc (*Component) Reconcile() {}\n",
+	"feature/feature.go":     "package feature\n\n// Manager writes.\ntype Manager struct{}\n\nfunc (*Manager) Manage() {}\n",
+	"generator/settings.go": `package generator
+
+import "github.com/espalier-dev/espalier/internal/ownership"
+
+// Single is in no group.
+const AnnotationSingle = "single"
+
+// Objects have annotations.
+//
+// # Order
+//
+// The lowest number comes first.
+const (
+	// AnnotationPolicy says what happens.
+	//
+	//   - keep: nothing.
+	//   - two words: something. This is long enough that it has to be broken in other places than where the comment
+	//     was broken.
+	//
+	// Default: keep, or what
+	// the component says.
+	//
+	//	example.test/policy: keep
+	AnnotationPolicy = "policy"
+
+	// Unrelated is none of them.
+	Unrelated = "unrelated"
+)
+
+// These are written by the component.
+const (
+	// LabelOwner is the label with the owner.
+	LabelOwner = ownership.Owner
+)
+`,
+	"internal/ownership/ownership.go": "package ownership\n\nconst Owner = \"owner\"\n",
+	indexFile: "# Documentation\n\n- [Annotations](annotations.md)\n- [Guide](guide.md)\n\n" + mark + "out of date\n" + endMark +
+		"\n## Commands\n",
 }
 
-func TestGenerateWithOnePackageOfNodes(t *testing.T) {
-	root := t.TempDir()
-	if err := os.CopyFS(root, os.DirFS(module)); err != nil {
-		t.Fatal(err)
-	}
-	want := readTree(t, filepath.Join(root, docsFolder))
-	for _, gone := range []string{"all.md", "deployment.md"} {
-		delete(want, "nodes/"+gone)
-	}
-	index := want["README.md"]
-	index = strings.Replace(index, "Each node of the packages", "Each node of package", 1)
-	for _, line := range []string{
-		" and\n[component](https://pkg.go.dev/github.com/espalier-dev/espalier/component)",
-		"- [Deployment](nodes/deployment.md) is a leaf beside known.Task.\n",
-		"- [All](nodes/all.md) runs nodes of another package.\n",
-	} {
-		if !strings.Contains(index, line) {
-			t.Errorf("the index does not contain %q:\n%s", line, index)
+const (
+	wantIndex = "# Documentation\n\n- [Annotations](annotations.md)\n- [Guide](guide.md)\n\n" + mark + `
+## Package short
+
+  - [` + "`Owns`" + `](../short.go) returns a node.
+
+## Package reconcilers
+
+  - [` + "`List`" + `](../reconcilers/list.go) runs its nodes in order.
+  - [` + "`Webhook`" + `](../reconcilers/webhook.go) is a root.
+
+## Package component
+
+  - [` + "`Component`" + `](../component/component.go) is a leaf.
+
+## Package feature
+
+  - [` + "`Manager`" + `](../feature/feature.go) writes.
+
+` + endMark + "\n## Commands\n"
+
+	wantAnnotations = mark + `# Annotations of the objects of a component
+
+Objects have annotations.
+
+## Order
+
+The lowest number comes first.
+
+## All annotations
+
+| Annotation | Values | Default |
+|---|---|---|
+| [` + "`policy`](#policy) | `keep`" + `, two words | keep, or what the component says |
+
+## policy
+
+The annotation policy says what happens.
+
+  - ` + "`keep`" + `: nothing.
+  - two words: something. This is long enough that it has to be broken in other places than where the comment was
+    broken.
+
+Default: keep, or what the component says.
+
+	example.test/policy: keep
+
+## Written by the component
+
+These are written by the component.
+
+  - owner is the label with the owner.
+
+Next: [Guide](guide.md)
+`
+)
+
+func TestGenerate(t *testing.T) {
+	root := folder(t, module)
+	for range 2 {
+		if err := generate(root); err != nil {
+			t.Fatal(err)
 		}
-		index = strings.Replace(index, line, "", 1)
+		for file, want := range map[string]string{indexFile: wantIndex, annotationsFile: wantAnnotations} {
+			if got := read(t, root, file); got != want {
+				t.Errorf("%s is\n%s\nwant\n%s", file, got, want)
+			}
+		}
 	}
-	if err := os.RemoveAll(filepath.Join(root, "component")); err != nil {
-		t.Fatal(err)
-	}
-	if err := generate(root); err != nil {
-		t.Fatal(err)
-	}
-	got := readTree(t, filepath.Join(root, docsFolder))
-	words := func(text string) string { return strings.Join(strings.Fields(text), " ") }
-	if words(got["README.md"]) != words(index) {
-		t.Errorf("the index is\n%s\nwant, in other lines,\n%s", got["README.md"], index)
-	}
-	got["README.md"] = want["README.md"]
-	compareTrees(t, got, want)
 }
 
 func TestGenerateFails(t *testing.T) {
-	untitled := t.TempDir()
-	for _, folder := range []string{"reconcilers", "component", annotationsFolder} {
-		if err := os.CopyFS(filepath.Join(untitled, folder), os.DirFS(filepath.Join(module, folder))); err != nil {
-			t.Fatal(err)
-		}
-	}
-	writeFile(t, untitled, "docs/untitled.md", "no title")
-	unreadable := t.TempDir()
-	writeFile(t, unreadable, "reconcilers/broken.go", "package reconcilers\n\nfunc {")
-	noNodes := t.TempDir()
-	writeFile(t, noNodes, "generator/generator.go", "package generator\n")
-
-	for _, tc := range []struct{ root, want string }{
-		{"testdata/bare", `this is missing:
-	Unchecked has no example with checked output: func ExampleUnchecked
-	Undocumented has no doc comment
-	Undocumented.Alone has no doc comment
-	Undocumented.Both, Two has no doc comment
-	Undocumented.Context has no doc comment
-	Undocumented has no example with checked output: func ExampleUndocumented
-	AnnotationUndocumented has no doc comment`},
-		{"testdata/empty", "this is missing:\n\tpackage reconcilers has no nodes\n\tpackage generator has no annotations"},
-		{noNodes, "this is missing:\n\ta package with nodes: reconcilers, component, feature"},
-		{untitled, `untitled.md has no title, a line that begins with "# "`},
-		{unreadable, "broken.go:3:6: expected 'IDENT', found '{'"},
-		{filepath.Join(unreadable, "none"), "could not find the package"},
+	for _, tc := range []struct{ file, content, want string }{
+		{indexFile, "# Documentation\n", "docs/README.md has no place for the nodes: add the lines\n<!-- Generated"},
+		{"generator/settings.go", "package generator\n\nfunc {", "settings.go:3:6: expected 'IDENT', found '{'"},
+		{"feature/feature.go", "", "could not find the package"},
 	} {
-		t.Run(filepath.Base(tc.root), func(t *testing.T) {
-			err := generate(tc.root)
-			if err == nil || !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("got\n\t%v\nwant\n\t%s", err, tc.want)
-			}
-			if _, err := os.Stat(filepath.Join(tc.root, indexFile)); err == nil {
-				t.Error("pages were written")
-			}
-		})
-	}
-}
-
-// The pages of this repository are those that "make check" compares with their sources; here it is that links lead
-// somewhere.
-func TestLinksLeadSomewhere(t *testing.T) {
-	for _, root := range []string{module, "../../.."} {
-		pages, err := fs.Glob(os.DirFS(root), "*.md")
-		if err != nil {
-			t.Fatal(err)
+		root := folder(t, module)
+		write(t, root, tc.file, tc.content)
+		if err := generate(root); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: got\n\t%v\nwant\n\t%s", tc.file, err, tc.want)
 		}
-		for page := range readTree(t, filepath.Join(root, docsFolder)) {
-			if path.Ext(page) == ".md" {
-				pages = append(pages, path.Join(docsFolder, page))
-			}
-		}
-		for _, readme := range []string{"examples/*", "generator/*", "testing/*"} {
-			found, err := fs.Glob(os.DirFS(root), readme+"/README.md")
-			if err != nil {
-				t.Fatal(err)
-			}
-			pages = append(pages, found...)
-		}
-		for _, page := range pages {
-			content, err := os.ReadFile(filepath.Join(root, page))
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, link := range deadLinks(t, root, page, string(content)) {
-				t.Errorf("%s/%s links to %s, which does not exist", root, page, link)
-			}
+		if _, err := os.Stat(filepath.Join(root, annotationsFile)); err == nil {
+			t.Errorf("%s: a page was written", tc.file)
 		}
 	}
 }
 
-// A reader who follows the last line of each page reads all of them, in the order of the index.
-func TestEachGuideNamesTheNext(t *testing.T) {
-	folder := filepath.Join("../../..", docsFolder)
-	guides, err := readGuides(folder)
+// Each node has a doc comment, one for each field, and an example with checked output.
+func TestNodesHaveContracts(t *testing.T) {
+	packages, err := loadNodes(repository)
 	if err != nil {
 		t.Fatal(err)
 	}
-	guides = append(guides, guide{path.Base(annotationsFile), annotationsTitle})
-	slices.SortStableFunc(guides, inOrder)
-	for _, g := range guides {
-		content, err := os.ReadFile(filepath.Join(folder, g.file))
-		if err != nil {
-			t.Fatal(err)
+	for _, p := range packages {
+		if p.list == "" {
+			t.Errorf("package %s has no nodes", p.pkg.Name)
 		}
-		if want := "\n\n" + nextOf(guides, g.file); !strings.HasSuffix(string(content), want) {
-			t.Errorf("%s ends with %q, want %q", g.file, content[max(0, len(content)-len(want)):], want)
+		for item := range strings.Lines(p.list) {
+			if strings.HasSuffix(item, ") \n") {
+				t.Errorf("a node of package %s has no doc comment: %s", p.pkg.Name, item)
+			}
+		}
+		for _, node := range p.types {
+			if structure, ok := node.Decl.Specs[0].(*ast.TypeSpec).Type.(*ast.StructType); ok {
+				for _, field := range structure.Fields.List {
+					if field.Doc.Text() == "" && field.Comment.Text() == "" {
+						t.Errorf("%s: a field of %s has no doc comment", p.files.Position(field.Pos()), node.Name)
+					}
+				}
+			}
+			if !slices.ContainsFunc(node.Examples, func(e *doc.Example) bool { return e.Output != "" || e.EmptyOutput }) {
+				t.Errorf("%s has no example with checked output: func Example%s", node.Name, node.Name)
+			}
 		}
 	}
-	for _, c := range chapters {
-		for _, file := range c.files {
-			if !slices.ContainsFunc(guides, func(g guide) bool { return g.file == file }) {
-				t.Errorf("the chapter %q has %s, want a page of that name in %s", c.title, file, folder)
+}
+
+// Each annotation has a doc comment and a value.
+func TestAnnotationsHaveContracts(t *testing.T) {
+	annotations, err := loadAnnotations(repository)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(annotations.groups) == 0 {
+		t.Error("package generator has no annotations")
+	}
+	for _, g := range annotations.groups {
+		for _, c := range g.constants {
+			if c.doc == "" || c.value == "" {
+				t.Errorf("%s has the doc comment %q and the value %q, want both", c.name, c.doc, c.value)
 			}
+		}
+	}
+}
+
+// Here it is checked that links lead somewhere.
+func TestLinksLeadSomewhere(t *testing.T) {
+	out, err := exec.Command("git", "-C", repository, "ls-files", "--cached", "--others", "--exclude-standard", "*.md").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for page := range strings.FieldsSeq(string(out)) {
+		// A template has links that lead somewhere in the project made of it, and test data is what others wrote.
+		if strings.Contains(page, "/scaffold/project/") || strings.Contains(page, "/testdata/") {
+			continue
+		}
+		for _, link := range deadLinks(t, repository, page, read(t, repository, page)) {
+			t.Errorf("%s links to %s, which does not exist", page, link)
+		}
+	}
+}
+
+// A reader who follows the last line of each page reads all of them, in the order of the index, which has their titles.
+func TestEachGuideNamesTheNext(t *testing.T) {
+	index := read(t, repository, indexFile)
+	files, err := filepath.Glob(filepath.Join(repository, "docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		name := filepath.Base(file)
+		if name == filepath.Base(indexFile) {
+			continue
+		}
+		content := strings.TrimPrefix(read(t, repository, path.Join("docs", name)), mark)
+		title, _, _ := strings.Cut(content, "\n")
+		if item := "\n- [" + strings.TrimPrefix(title, "# ") + "](" + name + ")\n"; !strings.Contains(index, item) {
+			t.Errorf("%s does not have the line %q", indexFile, strings.TrimSpace(item))
+		}
+		if want := "\n\n" + next(index, name); !strings.HasSuffix(content, want) {
+			t.Errorf("%s ends with %q, want %q", name, content[max(0, len(content)-len(want)):], want)
 		}
 	}
 }
@@ -190,18 +272,16 @@ func TestEachGuideNamesTheNext(t *testing.T) {
 // indentation.
 func TestCodeIsThatOfTheLinkedExample(t *testing.T) {
 	linked := regexp.MustCompile("\\(([^()]+_test\\.go)\\)(?:[^()\n]|\n[^()\n])*:\n\n```go\n((?s:.*?))```\n")
-	folder, found := filepath.Join("../../..", docsFolder), 0
-	for page, content := range readTree(t, folder) {
-		if strings.HasPrefix(content, mark) {
-			continue
-		}
-		for _, match := range linked.FindAllStringSubmatch(content, -1) {
+	pages, err := filepath.Glob(filepath.Join(repository, "docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, page := range pages {
+		for _, match := range linked.FindAllStringSubmatch(read(t, "", page), -1) {
 			found++
-			source, err := os.ReadFile(filepath.Join(folder, path.Dir(page), match[1]))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !strings.Contains(withoutIndentation(string(source)), withoutIndentation(match[2])) {
+			source := read(t, filepath.Dir(page), match[1])
+			if !strings.Contains(withoutIndentation(source), withoutIndentation(match[2])) {
 				t.Errorf("%s shows code that %s does not have:\n%s", page, match[1], match[2])
 			}
 		}
@@ -217,14 +297,10 @@ func withoutIndentation(code string) string {
 
 // The tests that the page about security names are in the files that it links to, and each attempt has one.
 func TestSecurityPageNamesTests(t *testing.T) {
-	folder := filepath.Join("../../..", docsFolder)
-	page, err := os.ReadFile(filepath.Join(folder, "security.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	folder := filepath.Join(repository, "docs")
 	named := regexp.MustCompile(`\[((?:Test|Fuzz)\w+)\]\(([^)]+)\)`)
 	attempts := 0
-	for line := range strings.Lines(string(page)) {
+	for line := range strings.Lines(read(t, folder, "security.md")) {
 		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| attempt |") {
 			continue
 		}
@@ -247,13 +323,8 @@ func TestSecurityPageNamesTests(t *testing.T) {
 
 // Each invariant of CONTRIBUTING.md has tests with its number in their names.
 func TestInvariantsOfContributingHaveTests(t *testing.T) {
-	const root = "../../.."
-	page, err := os.ReadFile(filepath.Join(root, "CONTRIBUTING.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	tested, numbered := map[string]bool{}, regexp.MustCompile(`(?m)^func (?:Test|Fuzz)(L[0-9]+)[A-Z]`)
-	err = filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
+	err := filepath.WalkDir(repository, func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, "_test.go") {
 			return err
 		}
@@ -266,12 +337,12 @@ func TestInvariantsOfContributingHaveTests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	invariants := regexp.MustCompile(`(?m)^\| (L[0-9]+) \|`).FindAllSubmatch(page, -1)
+	invariants := regexp.MustCompile(`(?m)^\| (L[0-9]+) \|`).FindAllStringSubmatch(read(t, repository, "CONTRIBUTING.md"), -1)
 	if len(invariants) == 0 {
 		t.Error("CONTRIBUTING.md has no table of invariants, want one")
 	}
 	for _, invariant := range invariants {
-		if number := string(invariant[1]); !tested[number] {
+		if number := invariant[1]; !tested[number] {
 			t.Errorf("no test has %s in its name, want one such as Test%sWhatHolds", number, number)
 		}
 	}
@@ -279,10 +350,10 @@ func TestInvariantsOfContributingHaveTests(t *testing.T) {
 
 func TestDeadLinks(t *testing.T) {
 	folder := t.TempDir()
-	writeFile(t, folder, "there.md", "# There\n\n## Some Words\n")
+	write(t, folder, "there.md", "# There\n\n## Some Words\n")
 	const content = "[a](there.md) [b](there.md#some-words) [c](https://example.test/none) [d](none.md)\n" +
 		"```\n[e](none.md)\n```\n[f](there.md#none) [g](#here) [h](#none)\n## Here\n"
-	writeFile(t, folder, "page.md", content)
+	write(t, folder, "page.md", content)
 	got := strings.Join(deadLinks(t, folder, "page.md", content), " ")
 	if want := "none.md there.md#none #none"; got != want {
 		t.Errorf("got %q, want %q", got, want)
@@ -336,42 +407,26 @@ func hasAnchor(content, anchor string) bool {
 	return false
 }
 
-func readTree(t *testing.T, folder string) map[string]string {
+func read(t *testing.T, root, name string) string {
 	t.Helper()
-	files := map[string]string{}
-	tree := os.DirFS(folder)
-	err := fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		content, err := fs.ReadFile(tree, name)
-		files[name] = string(content)
-		return err
-	})
+	content, err := os.ReadFile(filepath.Join(root, name))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return files
+	return string(content)
 }
 
-func compareTrees(t *testing.T, got, want map[string]string) {
+// folder returns a folder that has files.
+func folder(t *testing.T, files map[string]string) string {
 	t.Helper()
-	for name := range want {
-		if _, ok := got[name]; !ok {
-			t.Errorf("%s is not there", name)
-		}
+	root := t.TempDir()
+	for name, content := range files {
+		write(t, root, name, content)
 	}
-	for name, content := range got {
-		switch wanted, ok := want[name]; {
-		case !ok:
-			t.Errorf("%s is there, with\n%s", name, content)
-		case content != wanted:
-			t.Errorf("%s is\n%s\nwant (go test -update accepts)\n%s", name, content, wanted)
-		}
-	}
+	return root
 }
 
-func writeFile(t *testing.T, root, name, content string) {
+func write(t *testing.T, root, name, content string) {
 	t.Helper()
 	file := filepath.Join(root, name)
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {

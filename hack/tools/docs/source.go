@@ -7,9 +7,9 @@ import (
 	"go/doc"
 	"go/parser"
 	"go/token"
-	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // source is a package whose doc comments are read.
@@ -18,11 +18,9 @@ type source struct {
 	folder string
 	pkg    *doc.Package
 	files  *token.FileSet
-	// contents are those of the files, by name.
-	contents map[string][]byte
 }
 
-// load reads a package of the module in root.
+// load reads a package of the module in root, with its examples.
 func load(root, folder string) (*source, error) {
 	// The pages should not depend on the machine they are made on.
 	target := build.Default
@@ -31,26 +29,25 @@ func load(root, folder string) (*source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("could not find the package: %w", err)
 	}
-	s := &source{folder: folder, files: token.NewFileSet(), contents: map[string][]byte{}}
+	s := &source{folder: folder, files: token.NewFileSet()}
 	var parsed []*ast.File
 	for _, name := range slices.Concat(found.GoFiles, found.TestGoFiles, found.XTestGoFiles) {
-		file := filepath.Join(root, folder, name)
-		if s.contents[file], err = os.ReadFile(file); err != nil {
-			return nil, fmt.Errorf("could not read the package: %w", err)
-		}
-		f, err := parser.ParseFile(s.files, file, s.contents[file], parser.ParseComments)
+		f, err := parser.ParseFile(s.files, filepath.Join(root, folder, name), nil, parser.ParseComments)
 		if err != nil {
 			return nil, fmt.Errorf("could not read the package: %w", err)
 		}
 		parsed = append(parsed, f)
 	}
-	if s.pkg, err = doc.NewFromFiles(s.files, parsed, modulePath+"/"+folder); err != nil {
+	if s.pkg, err = doc.NewFromFiles(s.files, parsed, folder); err != nil {
 		return nil, fmt.Errorf("could not read the doc comments: %w", err)
 	}
 	return s, nil
 }
 
-// link is a link to the reference of the package.
-func (s *source) link() string {
-	return "[" + s.pkg.Name + "](" + referenceURL + "/" + s.pkg.ImportPath + ")"
+// markdown returns a doc comment of the package as Markdown. But for headings, the text of a comment is Markdown.
+func (s *source) markdown(text string) string {
+	printer := s.pkg.Printer()
+	printer.TextWidth = 120
+	plain := "\n" + string(printer.Text(s.pkg.Parser().Parse(text)))
+	return strings.TrimSpace(strings.ReplaceAll(plain, "\n# ", "\n## "))
 }

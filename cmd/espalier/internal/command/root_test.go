@@ -2,8 +2,11 @@ package command_test
 
 import (
 	"bytes"
+	"os"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
 
 	"github.com/espalier-dev/espalier/cmd/espalier/internal/command"
 )
@@ -38,4 +41,24 @@ func TestUnknownCommand(t *testing.T) {
 			t.Errorf("espalier %s: the error is %v, want the exit code 1 and %q alone:\n%s", args, err, want, out.String())
 		}
 	}
+}
+
+// docs/README.md has a line for each command that does something.
+func TestIndexHasEachCommand(t *testing.T) {
+	index, err := os.ReadFile("../../../../docs/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var check func(c *cobra.Command)
+	check = func(c *cobra.Command) {
+		for _, sub := range c.Commands() {
+			check(sub)
+		}
+		completion := strings.HasPrefix(c.CommandPath(), "espalier completion ")
+		line := "\n- `" + c.CommandPath() + "` "
+		if c.Runnable() && !completion && c.Name() != "help" && !strings.Contains(string(index), line) {
+			t.Errorf("docs/README.md has no line that begins with %q", line[1:])
+		}
+	}
+	check(command.New(&bytes.Buffer{}, &bytes.Buffer{}))
 }

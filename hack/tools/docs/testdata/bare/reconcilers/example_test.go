@@ -1,8 +1,0 @@
-package reconcilers_test
-
-func ExampleComplete() {
-	// Output:
-}
-
-func ExampleUnchecked() {
-}

@@ -1,2 +1,0 @@
-// Package generator has no annotations.
-package generator

@@ -1,2 +1,0 @@
-// Package reconcilers has no nodes.
-package reconcilers

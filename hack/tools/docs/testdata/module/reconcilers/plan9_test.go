@@ -1,7 +1,0 @@
-//go:build plan9
-
-package reconcilers_test
-
-func ExampleTask_elsewhere() {
-	// Output:
-}
