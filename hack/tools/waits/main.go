@@ -1,8 +1,6 @@
 // Command waits checks that no test waits for a time: a test waits for a fact, or it runs in a bubble of
-// testing/synctest, where time is virtual and passes at once.
-//
-//	waits FOLDER        prints each wait that is wrong on a line, and exits with 1 if there is any
-//	waits -list FOLDER  prints the folders of packages whose tests wait for real time, or for a server
+// testing/synctest, where time is virtual and passes at once. It takes a folder, prints each wait that is wrong on a
+// line, and exits with 1 if there is any.
 //
 // It reads the test files below the folder, except in testdata and in folders that begin with a dot. A wait is each use
 // of Sleep, After, AfterFunc, NewTimer, NewTicker or Tick of the package time. It is in virtual time, and right, if
@@ -25,41 +23,35 @@
 //	FILE: NAME: reason
 //
 // where FILE is the path of a test file, seen from the folder, and NAME is that of the function around the wait,
-// Type.Name of a method, or the name of a variable of the package. Lines that begin with # are comments. An entry
-// without a reason, a second one for the same function, and one that allows nothing are wrong too.
-//
-// With -list, the tests of a package wait for real time if there is any wait in real time, allowed or not, and for a
-// server if a test file imports net/http/httptest or controlplanetest. Time limits of contexts are not checked.
+// Type.Name of a method, or the name of a variable of the package. Lines that begin with # are comments. A line of
+// another form, a second one for the same function, and one that allows nothing are wrong too. Time limits of contexts
+// are not checked.
 package main
 
 import (
-	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 )
 
+const allowedFile = "hack/tools/waits/allowed.txt"
+
 func main() {
-	list := flag.Bool("list", false, "print the folders of packages whose tests wait for real time, or for a server")
-	flag.Usage = func() { fmt.Fprintln(os.Stderr, "usage: waits [-list] FOLDER") }
-	flag.Parse()
-	if flag.NArg() != 1 {
-		flag.Usage()
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: waits FOLDER")
 		os.Exit(2)
 	}
-	check := checkFolder
-	if *list {
-		check = listFolders
-	}
-	lines, err := check(flag.Arg(0))
+	violations, err := checkFolder(os.Args[1])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "waits:", err)
 		os.Exit(2)
 	}
-	for _, line := range lines {
-		fmt.Println(line)
+	for _, violation := range violations {
+		fmt.Println(violation)
 	}
-	if len(lines) > 0 && !*list {
+	if len(violations) > 0 {
 		os.Exit(1)
 	}
 }
@@ -67,7 +59,7 @@ func main() {
 // checkFolder returns what is wrong below a folder, in the order of its folders. What is wrong with the list of what is
 // allowed comes last.
 func checkFolder(root string) (violations []string, err error) {
-	allowed, err := readAllowed(root)
+	allowed, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(allowedFile)))
 	if err != nil {
 		return nil, err
 	}
@@ -75,24 +67,41 @@ func checkFolder(root string) (violations []string, err error) {
 	if err != nil {
 		return nil, err
 	}
+	waits := map[string]bool{}
+	lines := strings.Split(string(allowed), "\n")
 	for _, p := range packages {
 		for _, w := range p.realWaits() {
-			if !allowed.allows(w) {
+			entry := w.path + ": " + w.function + ": "
+			waits[entry] = true
+			if !slices.ContainsFunc(lines, func(line string) bool { return strings.HasPrefix(line, entry) }) {
 				violations = append(violations, w.String())
 			}
 		}
 	}
-	return append(violations, allowed.problems()...), nil
+	return append(violations, problems(lines, waits)...), nil
 }
 
-// listFolders returns the folders of the packages whose tests wait for real time, or for a server.
-func listFolders(root string) (folders []string, err error) {
-	packages, err := load(root)
-	for _, p := range packages {
-		if p.usesServer() || len(p.realWaits()) > 0 {
-			folders = append(folders, p.folder)
+// problems returns what is wrong with the lines of what is allowed. Entries are the beginnings of lines for the waits.
+func problems(lines []string, waits map[string]bool) (problems []string) {
+	seen := map[string]bool{}
+	for i, line := range lines {
+		parts := strings.SplitN(line, ": ", 3)
+		if strings.TrimSpace(line) == "" || strings.HasPrefix(line, "#") {
+			continue
 		}
+		wrong := ""
+		switch entry := strings.Join(parts[:min(2, len(parts))], ": ") + ": "; {
+		case len(parts) != 3 || strings.TrimSpace(parts[2]) == "":
+			wrong = fmt.Sprintf("%q is not of the form FILE: NAME: reason", line)
+		case seen[entry]:
+			wrong = fmt.Sprintf("%s in %s is there twice", parts[1], parts[0])
+		case !waits[entry]:
+			wrong = fmt.Sprintf("%s in %s does not wait in real time: remove the line", parts[1], parts[0])
+		default:
+			seen[entry] = true
+			continue
+		}
+		problems = append(problems, fmt.Sprintf("%s:%d: %s", allowedFile, i+1, wrong))
 	}
-	slices.Sort(folders)
-	return slices.Compact(folders), err
+	return problems
 }

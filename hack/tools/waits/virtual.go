@@ -6,23 +6,9 @@ import (
 	"go/types"
 	"slices"
 	"strings"
+
+	"golang.org/x/tools/go/types/typeutil"
 )
-
-// simulation is the end of the path of the package whose functions Run… run a test in virtual time.
-const simulation = "/testing/simulation"
-
-// virtualTime is what runs in virtual time in a package. The rules are in the comment of this command.
-//
-// A function or a variable is known by its object, a method by its name alone.
-type virtualTime struct {
-	*source
-	// spans are the parts of files that are in virtual time, in their order. They do not overlap.
-	spans []span
-	// virtual are the functions, methods, variables, fields and parameters that are used in virtual time only.
-	virtual map[any]bool
-	// real are those that are used in real time.
-	real map[any]bool
-}
 
 // span is a part of a file.
 type span struct{ from, to token.Pos }
@@ -31,116 +17,238 @@ func spanOf(n ast.Node) span { return span{n.Pos(), n.End()} }
 
 func (s span) contains(pos token.Pos) bool { return s.from <= pos && pos < s.to }
 
-func newVirtualTime(p *testPackage) *virtualTime {
-	v := &virtualTime{source: newSource(p)}
-	// What is in virtual time makes more of what it uses be in virtual time.
-	for known := -1; known < len(v.virtual); {
-		known = len(v.virtual)
-		v.findSpans()
-		v.findVirtual()
+func contain(spans []span, pos token.Pos) bool {
+	return slices.ContainsFunc(spans, func(s span) bool { return s.contains(pos) })
+}
+
+// flow is where the functions of a package come to.
+//
+// The holder of a function is the function itself, or the variable, the field or the parameter that has it in its value.
+// A method is known by its name alone, which is a string, any other holder by its object.
+type flow struct {
+	*testPackage
+	// bodies are the parts of files that run in virtual time if all uses of their holder are in virtual time.
+	bodies map[any][]span
+	// uses are the places where a holder is used. A selector whose type is not known uses its name.
+	uses map[any][]token.Pos
+	// set are identifiers that set a variable or a field, and do not use it.
+	set map[*ast.Ident]bool
+}
+
+// bubble is the holder of what runs in virtual time in any case.
+const bubble = "a bubble of testing/synctest"
+
+// virtualTime returns a function that says whether a place of a package is in virtual time. The rules are in the comment
+// of this command.
+func virtualTime(p *testPackage) func(token.Pos) bool {
+	f := &flow{p, map[any][]span{}, map[any][]token.Pos{}, map[*ast.Ident]bool{}}
+	for _, read := range []func(ast.Node){f.readBodies, f.readUses} {
+		for _, file := range p.files {
+			ast.Inspect(file, func(n ast.Node) bool { read(n); return true })
+		}
 	}
-	return v
-}
-
-func (v *virtualTime) contains(pos token.Pos) bool {
-	i, found := slices.BinarySearchFunc(v.spans, pos, func(s span, pos token.Pos) int { return int(s.from - pos) })
-	return found || i > 0 && v.spans[i-1].contains(pos)
-}
-
-// findSpans finds what is called in virtual time: what calls pass on, and the units that are used so.
-func (v *virtualTime) findSpans() {
-	var spans []span
-	for _, call := range v.calls {
-		for i, argument := range call.Args {
-			if v.callsVirtually(call, i) {
-				for _, f := range v.functionsIn(argument, nil) {
-					spans = append(spans, f.span)
-				}
+	found, spans := map[any]bool{bubble: true}, f.bodies[bubble]
+	isVirtual := func(pos token.Pos) bool { return contain(spans, pos) }
+	// What is in virtual time makes more of what it uses be in virtual time.
+	for known := 0; known < len(found); {
+		known = len(found)
+		for holder := range f.bodies {
+			if !found[holder] && f.onlyUsed(holder, isVirtual) {
+				found[holder] = true
+				spans = append(spans, f.bodies[holder]...)
 			}
 		}
 	}
-	for _, u := range v.units {
-		if v.isVirtual(u.holder) {
-			spans = append(spans, u.span)
+	return isVirtual
+}
+
+// onlyUsed reports whether there are uses of a holder, and all are where they may be. Those by itself do not count.
+func (f *flow) onlyUsed(holder any, may func(token.Pos) bool) bool {
+	used := false
+	uses := f.uses[holder]
+	if field, ok := holder.(*types.Var); ok && field.IsField() && len(uses) > 0 {
+		// A selector of which nothing but the name is known may be any field of the name.
+		uses = slices.Concat(uses, f.uses[field.Name()])
+	}
+	for _, pos := range uses {
+		switch {
+		case may(pos):
+			used = true
+		case !contain(f.bodies[holder], pos):
+			return false
 		}
 	}
-	slices.SortFunc(spans, func(a, b span) int { return int(a.from - b.from) })
-	v.spans = nil
-	for _, s := range spans {
-		if last := len(v.spans) - 1; last >= 0 && s.from < v.spans[last].to {
-			v.spans[last].to = max(v.spans[last].to, s.to)
-			continue
+	return used
+}
+
+func (f *flow) readBodies(n ast.Node) {
+	switch n := n.(type) {
+	case *ast.FuncDecl:
+		if n.Body != nil {
+			f.hold(f.info.Defs[n.Name], n.Body)
 		}
-		v.spans = append(v.spans, s)
+	case *ast.ValueSpec:
+		for i, value := range n.Values {
+			if len(n.Names) == len(n.Values) {
+				f.assign(n.Names[i], value)
+			}
+		}
+	case *ast.AssignStmt:
+		for i, value := range n.Rhs {
+			if len(n.Lhs) == len(n.Rhs) {
+				f.assign(n.Lhs[i], value)
+			}
+		}
+	case *ast.RangeStmt:
+		if n.Value != nil {
+			f.assign(n.Value, n.X)
+		}
+	case *ast.CompositeLit:
+		for i, element := range n.Elts {
+			f.readElement(n, i, element)
+		}
+	case *ast.CallExpr:
+		for i, argument := range n.Args {
+			f.give(argument, f.receiver(n, i))
+		}
 	}
 }
 
-// callsVirtually says whether a call has the functions in an argument called in virtual time only.
-func (v *virtualTime) callsVirtually(call *ast.CallExpr, argument int) bool {
-	switch path, name := v.qualified(call.Fun); {
-	case path == "testing/synctest" && name == "Test":
-		return argument > 0
-	case strings.HasSuffix(path, simulation) && strings.HasPrefix(name, "Run"):
-		return true
-	}
-	called := v.called(call.Fun)
-	if called == nil {
-		return false
-	}
-	if called.Signature().Recv() == nil && strings.HasSuffix("/"+v.folder, simulation) {
-		// All Run… call attempt, and so do its own tests.
-		if called.Name() == "attempt" || strings.HasPrefix(called.Name(), "Run") {
-			return true
+// readElement gives the value of an element of a composite literal to the field that it sets.
+func (f *flow) readElement(literal *ast.CompositeLit, i int, element ast.Expr) {
+	if pair, ok := element.(*ast.KeyValueExpr); ok {
+		if name, ok := pair.Key.(*ast.Ident); ok {
+			f.give(pair.Value, f.field(name))
 		}
+		return
 	}
-	parameters := v.parameters[called]
+	of := f.info.TypeOf(literal)
+	if of == nil {
+		return
+	}
+	if pointer, ok := of.Underlying().(*types.Pointer); ok {
+		of = pointer.Elem()
+	}
+	if structure, ok := of.Underlying().(*types.Struct); ok && i < structure.NumFields() {
+		f.give(element, structure.Field(i))
+	}
+}
+
+// receiver returns the holder of the functions in an argument of a call, or nil if that is not known.
+func (f *flow) receiver(call *ast.CallExpr, argument int) any {
+	// simulation is the end of the path of the package whose functions Run… run a test in virtual time.
+	const simulation = "/testing/simulation"
+	path, name := f.qualified(call.Fun)
+	called, ok := typeutil.Callee(f.info, call).(*types.Func)
+	if ok && called.Signature().Recv() == nil {
+		path, name = "/"+f.folder, called.Name()
+	}
+	switch {
+	case path == "testing/synctest" && name == "Test" && argument > 0:
+		return bubble
+	case strings.HasSuffix(path, simulation) && (strings.HasPrefix(name, "Run") || name == "attempt"):
+		return bubble // All Run… call attempt, and so do its own tests.
+	case !ok || called.Signature().Params().Len() == 0:
+		return nil
+	}
 	// The last parameter may take many arguments.
-	last := min(argument, len(parameters)-1)
-	return last >= 0 && v.isVirtual(parameters[last])
+	parameters := called.Origin().Signature().Params()
+	return parameters.At(min(argument, parameters.Len()-1))
 }
 
-// called returns the function or method of the package that an expression stands for, or nil.
-func (v *virtualTime) called(expression ast.Expr) *types.Func {
-	switch e := expression.(type) {
-	case *ast.ParenExpr:
-		return v.called(e.X)
-	case *ast.IndexExpr:
-		return v.called(e.X)
-	case *ast.IndexListExpr:
-		return v.called(e.X)
-	case *ast.SelectorExpr:
-		return v.called(e.Sel)
+// assign gives the functions in a value to what an expression on the left side of an assignment sets, or of which it
+// sets a part: a variable, and fields. What a parameter points to, others may use.
+func (f *flow) assign(to, value ast.Expr) {
+	switch e := to.(type) {
 	case *ast.Ident:
-		if function, ok := v.info.Uses[e].(*types.Func); ok {
-			return function.Origin()
+		f.set[e] = true
+		if v, ok := f.info.ObjectOf(e).(*types.Var); ok && (v.Kind() == types.LocalVar || v.Kind() == types.PackageVar) {
+			f.give(value, v)
 		}
+	case *ast.SelectorExpr:
+		f.give(value, f.field(e.Sel))
+		f.assign(e.X, value)
+	case *ast.IndexExpr:
+		f.assign(e.X, value)
+	case *ast.StarExpr:
+		f.assign(e.X, value)
+	case *ast.ParenExpr:
+		f.assign(e.X, value)
+	}
+}
+
+// field returns the field that is set by its name, or nil if the type of the struct is not known.
+func (f *flow) field(name *ast.Ident) any {
+	if v, ok := f.info.Uses[name].(*types.Var); ok && v.IsField() {
+		f.set[name] = true
+		return v
 	}
 	return nil
 }
 
-// findVirtual looks at each use. That of something by itself does not count.
-func (v *virtualTime) findVirtual() {
-	v.virtual, v.real = map[any]bool{}, map[any]bool{}
-	for _, u := range v.uses {
-		switch {
-		case v.contains(u.at):
-			v.virtual[u.of] = true
-		case !v.usesItself(u):
-			v.real[u.of] = true
+// give makes a holder have the function literals and names in a value: alone, in composite literals, and as arguments of
+// a call that makes the value.
+func (f *flow) give(value ast.Expr, holder any) {
+	switch e := value.(type) {
+	case *ast.FuncLit, *ast.Ident:
+		f.hold(holder, e)
+	case *ast.SelectorExpr:
+		f.give(e.X, holder)
+		f.hold(holder, e.Sel)
+	case *ast.ParenExpr:
+		f.give(e.X, holder)
+	case *ast.IndexExpr:
+		f.give(e.X, holder)
+	case *ast.UnaryExpr:
+		f.give(e.X, holder)
+	case *ast.KeyValueExpr:
+		f.give(e.Value, holder)
+	case *ast.CallExpr:
+		for _, argument := range e.Args {
+			f.give(argument, holder)
+		}
+	case *ast.CompositeLit:
+		for _, element := range e.Elts {
+			f.give(element, holder)
 		}
 	}
-	for of := range v.real {
-		delete(v.virtual, of)
+}
+
+// hold makes a holder have a body. External tests may use what a package declares in its own tests, and exports.
+func (f *flow) hold(holder any, body ast.Node) {
+	o, ok := holder.(types.Object)
+	if ok && o.Parent() == f.types.Scope() && o.Exported() && !strings.HasSuffix(f.types.Name(), "_test") {
+		return
+	}
+	if holder = keyOf(holder); holder != nil {
+		f.bodies[holder] = append(f.bodies[holder], spanOf(body))
 	}
 }
 
-func (v *virtualTime) usesItself(u use) bool {
-	return slices.ContainsFunc(v.bodies[u.of], func(s span) bool { return s.contains(u.at) })
+func (f *flow) readUses(n ast.Node) {
+	switch n := n.(type) {
+	case *ast.SelectorExpr:
+		// It may be a method or a field of the package. Names of other packages are not.
+		if path, _ := f.qualified(n); path == "" && f.info.Uses[n.Sel] == nil {
+			f.uses[n.Sel.Name] = append(f.uses[n.Sel.Name], n.Sel.Pos())
+		}
+	case *ast.Ident:
+		if key := keyOf(f.info.Uses[n]); key != nil && !f.set[n] {
+			f.uses[key] = append(f.uses[key], n.Pos())
+		}
+	}
 }
 
-// isVirtual says whether all uses are in virtual time. A selector of which nothing but the name is known may be any
-// field of the name.
-func (v *virtualTime) isVirtual(of any) bool {
-	field, ok := of.(*types.Var)
-	return v.virtual[of] && !(ok && field.IsField() && v.real[field.Name()])
+// keyOf returns what a holder is known by.
+func keyOf(holder any) any {
+	switch o := holder.(type) {
+	case *types.Func:
+		if o.Signature().Recv() != nil {
+			return o.Name()
+		}
+		return o.Origin()
+	case *types.Var:
+		return o.Origin()
+	}
+	return holder
 }

@@ -3,7 +3,9 @@ package main
 import (
 	"fmt"
 	"go/ast"
+	"go/types"
 	"slices"
+	"strings"
 )
 
 // wait is a use of a function of the package time that waits.
@@ -25,13 +27,12 @@ var waiting = []string{"Sleep", "After", "AfterFunc", "NewTimer", "NewTicker", "
 
 // realWaits returns the waits in the test files that are in real time, in their order.
 func (p *testPackage) realWaits() (waits []wait) {
-	virtual := newVirtualTime(p)
-	for _, file := range p.testFiles() {
+	isVirtual := virtualTime(p)
+	for _, file := range p.tests {
 		for _, declaration := range file.Decls {
 			ast.Inspect(declaration, func(n ast.Node) bool {
-				expression, _ := n.(ast.Expr)
-				path, name := p.qualified(expression)
-				if path == "time" && slices.Contains(waiting, name) && !virtual.contains(n.Pos()) {
+				path, name := p.qualified(n)
+				if path == "time" && slices.Contains(waiting, name) && !isVirtual(n.Pos()) {
 					position := p.set.Position(n.Pos())
 					waits = append(waits, wait{position.Filename, position.Line, name, nameOf(declaration, n)})
 				}
@@ -46,37 +47,20 @@ func (p *testPackage) realWaits() (waits []wait) {
 func nameOf(declaration ast.Decl, n ast.Node) string {
 	switch d := declaration.(type) {
 	case *ast.FuncDecl:
-		if d.Recv != nil && len(d.Recv.List) > 0 {
-			return receiver(d.Recv.List[0].Type) + "." + d.Name.Name
+		if d.Recv == nil {
+			return d.Name.Name
 		}
-		return d.Name.Name
+		receiver, _, _ := strings.Cut(types.ExprString(d.Recv.List[0].Type), "[")
+		return strings.TrimPrefix(receiver, "*") + "." + d.Name.Name
 	case *ast.GenDecl:
 		for _, spec := range d.Specs {
-			values, ok := spec.(*ast.ValueSpec)
-			if !ok {
-				continue
-			}
-			for i, value := range values.Values {
-				if spanOf(value).contains(n.Pos()) {
+			values, _ := spec.(*ast.ValueSpec)
+			for i := 0; values != nil && i < len(values.Values); i++ {
+				if spanOf(values.Values[i]).contains(n.Pos()) {
 					return values.Names[min(i, len(values.Names)-1)].Name
 				}
 			}
 		}
 	}
 	return "a declaration"
-}
-
-// receiver returns the name of the type of a receiver.
-func receiver(expression ast.Expr) string {
-	switch e := expression.(type) {
-	case *ast.StarExpr:
-		return receiver(e.X)
-	case *ast.IndexExpr:
-		return receiver(e.X)
-	case *ast.IndexListExpr:
-		return receiver(e.X)
-	case *ast.Ident:
-		return e.Name
-	}
-	return ""
 }
