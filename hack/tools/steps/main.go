@@ -17,7 +17,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -25,13 +24,13 @@ import (
 )
 
 func main() {
-	if err := run(context.Background(), os.Args[1:]); err != nil {
+	if err := run(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "steps:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, args []string) error {
+func run(args []string) error {
 	wellFormed := len(args) == 2 && args[1] == "check" || len(args) == 3 && args[1] == "run"
 	if !wellFormed {
 		return fmt.Errorf("usage: steps FOLDER check, or steps FOLDER run STEP[,STEP…]")
@@ -48,7 +47,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	packages, err := list(ctx, args[0])
+	packages, err := list(args[0])
 	if err != nil {
 		return err
 	}

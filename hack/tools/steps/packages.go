@@ -1,19 +1,19 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
-	"context"
-	"encoding/json"
-	"fmt"
 	"go/ast"
+	"go/build"
 	"go/parser"
 	"go/token"
+	"maps"
+	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/espalier-dev/espalier/hack/tools/internal/golist"
+	"github.com/espalier-dev/espalier/hack/tools/internal/gofiles"
 )
 
 // testedPackage is a package that has tests.
@@ -33,72 +33,37 @@ func (p testedPackage) inModule() string {
 	return "." + strings.TrimPrefix(p.folder, p.module)
 }
 
-// modulesOf returns the modules of packages: that at the root first, since it has the most tests.
-func modulesOf(packages []testedPackage) (modules []string) {
-	for _, p := range packages {
-		modules = append(modules, p.module)
-	}
-	slices.Sort(modules)
-	return slices.Compact(modules)
+// list returns the packages with tests of all modules below a folder, in the order of their folders.
+func list(root string) (packages []testedPackage, err error) {
+	byFolder := map[string]testedPackage{}
+	err = gofiles.Walk(root, func(file string, source []byte) error {
+		folder := path.Dir(file)
+		built, err := build.Default.MatchFile(filepath.Join(root, folder), path.Base(file))
+		if !built || err != nil || !strings.HasSuffix(file, "_test.go") {
+			return err
+		}
+		syntax, err := parser.ParseFile(token.NewFileSet(), file, source, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		p := byFolder[folder]
+		p.module, p.folder = moduleOf(root, folder), folder
+		p.add(syntax)
+		byFolder[folder] = p
+		return nil
+	})
+	packages = slices.SortedFunc(maps.Values(byFolder), func(a, b testedPackage) int { return cmp.Compare(a.folder, b.folder) })
+	return slices.DeleteFunc(packages, func(p testedPackage) bool { return len(p.tests) == 0 }), err
 }
 
-// list returns the packages with tests of all modules below a folder.
-func list(ctx context.Context, root string) (packages []testedPackage, err error) {
-	root, err = filepath.Abs(root)
-	if err != nil {
-		return nil, err
-	}
-	files, err := golist.Run(ctx, root,
-		"git", "ls-files", "--cached", "--others", "--exclude-standard", "go.mod", "*/go.mod")
-	if err != nil {
-		return nil, err
-	}
-	for _, file := range strings.Fields(string(files)) {
-		if strings.Contains(file, "testdata") {
-			continue
-		}
-		found, err := listModule(ctx, root, filepath.Dir(file))
-		if err != nil {
-			return nil, err
-		}
-		packages = append(packages, found...)
-	}
-	slices.SortFunc(packages, func(a, b testedPackage) int { return cmp.Compare(a.folder, b.folder) })
-	return packages, nil
-}
-
-func listModule(ctx context.Context, root, module string) (packages []testedPackage, err error) {
-	out, err := golist.Run(ctx, filepath.Join(root, module),
-		"go", "list", "-json=Dir,TestGoFiles,XTestGoFiles", "./...")
-	if err != nil {
-		return nil, err
-	}
-	for decoder := json.NewDecoder(bytes.NewReader(out)); decoder.More(); {
-		var listed struct {
-			Dir                       string
-			TestGoFiles, XTestGoFiles []string
-		}
-		if err := decoder.Decode(&listed); err != nil {
-			return nil, fmt.Errorf("could not read the output of go list in %s: %w", module, err)
-		}
-		folder, err := filepath.Rel(root, listed.Dir)
-		if err != nil {
-			return nil, err
-		}
-		p := testedPackage{module: module, folder: filepath.ToSlash(folder)}
-		for _, file := range slices.Concat(listed.TestGoFiles, listed.XTestGoFiles) {
-			path := filepath.Join(listed.Dir, file)
-			syntax, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-			if err != nil {
-				return nil, err
-			}
-			p.add(syntax)
-		}
-		if len(p.tests) > 0 {
-			packages = append(packages, p)
+// moduleOf returns the module of a folder.
+func moduleOf(root, folder string) string {
+	for ; folder != "."; folder = path.Dir(folder) {
+		if _, err := os.Stat(filepath.Join(root, folder, "go.mod")); err == nil {
+			break
 		}
 	}
-	return packages, nil
+	return folder
 }
 
 // add adds the tests of a file.
@@ -113,12 +78,10 @@ func (p *testedPackage) add(file *ast.File) {
 			name, ok := node.(*ast.Ident)
 			if ok && (name.Name == "AllocsPerRun" || name.Name == "raceDetector") {
 				p.allocates = append(p.allocates, function.Name.Name)
-				return false
 			}
 			return true
 		})
 	}
-	slices.Sort(p.allocates)
 	p.allocates = slices.Compact(p.allocates)
 }
 

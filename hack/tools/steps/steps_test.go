@@ -131,7 +131,7 @@ func TestErrors(t *testing.T) {
 		{[]string{".", "run"}, "usage:"},
 		{[]string{t.TempDir(), "check"}, "steps.txt: no such file"},
 	} {
-		if err := run(t.Context(), tc.args); err == nil || !strings.Contains(err.Error(), tc.want) {
+		if err := run(tc.args); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%q: the error is %v, want one with %q", tc.args, err, tc.want)
 		}
 	}

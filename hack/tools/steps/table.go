@@ -84,98 +84,85 @@ func (l line) matches(folder string) bool {
 	return prefix == "" || strings.HasPrefix(folder+"/", prefix)
 }
 
-// step returns the step of a package, empty if it has none.
-func (t table) step(folder string) string {
+// stepOf returns the step of a test of a package or, without a test, of the package, empty if it has none.
+func (t table) stepOf(p testedPackage, test string) string {
 	best := line{}
 	for _, l := range t.lines {
-		if l.tests == nil && l.matches(folder) && len(l.packages) > len(best.packages) {
+		if l.tests == nil && l.matches(p.folder) && len(l.packages) > len(best.packages) {
 			best = l
 		}
+	}
+	for _, l := range slices.Backward(t.lines) {
+		if l.packages == p.folder && slices.Contains(l.tests, test) {
+			return l.step
+		}
+	}
+	if best.step == race && slices.Contains(p.allocates, test) {
+		return allocations
 	}
 	return best.step
 }
 
-// apart returns the tests of a package that have another step than it, with their steps.
-func (t table) apart(p testedPackage) map[string]string {
-	apart := map[string]string{}
-	if t.step(p.folder) == race {
-		for _, test := range p.allocates {
-			apart[test] = allocations
-		}
-	}
-	for _, l := range t.lines {
-		for _, test := range l.tests {
-			if l.packages == p.folder {
-				apart[test] = l.step
-			}
-		}
-	}
-	return apart
-}
-
 // check returns what is wrong with the table.
 func (t table) check(packages []testedPackage) (wrong []string) {
+	report := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	for _, l := range t.lines {
-		if !slices.ContainsFunc(packages, func(p testedPackage) bool { return l.matches(p.folder) }) {
-			wrong = append(wrong, fmt.Sprintf("%s: no package with tests is there", l.packages))
+		i := slices.IndexFunc(packages, func(p testedPackage) bool { return l.matches(p.folder) })
+		if i < 0 {
+			report("%s: no package with tests is there", l.packages)
+			continue
+		}
+		for _, test := range l.tests {
+			if !slices.Contains(packages[i].tests, test) {
+				report("%s: there is no test %s", l.packages, test)
+			}
 		}
 	}
 	for _, folder := range t.real {
-		if step := t.step(folder); step != real && step != nightly {
-			wrong = append(wrong,
-				fmt.Sprintf("%s: its tests need kube-apiserver, and its step %q does not have one", folder, step))
+		if step := t.stepOf(testedPackage{folder: folder}, ""); step != real && step != nightly {
+			report("%s: its tests need kube-apiserver, and its step %q does not have one", folder, step)
 		}
 	}
 	for _, p := range packages {
-		if t.step(p.folder) == "" {
-			wrong = append(wrong, p.folder+": the package has tests, and no step")
+		own := t.stepOf(p, "")
+		if own == "" {
+			report("%s: the package has tests, and no step", p.folder)
 		}
-		apart := t.apart(p)
-		for _, test := range slices.Sorted(maps.Keys(apart)) {
-			if !slices.Contains(p.tests, test) {
-				wrong = append(wrong, fmt.Sprintf("%s: there is no test %s", p.folder, test))
+		for _, test := range p.tests {
+			if step := t.stepOf(p, test); step != own {
+				t.checkName(p, test, step, packages, report)
 			}
-			wrong = append(wrong, t.confused(p, test, packages)...)
 		}
 	}
 	return wrong
 }
 
-// confused returns what is wrong if a test has a step of its own: a test of the same name in another package of the
-// module has another step.
-func (t table) confused(p testedPackage, test string, packages []testedPackage) (wrong []string) {
-	step := t.stepOf(p, test)
-	for _, other := range packages {
+// checkName reports what is wrong if a test has another step than its package: a test of the same name in another
+// package of the module has another step.
+func (t table) checkName(p testedPackage, test, step string, all []testedPackage, report func(string, ...any)) {
+	for _, other := range all {
 		if other.module != p.module || !slices.Contains(other.tests, test) || t.stepOf(other, test) == step {
 			continue
 		}
-		wrong = append(wrong, fmt.Sprintf("%s: %s is of step %s, and %s has a test of that name of step %s: rename one",
-			p.folder, test, step, other.folder, t.stepOf(other, test)))
+		report("%s: %s is of step %s, and %s has a test of that name of step %s: rename one",
+			p.folder, test, step, other.folder, t.stepOf(other, test))
 	}
-	return wrong
-}
-
-// stepOf returns the step of a test.
-func (t table) stepOf(p testedPackage, test string) string {
-	if step, ok := t.apart(p)[test]; ok {
-		return step
-	}
-	return t.step(p.folder)
 }
 
 // calls returns the calls of go test that run the tests of some steps, module by module: first the packages of these
 // steps without the tests of other steps, then the tests of these steps in packages of others.
 func (t table) calls(packages []testedPackage, steps []string) (calls []string) {
-	for _, module := range modulesOf(packages) {
+	byModule := map[string][]testedPackage{}
+	for _, p := range packages {
+		byModule[p.module] = append(byModule[p.module], p)
+	}
+	for _, module := range slices.Sorted(maps.Keys(byModule)) {
 		var whole, some, skipped, picked []string
-		for _, p := range packages {
-			if p.module != module {
-				continue
-			}
-			own := slices.Contains(steps, t.step(p.folder))
+		for _, p := range byModule[module] {
+			own := slices.Contains(steps, t.stepOf(p, ""))
 			before := len(picked)
-			for test, step := range t.apart(p) {
-				switch chosen := slices.Contains(steps, step); {
+			for _, test := range p.tests {
+				switch chosen := slices.Contains(steps, t.stepOf(p, test)); {
 				case own && !chosen:
 					skipped = append(skipped, test)
 				case !own && chosen:
