@@ -42,7 +42,7 @@ func run(ctx context.Context, s set, out io.Writer) error {
 		fmt.Fprintf(out, "controlplane: KUBEBUILDER_ASSETS is set, using %s; nothing to build\n", assets)
 		return nil
 	}
-	r, err := readRecipe(ctx, ".", s)
+	r, err := readRecipe(".", s)
 	if err != nil {
 		return err
 	}

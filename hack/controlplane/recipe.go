@@ -2,14 +2,12 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -73,7 +71,7 @@ type recipe struct {
 }
 
 // readRecipe reads the recipe of a set. The module of Kubernetes is in dir.
-func readRecipe(ctx context.Context, dir string, s set) (recipe, error) {
+func readRecipe(dir string, s set) (recipe, error) {
 	r := recipe{goos: runtime.GOOS, goarch: runtime.GOARCH, binaries: s.binaries}
 	for _, folder := range s.modules() {
 		mod, err := os.ReadFile(filepath.Join(dir, folder, "go.mod"))
@@ -86,32 +84,12 @@ func readRecipe(ctx context.Context, dir string, s set) (recipe, error) {
 		}
 		r.mod, r.sum = append(r.mod, mod...), append(r.sum, sum...)
 	}
-	cmd := exec.CommandContext(ctx, "go", "mod", "edit", "-json")
-	cmd.Dir, cmd.Stderr = dir, os.Stderr
-	parsed, err := cmd.Output()
-	if err != nil {
-		return recipe{}, fmt.Errorf("could not read go.mod: %w", err)
+	required := regexp.MustCompile(`(?m)^\s*(?:require )?` + kubernetes + ` (v\S+)`).FindSubmatch(r.mod)
+	if required == nil {
+		return recipe{}, fmt.Errorf("%s does not require %s", filepath.Join(dir, "go.mod"), kubernetes)
 	}
-	if r.version, err = requiredVersion(parsed, kubernetes); err != nil {
-		return recipe{}, err
-	}
+	r.version = string(required[1])
 	return r, nil
-}
-
-// requiredVersion finds the version of a module in the output of "go mod edit -json".
-func requiredVersion(modJSON []byte, module string) (string, error) {
-	var mod struct {
-		Require []struct{ Path, Version string }
-	}
-	if err := json.Unmarshal(modJSON, &mod); err != nil {
-		return "", fmt.Errorf("could not read go.mod: %w", err)
-	}
-	for _, r := range mod.Require {
-		if r.Path == module {
-			return r.Version, nil
-		}
-	}
-	return "", fmt.Errorf("go.mod does not require %s", module)
 }
 
 // key returns the name of the folder for the programs of the recipe. It begins with the version and ends with a hash.

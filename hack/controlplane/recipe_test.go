@@ -11,14 +11,14 @@ import (
 func TestRecipesOfThisModule(t *testing.T) {
 	keys := map[string]string{}
 	for _, s := range []set{controlPlane, cluster} {
-		r, err := readRecipe(t.Context(), ".", s)
+		r, err := readRecipe(".", s)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if !strings.HasPrefix(r.version, "v1.") {
 			t.Errorf("%s: the version of Kubernetes is %q", s.name, r.version)
 		}
-		again, err := readRecipe(t.Context(), ".", s)
+		again, err := readRecipe(".", s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,16 +71,23 @@ func TestRecipeFlagsCarryTheVersion(t *testing.T) {
 	}
 }
 
-func TestRequiredVersion(t *testing.T) {
+func TestVersionOfARecipe(t *testing.T) {
 	for _, tc := range []struct{ name, mod, version, err string }{
-		{name: "required", mod: `{"Require":[{"Path":"a","Version":"v1"},{"Path":"b","Version":"v2"}]}`, version: "v2"},
-		{name: "not required", mod: `{"Require":[{"Path":"a","Version":"v1"}]}`, err: "go.mod does not require b"},
-		{name: "no JSON", mod: `module b`, err: "could not read go.mod"},
+		{name: "required", mod: "require (\n\tk8s.io/kubectl v0.1.0\n\tk8s.io/kubernetes v1.2.3 // why\n)\n", version: "v1.2.3"},
+		{name: "alone", mod: "require k8s.io/kubernetes v1.2.3\n", version: "v1.2.3"},
+		{name: "not required", mod: "require k8s.io/api v1.2.3\n", err: "go.mod does not require k8s.io/kubernetes"},
+		{name: "replaced", mod: "replace k8s.io/kubernetes v1.2.3 => ../k\n", err: "does not require"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			version, err := requiredVersion([]byte(tc.mod), "b")
-			if version != tc.version {
-				t.Errorf("version is %q, want %q", version, tc.version)
+			dir := t.TempDir()
+			for name, content := range map[string]string{"go.mod": tc.mod, "go.sum": ""} {
+				if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r, err := readRecipe(dir, set{binaries: []binary{{name: "a"}}})
+			if r.version != tc.version {
+				t.Errorf("version is %q, want %q", r.version, tc.version)
 			}
 			if (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
 				t.Errorf("error is %v, want %q", err, tc.err)

@@ -10,13 +10,15 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/espalier-dev/espalier/hack/tools/internal/gofiles"
 )
 
 const (
@@ -46,31 +48,13 @@ func main() {
 
 // checkFolder checks all Go files of a folder, in the order of their paths.
 func checkFolder(root string) (violations []string, err error) {
-	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		name := entry.Name()
-		switch {
-		case entry.IsDir():
-			if path != root && (name == "testdata" || strings.HasPrefix(name, ".")) {
-				return filepath.SkipDir
-			}
-			return nil
-		case filepath.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go"):
+	err = gofiles.Walk(root, func(file string, source []byte) error {
+		if strings.HasSuffix(file, "_test.go") {
 			return nil
 		}
-		source, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(root, path)
-		if err != nil {
-			return err
-		}
-		found, err := checkFile(filepath.ToSlash(rel), source, func(name string) bool {
-			for _, folder := range []string{filepath.Dir(path), filepath.Dir(filepath.Dir(path)), root} {
-				if _, err := os.Stat(filepath.Join(folder, name)); err == nil {
+		found, err := checkFile(file, source, func(name string) bool {
+			for _, folder := range []string{path.Dir(file), path.Dir(path.Dir(file)), "."} {
+				if _, err := os.Stat(filepath.Join(root, folder, name)); err == nil {
 					return true
 				}
 			}
@@ -86,14 +70,14 @@ func checkFolder(root string) (violations []string, err error) {
 var goFile = regexp.MustCompile(`(?:^|[\s("'\x60])([\w./-]*\w\.go)\b(\.\w)?`)
 
 // checkFile checks a file. The function exists says whether the repository has another file.
-func checkFile(path string, source []byte, exists func(name string) bool) (violations []string, err error) {
+func checkFile(file string, source []byte, exists func(name string) bool) (violations []string, err error) {
 	set := token.NewFileSet()
-	syntax, err := parser.ParseFile(set, path, source, parser.ParseComments|parser.SkipObjectResolution)
+	syntax, err := parser.ParseFile(set, file, source, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil || ast.IsGenerated(syntax) {
 		return nil, err
 	}
 	report := func(line int, format string, args ...any) {
-		violations = append(violations, fmt.Sprintf("%s:%d: ", path, line)+fmt.Sprintf(format, args...))
+		violations = append(violations, fmt.Sprintf("%s:%d: ", file, line)+fmt.Sprintf(format, args...))
 	}
 	for _, named := range goFile.FindAllStringSubmatch(syntax.Doc.Text(), -1) {
 		if named[2] == "" && !exists(named[1]) {

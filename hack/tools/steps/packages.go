@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"go/ast"
 	"go/build"
 	"go/parser"
@@ -52,8 +51,12 @@ func list(root string) (packages []testedPackage, err error) {
 		byFolder[folder] = p
 		return nil
 	})
-	packages = slices.SortedFunc(maps.Values(byFolder), func(a, b testedPackage) int { return cmp.Compare(a.folder, b.folder) })
-	return slices.DeleteFunc(packages, func(p testedPackage) bool { return len(p.tests) == 0 }), err
+	for _, folder := range slices.Sorted(maps.Keys(byFolder)) {
+		if p := byFolder[folder]; len(p.tests) > 0 {
+			packages = append(packages, p)
+		}
+	}
+	return packages, err
 }
 
 // moduleOf returns the module of a folder.

@@ -9,9 +9,8 @@
 //     whose name begins with Run;
 //  2. a function is around it that is passed as a parameter which a function or method of the same package uses in
 //     virtual time only, by these rules;
-//  3. it is in a function or a method of the package, or in a function in the value of a variable or of a field, and
-//     all uses of that are in virtual time, by these rules. There has to be one. Methods are told apart by their
-//     names alone.
+//  3. it is in a function or a method of the package, or in a function in the value of a variable, and all uses of
+//     that are in virtual time, by these rules. There has to be one. Methods are told apart by their names alone.
 //
 // A function is passed, or in a value, if it is alone there, in a composite literal, or an argument of a call that
 // makes the argument or the value. Uses in other packages are not seen: rule 3 is not for a function or a variable that

@@ -23,23 +23,23 @@ func contain(spans []span, pos token.Pos) bool {
 
 // flow is where the functions of a package come to.
 //
-// The holder of a function is the function itself, or the variable, the field or the parameter that has it in its value.
-// A method is known by its name alone, which is a string, any other holder by its object.
+// The holder of a function is the function itself, or the variable or the parameter that has it in its value. A method
+// is known by its name alone, which is a string, any other holder by its object.
 type flow struct {
 	*testPackage
 	// bodies are the parts of files that run in virtual time if all uses of their holder are in virtual time.
 	bodies map[any][]span
 	// uses are the places where a holder is used. A selector whose type is not known uses its name.
 	uses map[any][]token.Pos
-	// set are identifiers that set a variable or a field, and do not use it.
+	// set are identifiers that set a variable, and do not use it.
 	set map[*ast.Ident]bool
 }
 
 // bubble is the holder of what runs in virtual time in any case.
 const bubble = "a bubble of testing/synctest"
 
-// virtualTime returns a function that says whether a place of a package is in virtual time. The rules are in the comment
-// of this command.
+// virtualTime returns a function that says whether a place of a package is in virtual time. The rules are in the
+// comment of this command.
 func virtualTime(p *testPackage) func(token.Pos) bool {
 	f := &flow{p, map[any][]span{}, map[any][]token.Pos{}, map[*ast.Ident]bool{}}
 	for _, read := range []func(ast.Node){f.readBodies, f.readUses} {
@@ -65,12 +65,7 @@ func virtualTime(p *testPackage) func(token.Pos) bool {
 // onlyUsed reports whether there are uses of a holder, and all are where they may be. Those by itself do not count.
 func (f *flow) onlyUsed(holder any, may func(token.Pos) bool) bool {
 	used := false
-	uses := f.uses[holder]
-	if field, ok := holder.(*types.Var); ok && field.IsField() && len(uses) > 0 {
-		// A selector of which nothing but the name is known may be any field of the name.
-		uses = slices.Concat(uses, f.uses[field.Name()])
-	}
-	for _, pos := range uses {
+	for _, pos := range f.uses[holder] {
 		switch {
 		case may(pos):
 			used = true
@@ -103,34 +98,10 @@ func (f *flow) readBodies(n ast.Node) {
 		if n.Value != nil {
 			f.assign(n.Value, n.X)
 		}
-	case *ast.CompositeLit:
-		for i, element := range n.Elts {
-			f.readElement(n, i, element)
-		}
 	case *ast.CallExpr:
 		for i, argument := range n.Args {
 			f.give(argument, f.receiver(n, i))
 		}
-	}
-}
-
-// readElement gives the value of an element of a composite literal to the field that it sets.
-func (f *flow) readElement(literal *ast.CompositeLit, i int, element ast.Expr) {
-	if pair, ok := element.(*ast.KeyValueExpr); ok {
-		if name, ok := pair.Key.(*ast.Ident); ok {
-			f.give(pair.Value, f.field(name))
-		}
-		return
-	}
-	of := f.info.TypeOf(literal)
-	if of == nil {
-		return
-	}
-	if pointer, ok := of.Underlying().(*types.Pointer); ok {
-		of = pointer.Elem()
-	}
-	if structure, ok := of.Underlying().(*types.Struct); ok && i < structure.NumFields() {
-		f.give(element, structure.Field(i))
 	}
 }
 
@@ -156,17 +127,17 @@ func (f *flow) receiver(call *ast.CallExpr, argument int) any {
 	return parameters.At(min(argument, parameters.Len()-1))
 }
 
-// assign gives the functions in a value to what an expression on the left side of an assignment sets, or of which it
-// sets a part: a variable, and fields. What a parameter points to, others may use.
+// assign gives the functions in a value to the variable that an expression on the left side of an assignment sets, or
+// of which it sets a part. What a parameter points to, others may use.
 func (f *flow) assign(to, value ast.Expr) {
 	switch e := to.(type) {
 	case *ast.Ident:
 		f.set[e] = true
-		if v, ok := f.info.ObjectOf(e).(*types.Var); ok && (v.Kind() == types.LocalVar || v.Kind() == types.PackageVar) {
+		v, ok := f.info.ObjectOf(e).(*types.Var)
+		if ok && (v.Kind() == types.LocalVar || v.Kind() == types.PackageVar) {
 			f.give(value, v)
 		}
 	case *ast.SelectorExpr:
-		f.give(value, f.field(e.Sel))
 		f.assign(e.X, value)
 	case *ast.IndexExpr:
 		f.assign(e.X, value)
@@ -177,41 +148,30 @@ func (f *flow) assign(to, value ast.Expr) {
 	}
 }
 
-// field returns the field that is set by its name, or nil if the type of the struct is not known.
-func (f *flow) field(name *ast.Ident) any {
-	if v, ok := f.info.Uses[name].(*types.Var); ok && v.IsField() {
-		f.set[name] = true
-		return v
-	}
-	return nil
-}
-
-// give makes a holder have the function literals and names in a value: alone, in composite literals, and as arguments of
-// a call that makes the value.
+// give makes a holder have the function literals and names in a value: alone, in composite literals, and as arguments
+// of a call that makes the value.
 func (f *flow) give(value ast.Expr, holder any) {
-	switch e := value.(type) {
-	case *ast.FuncLit, *ast.Ident:
-		f.hold(holder, e)
-	case *ast.SelectorExpr:
-		f.give(e.X, holder)
-		f.hold(holder, e.Sel)
-	case *ast.ParenExpr:
-		f.give(e.X, holder)
-	case *ast.IndexExpr:
-		f.give(e.X, holder)
-	case *ast.UnaryExpr:
-		f.give(e.X, holder)
-	case *ast.KeyValueExpr:
-		f.give(e.Value, holder)
-	case *ast.CallExpr:
-		for _, argument := range e.Args {
-			f.give(argument, holder)
+	ast.Inspect(value, func(n ast.Node) bool {
+		var parts []ast.Expr
+		switch n := n.(type) {
+		case *ast.FuncLit, *ast.Ident:
+			f.hold(holder, n)
+		case *ast.CallExpr:
+			parts = n.Args
+		case *ast.CompositeLit:
+			parts = n.Elts
+		case *ast.IndexExpr:
+			parts = []ast.Expr{n.X}
+		case *ast.KeyValueExpr:
+			parts = []ast.Expr{n.Value}
+		default:
+			return true
 		}
-	case *ast.CompositeLit:
-		for _, element := range e.Elts {
-			f.give(element, holder)
+		for _, part := range parts {
+			f.give(part, holder)
 		}
-	}
+		return false
+	})
 }
 
 // hold makes a holder have a body. External tests may use what a package declares in its own tests, and exports.

@@ -181,7 +181,7 @@ func TestRealWaits(t *testing.T) {
 			}`,
 			want: []string{"6 Sleep TestA"},
 		},
-		"rule 3: functions in fields of a table": {
+		"rule 3: functions in fields of a table, of which one is called in real time": {
 			source: `func TestA(t *testing.T) {
 				for name, test := range map[string]struct{ before, do func() }{
 					"a": {before: func() { time.Sleep(1) }, do: func() { time.Sleep(1) }},
@@ -191,12 +191,18 @@ func TestRealWaits(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) { test.do() })
 				}
 			}`,
-			want: []string{"4 Sleep TestA", "5 Sleep TestA"},
+			want: []string{"4 Sleep TestA", "4 Sleep TestA", "5 Sleep TestA", "5 Sleep TestA"},
+		},
+		"rule 3: functions in fields of a table": {
+			source: `func TestA(t *testing.T) {
+				for _, test := range []struct{ before, do func() }{{func() { time.Sleep(1) }, func() { time.Sleep(1) }}} {
+					synctest.Test(t, func(t *testing.T) { test.before(); test.do() })
+				}
+			}`,
 		},
 		"rule 3: functions in lists in fields": {
 			source: `func TestA(t *testing.T) {
 				for _, test := range []*struct{ do []func() }{{[]func(){func() { time.Sleep(1) }}}} {
-					t.Log(test)
 					synctest.Test(t, func(t *testing.T) { test.do[0]() })
 				}
 			}`,
