@@ -3,6 +3,7 @@ package main
 import (
 	"archive/tar"
 	"archive/zip"
+	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
@@ -149,60 +150,49 @@ func goCommand(folder string, env []string, args ...string) error {
 
 // pack writes an archive, in the format that its name says, and returns its SHA-256. The same files make the same one.
 func pack(name string, members []member) (string, error) {
-	out, err := os.Create(name)
-	if err != nil {
+	out := &bytes.Buffer{}
+	add, end := packTar(out)
+	if strings.HasSuffix(name, ".zip") {
+		add, end = packZip(out)
+	}
+	for _, m := range members {
+		content, err := os.ReadFile(m.path)
+		if err != nil {
+			return "", err
+		}
+		if err := add(m, content); err != nil {
+			return "", err
+		}
+	}
+	if err := end(); err != nil {
 		return "", err
 	}
-	hash := sha256.New()
-	both := io.MultiWriter(out, hash)
-	if strings.HasSuffix(name, ".zip") {
-		err = packZip(both, members)
-	} else {
-		err = packTar(both, members)
-	}
-	return hex.EncodeToString(hash.Sum(nil)), errors.Join(err, out.Close())
+	hash := sha256.Sum256(out.Bytes())
+	return hex.EncodeToString(hash[:]), os.WriteFile(name, out.Bytes(), 0o644)
 }
 
-func packZip(out io.Writer, members []member) error {
+func packZip(out io.Writer) (add func(member, []byte) error, end func() error) {
 	w := zip.NewWriter(out)
-	for _, m := range members {
+	return func(m member, content []byte) error {
 		header := &zip.FileHeader{Name: m.name, Method: zip.Deflate}
 		header.SetMode(os.FileMode(m.mode))
 		entry, err := w.CreateHeader(header)
 		if err != nil {
 			return err
 		}
-		if err := m.copyTo(entry); err != nil {
-			return err
-		}
-	}
-	return w.Close()
+		_, err = entry.Write(content)
+		return err
+	}, w.Close
 }
 
-func packTar(out io.Writer, members []member) error {
+func packTar(out io.Writer) (add func(member, []byte) error, end func() error) {
 	compressed := gzip.NewWriter(out)
 	w := tar.NewWriter(compressed)
-	for _, m := range members {
-		info, err := os.Stat(m.path)
-		if err != nil {
+	return func(m member, content []byte) error {
+		if err := w.WriteHeader(&tar.Header{Name: m.name, Mode: m.mode, Size: int64(len(content))}); err != nil {
 			return err
 		}
-		if err := w.WriteHeader(&tar.Header{Name: m.name, Mode: m.mode, Size: info.Size()}); err != nil {
-			return err
-		}
-		if err := m.copyTo(w); err != nil {
-			return err
-		}
-	}
-	return errors.Join(w.Close(), compressed.Close())
-}
-
-func (m member) copyTo(out io.Writer) error {
-	in, err := os.Open(m.path)
-	if err != nil {
+		_, err := w.Write(content)
 		return err
-	}
-	defer in.Close()
-	_, err = io.Copy(out, in)
-	return err
+	}, func() error { return errors.Join(w.Close(), compressed.Close()) }
 }

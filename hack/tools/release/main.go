@@ -15,9 +15,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
 
-	"golang.org/x/mod/module"
 	"golang.org/x/mod/semver"
 )
 
@@ -59,22 +59,31 @@ func (o options) run(args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	modules, err := modulesOf(args[0])
+	folder, err := os.MkdirTemp("", "release-")
 	if err != nil {
 		return err
 	}
-	sums := map[module.Version]sum{}
+	defer os.RemoveAll(folder)
+	if err := snapshot(args[0], folder); err != nil {
+		return err
+	}
+	modules, err := modulesOf(folder)
+	if err != nil {
+		return err
+	}
 	for _, m := range modules {
-		if err := m.pin(o.version, modules, sums); err != nil {
+		if err := m.pin(o.version, modules); err != nil {
 			return err
 		}
-		if sums[m.at(o.version)], err = m.publish(o.version, proxy); err != nil {
+		if err := m.publish(o.version, proxy); err != nil {
 			return fmt.Errorf("module %s: %w", m.path(), err)
 		}
 	}
-	if o.write {
-		if err := rewrite(modules, o.version, out); err != nil {
-			return err
+	for _, m := range modules {
+		if o.write {
+			if err := m.write(args[0], o.version, out); err != nil {
+				return err
+			}
 		}
 	}
 	if o.archives == "" {
@@ -83,19 +92,15 @@ func (o options) run(args []string, out io.Writer) error {
 	return espalier(args[0]).build(o.version, proxy, o.archives, platforms)
 }
 
-// rewrite changes the files of the repository to what is published, and prints the tags.
-func rewrite(modules []*released, version string, out io.Writer) error {
-	for _, m := range modules {
-		for name, content := range m.changed {
-			if err := os.WriteFile(filepath.Join(m.root, m.dir, name), content, 0o644); err != nil {
-				return err
-			}
-		}
-		if _, err := fmt.Fprintln(out, m.tag(version)); err != nil {
+// write changes the files of the module in the repository to what is published, and prints its tag.
+func (m *released) write(root, version string, out io.Writer) error {
+	for _, name := range []string{"go.mod", "go.sum"} {
+		if err := copyFile(filepath.Join(m.folder, name), filepath.Join(root, m.dir, name)); err != nil {
 			return err
 		}
 	}
-	return nil
+	_, err := fmt.Fprintln(out, path.Join(m.dir, version))
+	return err
 }
 
 // espalier is the command of this repository.
