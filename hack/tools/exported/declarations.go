@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"go/ast"
 	"go/format"
 	"go/parser"
@@ -34,20 +35,14 @@ type lines struct {
 	// imports are the paths of what the file imports, by name.
 	imports map[string]string
 	all     []string
-	// err is the first of a file that cannot be read, or of a node that cannot be printed.
+	// err joins those of files that cannot be read, and of nodes that cannot be printed.
 	err error
-}
-
-func (l *lines) fail(err error) {
-	if l.err == nil {
-		l.err = err
-	}
 }
 
 func (l *lines) parse(path string) (declarations []ast.Decl, imports []*ast.ImportSpec) {
 	file, err := parser.ParseFile(l.set, path, nil, parser.SkipObjectResolution)
 	if err != nil {
-		l.fail(err)
+		l.err = errors.Join(l.err, err)
 		return nil, nil
 	}
 	return file.Decls, file.Imports
@@ -78,7 +73,7 @@ func (l *lines) internal(name string, target *ast.SelectorExpr) {
 		return
 	}
 	files, err := filepath.Glob(filepath.Join(l.root, strings.TrimPrefix(path, module), "*.go"))
-	l.fail(err)
+	l.err = errors.Join(l.err, err)
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {
 			continue
@@ -94,11 +89,8 @@ func (l *lines) internal(name string, target *ast.SelectorExpr) {
 func (l *lines) declarationOf(declaration ast.Decl, of, name string) {
 	switch d := declaration.(type) {
 	case *ast.FuncDecl:
-		if d.Recv == nil {
-			return
-		}
-		if found := receiver(d.Recv.List[0].Type); found != nil && found.Name == of {
-			found.Name = name
+		if d.Recv != nil && receiver(d).Name == of {
+			receiver(d).Name = name
 			l.function(d)
 		}
 	case *ast.GenDecl:
@@ -117,9 +109,7 @@ func (l *lines) add(parts ...string) {
 // text returns a node as it stands in code, on one line.
 func (l *lines) text(node any) string {
 	var out bytes.Buffer
-	if err := format.Node(&out, l.set, node); err != nil {
-		l.fail(err)
-	}
+	l.err = errors.Join(l.err, format.Node(&out, l.set, node))
 	return unwrapped.Replace(strings.Join(strings.Fields(out.String()), " "))
 }
 
@@ -127,30 +117,21 @@ func (l *lines) text(node any) string {
 var unwrapped = strings.NewReplacer("( ", "(", ", )", ")")
 
 func (l *lines) function(f *ast.FuncDecl) {
-	if !f.Name.IsExported() {
+	if !f.Name.IsExported() || f.Recv != nil && !receiver(f).IsExported() {
 		return
-	}
-	if f.Recv != nil {
-		if of := receiver(f.Recv.List[0].Type); of == nil || !of.IsExported() {
-			return
-		}
 	}
 	l.add(l.text(&ast.FuncDecl{Recv: f.Recv, Name: f.Name, Type: f.Type}))
 }
 
-// receiver returns the name of the type of a receiver, or nil.
-func receiver(t ast.Expr) *ast.Ident {
-	switch t := t.(type) {
-	case *ast.StarExpr:
-		return receiver(t.X)
-	case *ast.IndexExpr:
-		return receiver(t.X)
-	case *ast.IndexListExpr:
-		return receiver(t.X)
-	case *ast.Ident:
-		return t
-	}
-	return nil
+// receiver returns the name of the type of a method: the first name in it is that of the type, before its parameters.
+func receiver(method *ast.FuncDecl) (name *ast.Ident) {
+	ast.Inspect(method.Recv.List[0].Type, func(n ast.Node) bool {
+		if found, ok := n.(*ast.Ident); ok && name == nil {
+			name = found
+		}
+		return name == nil
+	})
+	return name
 }
 
 func (l *lines) general(d *ast.GenDecl) {
@@ -196,12 +177,12 @@ func (l *lines) typeSpec(spec *ast.TypeSpec) {
 	case *ast.InterfaceType:
 		l.add("type", name, "interface")
 	default:
-		equals := ""
-		if spec.Assign.IsValid() {
-			equals = "="
+		if !spec.Assign.IsValid() {
+			l.add("type", name, l.text(t))
+			return
 		}
-		l.add("type", name, equals, l.text(t))
-		if target, ok := t.(*ast.SelectorExpr); ok && equals != "" {
+		l.add("type", name, "=", l.text(t))
+		if target, ok := t.(*ast.SelectorExpr); ok {
 			l.internal(name, target)
 		}
 	}

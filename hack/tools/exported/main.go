@@ -97,19 +97,8 @@ func fileOf(p golist.Package) (string, bool) {
 
 // write makes the folder have the files, and no others.
 func write(folder string, files map[string]string) error {
-	if err := os.MkdirAll(folder, 0o755); err != nil {
+	if err := errors.Join(os.RemoveAll(folder), os.MkdirAll(folder, 0o755)); err != nil {
 		return err
-	}
-	there, err := filepath.Glob(filepath.Join(folder, "*.txt"))
-	if err != nil {
-		return err
-	}
-	for _, path := range there {
-		if _, ok := files[filepath.Base(path)]; !ok {
-			if err := os.Remove(path); err != nil {
-				return err
-			}
-		}
 	}
 	for name, content := range files {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o644); err != nil {

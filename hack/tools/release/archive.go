@@ -40,23 +40,6 @@ func platformsOf(text string) ([]platform, error) {
 	return all, nil
 }
 
-// binary returns the name of a program on the platform.
-func (p platform) binary(name string) string {
-	if p.OS == "windows" {
-		return name + ".exe"
-	}
-	return name
-}
-
-// archive returns the name of the archive of a version.
-func (p platform) archive(name, version string) string {
-	suffix := ".tar.gz"
-	if p.OS == "windows" {
-		suffix = ".zip"
-	}
-	return fmt.Sprintf("%s_%s_%s_%s%s", name, version, p.OS, p.Arch, suffix)
-}
-
 // archived is a platform with its archive, as the manifest for krew has it.
 type archived struct {
 	platform
@@ -91,22 +74,29 @@ func (p program) build(version, proxy, folder string, platforms []platform) erro
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
-	env := append(os.Environ(), "GOPROXY=file://"+proxy+","+proxies(), "GONOSUMDB="+p.prefix,
-		"GOWORK=off")
+	proxies, err := goCommand(source, os.Environ(), "env", "GOPROXY")
+	if err != nil {
+		return err
+	}
+	env := append(os.Environ(), "GOPROXY=file://"+proxy+","+proxies, "GONOSUMDB="+p.prefix, "GOWORK=off")
 	for _, args := range [][]string{{"mod", "init", "archive"}, {"get", p.pkg + "@" + version}} {
-		if err := goCommand(source, env, args...); err != nil {
+		if _, err := goCommand(source, env, args...); err != nil {
 			return err
 		}
 	}
 	var made []archived
 	for _, on := range platforms {
-		binary := member{on.binary(p.name), 0o755, filepath.Join(source, on.binary(p.name))}
+		name, suffix := p.name, ".tar.gz"
+		if on.OS == "windows" {
+			name, suffix = p.name+".exe", ".zip"
+		}
+		binary := member{name, 0o755, filepath.Join(source, name)}
 		cross := append(env, "GOOS="+on.OS, "GOARCH="+on.Arch, "CGO_ENABLED=0")
-		err := goCommand(source, cross, "build", "-trimpath", "-ldflags=-s -w", "-o", binary.path, p.pkg)
+		_, err := goCommand(source, cross, "build", "-trimpath", "-ldflags=-s -w", "-o", binary.path, p.pkg)
 		if err != nil {
 			return err
 		}
-		file := on.archive(p.name, version)
+		file := fmt.Sprintf("%s_%s_%s_%s%s", p.name, version, on.OS, on.Arch, suffix)
 		hash, err := pack(filepath.Join(folder, file), append([]member{binary}, p.files...))
 		if err != nil {
 			return fmt.Errorf("unable to write %s: %w", file, err)
@@ -130,22 +120,14 @@ func (p program) describe(version, folder string, made []archived) error {
 	return errors.Join(err, out.Close())
 }
 
-// proxies are those that modules of others come from.
-func proxies() string {
-	out, err := exec.Command("go", "env", "GOPROXY").Output()
-	if err != nil {
-		return "direct"
-	}
-	return strings.TrimSpace(string(out))
-}
-
-func goCommand(folder string, env []string, args ...string) error {
+func goCommand(folder string, env []string, args ...string) (printed string, err error) {
 	command := exec.Command("go", args...)
 	command.Dir, command.Env = folder, env
-	if out, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("go %s: %w: %s", strings.Join(args, " "), err, out)
+	out, err := command.CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("go %s: %w: %s", strings.Join(args, " "), err, out)
 	}
-	return nil
+	return strings.TrimSpace(string(out)), nil
 }
 
 // pack writes an archive, in the format that its name says, and returns its SHA-256. The same files make the same one.

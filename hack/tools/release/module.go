@@ -26,8 +26,8 @@ var unreleased = []string{"examples", "hack", "test"}
 
 // released is a module of the repository that has versions.
 type released struct {
-	// dir is the folder of the module in the repository, with slashes; "." is the repository itself. folder is where its
-	// files are as they are published.
+	// dir is the folder of the module in the repository, with slashes; "." is the repository itself. folder is where
+	// its files are as they are published.
 	dir, folder string
 	mod         *modfile.File
 	// sums are the lines of a go.sum file for the version, once it is published.
@@ -171,7 +171,8 @@ func (m *released) publish(version, proxy string) error {
 		return err
 	}
 	for name, content := range map[string][]byte{
-		version + ".zip": archive.Bytes(), version + ".mod": mod, version + ".info": info, "list": []byte(version + "\n"),
+		version + ".zip": archive.Bytes(), version + ".mod": mod, version + ".info": info,
+		"list": []byte(version + "\n"),
 	} {
 		if err := os.WriteFile(filepath.Join(folder, name), content, 0o644); err != nil {
 			return err

@@ -27,22 +27,19 @@ type testPackage struct {
 
 // load reads the packages below a folder that have test files.
 func load(root string) (packages []*testPackage, err error) {
+	set := token.NewFileSet()
 	byName := map[string]*testPackage{}
 	var all []*testPackage
 	err = gofiles.Walk(root, func(file string, source []byte) error {
-		set := token.NewFileSet()
-		syntax, err := parser.ParseFile(set, file, source, parser.PackageClauseOnly)
+		syntax, err := parser.ParseFile(set, file, source, parser.SkipObjectResolution)
 		if err != nil {
 			return err
 		}
 		name := path.Dir(file) + " " + syntax.Name.Name
 		p := byName[name]
 		if p == nil {
-			p = &testPackage{folder: path.Dir(file), set: token.NewFileSet()}
+			p = &testPackage{folder: path.Dir(file), set: set}
 			byName[name], all = p, append(all, p)
-		}
-		if syntax, err = parser.ParseFile(p.set, file, source, parser.SkipObjectResolution); err != nil {
-			return err
 		}
 		p.files = append(p.files, syntax)
 		if strings.HasSuffix(file, "_test.go") {

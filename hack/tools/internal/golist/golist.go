@@ -23,12 +23,12 @@ type Package struct {
 
 // Packages returns the path of the module in a folder, and its packages.
 func Packages(ctx context.Context, dir string) (module string, packages []Package, err error) {
-	path, err := Run(ctx, dir, "go", "list", "-m")
+	path, err := goList(ctx, dir, "-m")
 	if err != nil {
 		return "", nil, err
 	}
 	fields := "-json=ImportPath,Dir,Name,GoFiles,Imports,TestImports,XTestImports,Deps"
-	list, err := Run(ctx, dir, "go", "list", fields, "./...")
+	list, err := goList(ctx, dir, fields, "./...")
 	if err != nil {
 		return "", nil, err
 	}
@@ -42,13 +42,12 @@ func Packages(ctx context.Context, dir string) (module string, packages []Packag
 	return string(bytes.TrimSpace(path)), packages, nil
 }
 
-// Run returns what a program prints that is run in a folder.
-func Run(ctx context.Context, dir, name string, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, name, args...)
+func goList(ctx context.Context, dir string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, "go", append([]string{"list"}, args...)...)
 	cmd.Dir, cmd.Stderr = dir, os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", strings.Join(cmd.Args, " "), err)
+		return nil, fmt.Errorf("%s in %s: %w", strings.Join(cmd.Args, " "), dir, err)
 	}
 	return out, nil
 }
