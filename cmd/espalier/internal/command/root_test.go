@@ -54,10 +54,13 @@ func TestIndexHasEachCommand(t *testing.T) {
 		for _, sub := range c.Commands() {
 			check(sub)
 		}
-		completion := strings.HasPrefix(c.CommandPath(), "espalier completion ")
-		line := "\n- `" + c.CommandPath() + "` "
-		if c.Runnable() && !completion && c.Name() != "help" && !strings.Contains(string(index), line) {
-			t.Errorf("docs/README.md has no line that begins with %q", line[1:])
+		line := "\n- `" + strings.TrimSuffix(c.CommandPath(), " bash") + "` "
+		switch c.Name() {
+		case "help", "fish", "powershell", "zsh": // One line is for all shells.
+		default:
+			if !c.HasSubCommands() && !strings.Contains(string(index), line) {
+				t.Errorf("docs/README.md has no line that begins with %q", line[1:])
+			}
 		}
 	}
 	check(command.New(&bytes.Buffer{}, &bytes.Buffer{}))
