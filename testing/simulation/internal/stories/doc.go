@@ -2,10 +2,10 @@
 //
 // The laws of the module are checked under their numbers:
 //
-//   - L1, the steady state is free: World.Idle at the end of each story, and TestMany.
+//   - L1, the steady state is free: World.Idle at the end of each story, and TestLinear.
 //   - L2, recorded before created: at each write of the story of platforms (platform/laws_test.go).
-//   - L3, finalizers: at each write of tenants and platforms, and by what is left in the directory of tenants and the
-//     registry of shops after a deletion.
+//   - L3, finalizers: at each write of shops and platforms, and by what is left in the registry of shops after a
+//     deletion.
 //   - L4, nothing foreign is touched: at each write of all three, by simulation.NothingForeign.
 //   - L5, a type in use is not deleted: at each write of the story of platforms.
 //   - L6, nothing is lost: only so far as a story comes to its end under faults.

@@ -2,6 +2,8 @@ package shop_test
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/espalier-dev/espalier"
+	v1 "github.com/espalier-dev/espalier/examples/shop/api/v1"
 	"github.com/espalier-dev/espalier/examples/shop/config"
 	"github.com/espalier-dev/espalier/examples/shop/controller"
 	"github.com/espalier-dev/espalier/examples/shop/registry"
@@ -52,6 +55,25 @@ func cluster(t *testing.T) simulation.Options {
 		Operator:    operator,
 		Scheme:      scheme,
 		Definitions: []*apiextensionsv1.CustomResourceDefinition{crd},
-		Always:      []simulation.Invariant{simulation.NothingForeign(isShop)},
+		Always: []simulation.Invariant{
+			{Name: "L3: a finalizer is on before the registry has the host", Check: isGuarded},
+			simulation.NothingForeign(isShop), // L4
+		},
 	}
+}
+
+// isGuarded checks that a shop that is Registered has the finalizer.
+func isGuarded(write simulation.Write, _ simulation.State) error {
+	var shop v1.Shop
+	if !write.After(&shop) || shop.DeletionTimestamp != nil {
+		return nil
+	}
+	registered := shop.Status.GetCondition(v1.Registered)
+	if registered == nil || registered.Status != "True" {
+		return nil
+	}
+	if !slices.Contains(shop.Finalizers, "shop.example.com/registration") {
+		return errors.New("the shop is Registered without the finalizer")
+	}
+	return nil
 }

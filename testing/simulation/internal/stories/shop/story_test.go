@@ -34,6 +34,11 @@ func newShop(name string) *v1.Shop {
 	}}
 }
 
+// newSettings returns the ConfigMap that the shops name.
+func newSettings() *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: stories.Named(namespace, "settings"), Data: map[string]string{"a": "b"}}
+}
+
 // is fails the story unless the shop is Ready, or not, at its current generation.
 func is(w *simulation.World, shop *v1.Shop, status string) {
 	w.Helper()
@@ -62,7 +67,7 @@ func life(w *simulation.World, e *ends) {
 	is(w, first, "False")
 	e.waiting.Compare(w)
 
-	settings := &corev1.ConfigMap{ObjectMeta: stories.Named(namespace, "settings"), Data: map[string]string{"a": "b"}}
+	settings := newSettings()
 	w.Create(settings)
 	w.Rest()
 	is(w, first, "True")

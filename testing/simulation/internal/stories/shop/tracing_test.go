@@ -15,7 +15,6 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,7 +22,6 @@ import (
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/examples/shop/controller"
 	"github.com/espalier-dev/espalier/testing/simulation"
-	"github.com/espalier-dev/espalier/testing/simulation/internal/stories"
 	"github.com/espalier-dev/espalier/tracing"
 )
 
@@ -54,7 +52,7 @@ func TestTraces(t *testing.T) {
 		logged = append(logged, line)
 	}, funcr.Options{})
 	simulation.Run(t, options, func(w *simulation.World) {
-		w.Create(&corev1.ConfigMap{ObjectMeta: stories.Named(namespace, "settings"), Data: map[string]string{"a": "b"}})
+		w.Create(newSettings())
 		w.Rest()
 		first := newShop("first")
 		first.Spec.Workers = first.Spec.Workers[:1]

@@ -1,9 +1,0 @@
-package mirror_test
-
-import (
-	"testing"
-
-	"github.com/espalier-dev/espalier/testing/simulation/internal/stories"
-)
-
-func TestMain(m *testing.M) { stories.Main(m) }
