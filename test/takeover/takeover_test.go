@@ -21,7 +21,6 @@ import (
 
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
@@ -36,30 +35,24 @@ import (
 const earlier = "e876758d"
 
 // operators are the examples that run. Together they have children of each kind, a component, and a feature.
-var operators = []string{"shop", "tenant", "platform"}
+var operators = []string{"shop", "platform"}
 
 // ordered are the resources of the operators, and what these read.
 const ordered = `
 apiVersion: v1
 kind: ConfigMap
-metadata: {namespace: default, name: defaults}
-data: {quota.pods: "20", limits.cpu: "1", role.viewer: view}
+metadata: {namespace: default, name: settings}
+data: {currency: EUR}
 ---
 apiVersion: shop.example.com/v1
 kind: Shop
 metadata: {namespace: default, name: corner}
-spec: {image: "shop:1", replicas: 2, host: corner.example.com, workers: [{name: mail, schedule: "0 * * * *"}]}
----
-apiVersion: tenancy.example.com/v1alpha1
-kind: Tenant
-metadata: {name: acme}
 spec:
-  owner: ann@example.com
-  defaultsRef: {namespace: default, name: defaults}
-  role: viewer
-  members: [{kind: User, name: bob}, {kind: User, name: eve}]
-  quota: {services: "5"}
-  isolated: true
+  image: shop:1
+  replicas: 2
+  host: corner.example.com
+  settings: settings
+  workers: [{name: mail, schedule: "0 * * * *"}, {name: bill, schedule: "0 1 * * *"}]
 ---
 apiVersion: platform.example.com/v1alpha1
 kind: Platform
@@ -71,12 +64,7 @@ const changed = `
 apiVersion: shop.example.com/v1
 kind: Shop
 metadata: {namespace: default, name: corner}
-spec: {image: "shop:2"}
----
-apiVersion: tenancy.example.com/v1alpha1
-kind: Tenant
-metadata: {name: acme}
-spec: {displayName: Acme, quota: null}
+spec: {image: "shop:2", settings: null}
 ---
 apiVersion: platform.example.com/v1alpha1
 kind: Platform
@@ -107,8 +95,7 @@ func TestTakeOver(t *testing.T) {
 	c.apply(t, ordered, true)
 	written := c.untilIdle(t, "the earlier operators", func(objects []object) error {
 		for _, kind := range []string{
-			"Deployment", "CronJob", "Ingress", "Namespace", "ResourceQuota", "RoleBinding", "NetworkPolicy",
-			"CustomResourceDefinition", "Dashboard",
+			"Deployment", "Service", "CronJob", "Ingress", "CustomResourceDefinition", "Dashboard",
 		} {
 			if !slices.ContainsFunc(objects, func(o object) bool {
 				return o.kind == kind && !slices.Contains(bystanders, o)
@@ -132,12 +119,10 @@ func TestTakeOver(t *testing.T) {
 			t.Fatalf("%s is not deleted: %v", resource.GetName(), err)
 		}
 	}
-	// The list of all tenants stays, and is empty.
-	stay := []string{"default/defaults", "default/tenants"}
 	c.untilIdle(t, "the deletions", func(objects []object) error {
 		var left []object
 		for _, o := range objects {
-			if !slices.Contains(stay, o.namespace+"/"+o.name) && !slices.Contains(bystanders, o) {
+			if o.kind+" "+o.name != "ConfigMap settings" && !slices.Contains(bystanders, o) {
 				left = append(left, o)
 			}
 		}
@@ -167,7 +152,7 @@ func (o object) String() string {
 }
 
 func isOrdered(objects []object) error {
-	for _, want := range []string{"Deployment corner", "Namespace acme", "Deployment demo-search", "Dashboard demo-overview"} {
+	for _, want := range []string{"Deployment corner", "Deployment demo-search", "Dashboard demo-overview"} {
 		if !slices.ContainsFunc(objects, func(o object) bool { return o.kind+" "+o.name == want }) {
 			return fmt.Errorf("there is no %s among %v", want, objects)
 		}
@@ -184,15 +169,8 @@ func (c *cluster) isChanged(t *testing.T) error {
 			return err
 		}
 	}
-	if image := shop.Spec.Template.Spec.Containers[0].Image; image != "shop:2" {
-		return fmt.Errorf("the image of the shop is %q, want shop:2", image)
-	}
-	var quota corev1.ResourceQuota
-	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "acme", Name: "quota"}, &quota); err != nil {
-		return err
-	}
-	if services, limited := quota.Spec.Hard[corev1.ResourceServices]; limited {
-		return fmt.Errorf("the tenant may have %v services, want no limit", &services)
+	if pod := shop.Spec.Template.Spec.Containers[0]; pod.Image != "shop:2" || len(pod.EnvFrom) > 0 {
+		return fmt.Errorf("the shop runs %q with the settings %v, want shop:2 without any", pod.Image, pod.EnvFrom)
 	}
 	if replicas := *search.Spec.Replicas; replicas != 0 {
 		return fmt.Errorf("the search has %d replicas, want 0: it is suspended", replicas)

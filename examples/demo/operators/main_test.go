@@ -1,18 +1,14 @@
 package main
 
 import (
-	"context"
-	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 
 	"github.com/go-logr/logr"
 
 	platform "github.com/espalier-dev/espalier/examples/platform/demo/scenario"
-	tenant "github.com/espalier-dev/espalier/examples/tenant/demo/scenario"
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 	"github.com/espalier-dev/espalier/internal/testenv/demo/demotest"
@@ -32,56 +28,13 @@ func TestMain(m *testing.M) {
 }
 
 func TestExistingCluster(t *testing.T) {
-	demotest.RunOnExistingCluster(t, plane.Config(t), tenant.Demo, "both are Ready", "A user deletes")
 	demotest.RunOnExistingCluster(t, plane.Config(t), platform.Demo, "the platform is Ready", "which has none")
-}
-
-// TestKeep has the program leave its operator running, does all that it says, and interrupts it.
-func TestKeep(t *testing.T) {
-	controlplanetest.SkipIfShort(t)
-	bin := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-w", "-o", bin, ".")
-	build.Dir = "../../../hack/kubectl"
-	if text, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build kubectl: %v\n%s", err, text)
-	}
-	command := exec.CommandContext(t.Context(), os.Args[0], "-keep")
-	command.Env = append(os.Environ(), program+"=1", "USE_EXISTING_CLUSTER=", "REAL=")
-	kubeconfig, printed := demotest.StartWithKubeconfig(t, command)
-	env := append(os.Environ(), "KUBECONFIG="+kubeconfig, "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
-
-	answers := [][]string{
-		{"tenant.tenancy.example.com/blue created", "condition met", "resourcequota/quota", "rolebinding"},
-		{"QuotaReady", "LimitsReady", "MembersReady", "Registered"},
-		{`resourcequota "quota" deleted`, `limitrange "limits" deleted`, "rolebinding"},
-		{"resourcequota/quota condition met", "limitrange/limits condition met", "Created ResourceQuota"},
-		{"tenant blue is protected", `tenant.tenancy.example.com "blue" deleted`},
-	}
-	if len(answers) != len(tenant.Demo.Trials) {
-		t.Fatalf("there are %d trials, want %d", len(tenant.Demo.Trials), len(answers))
-	}
-	for i, trial := range tenant.Demo.Trials {
-		controlplanetest.Eventually(t, "it is not printed how to "+trial.Text, func(context.Context) error {
-			if text := printed(); !strings.Contains(text, trial.Text+"\n\n"+trial.Commands) {
-				return fmt.Errorf("it is printed\n%s", text)
-			}
-			return nil
-		})
-		shell := exec.CommandContext(t.Context(), "sh", "-c", trial.Commands)
-		shell.Env = env
-		text, _ := shell.CombinedOutput() // The last one is refused something.
-		for _, want := range answers[i] {
-			if !strings.Contains(string(text), want) {
-				t.Errorf("%s: it is printed\n%s\nand not %q", trial.Text, text, want)
-			}
-		}
-	}
 }
 
 // TestKeepOnExistingCluster is refused: what a user makes would stay.
 func TestKeepOnExistingCluster(t *testing.T) {
 	t.Setenv("USE_EXISTING_CLUSTER", "true")
-	kept := tenant.Demo
+	kept := platform.Demo
 	kept.Keep = true
 	if err := kept.Run(t.Context(), logr.Discard(), io.Discard); err == nil || !strings.Contains(err.Error(), "-keep") {
 		t.Errorf("the demo ended with %v, want an error about -keep", err)

@@ -13,9 +13,9 @@ import (
 )
 
 // mostLines is how many lines the operators may log in the demo, without those of controller-runtime: one for each
-// change. They were 157 when this was written, and are some more or less, as the events of an object come together or
+// change. They were 85 when this was written, and are some more or less, as the events of an object come together or
 // one by one.
-const mostLines, fewestLines = 200, 100
+const mostLines, fewestLines = 110, 60
 
 var (
 	ofProgram = regexp.MustCompile(`([\w.]+)=("(?:\\.|[^"\\])*"|\S*)`)

@@ -77,7 +77,7 @@ func TestCheck(t *testing.T) {
 		{
 			name: "packages of one unit",
 			packages: []string{
-				"examples/tenant: reconcilers examples/tenant/api", "examples/tenant/api:", "reconcilers:",
+				"examples/shop: reconcilers examples/shop/api", "examples/shop/api:", "reconcilers:",
 				"internal/a:", "internal/a/atest: internal/a",
 				"testing: testing/internal/print", "testing/internal/print: reconcilers",
 			},
@@ -89,8 +89,8 @@ func TestCheck(t *testing.T) {
 		},
 		{
 			name:     "one example imports another",
-			packages: []string{"examples/tenant:", "examples/other: examples/tenant"},
-			want:     []string{"examples/other in layer 9 imports examples/tenant beside it"},
+			packages: []string{"examples/shop:", "examples/other: examples/shop"},
+			want:     []string{"examples/other in layer 9 imports examples/shop beside it"},
 		},
 		{
 			name:     "component are above reconcilers, and below the harness",

@@ -16,7 +16,6 @@ import (
 var definitions = map[string]string{
 	"Keyword":  "testdata/keywords.yaml",
 	"Gadget":   "../../../internal/registry/testdata/definitions/gadgets.yaml",
-	"Tenant":   "../../../../examples/tenant/config/crd/tenancy.example.com_tenants.yaml",
 	"Platform": "../../../../examples/platform/config/crd/platform.example.com_platforms.yaml",
 	"Shop":     "../../../../examples/shop/config/crd/shop.example.com_shops.yaml",
 }
