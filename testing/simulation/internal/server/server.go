@@ -84,7 +84,7 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 	s := &Server{}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	loopback := &rest.Config{
-		Host: Host, Transport: RoundTripper(http.HandlerFunc(s.serve)), QPS: -1,
+		Host: Host, Transport: ownTransport{s}, QPS: -1,
 		UserAgent:     "kube-apiserver",
 		ContentConfig: rest.ContentConfig{ContentType: "application/vnd.kubernetes.protobuf"},
 	}
@@ -169,6 +169,19 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.builtIn.Handler.ServeHTTP(w, r.WithContext(ctx))
 }
 
+// ownTransport is the transport of the server's own informers, which learn some time after the requests that the server
+// has stopped. Their requests are canceled then: to them, a broken connection would be an error.
+type ownTransport struct{ server *Server }
+
+// RoundTrip implements [http.RoundTripper].
+func (t ownTransport) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := RoundTripper(http.HandlerFunc(t.server.serve)).RoundTrip(request)
+	if err != nil && t.server.ctx.Err() != nil {
+		return nil, context.Canceled
+	}
+	return response, err
+}
+
 // begin counts a request. It reports false if the server is stopped.
 func (s *Server) begin() bool {
 	s.mu.Lock()
@@ -185,8 +198,8 @@ func (s *Server) begin() bool {
 func (s *Server) Stop() {
 	s.mu.Lock()
 	s.stopped = true
-	s.mu.Unlock()
 	s.cancel()
+	s.mu.Unlock()
 	s.requests.Wait()
 	s.builtIn.Destroy()
 	s.definitions.Destroy()
