@@ -45,8 +45,8 @@ var stories = []story{
 		"WritesRefused", "PermanentErrors", "RequestsFail", "ResourcesNotReady",
 	}},
 	{"the role is gone", shopsWithRole, roleGone, []string{
-		// The deletion of a child is refused, and the patch of the finalizers.
-		"WritesRefused", "WritesRefused", "PermanentErrors", "RequestsFail", "ResourcesNotReady",
+		// The deletion of a child is refused, the patch of the finalizers, and the update of the status.
+		"WritesRefused", "WritesRefused", "WritesRefused", "PermanentErrors", "RequestsFail", "ResourcesNotReady",
 	}},
 	{"the registry is down", shops, registryDown, []string{"RequestsFail", "ResourcesNotReady"}},
 	{"the registry refuses for good", shops, registryRefuses, []string{"PermanentErrors", "ResourcesNotReady"}},

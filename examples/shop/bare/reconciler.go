@@ -14,6 +14,8 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -160,7 +162,12 @@ func (r *Reconciler) getSettings(ctx context.Context, shop *v1.Shop) (*corev1.Co
 	return settings, nil
 }
 
+// reconcileRegistration registers the host once its Ingress is there.
 func (r *Reconciler) reconcileRegistration(ctx context.Context, shop *v1.Shop) error {
+	if !meta.IsStatusConditionTrue(shop.Status.Conditions, v1.IngressReady) {
+		set(shop, v1.Registered, metav1.ConditionUnknown, "Waiting", "the Ingress is not there yet")
+		return nil
+	}
 	if shop.Spec.Host == "" {
 		if err := r.Registry.Unregister(ctx, owner(shop)); err != nil {
 			return setFailed(shop, v1.Registered, fmt.Errorf("unable to unregister the shop: %w", err))

@@ -86,7 +86,7 @@ func TestWhatIsNotTheShopsIsLeftAlone(t *testing.T) {
 			isFalse(v1.ServiceReady, "already exists"),
 			isFalse(v1.IngressReady, "already exists"),
 			isFalse(v1.WorkersReady, "already exists"),
-			isTrue(v1.Registered),
+			isUnknown(v1.Registered),
 		))
 		get(o, &batchv1.CronJob{}, "web-report")
 		o.untouched(objects)
@@ -94,7 +94,8 @@ func TestWhatIsNotTheShopsIsLeftAlone(t *testing.T) {
 		// Nor is it deleted when there is to be nothing of that name.
 		change(o, shop, func(shop *v1.Shop) { shop.Spec.Host, shop.Spec.Workers = "", nil })
 		o.gone(&batchv1.CronJob{}, "web-report")
-		o.expect("web", list(isTrue(v1.IngressReady), isTrue(v1.WorkersReady), isFalse(v1.ServiceReady, "already exists")))
+		o.expect("web", list(isTrue(v1.IngressReady), isTrue(v1.WorkersReady), isFalse(v1.ServiceReady, "already exists"),
+			isTrue(v1.Registered)))
 		o.untouched(objects)
 
 		// The shop gets its own when the others have gone.

@@ -23,7 +23,7 @@ const (
 )
 
 // Deployment runs the pods of the shop, and replaces them when the settings change.
-func Deployment() node {
+func Deployment() Part {
 	return espalier.Owns("Deployment", desiredDeployment).Reports(v1.DeploymentReady)
 }
 
@@ -61,9 +61,9 @@ func container(name string, shop *v1.Shop) corev1.Container {
 	return container
 }
 
-// Service gives the pods an address.
-func Service() node {
-	return espalier.Owns("Service", desiredService).Reports(v1.ServiceReady)
+// Service gives the pods an address. Its label tells it apart from the Services that more parts may have.
+func Service() Part {
+	return espalier.Owns("Service", desiredService).Labeled().Reports(v1.ServiceReady)
 }
 
 func desiredService(_ context.Context, shop *v1.Shop) (*corev1.Service, error) {
@@ -80,7 +80,7 @@ func desiredService(_ context.Context, shop *v1.Shop) (*corev1.Service, error) {
 }
 
 // Ingress leads people from the host to the Service.
-func Ingress() node {
+func Ingress() Part {
 	return espalier.Owns("Ingress", desiredIngress).Reports(v1.IngressReady)
 }
 
@@ -108,7 +108,7 @@ func desiredIngress(_ context.Context, shop *v1.Shop) (*networkingv1.Ingress, er
 }
 
 // Workers keeps a CronJob for each worker, and deletes those of workers that the shop does not have any more.
-func Workers() node {
+func Workers() Part {
 	return espalier.OwnsEach("Workers", desiredWorkers).Reports(v1.WorkersReady)
 }
 

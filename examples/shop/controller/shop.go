@@ -21,27 +21,22 @@ import (
 )
 
 // New returns the root of the tree. A host that belongs to somebody else is asked for again after the interval retry.
+// More parts come last.
 func New(
-	config reconcilers.Config, hosts registry.Registry, retry time.Duration,
+	config reconcilers.Config, hosts registry.Registry, retry time.Duration, more ...Part,
 ) *reconcilers.ResourceReconciler[*v1.Shop] {
-	return espalier.For(config,
-		Settings(),
-		Deployment(),
-		Service(),
-		Ingress(),
-		Workers(),
-		Registration(hosts, retry),
-	)
+	parts := []Part{Settings(), Deployment(), Service(), Ingress(), Workers(), Registration(hosts, retry)}
+	return espalier.For(config, append(parts, more...)...)
 }
 
-// node is a part of the tree. Each can be tested alone.
-type node = reconcilers.SubReconciler[*v1.Shop]
+// Part is a part of the tree. Each can be tested alone.
+type Part = reconcilers.SubReconciler[*v1.Shop]
 
 // settings has the ConfigMap that the node Settings has read, if the shop names one.
 var settings = reconcilers.NewStasher[*corev1.ConfigMap]("shop.example.com/settings")
 
 // Settings reads the ConfigMap of settings. The nodes after it wait until it is there.
-func Settings() node {
+func Settings() Part {
 	return espalier.Reads("Settings", settings, func(_ context.Context, shop *v1.Shop) types.NamespacedName {
 		return types.NamespacedName{Namespace: shop.Namespace, Name: shop.Spec.Settings}
 	}).Reports(v1.SettingsFound)
@@ -57,8 +52,9 @@ func checksum(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%x", sha256.Sum256(encoded)), err
 }
 
-// Registration registers the host of the shop, and keeps a deleted shop until it has released the host.
-func Registration(hosts registry.Registry, retry time.Duration) node {
+// Registration registers the host of the shop once its Ingress is there. It keeps a deleted shop until it has released
+// the host.
+func Registration(hosts registry.Registry, retry time.Duration) Part {
 	unregister := func(ctx context.Context, shop *v1.Shop) error {
 		if err := hosts.Unregister(ctx, owner(shop)); err != nil {
 			return fmt.Errorf("unable to unregister the shop: %w", err)
@@ -79,7 +75,7 @@ func Registration(hosts registry.Registry, retry time.Duration) node {
 		}
 		return nil
 	}
-	return espalier.Runs("Registration", register).
+	return espalier.Runs("Registration", register).After("Ingress").
 		Reports(v1.Registered).
 		Finalizes("shop.example.com/registration", unregister)
 }

@@ -51,6 +51,12 @@ type ShopSpec struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=16
 	Workers []Worker `json:"workers,omitempty"`
+	// Database is what the shop keeps its data in. Default: none. Only the operator of examples/shop/plugins reads it.
+	// +optional
+	Database *Database `json:"database,omitempty"`
+	// Queue is what the shop sends orders by. Default: none. Only the operator of examples/shop/plugins reads it.
+	// +optional
+	Queue *Queue `json:"queue,omitempty"`
 }
 
 // Worker does work on a schedule.
@@ -70,6 +76,34 @@ type Worker struct {
 	Args []string `json:"args,omitempty"`
 }
 
+// Database says which database a shop has.
+type Database struct {
+	// Type is the type of the capability: database/postgres has the type postgres.
+	// +optional
+	// +kubebuilder:default=postgres
+	Type string `json:"type,omitempty"`
+	// Version is a version that a plugin has. Default: any.
+	// +optional
+	Version string `json:"version,omitempty"`
+	// MemoryMi is the memory of the database, in MiB.
+	// +optional
+	// +kubebuilder:default=256
+	// +kubebuilder:validation:Minimum=1
+	MemoryMi int64 `json:"memoryMi,omitempty"`
+}
+
+// Queue says which queues a shop has.
+type Queue struct {
+	// Type is the type of the capability: queue/rabbit has the type rabbit.
+	// +optional
+	// +kubebuilder:default=rabbit
+	Type string `json:"type,omitempty"`
+	// Names are the names of the queues.
+	// +optional
+	// +listType=atomic
+	Names []string `json:"names,omitempty"`
+}
+
 // The conditions of a shop: one for each part, summed up by Ready.
 const (
 	Ready = "Ready"
@@ -85,11 +119,16 @@ const (
 	WorkersReady = "WorkersReady"
 	// Registered reports whether the host is registered for the shop.
 	Registered = "Registered"
+	// DatabaseReady reports how the database is. Only the operator of examples/shop/plugins sets this, and QueueReady.
+	DatabaseReady = "DatabaseReady"
+	// QueueReady reports how the queues are.
+	QueueReady = "QueueReady"
 )
 
-// ShopStatus says how a shop is.
+// ShopStatus says how a shop is, and which objects it has from plugins.
 type ShopStatus struct {
-	apis.Status `json:",inline"`
+	apis.Status      `json:",inline"`
+	apis.ItemsStatus `json:",inline"`
 }
 
 // ShopList is a list of shops.

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -155,9 +156,10 @@ func drifts(someone *simulation.Actor, shop string) []func() {
 
 var days = flag.Int("stories.days", 8, "how long the story of days is; 365 is a year")
 
-// TestDays has somebody change something each day, and a user as well. In the end the shop is as on the first day.
+// TestDays has somebody change something each day, and a user as well, while the certificate of the webhooks is renewed
+// once a week. In the end the shop is as on the first day.
 func TestDays(t *testing.T) {
-	simulation.Run(t, lookedAt(t), func(w *simulation.World) {
+	simulation.Run(t, withWebhooks(t, lookedAt(t)), func(w *simulation.World) {
 		shop := newShop("corner")
 		w.Create(newSettings(), shop)
 		w.Rest()
@@ -166,6 +168,9 @@ func TestDays(t *testing.T) {
 		first.Compare(w)
 		changes := drifts(w.As("someone"), shop.Name)
 		for today := range *days {
+			if today%7 == 6 {
+				renew(w, strconv.Itoa(today))
+			}
 			changes[today%len(changes)]()
 			w.Pass(day / 2)
 			w.Update(shop, func() { shop.Spec.Image = fmt.Sprintf("shop:1.%d", today) })
