@@ -63,12 +63,13 @@ help: ## Print this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: $(if $(filter true,$(REAL)),controlplane) ## Show running operators step by step, on clusters in the process (REAL=true: on real API servers; ARGS=-keep: to try things).
-	@$(GO) -C examples/demo build -ldflags=-w -o $(CURDIR)/bin/demo/ ./operators
-	@$(if $(filter %-keep,$(ARGS)),exec bin/demo/operators $(ARGS);) \
-		{ $(GO) -C examples/demo build -ldflags=-w -o $(CURDIR)/bin/demo/ ./deliveries && \
-			examples/plugins/build $(CURDIR)/bin/demo/plugins; } & building=$$!; \
-		bin/demo/operators $(ARGS) && wait $$building && bin/demo/deliveries $(ARGS)
+demo: $(if $(filter true,$(REAL)),controlplane) ## Show running operators step by step, on clusters in the process (REAL=true: on real API servers; ARGS=-keep: to try things; ARGS=-page: in a browser).
+	@build='$(GO) -C examples/demo build -ldflags=-w -o $(CURDIR)/bin/demo/'; \
+		$(if $(filter %-page,$(ARGS)),$$build ./platform && exec bin/demo/platform $(ARGS);) \
+		$$build ./shop && examples/shop/plugins/build $(CURDIR)/bin/demo/plugins || exit 1; \
+		$(if $(filter %-keep,$(ARGS)),exec bin/demo/shop $(ARGS);) \
+		$$build ./platform & building=$$!; \
+		bin/demo/shop $(ARGS) && wait $$building && bin/demo/platform $(ARGS)
 
 # Linking takes less time without debugging information and symbols. Tests on an API server wait for it most of the time,
 # so more of them run at a time than there are processors, and so do packages. "make check" runs what go vet does.
@@ -210,7 +211,7 @@ generate: $(TOOLS)/built ## Generate deep copies, what docs has from doc comment
 	cd generator/kustomize && $(TOOLS)/controller-gen object paths=./...
 	PATH="$(TOOLS):$$PATH" $(GO) generate ./...
 	PATH="$(TOOLS):$$PATH" $(GO) -C examples/platform/delivery generate ./...
-	PATH="$(TOOLS):$$PATH" $(GO) -C examples/plugins generate ./...
+	PATH="$(TOOLS):$$PATH" $(GO) -C examples/shop/plugins generate ./...
 	$(GO) -C hack/protocol run . $(CURDIR)/plugins/proto/espalier_plugins_v1.proto $(CURDIR)/plugins/internal/protocol
 	PATH="$(TOOLS):$$PATH" $(GO) -C cmd/espalier generate ./internal/scaffold
 	hack/real >test/real.txt

@@ -5,7 +5,7 @@ go 1.26.0
 require (
 	github.com/espalier-dev/espalier v0.0.0
 	github.com/espalier-dev/espalier/examples/platform/delivery v0.0.0
-	github.com/espalier-dev/espalier/examples/plugins v0.0.0
+	github.com/espalier-dev/espalier/examples/shop/plugins v0.0.0
 	github.com/espalier-dev/espalier/testing/simulation v0.0.0
 	github.com/go-logr/logr v1.4.4
 	k8s.io/client-go v0.37.2
@@ -163,7 +163,7 @@ require (
 replace (
 	github.com/espalier-dev/espalier => ../..
 	github.com/espalier-dev/espalier/examples/platform/delivery => ../platform/delivery
-	github.com/espalier-dev/espalier/examples/plugins => ../plugins
+	github.com/espalier-dev/espalier/examples/shop/plugins => ../shop/plugins
 	github.com/espalier-dev/espalier/generator/gotemplate => ../../generator/gotemplate
 	github.com/espalier-dev/espalier/generator/helm => ../../generator/helm
 	github.com/espalier-dev/espalier/generator/kustomize => ../../generator/kustomize

@@ -39,12 +39,12 @@ func startDemo(t *testing.T) (string, context.Context) {
 		t.Skip("it needs a browser and axe-core: make browser")
 	}
 	bin := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-w", "-o", bin, "./operators")
+	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-w", "-o", bin, "./platform")
 	build.Dir = "../../examples/demo"
 	if text, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the demo: %v\n%s", err, text)
 	}
-	command := exec.CommandContext(t.Context(), filepath.Join(bin, "operators"), "-page")
+	command := exec.CommandContext(t.Context(), filepath.Join(bin, "platform"), "-page")
 	command.Env = append(os.Environ(), "USE_EXISTING_CLUSTER=", "REAL=")
 	page, _ := demotest.StartProgram(t, command, address)
 

@@ -122,7 +122,7 @@ func TestNothingIsReportedOfRightCode(t *testing.T) {
 		{".", "./..."},
 		{"examples/demo", "./..."},
 		{"examples/platform/delivery", "./..."},
-		{"examples/plugins", "./..."},
+		{"examples/shop/plugins", "./..."},
 		{".", "sigs.k8s.io/controller-runtime/examples/..."},
 		{".", "sigs.k8s.io/controller-runtime/pkg/builder/..."},
 	} {

@@ -4,10 +4,9 @@
 package config
 
 import (
-	_ "embed"
+	"embed"
 	"fmt"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 )
@@ -15,27 +14,20 @@ import (
 //go:generate controller-gen crd paths=../api/... output:crd:dir=crd
 //go:generate go run ./generate
 
-var (
-	//go:embed crd/platform.example.com_platforms.yaml
-	crd []byte
-	//go:embed rbac/role.yaml
-	role []byte
-)
+// Files has the manifests.
+//
+//go:embed crd rbac/role.yaml
+var Files embed.FS
 
 // CRD returns the definition of the Platform.
 func CRD() (*apiextensionsv1.CustomResourceDefinition, error) {
-	return decode[apiextensionsv1.CustomResourceDefinition](crd)
-}
-
-// Role returns the role of the operator: what its tree needs.
-func Role() (*rbacv1.ClusterRole, error) {
-	return decode[rbacv1.ClusterRole](role)
-}
-
-func decode[T any](manifest []byte) (*T, error) {
-	object := new(T)
-	if err := yaml.UnmarshalStrict(manifest, object); err != nil {
-		return nil, fmt.Errorf("unable to decode the manifest of a %T: %w", object, err)
+	manifest, err := Files.ReadFile("crd/platform.example.com_platforms.yaml")
+	if err != nil {
+		return nil, err
 	}
-	return object, nil
+	definition := &apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.UnmarshalStrict(manifest, definition); err != nil {
+		return nil, fmt.Errorf("unable to decode the definition of the Platform: %w", err)
+	}
+	return definition, nil
 }

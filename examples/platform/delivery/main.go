@@ -12,7 +12,6 @@ import (
 
 	"github.com/go-logr/logr"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/espalier-dev/espalier/examples/platform/delivery/api/v1alpha1"
@@ -20,14 +19,8 @@ import (
 	"github.com/espalier-dev/espalier/reconcilers"
 )
 
-// syncPeriod is how often all resources are looked at again, also if there is no event.
+// syncPeriod is how often all resources are looked at again, even without an event.
 const syncPeriod = 10 * time.Hour
-
-var (
-	metricsAddress = flag.String("metrics-bind-address", "0", "the address that metrics are served at; 0 serves none")
-	probeAddress   = flag.String("health-probe-bind-address", ":8081", "the address that health is served at")
-	leaderElection = flag.Bool("leader-elect", false, "let one of several operators be the one that works")
-)
 
 func main() {
 	flag.Parse() // --kubeconfig is a flag of controller-runtime
@@ -38,17 +31,15 @@ func main() {
 	}
 }
 
+// run does without metrics, health probes and leader election, which the operator for platforms has.
 func run(ctx context.Context) error {
 	scheme, err := controller.NewScheme()
 	if err != nil {
 		return err
 	}
 	mgr, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{
-		Scheme:                 scheme,
-		Metrics:                metricsserver.Options{BindAddress: *metricsAddress},
-		HealthProbeBindAddress: *probeAddress,
-		LeaderElection:         *leaderElection,
-		LeaderElectionID:       "delivery.platform.example.com",
+		Scheme:  scheme,
+		Metrics: metricsserver.Options{BindAddress: "0"},
 	})
 	if err != nil {
 		return fmt.Errorf("unable to make the manager: %w", err)
@@ -63,13 +54,8 @@ func run(ctx context.Context) error {
 	}
 	monitors := controller.NewMonitor(reconcilers.NewConfig(mgr, &v1alpha1.Monitor{}, syncPeriod), chart)
 	agents := controller.NewAgent(reconcilers.NewConfig(mgr, &v1alpha1.Agent{}, syncPeriod), kustomization)
-	err = errors.Join(monitors.SetupWithManager(ctx, mgr), agents.SetupWithManager(ctx, mgr))
-	if err != nil {
+	if err := errors.Join(monitors.SetupWithManager(ctx, mgr), agents.SetupWithManager(ctx, mgr)); err != nil {
 		return fmt.Errorf("unable to set up the controllers: %w", err)
-	}
-	err = errors.Join(mgr.AddHealthzCheck("healthz", healthz.Ping), mgr.AddReadyzCheck("readyz", healthz.Ping))
-	if err != nil {
-		return err
 	}
 	return mgr.Start(ctx)
 }

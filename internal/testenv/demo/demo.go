@@ -73,8 +73,12 @@ func Main(start func(ctx context.Context) (Cluster, error), demos ...Demo) {
 	flag.Parse()
 	switch {
 	case *page:
-		i := slices.IndexFunc(demos, func(d Demo) bool { return d.OpenWithPage != nil })
-		demos = demos[i : i+1]
+		demos = slices.DeleteFunc(demos, func(d Demo) bool { return d.OpenWithPage == nil })
+		if len(demos) == 0 {
+			fmt.Fprintln(os.Stderr, "no demo of this program serves a page: leave -page out, or run another program")
+			os.Exit(2)
+		}
+		demos = demos[:1]
 	case *keep:
 		demos = demos[:1]
 	}

@@ -59,6 +59,20 @@ func (o *Operator) Connect(config *rest.Config) (*rest.Config, *controlplane.Req
 	return config, requests
 }
 
+// NewManager returns a manager that connects as the user, whose requests are counted. change may change its options.
+func (s *Scenario) NewManager(user string, change ...func(*manager.Options)) (manager.Manager, error) {
+	config, _ := s.Operator.Connect(s.Users[user])
+	options := ManagerOptions(s.Client.Scheme(), s.Logger)
+	for _, f := range change {
+		f(&options)
+	}
+	mgr, err := manager.New(config, options)
+	if err != nil {
+		return nil, fmt.Errorf("unable to make the manager of %s: %w", user, err)
+	}
+	return mgr, nil
+}
+
 // Start runs the manager until Stop is called, even if ctx ends.
 func (o *Operator) Start(ctx context.Context, mgr manager.Manager) {
 	o.Cache = mgr.GetCache()
@@ -73,6 +87,9 @@ func (o *Operator) Start(ctx context.Context, mgr manager.Manager) {
 
 // Synced holds when the caches are filled.
 func (o *Operator) Synced(ctx context.Context) error {
+	if o.Cache == nil {
+		return ErrNotRunning
+	}
 	if !o.Cache.WaitForCacheSync(ctx) {
 		return errors.New("the operator's caches are not filled")
 	}
@@ -134,7 +151,7 @@ func (s *Scenario) Idle(resources ...client.Object) Condition {
 		touches++
 		for _, resource := range resources {
 			change := fmt.Sprintf(`{"metadata":{"annotations":{%q:"%d"}}}`, TouchedAnnotation, touches)
-			if err := s.Patch(ctx, resource.DeepCopyObject().(client.Object), change); err != nil {
+			if err := s.Patches(resource, change)(ctx); err != nil {
 				return err
 			}
 		}
@@ -165,6 +182,20 @@ func (s *Scenario) Idle(resources ...client.Object) Condition {
 					return fmt.Errorf("%d API requests:\n%s", n, requests)
 				}
 			}
+		}
+		return nil
+	}
+}
+
+// Without holds when the condition does, and the counter has not gone up meanwhile.
+func Without(what string, counter func() int64, condition Condition) Condition {
+	return func(ctx context.Context) error {
+		before := counter()
+		if err := condition(ctx); err != nil {
+			return err
+		}
+		if n := counter() - before; n > 0 {
+			return fmt.Errorf("there were %d %s", n, what)
 		}
 		return nil
 	}

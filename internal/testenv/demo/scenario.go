@@ -6,20 +6,22 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Step is an action of a user, and facts that must become true after it.
+// Step is what a user does, and the facts that must become true after it. [When] makes one.
 type Step struct {
 	// Title says what is done, in a few words.
 	Title string
-	// Do does it. Optional.
+	// Do does it. Nil if nothing is done.
 	Do func(ctx context.Context) error
 	// Show is printed below the title, once done. Optional.
 	Show func() string
@@ -35,6 +37,44 @@ type Check struct {
 	Holds Condition
 	// Show is printed below the text, once the fact is true. Optional.
 	Show func() string
+}
+
+// When returns a step in which the actions are done in their order, up to the first that fails.
+func When(title string, actions ...Action) Step {
+	step := Step{Title: title}
+	if len(actions) > 0 {
+		step.Do = InOrder(actions...)
+	}
+	return step
+}
+
+// InOrder does the actions one after the other, up to the first that fails.
+func InOrder(actions ...Action) Action {
+	return func(ctx context.Context) error {
+		for _, do := range actions {
+			if err := do(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// See adds a fact: all of the conditions hold.
+func (s Step) See(text string, conditions ...Condition) Step {
+	s.Checks = append(slices.Clip(s.Checks), Check{Text: text, Holds: All(conditions...)})
+	return s
+}
+
+// Showing prints more: below the last fact, or if there is none yet, below the title.
+func (s Step) Showing(text func() string) Step {
+	if len(s.Checks) == 0 {
+		s.Show = text
+		return s
+	}
+	s.Checks = slices.Clone(s.Checks)
+	s.Checks[len(s.Checks)-1].Show = text
+	return s
 }
 
 // Condition returns nil when it holds, and else an error that says what is missing.
@@ -108,12 +148,15 @@ type Scenario struct {
 	// stopped. Optional.
 	CleanUp Condition
 
+	// said is what the condition said that Reports has read last.
+	said string
 	// installed is how many objects were created before the first step.
 	installed int
 }
 
-// Open connects to the cluster and calls install, which creates the objects that the operator needs to start. The
-// caller calls Close in the end, unless Open returns an error. Then nothing is left behind.
+// Open connects to the cluster and calls install, which creates the objects that the operator needs to start. It adds
+// the definitions of types to the scheme. The caller calls Close in the end, unless Open returns an error. Then nothing
+// is left behind.
 func (s *Scenario) Open(ctx context.Context, scheme *runtime.Scheme, install func(context.Context) error) error {
 	s.Patience = cmp.Or(s.Patience, Patience)
 	if s.Out == nil {
@@ -121,6 +164,9 @@ func (s *Scenario) Open(ctx context.Context, scheme *runtime.Scheme, install fun
 	}
 	if s.Logger.GetSink() == nil {
 		s.Logger = logr.Discard()
+	}
+	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
+		return err
 	}
 	admin, err := client.New(s.Admin, client.Options{Scheme: scheme})
 	if err != nil {
@@ -142,6 +188,11 @@ func (s *Scenario) Close(ctx context.Context) error {
 		errs = append(errs, Eventually(ctx, Patience, s.CleanUp))
 	}
 	return errors.Join(append(errs, s.Operator.Stop(), s.remove(ctx, 0, nil))...)
+}
+
+// Until waits until the condition holds.
+func (s *Scenario) Until(condition Condition) Action {
+	return func(ctx context.Context) error { return Eventually(ctx, s.Patience, condition) }
 }
 
 // Play goes through the steps and prints them. It stops at the first that fails: the error names the step and the
@@ -210,7 +261,7 @@ func Eventually(ctx context.Context, patience time.Duration, holds Condition) er
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
-		return context.Cause(ctx)
+		return fmt.Errorf("%w; until then: %w", context.Cause(ctx), last)
 	default:
 		return fmt.Errorf("not so after %s: %w", patience, last)
 	}

@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"os"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
@@ -84,7 +82,7 @@ func TestScenarioEndsTheSame(t *testing.T) {
 	t.Run("play", func(t *testing.T) {
 		t.Run("undisturbed, and with a faulty API server", func(t *testing.T) {
 			t.Parallel()
-			undisturbed = play(t, newOptions(t, plane.Environment(t)), checkEachStepIsNeeded)
+			undisturbed = play(t, newOptions(t, plane.Environment(t)), demotest.EachStepIsNeeded)
 			options := newOptions(t, plane.Environment(t))
 			options.Users[scenario.OperatorUser].Wrap(demotest.WithFaults(t, plane.Config(t)))
 			faulty = play(t, options, nil)
@@ -108,7 +106,7 @@ func TestScenarioEndsTheSame(t *testing.T) {
 }
 
 // play plays the scenario, and returns what the cluster was like before the steps in which all is as the release wants it.
-func play(t *testing.T, options demo.Options, prepare func(*testing.T, *demo.Scenario)) map[string]any {
+func play(t *testing.T, options demo.Options, prepare func(testing.TB, *demo.Scenario)) map[string]any {
 	t.Helper()
 	seen := map[string]any{}
 	demotest.Play(t, scenario.Open, options, objects, func(s *demo.Scenario) {
@@ -116,7 +114,7 @@ func play(t *testing.T, options demo.Options, prepare func(*testing.T, *demo.Sce
 			prepare(t, s)
 		}
 		for _, title := range []string{"A user edits the settings, and deletes the account of the viewer", "The platform is deleted"} {
-			before(t, s, title, func(context.Context) error {
+			demotest.Before(t, s, title, func(context.Context) error {
 				const owner = controller.Prefix + "/" + generator.LabelOwnerID // is made of the UID of the platform
 				seen[title] = objects.Snapshot(t, options.Admin,
 					[]string{"metadata", "labels", owner}, []string{"metadata", "annotations", owner})
@@ -127,79 +125,29 @@ func play(t *testing.T, options demo.Options, prepare func(*testing.T, *demo.Sce
 	return seen
 }
 
-// before has something done before a step.
-func before(t *testing.T, s *demo.Scenario, title string, do func(context.Context) error) {
-	t.Helper()
-	i := slices.IndexFunc(s.Steps, func(step demo.Step) bool { return step.Title == title })
-	if i < 0 {
-		t.Fatalf("there is no step %q", title)
-	}
-	step := s.Steps[i].Do
-	s.Steps[i].Do = func(ctx context.Context) error { return errors.Join(do(ctx), step(ctx)) }
-}
-
-// checkEachStepIsNeeded looks at the facts of each step before the step is taken: at least one must not be true yet.
-func checkEachStepIsNeeded(t *testing.T, s *demo.Scenario) {
-	t.Helper()
-	for _, step := range s.Steps[1:] {
-		if step.Do == nil {
-			continue // its facts are that nothing happens
-		}
-		before(t, s, step.Title, func(ctx context.Context) error {
-			for _, check := range step.Checks {
-				if check.Holds(ctx) != nil {
-					return nil
-				}
-			}
-			return errors.New("its facts are true before it is taken")
-		})
-	}
-}
-
 // TestScenarioFails plays the scenario with operators that are broken: it stops where that shows, and cleans up.
 func TestScenarioFails(t *testing.T) {
 	t.Parallel()
 	env := startPlane(t)
-	for name, tc := range map[string]struct {
-		// sabotage is done before the step of that title.
-		step     string
-		sabotage func(ctx context.Context, s *demo.Scenario) error
-		want     string
-	}{
+	for name, sabotage := range map[string]demotest.Sabotage{
 		"the operator has lost its rights": {
-			step:     "A user edits the settings, and deletes the account of the viewer",
-			sabotage: forbid,
-			want:     `the viewer": the settings are as before`,
+			Step: "A user edits the settings, and deletes the account of the viewer",
+			Do:   forbid,
+			Want: `the viewer": the settings are as before`,
 		},
 		"the operator is gone": {
-			step:     "The migration is carried out",
-			sabotage: func(_ context.Context, s *demo.Scenario) error { return s.Operator.Stop() },
-			want:     "the operator does not run",
+			Step: "The migration is carried out",
+			Do:   func(_ context.Context, s *demo.Scenario) error { return s.Operator.Stop() },
+			Want: "the operator does not run",
 		},
 		"the other dashboard belongs to the platform": {
-			step:     "The platform is deleted",
-			sabotage: func(ctx context.Context, s *demo.Scenario) error { return giveAway(ctx, s.Client) },
-			want:     `"The platform is deleted": that is blocked`,
+			Step: "The platform is deleted",
+			Do:   func(ctx context.Context, s *demo.Scenario) error { return giveAway(ctx, s.Client) },
+			Want: `"The platform is deleted": that is blocked`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			options := newOptions(t, env)
-			s, err := scenario.Open(t.Context(), options)
-			if err != nil {
-				t.Fatal(err)
-			}
-			before(t, s, tc.step, func(ctx context.Context) error {
-				s.Patience = 2 * time.Second
-				return tc.sabotage(ctx, s)
-			})
-			if err := s.Play(t.Context()); err == nil || !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("the error is %v", err)
-			}
-			err = s.Close(context.WithoutCancel(t.Context()))
-			if err != nil && !strings.Contains(err.Error(), "not so after") {
-				t.Error(err)
-			}
-			objects.AreGone(t, options.Admin)
+			demotest.PlaySabotaged(t, scenario.Open, newOptions(t, env), objects, sabotage)
 		})
 	}
 }

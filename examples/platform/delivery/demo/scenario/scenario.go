@@ -11,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/espalier-dev/espalier/examples/platform/delivery/api/v1alpha1"
 	"github.com/espalier-dev/espalier/examples/platform/delivery/config"
@@ -30,8 +29,6 @@ type scenario struct {
 	// remote is the second cluster, as its administrator sees it. Nil if there is none.
 	remote *demo.Fixture
 	trees  string
-	// said is what the condition said when a check last read it.
-	said string
 	// renderings counts the calls of the generators.
 	renderings atomic.Int64
 }
@@ -45,8 +42,8 @@ var Demo = demo.Demo{
 	Open:   Open,
 }
 
-// Open installs the definitions, the roles of the operator, and the namespace that it delivers to. Nothing that is
-// there already is changed: it is an error.
+// Open installs the definitions, the roles of the operator, and the namespace that it delivers to. It is an error if
+// one of these objects exists, or the definition that the chart brings.
 func Open(ctx context.Context, options demo.Options) (*demo.Scenario, error) {
 	scheme, err := controller.NewScheme()
 	if err != nil {
@@ -60,7 +57,6 @@ func Open(ctx context.Context, options demo.Options) (*demo.Scenario, error) {
 		}
 		s.remote = &demo.Fixture{Client: admin}
 	}
-	s.CleanUp = s.removeOrphans
 	if err := s.Open(ctx, scheme, s.install); err != nil {
 		return nil, err
 	}
@@ -69,66 +65,28 @@ func Open(ctx context.Context, options demo.Options) (*demo.Scenario, error) {
 }
 
 func (s *scenario) install(ctx context.Context) error {
-	definition := theType()
-	// The operator would leave what is there alone, and the monitor would never become ready.
-	err := s.Client.Get(ctx, client.ObjectKeyFromObject(definition), definition)
-	if err == nil {
-		err = demo.AlreadyThere(fmt.Errorf("%s already exists", definition.GetName()))
-	}
-	if !demo.IsGone(err) {
-		return err
-	}
-	definitions, err := config.CRDs()
-	if err != nil {
-		return err
-	}
-	for _, crd := range definitions {
-		if err := s.Create(ctx, crd); err != nil {
-			return fmt.Errorf("unable to install the operator: %w", err)
+	objects := []client.Object{demo.Named[corev1.Namespace]("", namespace)}
+	if s.remote != nil {
+		secret, err := s.kubeconfig()
+		if err != nil {
+			return err
 		}
+		objects = append(objects, secret)
 	}
-	roles, err := config.Roles()
-	if err != nil {
-		return err
-	}
-	for _, role := range roles {
-		if err := s.Grant(ctx, role, OperatorUser); err != nil {
-			return fmt.Errorf("unable to install the operator: %w", err)
-		}
-	}
-	if err := s.Create(ctx, demo.Named[corev1.Namespace]("", namespace)); err != nil {
-		return err
-	}
-	return demo.Eventually(ctx, demo.Patience, demo.All(
-		s.May(OperatorUser, "list", v1alpha1.GroupVersion.Group, "monitors", demo.Everywhere),
-		s.May(OperatorUser, "list", v1alpha1.GroupVersion.Group, "agents", demo.Everywhere),
-		s.May(OperatorUser, "list", "", "secrets", demo.Everywhere),
-		func(ctx context.Context) error { return s.Client.List(ctx, &v1alpha1.MonitorList{}) },
-		func(ctx context.Context) error { return s.Client.List(ctx, &v1alpha1.AgentList{}) },
-	))
-}
-
-// removeOrphans deletes the type of a monitor whose operator could not. What is in the namespace goes with it.
-func (s *scenario) removeOrphans(ctx context.Context) error {
-	definition := theType()
-	err := s.Client.Get(ctx, client.ObjectKeyFromObject(definition), definition)
-	switch {
-	case demo.IsGone(err):
-		return nil
-	case err != nil:
-		return err
-	case definition.GetLabels()[controller.MonitorPrefix+"/"+generator.LabelOwnerID] == "":
-		return nil
-	}
-	return s.Delete(ctx, definition)
+	return s.Install(ctx, demo.Installation{
+		User:       OperatorUser,
+		Config:     config.Files,
+		Objects:    objects,
+		Brings:     []client.Object{probeType},
+		OwnerLabel: controller.MonitorPrefix + "/" + generator.LabelOwnerID,
+	})
 }
 
 // startOperator sets up the operator, as main.go of the example does, and lets it run.
 func (s *scenario) startOperator(ctx context.Context) error {
-	config, _ := s.Operator.Connect(s.Users[OperatorUser])
-	mgr, err := manager.New(config, demo.ManagerOptions(s.Client.Scheme(), s.Logger))
+	mgr, err := s.NewManager(OperatorUser)
 	if err != nil {
-		return fmt.Errorf("unable to make the manager: %w", err)
+		return err
 	}
 	chart, err := controller.Chart()
 	if err != nil {

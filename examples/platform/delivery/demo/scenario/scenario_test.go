@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
-	"slices"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	batchv1 "k8s.io/api/batch/v1"
@@ -55,7 +52,7 @@ var objects = demotest.Objects{
 
 // TestScenario plays the scenario as in the demo. At least one fact of each step is not true before the step is taken.
 func TestScenario(t *testing.T) {
-	demotest.Play(t, scenario.Open, newOptions(t), objects, checkEachStepIsNeeded)
+	demotest.Play(t, scenario.Open, newOptions(t), objects, func(s *demo.Scenario) { demotest.EachStepIsNeeded(t, s) })
 }
 
 // TestScenarioWithFaults plays it while each second write fails in the first cluster.
@@ -67,89 +64,55 @@ func TestScenarioWithFaults(t *testing.T) {
 
 // TestScenarioWithoutSecondCluster plays what is left then.
 func TestScenarioWithoutSecondCluster(t *testing.T) {
-	options, err := demo.NewOptions(plane.Environment(t), scenario.OperatorUser)
-	if err != nil {
-		t.Fatal(err)
-	}
-	demotest.Play(t, scenario.Open, options, objects, func(*demo.Scenario) {})
+	demotest.Play(t, scenario.Open, newOptionsOfOneCluster(t), objects, func(*demo.Scenario) {})
 }
 
-// TestScenarioFails plays it with an operator or a cluster that is not as it should be: it stops where that shows.
-func TestScenarioFails(t *testing.T) {
+// TestScenarioWithoutOperator plays it with an operator that stops.
+func TestScenarioWithoutOperator(t *testing.T) {
+	demotest.PlaySabotaged(t, scenario.Open, newOptionsOfOneCluster(t), objects, demotest.Sabotage{
+		Step: "The Job of that hook succeeds",
+		Do:   func(_ context.Context, s *demo.Scenario) error { return s.Operator.Stop() },
+		Want: "the operator does not run",
+	})
+}
+
+// TestScenarioWithAllRights plays it with an account in the second cluster that may do everything.
+func TestScenarioWithAllRights(t *testing.T) {
 	options := newOptions(t)
 	second, err := client.New(options.Second.Config(), client.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	withoutSecond := options
-	withoutSecond.Second = nil
-	for name, tc := range map[string]struct {
-		options demo.Options
-		// sabotage is done before the step of that title.
-		step     string
-		sabotage func(ctx context.Context, s *demo.Scenario) error
-		want     string
-	}{
-		"the operator is gone": {
-			options:  withoutSecond,
-			step:     "The Job of that hook succeeds",
-			sabotage: func(_ context.Context, s *demo.Scenario) error { return s.Operator.Stop() },
-			want:     "the operator does not run",
-		},
-		"the account may do everything": {
-			options: options,
-			step:    "An agent is ordered: a kustomization for another cluster, as a service account there",
-			sabotage: func(ctx context.Context, _ *demo.Scenario) error {
-				binding := &rbacv1.ClusterRoleBinding{
-					RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-					Subjects: []rbacv1.Subject{
-						{Kind: rbacv1.ServiceAccountKind, Namespace: "demo-delivery", Name: "courier"},
-					},
-				}
-				binding.Name = "everything"
-				if err := second.Create(ctx, binding); err != nil {
-					return err
-				}
-				const courier = "system:serviceaccount:demo-delivery:courier"
-				has := (&demo.Fixture{Client: second}).May(courier, "create", "", "configmaps", "default")
-				return demo.Eventually(ctx, demo.Patience, has)
-			},
-			want: "the condition says who lacks which permission",
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s, err := scenario.Open(t.Context(), tc.options)
-			if err != nil {
-				t.Fatal(err)
-			}
-			i := slices.IndexFunc(s.Steps, func(step demo.Step) bool { return step.Title == tc.step })
-			if i < 0 {
-				t.Fatalf("there is no step %q", tc.step)
-			}
-			do := s.Steps[i].Do
-			s.Steps[i].Do = func(ctx context.Context) error {
-				// What is done may take its time. Only the facts that are false then are to fail soon.
-				err := errors.Join(tc.sabotage(ctx, s), do(ctx))
-				s.Patience = 3 * time.Second
+	fixture := &demo.Fixture{Client: second}
+	demotest.PlaySabotaged(t, scenario.Open, options, objects, demotest.Sabotage{
+		Step: "An agent is ordered: a kustomization for another cluster, as a service account there",
+		Do: func(ctx context.Context, _ *demo.Scenario) error {
+			const courier = "system:serviceaccount:demo-delivery:courier"
+			everything := &rbacv1.ClusterRole{Rules: []rbacv1.PolicyRule{
+				{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}},
+			}}
+			everything.Name = "everything"
+			if err := fixture.Grants(everything, courier)(ctx); err != nil {
 				return err
 			}
-			if err := s.Play(t.Context()); err == nil || !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("the error is %v", err)
-			}
-			if err := s.Close(context.WithoutCancel(t.Context())); err != nil {
-				t.Error(err)
-			}
-			objects.AreGone(t, options.Admin)
-		})
-	}
+			return demo.Eventually(ctx, demo.Patience, fixture.May(courier, "create", "", "configmaps", "default"))
+		},
+		Want: "the condition says who lacks which permission",
+	})
 }
 
-func newOptions(t *testing.T) demo.Options {
+func newOptionsOfOneCluster(t *testing.T) demo.Options {
 	t.Helper()
 	options, err := demo.NewOptions(plane.Environment(t), scenario.OperatorUser)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return options
+}
+
+func newOptions(t *testing.T) demo.Options {
+	t.Helper()
+	options := newOptionsOfOneCluster(t)
 	second, err := controlplane.Start(t.Context(), controlplane.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -161,20 +124,4 @@ func newOptions(t *testing.T) demo.Options {
 	})
 	options.Second = second
 	return options
-}
-
-// checkEachStepIsNeeded looks at the facts of each step before the step is taken: at least one must not be true yet.
-func checkEachStepIsNeeded(s *demo.Scenario) {
-	for i, step := range s.Steps {
-		if i == 0 || step.Do == nil {
-			continue // its facts are that nothing happens
-		}
-		s.Steps[i].Do = func(ctx context.Context) error {
-			holds := func(check demo.Check) bool { return check.Holds(ctx) == nil }
-			if !slices.ContainsFunc(step.Checks, func(check demo.Check) bool { return !holds(check) }) {
-				return errors.New("its facts are true before it is taken")
-			}
-			return step.Do(ctx)
-		}
-	}
 }

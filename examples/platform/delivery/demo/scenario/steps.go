@@ -2,14 +2,13 @@ package scenario
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/espalier-dev/espalier/examples/platform/delivery/api/v1alpha1"
+	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/examples/platform/delivery/software"
 	"github.com/espalier-dev/espalier/internal/testenv/demo"
 )
@@ -17,12 +16,10 @@ import (
 // steps is the whole scenario.
 func (s *scenario) steps() []demo.Step {
 	steps := slices.Concat(s.installation(), s.upgrade())
-	resources := []client.Object{theMonitor()}
 	if s.remote != nil {
 		steps = append(steps, s.delivery()...)
-		resources = append(resources, theAgent())
 	}
-	steps = append(steps, s.idle(resources...))
+	steps = append(steps, s.rest())
 	if s.remote != nil {
 		steps = append(steps, s.outage()...)
 	}
@@ -31,147 +28,120 @@ func (s *scenario) steps() []demo.Step {
 
 func (s *scenario) installation() []demo.Step {
 	return []demo.Step{
-		{
-			Title: "The operator starts: these trees",
-			Do:    s.startOperator,
-			Show:  func() string { return s.trees },
-			Checks: []demo.Check{
-				{Text: "it has what its roles grant, and no more: it may not grant rights", Holds: demo.All(
-					s.Operator.Synced,
-					s.May(OperatorUser, "create", "batch", "jobs", demo.Everywhere),
-					s.MayNot(OperatorUser, "create", "rbac.authorization.k8s.io", "rolebindings", demo.Everywhere))},
-			},
-		},
-		{
-			Title: "A monitor is ordered: a chart with a sub-chart, hooks, and a type of its own",
-			Do: func(ctx context.Context) error {
-				ordered := theMonitor()
-				// Nobody but the scenario runs the Jobs.
-				ordered.Spec.Values = v1alpha1.Values{"jobs": map[string]any{"managedBy": "example.com/demo"}}
-				return s.Create(ctx, ordered)
-			},
-			Checks: []demo.Check{
-				{Text: "the hook pre-install comes first", Show: s.message,
-					Holds: demo.All(s.Exist(prepare()), s.waits(prepare()))},
-				{Text: "nothing else of the chart is there yet", Holds: s.Gone(append(ordinary(), verify())...)},
-			},
-		},
-		{
-			Title: "The Job of that hook succeeds",
-			Do:    func(ctx context.Context) error { return demo.Eventually(ctx, s.Patience, s.run(prepare())) },
-			Checks: []demo.Check{
-				{Text: "the Job is taken away, as its delete policy says", Holds: s.Gone(prepare())},
-				{Text: "the type and its first instance are there, and what the sub-chart has",
-					Holds: s.Exist(append(ordinary(), theType())...)},
-				{Text: "the hook post-install comes last", Holds: s.waits(verify()), Show: s.message},
-			},
-		},
-		{
-			Title: "The Job of that hook succeeds, too",
-			Do:    func(ctx context.Context) error { return demo.Eventually(ctx, s.Patience, s.run(verify())) },
-			Checks: []demo.Check{
-				{Text: "the monitor is Ready: revision 1, an installation", Holds: demo.All(s.isReady(monitorStatus),
-					say(s.Fixture, settings(), "retention", "30d", "revision", "1", "installed", "now"))},
-				{Text: "the Job stays for those who want to read its log", Holds: s.finished(verify())},
-			},
-		},
+		demo.When("The operator starts: these trees", s.startOperator).
+			Showing(func() string { return s.trees }).
+			See("it has what its roles grant, and no more: it may not grant rights",
+				s.Operator.Synced,
+				s.May(OperatorUser, "create", "batch", "jobs", demo.Everywhere),
+				s.MayNot(OperatorUser, "create", "rbac.authorization.k8s.io", "rolebindings", demo.Everywhere)),
+
+		demo.When("A monitor is ordered: a chart with a sub-chart, hooks, and a type of its own",
+			s.Creates(orderedMonitor())).
+			See("the hook pre-install comes first", s.Exist(prepare), s.waitsFor(prepare)).Showing(s.Said).
+			See("nothing else of the chart is there yet", s.Gone(ordinaryAnd(verify)...)),
+
+		demo.When("The Job of that hook succeeds", s.succeeds(prepare)).
+			See("the Job is taken away, as its delete policy says", s.Gone(prepare)).
+			See("the type and its first instance are there, and what the sub-chart has",
+				s.Exist(ordinaryAnd(probeType)...)).
+			See("the hook post-install comes last", s.waitsFor(verify)).Showing(s.Said),
+
+		demo.When("The Job of that hook succeeds, too", s.succeeds(verify)).
+			See("the monitor is Ready: revision 1, an installation", s.IsReady(monitor),
+				s.HasData(settings, "retention", "30d", "revision", "1", "installed", "now")).
+			See("the Job stays for those who want to read its log", s.Has(verify, "{.status.succeeded}", "1")),
 	}
 }
 
 func (s *scenario) upgrade() []demo.Step {
 	return []demo.Step{
-		{
-			Title: "Values are ordered that the schema of the chart refuses",
-			Do: func(ctx context.Context) error {
-				return errors.Join(s.Remember(ctx, append(ordinary(), theType(), verify())...),
-					s.setValue(ctx, theMonitor(), "retention", "forever"))
-			},
-			Checks: []demo.Check{
-				{Text: "the condition names the value", Show: s.message,
-					Holds: s.reports(monitorStatus, metav1.ConditionFalse, "Error", "retention")},
-				{Text: "no object was touched", Holds: s.Untouched},
-			},
-		},
-		{
-			Title: "Other values are ordered: an upgrade",
-			Do:    func(ctx context.Context) error { return s.setValue(ctx, theMonitor(), "retention", "60d") },
-			Checks: []demo.Check{
-				{Text: "the hook pre-upgrade comes first", Show: s.message,
-					Holds: demo.All(s.Exist(prepare()), s.waits(prepare()))},
-				{Text: "the settings are still those of revision 1",
-					Holds: say(s.Fixture, settings(), "retention", "30d", "revision", "1")},
-			},
-		},
-		{
-			Title: "The Jobs of both hooks succeed",
-			Do: func(ctx context.Context) error {
-				return errors.Join(demo.Eventually(ctx, s.Patience, s.run(prepare())),
-					demo.Eventually(ctx, s.Patience, s.run(verify())))
-			},
-			Checks: []demo.Check{
-				{Text: "the monitor is Ready: a later revision, an upgrade", Holds: demo.All(s.isReady(monitorStatus),
-					s.upgraded, say(s.Fixture, settings(), "retention", "60d", "installed", "before"))},
-			},
-		},
+		demo.When("Values are ordered that the schema of the chart refuses",
+			s.Remembers(ordinaryAnd(probeType, verify)...), s.orders(monitor, "retention", "forever")).
+			See("the condition names the value",
+				s.Reports(monitor, apis.ConditionReady, metav1.ConditionFalse, "Error", "retention")).Showing(s.Said).
+			See("no object was touched", s.Untouched),
+
+		demo.When("Other values are ordered: an upgrade", s.orders(monitor, "retention", "60d")).
+			See("the hook pre-upgrade comes first", s.Exist(prepare), s.waitsFor(prepare)).Showing(s.Said).
+			See("the settings are still those of revision 1",
+				s.HasData(settings, "retention", "30d", "revision", "1")),
+
+		demo.When("The Jobs of both hooks succeed", s.succeeds(prepare), s.succeeds(verify)).
+			See("the monitor is Ready: a later revision, an upgrade", s.IsReady(monitor),
+				s.isAtLaterRevision, s.HasData(settings, "retention", "60d", "installed", "before")),
 	}
 }
 
-// idle has the resources reconciled again.
-func (s *scenario) idle(resources ...client.Object) demo.Step {
-	text := fmt.Sprintf("%d reconciles of each: no API request, in no cluster, and nothing rendered", demo.IdleRounds)
-	unchanged := s.Idle(resources...)
-	return demo.Step{
-		Title: "All that is delivered is reconciled again, and nothing has changed",
-		Checks: []demo.Check{{Text: text, Holds: func(ctx context.Context) error {
-			rendered := s.renderings.Load()
-			requested, err := s.remoteRequests()
-			if err != nil {
-				return err
-			}
-			if err := unchanged(ctx); err != nil {
-				return err
-			}
-			if n := s.renderings.Load() - rendered; n > 0 {
-				return fmt.Errorf("the generators were called %d times", n)
-			}
-			now, err := s.remoteRequests()
-			if err == nil && now != requested {
-				err = fmt.Errorf("%g requests to the second cluster", now-requested)
-			}
-			return err
-		}}},
+func (s *scenario) delivery() []demo.Step {
+	// These are words of the API server.
+	missing := fmt.Sprintf("User %q cannot create resource %q in API group %q in the namespace %q",
+		courierUser, "networkpolicies", "networking.k8s.io", namespace)
+	return []demo.Step{
+		demo.When("An agent is ordered: a kustomization for another cluster, as a service account there",
+			s.preparesRemote, s.Creates(orderedAgent())).
+			See("the condition says who lacks which permission",
+				s.Reports(agent, apis.ConditionReady, metav1.ConditionFalse, "Error", missing, agentPolicy.GetName())).
+			Showing(s.Said).
+			See("what the account may create is there, and not in the cluster of the agent",
+				s.remote.Exist(agentAccount, agentSettings), s.Gone(agentAccount, agentSettings)),
+
+		demo.When("The account is granted that",
+			s.remote.Grants(role("deliver-policies", "create", "networking.k8s.io", "networkpolicies"), courierUser)).
+			See("the agent is Ready", s.IsReady(agent),
+				s.remote.Exist(agentPolicy), s.remote.HasData(agentSettings, "interval", "30s")),
+	}
+}
+
+// rest has the resources reconciled again.
+func (s *scenario) rest() demo.Step {
+	resources := []client.Object{monitor}
+	if s.remote != nil {
+		resources = append(resources, agent)
+	}
+	unchanged := demo.Without("calls of the generators", s.renderings.Load, s.Idle(resources...))
+	if s.remote != nil {
+		requests := func() int64 { return s.remoteRequests("") }
+		unchanged = demo.All(s.countsRequests, demo.Without("requests to the second cluster", requests, unchanged))
+	}
+	return demo.When("All that is delivered is reconciled again, and nothing has changed").
+		See(fmt.Sprintf("%d reconciles of each: no API request, in no cluster, and nothing rendered", demo.IdleRounds),
+			unchanged)
+}
+
+func (s *scenario) outage() []demo.Step {
+	goesDown := func(context.Context) error { return s.Second.StopAPIServer() }
+	comesBack := func(context.Context) error { return s.Second.StartAPIServer() }
+	return []demo.Step{
+		demo.When("The other cluster goes down; then other values are ordered for the agent",
+			goesDown, s.orders(agent, "interval", "1m")).
+			See("the condition says so", s.Reports(agent,
+				apis.ConditionReady, metav1.ConditionUnknown, "ClusterUnreachable", kubeconfigSecret)).Showing(s.Said).
+			See("the monitor is Ready all the same", s.IsReady(monitor)),
+
+		demo.When("It is back", comesBack).
+			See("the agent is Ready, with these values", s.IsReady(agent),
+				s.remote.HasData(agentSettings, "interval", "1m")),
+
+		demo.When("The agent is deleted", s.Deletes(agent)).
+			See("its objects in the other cluster are gone, and so is the agent",
+				s.Gone(agent), s.remote.Gone(agentAccount, agentSettings, agentPolicy)),
 	}
 }
 
 func (s *scenario) deletion() []demo.Step {
-	inUse := fmt.Sprintf("%s: in use by Probe %s/%s", software.ProbeTypeName, namespace, otherProbe().GetName())
-	parts := func() []client.Object { return append(ordinary(), theType(), verify()) }
+	inUse := fmt.Sprintf("%s: in use by Probe %s/%s", software.ProbeTypeName, namespace, otherProbe.GetName())
 	return []demo.Step{
-		{
-			Title: "Another user makes a probe; then the monitor is deleted",
-			Do: func(ctx context.Context) error {
-				return errors.Join(s.Create(ctx, otherProbe()), s.Remember(ctx, append(parts(), otherProbe())...),
-					s.Client.Delete(ctx, theMonitor()))
-			},
-			Checks: []demo.Check{
-				{Text: "that is blocked: the condition names the probe that would go along", Show: s.message,
-					Holds: s.reports(monitorStatus, metav1.ConditionUnknown, "DeletionBlocked", inUse)},
-				{Text: "nothing was deleted", Holds: s.Untouched},
-			},
-		},
-		{
-			Title: "That probe is deleted",
-			Do:    func(ctx context.Context) error { return s.Client.Delete(ctx, otherProbe()) },
-			Checks: []demo.Check{
-				{Text: "the monitor is gone", Holds: s.Gone(theMonitor())},
-				{Text: "so are its objects, its type, and the Jobs of its hooks",
-					Holds: s.Gone(append(parts(), prepare())...)},
-			},
-		},
-	}
-}
+		demo.When("Another user makes a probe; then the monitor is deleted",
+			s.Creates(otherProbe), s.Remembers(ordinaryAnd(probeType, verify, otherProbe)...),
+			s.Deletes(monitor)).
+			See("that is blocked: the condition names the probe that would go along",
+				s.Reports(monitor, apis.ConditionReady, metav1.ConditionUnknown, "DeletionBlocked", inUse)).
+			Showing(s.Said).
+			See("nothing was deleted", s.Untouched),
 
-// setValue orders another value.
-func (s *scenario) setValue(ctx context.Context, resource client.Object, name, value string) error {
-	return s.Patch(ctx, resource, fmt.Sprintf(`{"spec":{"values":{%q:%q}}}`, name, value))
+		demo.When("That probe is deleted", s.Deletes(otherProbe)).
+			See("the monitor is gone", s.Gone(monitor)).
+			See("so are its objects, its type, and the Jobs of its hooks",
+				s.Gone(ordinaryAnd(probeType, verify, prepare)...)),
+	}
 }

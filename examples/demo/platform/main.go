@@ -1,0 +1,12 @@
+// Command platform shows the operators of the example platform at work: the one for platforms, and the one that
+// delivers software, on two clusters.
+package main
+
+import (
+	"github.com/espalier-dev/espalier/examples/demo/internal/inprocess"
+	delivery "github.com/espalier-dev/espalier/examples/platform/delivery/demo/scenario"
+	platform "github.com/espalier-dev/espalier/examples/platform/demo/scenario"
+	"github.com/espalier-dev/espalier/internal/testenv/demo"
+)
+
+func main() { demo.Main(inprocess.Start, platform.Demo, delivery.Demo) }
