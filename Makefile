@@ -168,7 +168,7 @@ bench: controlplane ## Run the benchmarks.
 
 .PHONY: size
 size: ## Compare the size of an operator with that of one that uses controller-runtime alone.
-	@hack/size/compare
+	@hack/size
 
 .PHONY: check
 check: check-format check-tidy check-analyze check-sizes check-waits check-steps check-files check-generated ## Everything that reads code without running it.

@@ -1,18 +1,19 @@
-// Command plain is an operator of one child, written with controller-runtime alone: each Service has a ConfigMap of its
-// name. "make size" compares the size of the command espalier beside it with the size of this one.
+// Command operator is the operator for shops without Espalier. "make size" compares its size with that of
+// examples/shop.
 package main
 
 import (
-	"context"
-	"maps"
+	"errors"
 	"os"
+	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	v1 "github.com/espalier-dev/espalier/examples/shop/api/v1"
+	"github.com/espalier-dev/espalier/examples/shop/bare"
+	"github.com/espalier-dev/espalier/examples/shop/registry"
 )
 
 func main() {
@@ -23,30 +24,21 @@ func main() {
 }
 
 func run() error {
-	mgr, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{})
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1.AddToScheme(scheme)); err != nil {
+		return err
+	}
+	mgr, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{Scheme: scheme})
 	if err != nil {
 		return err
 	}
-	builder := ctrl.NewControllerManagedBy(mgr).For(&corev1.Service{}).Owns(&corev1.ConfigMap{})
-	err = builder.Complete(operator{mgr.GetClient()})
-	if err != nil {
+	shops := &bare.Reconciler{
+		Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder("shop"),
+		Registry: &registry.Memory{}, RetryInterval: time.Minute,
+	}
+	ctx := ctrl.SetupSignalHandler()
+	if err := shops.SetupWithManager(ctx, mgr); err != nil {
 		return err
 	}
-	return mgr.Start(ctrl.SetupSignalHandler())
-}
-
-type operator struct{ client.Client }
-
-// Reconcile implements [reconcile.Reconciler].
-func (o operator) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	service := &corev1.Service{}
-	if err := o.Get(ctx, request.NamespacedName, service); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
-	}
-	child := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: service.Namespace, Name: service.Name}}
-	_, err := controllerutil.CreateOrUpdate(ctx, o.Client, child, func() error {
-		child.Data = maps.Clone(service.Labels)
-		return controllerutil.SetControllerReference(service, child, o.Scheme())
-	})
-	return reconcile.Result{}, err
+	return mgr.Start(ctx)
 }
