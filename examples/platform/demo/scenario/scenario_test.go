@@ -2,7 +2,6 @@ package scenario_test
 
 import (
 	"context"
-	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -49,48 +48,23 @@ var objects = demotest.Objects{
 	Parts: []string{"demo-observability", "platform-operator", "observability.example.com", "platform.example.com"},
 }
 
-// startPlane starts a control plane of its own for a test, which then plays the scenario while others do.
-func startPlane(t *testing.T) *controlplane.Environment {
-	t.Helper()
-	controlplanetest.SkipIfShort(t)
-	env, err := controlplane.Start(t.Context(), plane.Options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := errors.Join(env.Err(), env.Stop()); err != nil {
-			t.Error(err)
-		}
-	})
-	return env
-}
-
-func newOptions(t *testing.T, env *controlplane.Environment) demo.Options {
-	t.Helper()
-	options, err := demo.NewOptions(env, scenario.OperatorUser)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return options
-}
-
-// TestScenarioEndsTheSame plays the scenario three times: as in the demo, with an API server that fails time and again, and
-// with one that is killed in some steps. Before some steps the cluster has to look the same each time.
+// TestScenarioEndsTheSame plays the scenario three times: as in the demo, with an API server that fails time and again,
+// and with one that is killed in some steps. Before some steps the cluster has to look the same each time.
 func TestScenarioEndsTheSame(t *testing.T) {
 	t.Parallel()
 	var undisturbed, faulty, killed map[string]any
 	t.Run("play", func(t *testing.T) {
 		t.Run("undisturbed, and with a faulty API server", func(t *testing.T) {
 			t.Parallel()
-			undisturbed = play(t, newOptions(t, plane.Environment(t)), demotest.EachStepIsNeeded)
-			options := newOptions(t, plane.Environment(t))
+			undisturbed = play(t, demotest.NewOptions(t, plane.Environment(t), scenario.OperatorUser), demotest.EachStepIsNeeded)
+			options := demotest.NewOptions(t, plane.Environment(t), scenario.OperatorUser)
 			options.Users[scenario.OperatorUser].Wrap(demotest.WithFaults(t, plane.Config(t)))
 			faulty = play(t, options, nil)
 		})
 		t.Run("with a killed API server", func(t *testing.T) {
 			t.Parallel()
-			env := startPlane(t)
-			options := newOptions(t, env)
+			env := demotest.StartPlane(t, plane.Options)
+			options := demotest.NewOptions(t, env, scenario.OperatorUser)
 			options.AfterDo = demotest.RestartAPIServer(t, env,
 				"Release 1.0 is ordered: eight objects in three waves",
 				"Release 1.1 is ordered, which has no portal",
@@ -128,7 +102,7 @@ func play(t *testing.T, options demo.Options, prepare func(testing.TB, *demo.Sce
 // TestScenarioFails plays the scenario with operators that are broken: it stops where that shows, and cleans up.
 func TestScenarioFails(t *testing.T) {
 	t.Parallel()
-	env := startPlane(t)
+	env := demotest.StartPlane(t, plane.Options)
 	for name, sabotage := range map[string]demotest.Sabotage{
 		"the operator has lost its rights": {
 			Step: "A user edits the settings, and deletes the account of the viewer",
@@ -147,7 +121,7 @@ func TestScenarioFails(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			demotest.PlaySabotaged(t, scenario.Open, newOptions(t, env), objects, sabotage)
+			demotest.PlaySabotaged(t, scenario.Open, demotest.NewOptions(t, env, scenario.OperatorUser), objects, sabotage)
 		})
 	}
 }
@@ -186,7 +160,7 @@ func giveAway(ctx context.Context, c client.Client) error {
 
 // TestInhabitedCluster: what the platform would wait for belongs to another user.
 func TestInhabitedCluster(t *testing.T) {
-	options := newOptions(t, plane.Environment(t))
+	options := demotest.NewOptions(t, plane.Environment(t), scenario.OperatorUser)
 	admin, err := client.New(options.Admin, client.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -58,50 +58,26 @@ var objects = demotest.Objects{Parts: parts, Kinds: append([]schema.GroupVersion
 	admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"),
 }, shopObjects.Kinds...)}
 
-// startPlane starts a control plane of its own for a test, which then plays the scenario while others do.
-func startPlane(t *testing.T) *controlplane.Environment {
-	t.Helper()
-	controlplanetest.SkipIfShort(t)
-	env, err := controlplane.Start(t.Context(), plane.Options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := errors.Join(env.Err(), env.Stop()); err != nil {
-			t.Error(err)
-		}
-	})
-	return env
-}
-
-func newOptions(t *testing.T, env *controlplane.Environment) demo.Options {
-	t.Helper()
-	options, err := demo.NewOptions(env, scenario.OperatorUser)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return options
-}
-
-// TestScenarioEndsTheSame plays the scenario three times: as in the demo, with an API server that fails time and again, and
-// with one that is killed in some steps. Each time the cluster has to look the same before the shop is deleted.
+// TestScenarioEndsTheSame plays the scenario three times: as in the demo, with an API server that fails time and again,
+// and with one that is killed in some steps. Each time the cluster has to look the same before the shop is deleted.
 func TestScenarioEndsTheSame(t *testing.T) {
 	t.Parallel()
 	var undisturbed, faulty, killed map[string]any
 	t.Run("play", func(t *testing.T) {
 		t.Run("undisturbed, and with a faulty API server", func(t *testing.T) {
 			t.Parallel()
-			undisturbed = play(t, newOptions(t, plane.Environment(t)), demotest.EachStepIsNeeded)
-			options := newOptions(t, plane.Environment(t))
+			undisturbed = play(t, demotest.NewOptions(t, plane.Environment(t), scenario.OperatorUser), demotest.EachStepIsNeeded)
+			options := demotest.NewOptions(t, plane.Environment(t), scenario.OperatorUser)
 			options.Users[scenario.OperatorUser].Wrap(demotest.WithFaults(t, plane.Config(t)))
 			faulty = play(t, options, nil)
 		})
 		t.Run("with a killed API server", func(t *testing.T) {
 			t.Parallel()
-			env := startPlane(t)
-			options := newOptions(t, env)
+			env := demotest.StartPlane(t, plane.Options)
+			options := demotest.NewOptions(t, env, scenario.OperatorUser)
 			options.AfterDo = demotest.RestartAPIServer(t, env,
-				"The ConfigMap is created", "A value in the ConfigMap changes", "The shop is deleted, which is not protected any more")
+				"The ConfigMap is created", "A value in the ConfigMap changes",
+				"The shop is deleted, which is not protected any more")
 			killed = play(t, options, nil)
 		})
 	})
@@ -134,7 +110,7 @@ func play(t *testing.T, options demo.Options, prepare func(testing.TB, *demo.Sce
 // TestPlay shares a cluster that is ready among its subtests: each needs what the one before has left.
 func TestPlay(t *testing.T) {
 	t.Parallel()
-	options := newOptions(t, startPlane(t))
+	options := demotest.NewOptions(t, demotest.StartPlane(t, plane.Options), scenario.OperatorUser)
 	options.Patience = 100 * time.Millisecond
 	s, err := scenario.Open(t.Context(), options)
 	if err != nil {
@@ -199,7 +175,7 @@ func TestReplicas(t *testing.T) {
 	t.Parallel()
 	for name, calls := range map[string]bool{"with the webhook of the sharder": true, "without": false} {
 		t.Run(name, func(t *testing.T) {
-			options := newOptions(t, startPlane(t))
+			options := demotest.NewOptions(t, demotest.StartPlane(t, plane.Options), scenario.OperatorUser)
 			options.Webhooks = calls
 			demotest.Play(t, scenario.OpenReplicas, options, objects, func(*demo.Scenario) {})
 		})
