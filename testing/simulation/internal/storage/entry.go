@@ -20,6 +20,22 @@ type Entry struct {
 
 	// read and watched are what was decoded for a reader and for a watch; nil is nothing yet.
 	read, watched atomic.Pointer[decoded]
+	// derived is what [Entry.Derived] keeps.
+	derived atomic.Pointer[derived]
+}
+
+// derived is what somebody has made of an entry.
+type derived struct{ by, value any }
+
+// Derived returns what derive returned when it was first called for the entry by the same owner. It is kept until another
+// owner asks. Derive may be called several times, side by side.
+func (e *Entry) Derived(owner any, derive func() any) any {
+	if d := e.derived.Load(); d != nil && d.by == owner {
+		return d.value
+	}
+	d := &derived{by: owner, value: derive()}
+	e.derived.Store(d)
+	return d.value
 }
 
 // decoded is an object that is not changed any more, and is copied for whom it is returned to.

@@ -22,8 +22,7 @@ func (s *store) Get(ctx context.Context, key string, opts storage.GetOptions, ou
 	if err := notOlderThan(opts.ResourceVersion, h); err != nil {
 		return err
 	}
-	e := h.get(key)
-	if e != nil {
+	if e := s.get(h, key); e != nil {
 		return s.codec.object(ctx, e, out)
 	}
 	if opts.IgnoreNotFound {
@@ -50,15 +49,11 @@ func (s *store) GetList(ctx context.Context, key string, opts storage.ListOption
 		return err
 	}
 	h := s.storage.current.Load()
-	if revision == 0 {
-		revision, err = h.revision, notOlderThan(opts.ResourceVersion, h)
-	} else if err = h.readable(revision); err != nil {
-		err = listError(err, h, revision, start, key)
-	}
+	revision, err = s.readAt(h, revision, opts, start, key)
 	if err != nil {
 		return err
 	}
-	entries := h.list(revision, span{key: key, prefix: opts.Recursive}, start)
+	entries := s.list(h, revision, span{key: key, prefix: opts.Recursive}, start)
 	read, err := s.fill(ctx, items, entries, opts.Predicate)
 	if err != nil {
 		return err

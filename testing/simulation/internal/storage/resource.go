@@ -44,6 +44,8 @@ type store struct {
 	newFunc func() runtime.Object
 	// ended is done when the resource is not served any more.
 	ended context.Context
+	// lag is nil if reads see everything.
+	lag *Lag
 	// sizes is whether Stats reports the size of objects.
 	sizes atomic.Bool
 }

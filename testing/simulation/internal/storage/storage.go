@@ -32,6 +32,9 @@ type Options struct {
 	// earlier storage; changes of that one have expired. Written is not called with them. Zero is an empty storage.
 	Entries  []*Entry
 	Revision int64
+	// Now is the clock by which a server stamps objects, see [Storage.Clock]. Nil is that of the process or the bubble.
+	// Retention, intervals and expiry do not go by it.
+	Now func() time.Time
 }
 
 // Storage is a database of API objects in memory. It is safe for concurrent use.
@@ -45,6 +48,11 @@ type Storage struct {
 	mutex sync.Mutex
 	// timers holds one timer for each key whose entry expires. It is nil when the storage is closed.
 	timers map[string]*time.Timer
+	// ended counts the deletions of each key. It is copied before a write if endedShared says that a fork has it, too.
+	ended       map[string]int
+	endedShared bool
+	// names is the number of the name that was generated last.
+	names int
 }
 
 // New returns a storage, which is empty and at revision 1 without other options.
@@ -104,6 +112,9 @@ func (s *Storage) write(ctx context.Context, w write) (int64, bool, error) {
 		}
 	}
 	s.publish(next)
+	if w.value == nil {
+		s.countEnd(w.key)
+	}
 	s.expire(w.key, next.revision, w.expires)
 	return next.revision, true, nil
 }
