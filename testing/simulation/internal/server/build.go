@@ -3,6 +3,7 @@ package server
 import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apiserver"
+	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/endpoints/discovery/aggregated"
 	registryrest "k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
@@ -13,11 +14,8 @@ import (
 
 // build puts the servers together. That of the built-in kinds leaves to that of the definitions what it does not know.
 func (s *Server) build(options Options, loopback *rest.Config) error {
-	identities := options.Identities
-	if identities == nil {
-		identities = &Identities{}
-	}
-	decorator, credentials := identities.decorate(options.Storage), options.credentials()
+	identities, stored := options.stored()
+	decorator, credentials := identities.decorate(stored), options.credentials()
 	clients, err := kubernetes.NewForConfig(loopback)
 	if err != nil {
 		return err
@@ -39,14 +37,20 @@ func (s *Server) build(options Options, loopback *rest.Config) error {
 		return err
 	}
 	priorities := groups[schedulingv1.SchemeGroupVersion]["priorityclasses"].(registryrest.Lister)
-	plugins, err := s.newAdmission(config, clients, hooks, roles, priorities)
-	if err != nil {
+	var plugins admission.Interface
+	if options.Worlds != nil {
+		plugins = newWorldAdmission(options.Worlds, priorities)
+	} else if plugins, err = s.newAdmission(config, clients, hooks, roles, priorities); err != nil {
 		return err
 	}
 	config.AdmissionControl = plugins
 	config.AggregatedDiscoveryGroupManager = aggregated.NewResourceManager("apis")
 	forDefinitions.AdmissionControl = plugins
 	forDefinitions.AggregatedDiscoveryGroupManager = config.AggregatedDiscoveryGroupManager
+	if options.Worlds != nil {
+		s.custom = newCustomResources(options.Worlds, decorator, plugins, config.Authorization.Authorizer)
+		decorator = s.custom.decorateDefinitions(decorator)
+	}
 	s.definitions, err = newDefinitions(forDefinitions, decorator, hooks, options.RealTime)
 	if err != nil {
 		return err
@@ -63,7 +67,11 @@ func (s *Server) build(options Options, loopback *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	documented := installGroups(s.builtIn, config, groups, s.definitions.UnprotectedHandler())
+	handler, documented := installGroups(s.builtIn, config, groups, s.definitions.UnprotectedHandler())
+	if s.custom != nil {
+		s.custom.next, handler = handler, s.custom
+	}
+	s.builtIn.Handler.NonGoRestfulMux.NotFoundHandler(handler)
 	if options.RealTime {
 		newOpenAPI(documented, s.definitions.UnprotectedHandler()).install(s.builtIn)
 	}

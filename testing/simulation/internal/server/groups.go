@@ -36,7 +36,7 @@ type resources map[string]rest.Storage
 
 // newGroups returns the stores of the built-in kinds.
 func newGroups(
-	decorator generic.StorageDecorator, identities *Identities, credentials Credentials,
+	decorator generic.StorageDecorator, identities identifier, credentials Credentials,
 	authorizer authorizer.UnconditionalAuthorizer,
 ) (map[schema.GroupVersion]resources, error) {
 	groups := map[schema.GroupVersion]resources{}
@@ -67,7 +67,7 @@ func newGroups(
 
 // newResources returns the stores of a kind and its subresources.
 func newResources(
-	k kind, decorator generic.StorageDecorator, identities *Identities, credentials Credentials,
+	k kind, decorator generic.StorageDecorator, identities identifier, credentials Credentials,
 ) (resources, error) {
 	store, err := newStore(k, decorator, identities)
 	if err != nil {
@@ -94,17 +94,16 @@ func newResources(
 	return served, nil
 }
 
-// installGroups serves the groups. What they do not have, next has. It returns what makes the routes of each version of
-// a group, by its path.
+// installGroups returns what serves the groups. What they do not have, next has. It also returns what makes the routes
+// of each version of a group, by its path.
 func installGroups(
 	s *genericapiserver.GenericAPIServer, config *genericapiserver.Config, groups map[schema.GroupVersion]resources,
 	next http.Handler,
-) map[string]func() *restful.Container {
+) (http.Handler, map[string]func() *restful.Container) {
 	all := s.AggregatedDiscoveryGroupManager
 	roots := map[string]http.Handler{
 		genericapiserver.APIGroupPrefix: aggregated.WrapAggregatedDiscoveryToHandler(groupList{all}, all, nil),
 	}
-	s.Handler.NonGoRestfulMux.NotFoundHandler(&dispatcher{roots, next})
 	documented := map[string]func() *restful.Container{}
 	byGroup := map[string][]schema.GroupVersion{}
 	for gv := range groups {
@@ -124,7 +123,7 @@ func installGroups(
 		}
 		roots[path.Join(rootOf(name), name)] = discoveryOf(s, versions)
 	}
-	return documented
+	return &dispatcher{roots, next}, documented
 }
 
 // newVersion returns what serves a version of a group, which has the given versions.

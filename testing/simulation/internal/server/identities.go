@@ -15,6 +15,7 @@ import (
 	"k8s.io/apiserver/pkg/storage/storagebackend"
 	"k8s.io/apiserver/pkg/storage/storagebackend/factory"
 	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Identities gives UIDs to objects, and names to those of built-in kinds that ask for one. They are the same in each
@@ -30,7 +31,7 @@ type Identities struct {
 	generated, created map[string]int
 }
 
-var _ names.NameGenerator = &Identities{}
+var _ identifier = &Identities{}
 
 // maxPrefix is how much of a prefix is kept in a generated name: names that may be labels have up to 63 characters.
 const maxPrefix = 58
@@ -67,8 +68,31 @@ func (i *Identities) isCreated(key string) {
 	i.created[key]++
 }
 
-// decorate has objects get their UIDs when they are stored.
+// identifier gives objects their UIDs, and names to those of built-in kinds that ask for one.
+type identifier interface {
+	names.NameGenerator
+	// begin gives an object that is about to be completed and validated its UID: a strategy may write it to other
+	// fields. The key is that of the object. For a dry run it is one that no object gets.
+	begin(ctx context.Context, key string, obj client.Object, dryRun bool)
+	// decorate has objects get their UIDs when they are stored.
+	decorate(decorator generic.StorageDecorator) generic.StorageDecorator
+}
+
+// begin implements [identifier].
+func (i *Identities) begin(_ context.Context, key string, obj client.Object, dryRun bool) {
+	if dryRun {
+		key = "dry run of " + key
+	}
+	obj.SetUID(i.uid(key))
+}
+
+// decorate implements [identifier].
 func (i *Identities) decorate(decorator generic.StorageDecorator) generic.StorageDecorator {
+	return wrapped(decorator, func(s storage.Interface) storage.Interface { return identified{s, i} })
+}
+
+// wrapped has wrap wrap the storages that a decorator makes.
+func wrapped(decorator generic.StorageDecorator, wrap func(storage.Interface) storage.Interface) generic.StorageDecorator {
 	return func(
 		config *storagebackend.ConfigForResource, prefix string, cacheKey func(obj runtime.Object) (string, error),
 		newFunc, newListFunc func() runtime.Object, attributes storage.AttrFunc, trigger storage.IndexerFuncs,
@@ -76,7 +100,7 @@ func (i *Identities) decorate(decorator generic.StorageDecorator) generic.Storag
 	) (storage.Interface, factory.DestroyFunc, error) {
 		s, destroy, err := decorator(
 			config, prefix, cacheKey, newFunc, newListFunc, attributes, trigger, indexers)
-		return identified{s, i}, destroy, err
+		return wrap(s), destroy, err
 	}
 }
 

@@ -88,7 +88,7 @@ func (r bindingREST) Create(
 	}
 	err = r.store.Storage.GuaranteedUpdate(ctx, key, r.store.NewFunc(), false, nil,
 		storage.SimpleUpdate(func(live runtime.Object) (runtime.Object, error) {
-			return live, bind(live.(*corev1.Pod), binding.Target.Name)
+			return live, bind(live.(*corev1.Pod), binding.Target.Name, timeOf(ctx))
 		}), dryrun.IsDryRun(options.DryRun), nil)
 	if err != nil {
 		return nil, storeerrors.InterpretUpdateError(err, r.store.DefaultQualifiedResource, name)
@@ -97,7 +97,7 @@ func (r bindingREST) Create(
 }
 
 // bind puts a Pod on a node.
-func bind(pod *corev1.Pod, node string) error {
+func bind(pod *corev1.Pod, node string, now metav1.Time) error {
 	var problem error
 	switch {
 	case pod.DeletionTimestamp != nil:
@@ -112,12 +112,12 @@ func bind(pod *corev1.Pod, node string) error {
 	for i := range pod.Status.Conditions {
 		if pod.Status.Conditions[i].Type == corev1.PodScheduled {
 			pod.Status.Conditions[i].Status = corev1.ConditionTrue
-			pod.Status.Conditions[i].LastTransitionTime = metav1.Now()
+			pod.Status.Conditions[i].LastTransitionTime = now
 			return nil
 		}
 	}
 	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
-		Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now(),
+		Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: now,
 	})
 	return nil
 }

@@ -13,9 +13,13 @@ import (
 // own. As over a network, the handler sees nothing of the client's context but its end, an answer can be read while it
 // is written, and a handler that panics breaks the connection. What the handler writes is kept until it is read: a
 // client that does not read does not hold up the server.
-func RoundTripper(handler http.Handler) http.RoundTripper { return roundTripper{handler} }
+func RoundTripper(handler http.Handler) http.RoundTripper { return roundTripper{handler: handler} }
 
-type roundTripper struct{ handler http.Handler }
+type roundTripper struct {
+	handler http.Handler
+	// values is whether the handler sees the values of the client's context.
+	values bool
+}
 
 // RoundTrip implements [http.RoundTripper].
 func (t roundTripper) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -23,7 +27,11 @@ func (t roundTripper) RoundTrip(request *http.Request) (*http.Response, error) {
 		closeBody(request)
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	parent := context.Background()
+	if t.values {
+		parent = context.WithoutCancel(request.Context())
+	}
+	ctx, cancel := context.WithCancel(parent)
 	w := &responseWriter{
 		header: http.Header{}, started: make(chan struct{}), body: &body{more: make(chan struct{}, 1), cancel: cancel},
 		done: ctx.Done(),

@@ -17,6 +17,8 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/rest"
+
+	"github.com/espalier-dev/espalier/testing/simulation/internal/storage"
 )
 
 // Host is the address that clients have in their configuration. Nothing listens there.
@@ -34,9 +36,13 @@ var addresses = discovery.DefaultAddresses{DefaultAddress: "inproc:443"}
 
 // Options say what a server is like.
 type Options struct {
-	// Storage makes the storages of the resources. It is required. Two servers with the same storage are one after a
-	// restart, or two beside each other.
+	// Storage makes the storages of the resources. It is required but for Worlds. Two servers with the same storage are
+	// one after a restart, or two beside each other.
 	Storage generic.StorageDecorator
+	// Worlds has each request read and write the storage of its context, see [World], or this one if it has none. Clients
+	// use [Server.Transport]. Webhooks, admission policies and RBAC have no effect, and the discovery of custom resources
+	// does not know them. All other options but Credentials are ignored.
+	Worlds *storage.Storage
 	// Identities are shared by the servers of a storage. Nil stands for new ones, for a server that is the only one.
 	Identities *Identities
 	// Definitions are created if they do not exist. Their kinds are served when the server has started.
@@ -59,6 +65,17 @@ type Options struct {
 	RealTime bool
 }
 
+// stored returns what gives objects their identities, and where they are stored.
+func (o Options) stored() (identifier, generic.StorageDecorator) {
+	switch {
+	case o.Worlds != nil:
+		return stamps{o.Worlds}, o.Worlds.ByContext()
+	case o.Identities != nil:
+		return o.Identities, o.Storage
+	}
+	return &Identities{}, o.Storage
+}
+
 // Server is a running API server.
 type Server struct {
 	ctx    context.Context
@@ -67,6 +84,8 @@ type Server struct {
 	definitions, builtIn *genericapiserver.GenericAPIServer
 	// informers are those of the admission plug-ins and the authorizer.
 	informers informers.SharedInformerFactory
+	// custom is nil but for worlds.
+	custom *customResources
 
 	// mu protects stopped, and requests from a request that begins when nobody waits for it any more.
 	mu       sync.Mutex
@@ -77,7 +96,10 @@ type Server struct {
 // Start starts a server. It returns when the server serves all that is in the storage, after three seconds, which are
 // virtual in a bubble, or sooner in real time. The context ends the start, not the server.
 func Start(ctx context.Context, options Options) (*Server, error) {
-	if options.Storage == nil {
+	switch {
+	case options.Worlds != nil:
+		options = Options{Worlds: options.Worlds, Credentials: options.Credentials}
+	case options.Storage == nil:
 		return nil, errors.New("the options have no storage")
 	}
 	begin := time.Now()
@@ -99,7 +121,7 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 		s.Stop()
 		return nil, err
 	}
-	if !options.RealTime {
+	if !options.RealTime && options.Worlds == nil {
 		// It takes as long as is said, or twice as long and so on.
 		time.Sleep(startTime - time.Since(begin)%startTime)
 	}
@@ -109,15 +131,19 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 // run starts what the servers do beside requests, waits until they serve, and creates what is to be there.
 func (s *Server) run(ctx context.Context, options Options, loopback *rest.Config) error {
 	watched, cancel := context.WithCancel(s.ctx)
-	if options.FixedDefinitions {
+	if options.FixedDefinitions || options.Worlds != nil {
 		defer cancel()
 	} else {
 		context.AfterFunc(s.ctx, cancel)
 	}
+	rest := s.ctx
+	if options.Worlds != nil {
+		rest = watched // Nothing is watched: what is in worlds is not in the storage of the server.
+	}
 	if _, _, err := s.definitions.PrepareRun().NonBlockingRunWithContext(watched, 0); err != nil {
 		return fmt.Errorf("run the server of definitions: %w", err)
 	}
-	if _, _, err := s.builtIn.PrepareRun().NonBlockingRunWithContext(s.ctx, 0); err != nil {
+	if _, _, err := s.builtIn.PrepareRun().NonBlockingRunWithContext(rest, 0); err != nil {
 		return fmt.Errorf("run the server of built-in kinds: %w", err)
 	}
 	// To stop before the hooks are done would end the process.
@@ -157,8 +183,21 @@ func waitUntilReady(ctx context.Context, server http.Handler) error {
 // Handler returns what serves requests, until the server is stopped.
 func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.serve) }
 
-// serve lets a request end with the server.
+// Worlds returns the storage that worlds fork, nil for a server without worlds. It has the namespaces of each cluster.
+func (s *Server) Worlds() *storage.Storage {
+	if s.custom == nil {
+		return nil
+	}
+	return s.custom.base
+}
+
+// serve lets a request end with the server. Those of worlds end by themselves: to wait for them would tie the server to
+// the bubble of the first one.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	if s.custom != nil {
+		s.builtIn.Handler.ServeHTTP(w, r)
+		return
+	}
 	if !s.begin() {
 		panic(http.ErrAbortHandler)
 	}

@@ -53,7 +53,7 @@ func (r tokenREST) Create(
 		return nil, err
 	}
 	seconds := ptr.Deref(asked.Spec.ExpirationSeconds, int64(time.Hour/time.Second))
-	now := metav1.Now()
+	now := timeOf(ctx)
 	until := now.Add(time.Duration(seconds) * time.Second)
 	token, err := r.credentials.Token(request.NamespaceValue(ctx), name, until)
 	if err != nil {

@@ -49,7 +49,7 @@ func restOptions(
 }
 
 // newStore returns the store of the objects of a kind.
-func newStore(k kind, decorator generic.StorageDecorator, identities *Identities) (*genericregistry.Store, error) {
+func newStore(k kind, decorator generic.StorageDecorator, identities identifier) (*genericregistry.Store, error) {
 	resource := schema.GroupResource{Group: k.Kind.Group, Resource: k.Resource}
 	s := newStrategy(k, "", identities)
 	store := &genericregistry.Store{}
@@ -74,10 +74,7 @@ func newStore(k kind, decorator generic.StorageDecorator, identities *Identities
 	) (genericregistry.FinishFunc, error) {
 		object := obj.(client.Object)
 		if key, err := store.KeyFunc(ctx, object.GetName()); err == nil {
-			if dryrun.IsDryRun(options.DryRun) {
-				key = "dry run of " + key
-			}
-			object.SetUID(identities.uid(key))
+			identities.begin(ctx, key, object, dryrun.IsDryRun(options.DryRun))
 		}
 		return func(context.Context, bool) {}, nil
 	}

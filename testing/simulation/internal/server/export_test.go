@@ -1,0 +1,4 @@
+package server
+
+// StartShared starts what [Shared] returns, another one with each call.
+var StartShared = startShared
