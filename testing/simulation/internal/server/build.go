@@ -3,6 +3,7 @@ package server
 import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apiserver"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/endpoints/discovery/aggregated"
 	registryrest "k8s.io/apiserver/pkg/registry/rest"
@@ -67,13 +68,20 @@ func (s *Server) build(options Options, loopback *rest.Config) error {
 	if err != nil {
 		return err
 	}
+	s.serveGroups(config, groups, options.RealTime)
+	return nil
+}
+
+// serveGroups has the server of the built-in kinds serve them and their documents, and leave all else to the others.
+func (s *Server) serveGroups(
+	config *genericapiserver.Config, groups map[schema.GroupVersion]resources, withDocuments bool,
+) {
 	handler, documented := installGroups(s.builtIn, config, groups, s.definitions.UnprotectedHandler())
 	if s.custom != nil {
 		s.custom.next, handler = handler, s.custom
 	}
 	s.builtIn.Handler.NonGoRestfulMux.NotFoundHandler(handler)
-	if options.RealTime {
+	if withDocuments {
 		newOpenAPI(documented, s.definitions.UnprotectedHandler()).install(s.builtIn)
 	}
-	return nil
 }

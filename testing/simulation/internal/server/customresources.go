@@ -119,8 +119,8 @@ func (c *customResources) read(e *storage.Entry) *definition {
 	}).(*definition)
 }
 
-// servedDefinition returns a definition with nothing but what its handler depends on. Its conditions are so old that the
-// handler does not let the first request wait, as that of an API server does for two seconds.
+// servedDefinition returns a definition with nothing but what its handler depends on. Its conditions are so old that
+// the handler does not let the first request wait, as that of an API server does for two seconds.
 func servedDefinition(d *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
 	served := &apiextensionsv1.CustomResourceDefinition{Spec: *d.Spec.DeepCopy()}
 	served.Name, served.UID = d.Name, "any"
@@ -254,9 +254,9 @@ func (c *customResources) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // uncounted is the context of a request that the handler of a definition does not count. It would count it in a
-// [sync.WaitGroup], which belongs to the bubble of the first request: a second bubble would end the process. The handler
-// asks for the information of the request first, and what counts asks for it next. It gets that of a watch, which is
-// not counted.
+// [sync.WaitGroup], which belongs to the bubble of the first request: a second bubble would end the process. The
+// handler asks for the information of the request first, and what counts asks for it next. It gets that of a watch,
+// which is not counted.
 type uncounted struct {
 	context.Context
 	asked atomic.Int32

@@ -92,7 +92,9 @@ func (i *Identities) decorate(decorator generic.StorageDecorator) generic.Storag
 }
 
 // wrapped has wrap wrap the storages that a decorator makes.
-func wrapped(decorator generic.StorageDecorator, wrap func(storage.Interface) storage.Interface) generic.StorageDecorator {
+func wrapped(
+	decorator generic.StorageDecorator, wrap func(storage.Interface) storage.Interface,
+) generic.StorageDecorator {
 	return func(
 		config *storagebackend.ConfigForResource, prefix string, cacheKey func(obj runtime.Object) (string, error),
 		newFunc, newListFunc func() runtime.Object, attributes storage.AttrFunc, trigger storage.IndexerFuncs,

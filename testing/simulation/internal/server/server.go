@@ -39,9 +39,9 @@ type Options struct {
 	// Storage makes the storages of the resources. It is required but for Worlds. Two servers with the same storage are
 	// one after a restart, or two beside each other.
 	Storage generic.StorageDecorator
-	// Worlds has each request read and write the storage of its context, see [World], or this one if it has none. Clients
-	// use [Server.Transport]. Webhooks, admission policies and RBAC have no effect, and the discovery of custom resources
-	// does not know them. All other options but Credentials are ignored.
+	// Worlds has each request read and write the storage of its context, see [World], or this one if it has none.
+	// Clients use [Server.Transport]. Webhooks, admission policies and RBAC have no effect, and discovery does not know
+	// custom resources. All other options but Credentials are ignored.
 	Worlds *storage.Storage
 	// Identities are shared by the servers of a storage. Nil stands for new ones, for a server that is the only one.
 	Identities *Identities

@@ -24,8 +24,8 @@ import (
 )
 
 // stamps gives the objects of worlds their UIDs and times, so that the same requests have the same answers in each
-// world. A UID is a digest of kind, namespace and name, and of how many objects of the name were deleted. Times are those
-// of the clock of the storage, if it has one. Names are given by an admission plug-in, see [worldNames].
+// world. A UID is a digest of kind, namespace and name, and of how many objects of the name were deleted. Times are
+// those of the clock of the storage, if it has one. Names are given by an admission plug-in, see [worldNames].
 type stamps struct{ base *storage.Storage }
 
 var _ identifier = stamps{}
@@ -169,8 +169,8 @@ func (t times) stamp(obj runtime.Object, kept *storage.Storage) error {
 	return nil
 }
 
-// compareManagers has the managers of fields in the order of the libraries. They would put others in this order with the
-// next update, even if that changes nothing.
+// compareManagers has the managers of fields in the order of the libraries. They would put others in this order with
+// the next update, even if that changes nothing.
 func compareManagers(a, b metav1.ManagedFieldsEntry) int {
 	seconds := func(t *metav1.Time) int64 {
 		if t == nil {

@@ -9,8 +9,8 @@ import (
 )
 
 // Transport returns the transport of clients of worlds. A request is served in the goroutine of its caller, with the
-// context of the caller, and has ended when the call returns. A watch is served as by [RoundTripper], with the values of
-// the caller's context.
+// context of the caller, and has ended when the call returns. A watch is served as by [RoundTripper], with the values
+// of the caller's context.
 func (s *Server) Transport() http.RoundTripper { return transport{s.Handler()} }
 
 type transport struct{ handler http.Handler }

@@ -174,7 +174,8 @@ func TestWorldTypesOfTwoVersions(t *testing.T) {
 	w.create(typed("example.com", "v1", "Widget", "onlyOne"))
 	two := typed("example.com", "v2", "Widget", "")
 	w.get(two)
-	if _, ok, _ := unstructured.NestedSlice(two.Object, "spec", "onlyOne"); !ok || two.GetAPIVersion() != "example.com/v2" {
+	_, ok, _ := unstructured.NestedSlice(two.Object, "spec", "onlyOne")
+	if !ok || two.GetAPIVersion() != "example.com/v2" {
 		t.Errorf("the object is read as %v", two.Object)
 	}
 	w.must(unstructured.SetNestedField(two.Object, "a", "spec", "onlyTwo"))

@@ -55,7 +55,8 @@ func (w world) work(pass func()) string {
 		Containers: []corev1.Container{{Name: "main", Image: "image"}},
 	}}
 	note(w.Create(w.ctx, scheduled), scheduled)
-	note(w.SubResource("binding").Create(w.ctx, scheduled, &corev1.Binding{Target: corev1.ObjectReference{Name: "n"}}), nil)
+	binding := &corev1.Binding{Target: corev1.ObjectReference{Name: "n"}}
+	note(w.SubResource("binding").Create(w.ctx, scheduled, binding), nil)
 	note(w.Get(w.ctx, client.ObjectKeyFromObject(scheduled), scheduled), scheduled)
 	custom.Object["status"] = map[string]any{"ready": true}
 	note(w.Status().Update(w.ctx, custom), custom)

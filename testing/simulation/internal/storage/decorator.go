@@ -14,7 +14,9 @@ import (
 // Decorator returns the decorator for [generic.RESTOptions] that has resources stored in s. Of the configuration of a
 // resource it takes the codec and the transformer; no client of etcd is made. There is no watch cache. What ends a
 // resource ends its watches, as an API server does when it does not serve a type any more.
-func (s *Storage) Decorator() generic.StorageDecorator {
+func (s *Storage) Decorator() generic.StorageDecorator { return s.decorator(false) }
+
+func (s *Storage) decorator(byContext bool) generic.StorageDecorator {
 	return func(
 		config *storagebackend.ConfigForResource,
 		resourcePrefix string,
@@ -33,7 +35,7 @@ func (s *Storage) Decorator() generic.StorageDecorator {
 		}
 		made := s.newStore(resource)
 		ended, end := context.WithCancel(context.Background())
-		made.ended = ended
+		made.ended, made.byContext = ended, byContext
 		return made, factory.DestroyFunc(end), nil
 	}
 }

@@ -27,8 +27,8 @@ type Entry struct {
 // derived is what somebody has made of an entry.
 type derived struct{ by, value any }
 
-// Derived returns what derive returned when it was first called for the entry by the same owner. It is kept until another
-// owner asks. Derive may be called several times, side by side.
+// Derived returns what derive returned when it was first called for the entry by the same owner. It is kept until
+// another owner asks. Derive may be called several times, side by side.
 func (e *Entry) Derived(owner any, derive func() any) any {
 	if d := e.derived.Load(); d != nil && d.by == owner {
 		return d.value

@@ -5,13 +5,7 @@ import (
 	"maps"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/registry/generic"
-	"k8s.io/apiserver/pkg/storage"
-	"k8s.io/apiserver/pkg/storage/storagebackend"
-	"k8s.io/apiserver/pkg/storage/storagebackend/factory"
-	"k8s.io/client-go/tools/cache"
 )
 
 // Fork returns a storage that begins with what s has, its history included. Neither sees what is written to the other.
@@ -86,7 +80,8 @@ func (s *Storage) Name(take bool, name func(n int) (name, key string)) string {
 
 type storageKey struct{}
 
-// With has requests with the returned context read and write s, if the resources have the decorator [Storage.ByContext].
+// With has requests with the returned context read and write s, if the resources have the decorator that
+// [Storage.ByContext] returns.
 func With(ctx context.Context, s *Storage) context.Context {
 	return context.WithValue(ctx, storageKey{}, s)
 }
@@ -101,85 +96,20 @@ func Of(ctx context.Context, otherwise *Storage) *Storage {
 
 // ByContext returns the decorator of resources that are stored in the storage of the context of each request, see
 // [With], or in s if the context has none.
-func (s *Storage) ByContext() generic.StorageDecorator {
-	decorate := s.Decorator()
-	return func(
-		config *storagebackend.ConfigForResource, resourcePrefix string, cacheKey func(obj runtime.Object) (string, error),
-		newFunc, newListFunc func() runtime.Object, attributes storage.AttrFunc, trigger storage.IndexerFuncs,
-		indexers *cache.Indexers,
-	) (storage.Interface, factory.DestroyFunc, error) {
-		resource, destroy, err := decorate(
-			config, resourcePrefix, cacheKey, newFunc, newListFunc, attributes, trigger, indexers)
-		if err != nil {
-			return nil, nil, err
-		}
-		return chosen{resource.(*store)}, destroy, nil
-	}
-}
+func (s *Storage) ByContext() generic.StorageDecorator { return s.decorator(true) }
 
-// chosen stores a resource in the storage of the context.
-type chosen struct{ *store }
-
-var _ storage.Interface = chosen{}
-
-// of returns the store of a request. The end of the resource does not end watches of a fork: to wait for it would tie
+// in returns the store of a request. The end of the resource does not end watches of a fork: to wait for it would tie
 // it to the bubble of the first watch.
-func (c chosen) of(ctx context.Context) *store {
+func (s *store) in(ctx context.Context) *store {
+	if !s.byContext {
+		return s
+	}
 	kept := Of(ctx, nil)
 	if kept == nil {
-		return c.store
+		return s
 	}
 	return &store{
-		storage: kept, prefix: c.prefix, codec: c.codec, newFunc: c.newFunc, ended: context.Background(),
+		storage: kept, prefix: s.prefix, codec: s.codec, newFunc: s.newFunc, ended: context.Background(),
 		lag: lagOf(ctx),
 	}
 }
-
-// Create implements [storage.Interface].
-func (c chosen) Create(ctx context.Context, key string, obj, out runtime.Object, ttl uint64) error {
-	return c.of(ctx).Create(ctx, key, obj, out, ttl)
-}
-
-// Delete implements [storage.Interface].
-func (c chosen) Delete(
-	ctx context.Context, key string, out runtime.Object, preconditions *storage.Preconditions,
-	validateDeletion storage.ValidateObjectFunc, cached runtime.Object, opts storage.DeleteOptions,
-) error {
-	return c.of(ctx).Delete(ctx, key, out, preconditions, validateDeletion, cached, opts)
-}
-
-// Watch implements [storage.Interface].
-func (c chosen) Watch(ctx context.Context, key string, opts storage.ListOptions) (watch.Interface, error) {
-	return c.of(ctx).Watch(ctx, key, opts)
-}
-
-// Get implements [storage.Interface].
-func (c chosen) Get(ctx context.Context, key string, opts storage.GetOptions, out runtime.Object) error {
-	return c.of(ctx).Get(ctx, key, opts, out)
-}
-
-// GetList implements [storage.Interface].
-func (c chosen) GetList(ctx context.Context, key string, opts storage.ListOptions, list runtime.Object) error {
-	return c.of(ctx).GetList(ctx, key, opts, list)
-}
-
-// GuaranteedUpdate implements [storage.Interface].
-func (c chosen) GuaranteedUpdate(
-	ctx context.Context, key string, destination runtime.Object, ignoreNotFound bool,
-	preconditions *storage.Preconditions, update storage.UpdateFunc, cached runtime.Object,
-) error {
-	return c.of(ctx).GuaranteedUpdate(ctx, key, destination, ignoreNotFound, preconditions, update, cached)
-}
-
-// GetCurrentResourceVersion implements [storage.Interface].
-func (c chosen) GetCurrentResourceVersion(ctx context.Context) (uint64, error) {
-	return c.of(ctx).GetCurrentResourceVersion(ctx)
-}
-
-// RequestWatchProgress implements [storage.Interface].
-func (c chosen) RequestWatchProgress(ctx context.Context) error {
-	return c.of(ctx).RequestWatchProgress(ctx)
-}
-
-// Stats implements [storage.Interface].
-func (c chosen) Stats(ctx context.Context) (storage.Stats, error) { return c.of(ctx).Stats(ctx) }

@@ -48,7 +48,8 @@ func (p pods) create(ctx context.Context, name string) {
 
 func (p pods) delete(ctx context.Context, name string) {
 	p.Helper()
-	err := p.Delete(ctx, podKey(name), &example.Pod{}, nil, apistorage.ValidateAllObjectFunc, nil, apistorage.DeleteOptions{})
+	err := p.Delete(ctx, podKey(name), &example.Pod{}, nil, apistorage.ValidateAllObjectFunc, nil,
+		apistorage.DeleteOptions{})
 	if err != nil {
 		p.Error(err)
 	}

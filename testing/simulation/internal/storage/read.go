@@ -11,6 +11,7 @@ import (
 
 // Get implements [storage.Interface].
 func (s *store) Get(ctx context.Context, key string, opts storage.GetOptions, out runtime.Object) error {
+	s = s.in(ctx)
 	key, err := storage.PrepareKey(s.prefix, key, false)
 	if err != nil {
 		return err
@@ -33,6 +34,7 @@ func (s *store) Get(ctx context.Context, key string, opts storage.GetOptions, ou
 
 // GetList implements [storage.Interface].
 func (s *store) GetList(ctx context.Context, key string, opts storage.ListOptions, listObj runtime.Object) error {
+	s = s.in(ctx)
 	key, err := storage.PrepareKey(s.prefix, key, opts.Recursive)
 	if err != nil {
 		return err

@@ -39,9 +39,11 @@ func (s *Storage) newStore(resource Resource) *store {
 // store implements [storage.Interface] for one resource.
 type store struct {
 	storage *Storage
-	prefix  string
-	codec   *codec
-	newFunc func() runtime.Object
+	// byContext is whether the context of a request may choose another storage.
+	byContext bool
+	prefix    string
+	codec     *codec
+	newFunc   func() runtime.Object
 	// ended is done when the resource is not served any more.
 	ended context.Context
 	// lag is nil if reads see everything.
@@ -61,7 +63,7 @@ func (s *store) CompactRevision() int64 { return s.storage.current.Load().compac
 
 // GetCurrentResourceVersion implements [storage.Interface].
 func (s *store) GetCurrentResourceVersion(ctx context.Context) (uint64, error) {
-	return uint64(s.storage.Revision()), ctx.Err()
+	return uint64(s.in(ctx).storage.Revision()), ctx.Err()
 }
 
 // RequestWatchProgress implements [storage.Interface]. It concerns the watches of all resources.
@@ -69,7 +71,7 @@ func (s *store) RequestWatchProgress(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	s.storage.requestProgress()
+	s.in(ctx).storage.requestProgress()
 	return nil
 }
 
@@ -79,7 +81,7 @@ func (s *store) Stats(ctx context.Context) (storage.Stats, error) {
 	if err != nil {
 		return storage.Stats{}, err
 	}
-	h := s.storage.current.Load()
+	h := s.in(ctx).storage.current.Load()
 	entries := h.list(h.revision, span{key: prefix, prefix: true}, "")
 	stats := storage.Stats{ObjectCount: int64(len(entries))}
 	if s.sizes.Load() && len(entries) > 0 {

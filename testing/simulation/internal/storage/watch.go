@@ -11,6 +11,7 @@ import (
 
 // Watch implements [storage.Interface].
 func (s *store) Watch(ctx context.Context, key string, opts storage.ListOptions) (watch.Interface, error) {
+	s = s.in(ctx)
 	key, err := storage.PrepareKey(s.prefix, key, opts.Recursive)
 	if err != nil {
 		return nil, err

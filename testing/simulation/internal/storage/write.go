@@ -14,6 +14,7 @@ import (
 
 // Create implements [storage.Interface].
 func (s *store) Create(ctx context.Context, key string, obj, out runtime.Object, ttl uint64) error {
+	s = s.in(ctx)
 	key, err := storage.PrepareKey(s.prefix, key, false)
 	if err != nil {
 		return err
@@ -42,6 +43,7 @@ func (s *store) GuaranteedUpdate(
 	ctx context.Context, key string, destination runtime.Object, ignoreNotFound bool,
 	preconditions *storage.Preconditions, tryUpdate storage.UpdateFunc, _ runtime.Object,
 ) error {
+	s = s.in(ctx)
 	key, err := storage.PrepareKey(s.prefix, key, false)
 	if err != nil {
 		return err
@@ -76,6 +78,7 @@ func (s *store) Delete(
 	ctx context.Context, key string, out runtime.Object, preconditions *storage.Preconditions,
 	validateDeletion storage.ValidateObjectFunc, _ runtime.Object, opts storage.DeleteOptions,
 ) error {
+	s = s.in(ctx)
 	key, err := storage.PrepareKey(s.prefix, key, false)
 	if err != nil {
 		return err
