@@ -10,8 +10,8 @@
 // All of it works inside a bubble of testing/synctest. UIDs, and generated names of built-in kinds, are the same in
 // each run; generated names of custom resources, and how long watches last, are random: package random seeds them.
 //
-// A server may also have worlds: each request then reads and writes a storage of its own choice, see worlds.go. One such
-// server is shared by all tests of a process. customresources.go serves what worlds define, stamps.go gives UIDs and
+// A server may also have worlds: each request then reads and writes a storage of its own choice, see worlds.go. All
+// tests of a process share one such server. customresources.go serves what worlds define, stamps.go gives UIDs and
 // times, worldadmission.go has the admission plug-ins. Nothing runs between requests.
 //
 // In real time it can also serve OpenAPI documents, ask for credentials and call webhooks over the network, see package
