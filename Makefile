@@ -88,7 +88,7 @@ run-steps = $(test-env) hack/step $(1) $(TESTFLAGS) $(2)
 
 .PHONY: quick
 quick: ## Run the tests that need no control plane, but for simulations, those that a change concerns.
-	@hack/quick $(filter-out testing/simulation test/monitoring examples/demo cmd/espalier,$(patsubst ./%,%,$(MODULES)))
+	@hack/quick $(filter-out test/monitoring examples/demo cmd/espalier,$(patsubst ./%,%,$(MODULES)))
 
 .PHONY: test
 test: steps ## Run all tests of all modules but what "make check", "make demo" and "make nightly" run.
@@ -220,7 +220,7 @@ generate: $(TOOLS)/built ## Generate deep copies, what docs has from doc comment
 
 .PHONY: inprocess
 inprocess: ## Build the in-process server that tests run on, as bin/inprocess/cluster.
-	@$(GO) -C testing/simulation build -ldflags=-w -o $(CURDIR)/bin/inprocess/ ./cmd/cluster
+	@$(GO) build -ldflags=-w -o $(CURDIR)/bin/inprocess/ ./testing/simulation/cmd/cluster
 
 .PHONY: controlplane
 controlplane: ## Build etcd, kube-apiserver and kube-controller-manager, once per machine (about 8 minutes).

@@ -8,7 +8,6 @@ require (
 	github.com/espalier-dev/espalier/generator/helm v0.0.0
 	github.com/espalier-dev/espalier/generator/kustomize v0.0.0
 	github.com/espalier-dev/espalier/plugins v0.0.0
-	github.com/espalier-dev/espalier/testing/simulation v0.0.0
 	github.com/fluxcd/cli-utils v1.3.0
 	github.com/go-logr/logr v1.4.4
 	github.com/golangci/plugin-module-register v0.1.2
@@ -172,5 +171,4 @@ replace (
 	github.com/espalier-dev/espalier/generator/helm => ../../generator/helm
 	github.com/espalier-dev/espalier/generator/kustomize => ../../generator/kustomize
 	github.com/espalier-dev/espalier/plugins => ../../plugins
-	github.com/espalier-dev/espalier/testing/simulation => ../../testing/simulation
 )

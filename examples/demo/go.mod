@@ -6,7 +6,6 @@ require (
 	github.com/espalier-dev/espalier v0.0.0
 	github.com/espalier-dev/espalier/examples/platform/delivery v0.0.0
 	github.com/espalier-dev/espalier/examples/shop/plugins v0.0.0
-	github.com/espalier-dev/espalier/testing/simulation v0.0.0
 	github.com/go-logr/logr v1.4.4
 	k8s.io/client-go v0.37.2
 )
@@ -168,5 +167,4 @@ replace (
 	github.com/espalier-dev/espalier/generator/helm => ../../generator/helm
 	github.com/espalier-dev/espalier/generator/kustomize => ../../generator/kustomize
 	github.com/espalier-dev/espalier/plugins => ../../plugins
-	github.com/espalier-dev/espalier/testing/simulation => ../../testing/simulation
 )

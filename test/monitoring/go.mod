@@ -4,7 +4,6 @@ go 1.26.0
 
 require (
 	github.com/espalier-dev/espalier v0.0.0
-	github.com/espalier-dev/espalier/testing/simulation v0.0.0
 	github.com/google/go-cmp v0.7.0
 	github.com/prometheus/client_golang v1.24.1
 	github.com/prometheus/common v0.71.0
@@ -123,7 +122,4 @@ require (
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )
 
-replace (
-	github.com/espalier-dev/espalier => ../..
-	github.com/espalier-dev/espalier/testing/simulation => ../../testing/simulation
-)
+replace github.com/espalier-dev/espalier => ../..

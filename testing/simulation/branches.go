@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/branching"
-	"github.com/espalier-dev/espalier/testing/simulation/internal/random"
+	"github.com/espalier-dev/espalier/testing/internal/random"
 )
 
 // withPace returns a context in which the branches of a tree begin in an order that the seed decides, each at a moment

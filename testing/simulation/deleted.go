@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/espalier-dev/espalier/internal/fault"
+	"github.com/espalier-dev/espalier/testing/internal/transport"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/state"
-	"github.com/espalier-dev/espalier/testing/simulation/internal/transport"
 )
 
 // early is the resource that the user has deleted before the story does.

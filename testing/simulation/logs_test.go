@@ -11,7 +11,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"k8s.io/klog/v2"
 
-	"github.com/espalier-dev/espalier/testing/simulation/internal/transport"
+	"github.com/espalier-dev/espalier/testing/internal/transport"
 )
 
 // TestLibraryErrors has two simulations log errors as libraries do.

@@ -20,9 +20,9 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/espalier-dev/espalier/internal/fault"
-	"github.com/espalier-dev/espalier/testing/simulation/internal/informers"
-	"github.com/espalier-dev/espalier/testing/simulation/internal/server"
-	"github.com/espalier-dev/espalier/testing/simulation/internal/transport"
+	"github.com/espalier-dev/espalier/testing/internal/informers"
+	"github.com/espalier-dev/espalier/testing/internal/server"
+	"github.com/espalier-dev/espalier/testing/internal/transport"
 )
 
 // replica is one of the operator's processes, and those after it.

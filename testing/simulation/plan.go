@@ -2,7 +2,7 @@ package simulation
 
 import (
 	"github.com/espalier-dev/espalier/internal/fault"
-	"github.com/espalier-dev/espalier/testing/simulation/internal/plan"
+	"github.com/espalier-dev/espalier/testing/internal/plan"
 )
 
 // The faults of a simulation.

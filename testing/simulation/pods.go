@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/espalier-dev/espalier/testing/simulation/internal/controllers"
+	"github.com/espalier-dev/espalier/testing/internal/controllers"
 )
 
 // PodBehavior is what becomes of a Pod on a node. All its containers behave alike. Times are in whole seconds, because

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/fault"
-	"github.com/espalier-dev/espalier/testing/simulation/internal/plan"
-	"github.com/espalier-dev/espalier/testing/simulation/internal/random"
-	"github.com/espalier-dev/espalier/testing/simulation/internal/transport"
+	"github.com/espalier-dev/espalier/testing/internal/plan"
+	"github.com/espalier-dev/espalier/testing/internal/random"
+	"github.com/espalier-dev/espalier/testing/internal/transport"
 )
 
 var most = flag.Int("simulation.faults", 200, "how many faults a story is told with, one at a time; 0 is all")

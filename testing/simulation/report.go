@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/espalier-dev/espalier/internal/fault"
-	"github.com/espalier-dev/espalier/testing/simulation/internal/transport"
+	"github.com/espalier-dev/espalier/testing/internal/transport"
 )
 
 // report says why a story failed, and what happened.

@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/espalier-dev/espalier/testing/simulation/internal/transport"
+	"github.com/espalier-dev/espalier/testing/internal/transport"
 )
 
 // logOf returns a log with an entry in each second. A text is a note, or "actor verb Kind name status", with an error

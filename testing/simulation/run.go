@@ -10,8 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/espalier-dev/espalier/testing/simulation/internal/random"
-	"github.com/espalier-dev/espalier/testing/simulation/internal/transport"
+	"github.com/espalier-dev/espalier/testing/internal/random"
+	"github.com/espalier-dev/espalier/testing/internal/transport"
 )
 
 // testingTB is embedded in World, so that World is a testing.TB.

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/espalier-dev/espalier/testing/simulation/internal/plan"
+	"github.com/espalier-dev/espalier/testing/internal/plan"
 )
 
 var (

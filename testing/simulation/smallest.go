@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/espalier-dev/espalier/internal/fault"
-	"github.com/espalier-dev/espalier/testing/simulation/internal/plan"
+	"github.com/espalier-dev/espalier/testing/internal/plan"
 )
 
 // shrinking is how long, in real time, a failing story is made smaller.

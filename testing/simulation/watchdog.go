@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/espalier-dev/espalier/testing/simulation/internal/transport"
+	"github.com/espalier-dev/espalier/testing/internal/transport"
 )
 
 var stillness = flag.Duration("simulation.stillness", time.Minute,

@@ -14,12 +14,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/internal/fault"
-	"github.com/espalier-dev/espalier/testing/simulation/internal/controllers"
+	"github.com/espalier-dev/espalier/testing/internal/controllers"
+	"github.com/espalier-dev/espalier/testing/internal/server"
+	"github.com/espalier-dev/espalier/testing/internal/storage"
+	"github.com/espalier-dev/espalier/testing/internal/transport"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/journal"
-	"github.com/espalier-dev/espalier/testing/simulation/internal/server"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/state"
-	"github.com/espalier-dev/espalier/testing/simulation/internal/storage"
-	"github.com/espalier-dev/espalier/testing/simulation/internal/transport"
 )
 
 // World is a cluster with an operator, in virtual time: time passes at once while all in the world wait for it. It is

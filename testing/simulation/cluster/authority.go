@@ -24,7 +24,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"k8s.io/apiserver/pkg/authentication/user"
 
-	"github.com/espalier-dev/espalier/testing/simulation/internal/server"
+	"github.com/espalier-dev/espalier/testing/internal/server"
 )
 
 const (

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
-	"github.com/espalier-dev/espalier/testing/simulation/internal/controllers"
+	"github.com/espalier-dev/espalier/testing/internal/controllers"
 )
 
 // WebhookInstallOptions are those of envtest. Webhooks that they name are called at the address and with the

@@ -17,9 +17,9 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/espalier-dev/espalier/internal/loopback"
-	"github.com/espalier-dev/espalier/testing/simulation/internal/controllers"
-	"github.com/espalier-dev/espalier/testing/simulation/internal/server"
-	"github.com/espalier-dev/espalier/testing/simulation/internal/storage"
+	"github.com/espalier-dev/espalier/testing/internal/controllers"
+	"github.com/espalier-dev/espalier/testing/internal/server"
+	"github.com/espalier-dev/espalier/testing/internal/storage"
 )
 
 // defaultAddress is a free port that no other machine reaches.

@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/espalier-dev/espalier/testing/simulation/internal/server"
-	"github.com/espalier-dev/espalier/testing/simulation/internal/storage"
+	"github.com/espalier-dev/espalier/testing/internal/server"
+	"github.com/espalier-dev/espalier/testing/internal/storage"
 )
 
 // TestServer creates and edits resources on an API server, which accepts all.

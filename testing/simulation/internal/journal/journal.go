@@ -10,8 +10,8 @@ import (
 
 	"k8s.io/apiserver/pkg/endpoints/request"
 
+	"github.com/espalier-dev/espalier/testing/internal/storage"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/state"
-	"github.com/espalier-dev/espalier/testing/simulation/internal/storage"
 )
 
 // Write is a write that had an effect.

@@ -21,11 +21,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/internal/fault"
+	"github.com/espalier-dev/espalier/testing/internal/server"
+	"github.com/espalier-dev/espalier/testing/internal/storage"
+	"github.com/espalier-dev/espalier/testing/internal/transport"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/journal"
-	"github.com/espalier-dev/espalier/testing/simulation/internal/server"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/state"
-	"github.com/espalier-dev/espalier/testing/simulation/internal/storage"
-	"github.com/espalier-dev/espalier/testing/simulation/internal/transport"
 )
 
 // cluster is a server with a journal, and a client of the actor "somebody".

@@ -12,8 +12,8 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/fault"
 	"github.com/espalier-dev/espalier/internal/testenv/demo"
+	"github.com/espalier-dev/espalier/testing/internal/plan"
 	"github.com/espalier-dev/espalier/testing/simulation"
-	"github.com/espalier-dev/espalier/testing/simulation/internal/plan"
 )
 
 // deploymentsAreSilent keeps the cluster from writing how Deployments are, because a scenario does.

@@ -27,7 +27,7 @@ import (
 	apistorage "k8s.io/apiserver/pkg/storage"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/espalier-dev/espalier/testing/simulation/internal/storage"
+	"github.com/espalier-dev/espalier/testing/internal/storage"
 )
 
 var (

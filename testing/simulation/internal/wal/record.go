@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/espalier-dev/espalier/testing/simulation/internal/storage"
+	"github.com/espalier-dev/espalier/testing/internal/storage"
 )
 
 const (

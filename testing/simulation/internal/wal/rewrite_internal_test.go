@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/espalier-dev/espalier/testing/simulation/internal/storage"
+	"github.com/espalier-dev/espalier/testing/internal/storage"
 )
 
 // TestRewrite writes much more than is live.

@@ -18,8 +18,8 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/internal/testenv/sharder"
+	"github.com/espalier-dev/espalier/testing/internal/informers"
 	"github.com/espalier-dev/espalier/testing/simulation"
-	"github.com/espalier-dev/espalier/testing/simulation/internal/informers"
 	"github.com/espalier-dev/espalier/testing/simulation/internal/stories"
 )
 

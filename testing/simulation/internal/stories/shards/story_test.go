@@ -20,8 +20,8 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/internal/testenv/sharder"
+	"github.com/espalier-dev/espalier/testing/internal/plan"
 	"github.com/espalier-dev/espalier/testing/simulation"
-	"github.com/espalier-dev/espalier/testing/simulation/internal/plan"
 )
 
 // namespaces are those of Widgets.

@@ -1,0 +1,185 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/apiserver"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/registry/generic"
+	apistorage "k8s.io/apiserver/pkg/storage"
+	"k8s.io/apiserver/pkg/storage/names"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/testing/internal/storage"
+	"github.com/espalier-dev/espalier/testing/internal/store"
+)
+
+// stamps gives the objects of worlds their UIDs and times, so that the same requests have the same answers in each
+// world. A UID is a digest of kind, namespace and name, and of how many objects of the name were deleted. Times are
+// those of the clock of the storage, if it has one. Names are given by an admission plug-in, see [worldNames].
+type stamps struct{ base *storage.Storage }
+
+var _ identifier = stamps{}
+
+// GenerateName implements [names.NameGenerator]. It is for objects that come past the admission plug-ins.
+func (stamps) GenerateName(prefix string) string {
+	return names.SimpleNameGenerator.GenerateName(prefix)
+}
+
+// begin implements [identifier].
+func (s stamps) begin(ctx context.Context, key string, obj client.Object, dryRun bool) {
+	kept := storage.Of(ctx, s.base)
+	ended := kept.Ended(key)
+	if dryRun {
+		ended = -1 // No object gets the UID.
+	}
+	obj.SetUID(uidOf(obj, obj, ended))
+	obj.SetCreationTimestamp(timeIn(kept))
+}
+
+func uidOf(obj runtime.Object, accessor metav1.Object, ended int) types.UID {
+	key := store.Key{Kind: kindOf(obj), Namespace: accessor.GetNamespace(), Name: accessor.GetName()}
+	return store.UID(key, ended)
+}
+
+// kindOf returns the kind of an object in the server.
+func kindOf(obj runtime.Object) schema.GroupKind {
+	if u, ok := obj.(runtime.Unstructured); ok {
+		return u.GetObjectKind().GroupVersionKind().GroupKind()
+	}
+	for _, s := range []*runtime.Scheme{scheme(), apiextensions.Scheme} {
+		if kinds, _, err := s.ObjectKinds(obj); err == nil {
+			return kinds[0].GroupKind()
+		}
+	}
+	return schema.GroupKind{}
+}
+
+// decorate implements [identifier].
+func (s stamps) decorate(decorator generic.StorageDecorator) generic.StorageDecorator {
+	return wrapped(decorator, func(i apistorage.Interface) apistorage.Interface { return stamped{i, s.base} })
+}
+
+// stamped is a storage whose objects are stamped.
+type stamped struct {
+	apistorage.Interface
+	base *storage.Storage
+}
+
+// Create implements [apistorage.Interface].
+func (s stamped) Create(ctx context.Context, key string, obj, out runtime.Object, ttl uint64) error {
+	if err := s.stampNew(ctx, key, obj); err != nil {
+		return err
+	}
+	return s.Interface.Create(ctx, key, obj, out, ttl)
+}
+
+// GuaranteedUpdate implements [apistorage.Interface]. It creates an object if there is none and the caller wants one.
+func (s stamped) GuaranteedUpdate(
+	ctx context.Context, key string, destination runtime.Object, ignoreNotFound bool,
+	preconditions *apistorage.Preconditions, update apistorage.UpdateFunc, cached runtime.Object,
+) error {
+	kept := storage.Of(ctx, s.base)
+	return s.Interface.GuaranteedUpdate(ctx, key, destination, ignoreNotFound, preconditions,
+		func(live runtime.Object, known apistorage.ResponseMeta) (runtime.Object, *uint64, error) {
+			before := timesOf(live, kept)
+			next, ttl, err := update(live, known)
+			if err != nil {
+				return next, ttl, err
+			}
+			if known.ResourceVersion == 0 {
+				return next, ttl, s.stampNew(ctx, key, next)
+			}
+			return next, ttl, before.stamp(next, kept)
+		}, cached)
+}
+
+// stampNew stamps an object that is about to be stored for the first time.
+func (s stamped) stampNew(ctx context.Context, key string, obj runtime.Object) error {
+	kept := storage.Of(ctx, s.base)
+	accessor, err := meta.Accessor(obj)
+	if err != nil {
+		return fmt.Errorf("%s: %w", key, err)
+	}
+	accessor.SetUID(uidOf(obj, accessor, kept.Ended(key)))
+	accessor.SetCreationTimestamp(timeIn(kept))
+	return times{}.stamp(obj, kept)
+}
+
+// times are those of an object that a server sets by its clock.
+type times struct {
+	deletes bool
+	managed map[string]metav1.Time
+}
+
+// timesOf returns those of an object. It returns none if the storage has no clock of its own.
+func timesOf(obj runtime.Object, kept *storage.Storage) times {
+	accessor, err := meta.Accessor(obj)
+	if kept.Clock() == nil || err != nil {
+		return times{}
+	}
+	t := times{deletes: accessor.GetDeletionTimestamp() != nil, managed: map[string]metav1.Time{}}
+	for _, entry := range accessor.GetManagedFields() {
+		if entry.Time != nil {
+			t.managed[managerOf(entry)] = *entry.Time
+		}
+	}
+	return t
+}
+
+func managerOf(entry metav1.ManagedFieldsEntry) string {
+	return fmt.Sprintf("%s %s %s %s", entry.Operation, entry.APIVersion, entry.Subresource, entry.Manager)
+}
+
+// stamp sets what the libraries have taken from the clock of the process since t was read.
+func (t times) stamp(obj runtime.Object, kept *storage.Storage) error {
+	if kept.Clock() == nil {
+		return nil
+	}
+	accessor, err := meta.Accessor(obj)
+	if err != nil {
+		return err
+	}
+	now := timeIn(kept)
+	if accessor.GetDeletionTimestamp() != nil && !t.deletes {
+		grace := time.Duration(ptr.Deref(accessor.GetDeletionGracePeriodSeconds(), 0)) * time.Second
+		at := metav1.NewTime(now.Add(grace))
+		accessor.SetDeletionTimestamp(&at)
+	}
+	fields, changed := accessor.GetManagedFields(), false
+	for i, entry := range fields {
+		before, ok := t.managed[managerOf(entry)]
+		if entry.Time != nil && (!ok || !before.Equal(entry.Time)) {
+			fields[i].Time, changed = &now, true
+		}
+	}
+	if changed {
+		slices.SortFunc(fields, compareManagers)
+		accessor.SetManagedFields(fields)
+	}
+	return nil
+}
+
+// compareManagers has the managers of fields in the order of the libraries. They would put others in this order with
+// the next update, even if that changes nothing.
+func compareManagers(a, b metav1.ManagedFieldsEntry) int {
+	seconds := func(t *metav1.Time) int64 {
+		if t == nil {
+			return 0
+		}
+		return t.Unix()
+	}
+	return cmp.Or(
+		cmp.Compare(a.Operation, b.Operation), cmp.Compare(seconds(a.Time), seconds(b.Time)),
+		cmp.Compare(a.Manager, b.Manager), cmp.Compare(a.APIVersion, b.APIVersion),
+		cmp.Compare(a.Subresource, b.Subresource))
+}
