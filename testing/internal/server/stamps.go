@@ -19,8 +19,8 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-dev/espalier/testing/internal/registry"
 	"github.com/espalier-dev/espalier/testing/internal/storage"
-	"github.com/espalier-dev/espalier/testing/internal/store"
 )
 
 // stamps gives the objects of worlds their UIDs and times, so that the same requests have the same answers in each
@@ -47,8 +47,8 @@ func (s stamps) begin(ctx context.Context, key string, obj client.Object, dryRun
 }
 
 func uidOf(obj runtime.Object, accessor metav1.Object, ended int) types.UID {
-	key := store.Key{Kind: kindOf(obj), Namespace: accessor.GetNamespace(), Name: accessor.GetName()}
-	return store.UID(key, ended)
+	key := registry.Key{Kind: kindOf(obj), Namespace: accessor.GetNamespace(), Name: accessor.GetName()}
+	return registry.UID(key, ended)
 }
 
 // kindOf returns the kind of an object in the server.
@@ -117,8 +117,10 @@ func (s stamped) stampNew(ctx context.Context, key string, obj runtime.Object) e
 
 // times are those of an object that a server sets by its clock.
 type times struct {
-	deletes bool
-	managed map[string]metav1.Time
+	// deletion is nil if the object is not being deleted, and grace is its period then.
+	deletion *metav1.Time
+	grace    time.Duration
+	managed  map[string]metav1.Time
 }
 
 // timesOf returns those of an object. It returns none if the storage has no clock of its own.
@@ -127,7 +129,9 @@ func timesOf(obj runtime.Object, kept *storage.Storage) times {
 	if kept.Clock() == nil || err != nil {
 		return times{}
 	}
-	t := times{deletes: accessor.GetDeletionTimestamp() != nil, managed: map[string]metav1.Time{}}
+	t := times{
+		deletion: accessor.GetDeletionTimestamp(), grace: graceOf(accessor), managed: map[string]metav1.Time{},
+	}
 	for _, entry := range accessor.GetManagedFields() {
 		if entry.Time != nil {
 			t.managed[managerOf(entry)] = *entry.Time
@@ -150,9 +154,8 @@ func (t times) stamp(obj runtime.Object, kept *storage.Storage) error {
 		return err
 	}
 	now := timeIn(kept)
-	if accessor.GetDeletionTimestamp() != nil && !t.deletes {
-		grace := time.Duration(ptr.Deref(accessor.GetDeletionGracePeriodSeconds(), 0)) * time.Second
-		at := metav1.NewTime(now.Add(grace))
+	if accessor.GetDeletionTimestamp() != nil {
+		at := metav1.NewTime(t.ends(now.Time, *accessor.GetDeletionTimestamp(), graceOf(accessor)))
 		accessor.SetDeletionTimestamp(&at)
 	}
 	fields, changed := accessor.GetManagedFields(), false
@@ -167,6 +170,25 @@ func (t times) stamp(obj runtime.Object, kept *storage.Storage) error {
 		accessor.SetManagedFields(fields)
 	}
 	return nil
+}
+
+func graceOf(obj metav1.Object) time.Duration {
+	return time.Duration(ptr.Deref(obj.GetDeletionGracePeriodSeconds(), 0)) * time.Second
+}
+
+// ends returns when the deletion of an object ends, which the libraries have set with a grace period. They reckon from
+// the end that there was, or take the time of the process if that is before it.
+func (t times) ends(now time.Time, set metav1.Time, grace time.Duration) time.Time {
+	if t.deletion == nil {
+		return now.Add(grace)
+	}
+	if reckoned := t.deletion.Add(grace - t.grace); set.Time.Equal(reckoned) {
+		return reckoned
+	}
+	if t.deletion.Time.Before(now) {
+		return t.deletion.Time
+	}
+	return now
 }
 
 // compareManagers has the managers of fields in the order of the libraries. They would put others in this order with

@@ -24,8 +24,8 @@ type history struct {
 	compacted int64
 	// entries are ordered by key.
 	entries *btree.BTree[*Entry]
-	// changes are those after the compacted revision, oldest first. Each revision is one change, so that the last has
-	// the revision of the history, and the one before it the revision before that.
+	// changes are those after the compacted revision, oldest first. Each is one revision. A revision without a change is
+	// one that an entry was put at, see [Storage.Put].
 	changes []change
 	// progressRequests counts the requests for progress notifications.
 	progressRequests int
@@ -58,7 +58,7 @@ func (h *history) successor() *history {
 
 // after returns the history that w leads to at a time. It returns false if w expects another revision of its key.
 // It is not safe for concurrent use: to share the entries with the next history, it marks them as shared.
-func (h *history) after(w write, now time.Time) (*history, bool) {
+func (h *history) after(w write, now time.Time, writer string) (*history, bool) {
 	before := h.get(w.key)
 	if before.revisionOrZero() != w.expected {
 		return nil, false
@@ -74,8 +74,21 @@ func (h *history) after(w write, now time.Time) (*history, bool) {
 		next.entries.ReplaceOrInsert(after)
 	}
 	// The slice may have room that later histories use. h does not see that, for its slice ends before.
-	next.changes = append(h.changes, change{revision: next.revision, at: now, before: before, after: after})
+	next.changes = append(h.changes, change{
+		revision: next.revision, at: now, before: before, after: after, writer: writer,
+	})
 	return next, true
+}
+
+// with returns a history that has had entries all the time.
+func (h *history) with(entries []*Entry) *history {
+	next := h.successor()
+	next.entries = h.entries.Clone()
+	for _, e := range entries {
+		next.entries.ReplaceOrInsert(e)
+		next.revision = max(next.revision, e.Revision)
+	}
+	return next
 }
 
 // compact returns a history without the changes up to revision, or h if there are none.
@@ -86,7 +99,7 @@ func (h *history) compact(revision int64) *history {
 	}
 	next := h.successor()
 	next.compacted = revision
-	dropped := len(h.changes) - int(h.revision-revision)
+	dropped := h.firstAfter(revision)
 	next.changes = h.changes[dropped:]
 	if len(next.changes) < dropped {
 		// A slice of the old array would keep the dropped changes in memory.
@@ -137,7 +150,23 @@ func (h *history) since(revision int64) ([]change, error) {
 	if err := h.readable(revision); err != nil {
 		return nil, err
 	}
-	return h.changes[max(0, len(h.changes)-int(h.revision-revision)):], nil
+	return h.changes[h.firstAfter(revision):], nil
+}
+
+// firstAfter returns the place of the first change after a revision.
+func (h *history) firstAfter(revision int64) int {
+	if revision >= h.revision {
+		return len(h.changes)
+	}
+	// Mostly each revision has a change.
+	i := len(h.changes) - int(h.revision-revision)
+	if i >= 0 && (i == 0 || h.changes[i-1].revision <= revision) && h.changes[i].revision > revision {
+		return i
+	}
+	i, _ = slices.BinarySearchFunc(h.changes, revision+1, func(c change, r int64) int {
+		return cmp.Compare(c.revision, r)
+	})
+	return i
 }
 
 // list returns the entries in a span as they were at a readable revision, ordered by key, without those before start.

@@ -98,7 +98,7 @@ func (s *Storage) write(ctx context.Context, w write) (int64, bool, error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	now := time.Now()
-	next, ok := s.current.Load().after(w, now)
+	next, ok := s.current.Load().after(w, now, writerOf(ctx))
 	if !ok {
 		return 0, false, nil
 	}
