@@ -284,7 +284,11 @@ func TestGivenDefinitionsOfOneKind(t *testing.T) {
 // TestChangedDefinition reads and writes an object that was stored with another schema.
 func TestChangedDefinition(t *testing.T) {
 	t.Parallel()
-	s := newDefinitionStore(t, widgets(), widget("one"))
+	definition := widgets()
+	for i := range definition.Spec.Versions {
+		definition.Spec.Versions[i].SelectableFields = nil // A selectable field must be one of the schema.
+	}
+	s := newDefinitionStore(t, definition, widget("one"))
 	c := s.Client(store.ClientOptions{})
 	schema := func(change func(spec map[string]apiextensionsv1.JSONSchemaProps)) {
 		d := read(t, c, widgets())
