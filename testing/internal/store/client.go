@@ -116,7 +116,7 @@ func (c *Client) do(
 			return fmt.Errorf("%s: %w", r.Call, err)
 		}
 		served := c.store.kinds()
-		remote, err := served.remote(c.options.Scheme, r.kind, r.Namespace == "" && r.Verb != List && r.Verb != Watch)
+		remote, err := served.remote(c.options.Scheme, r.Kind, r.Namespace == "" && r.Verb != List && r.Verb != Watch)
 		if err != nil {
 			return err
 		}

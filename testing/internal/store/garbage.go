@@ -146,8 +146,8 @@ func (c collector) delete(obj client.Object, policy metav1.DeletionPropagation) 
 
 // call makes a call of the control plane about an object. What an API server refuses it leaves as it is.
 func (c collector) call(about client.Object, make func(ctx context.Context, remote client.Client) error) {
-	k := c.served.find(about.GetObjectKind().GroupVersionKind().GroupKind())
-	remote, err := c.served.remote(c.store.options.Scheme, k, about.GetNamespace() == "")
+	gvk := about.GetObjectKind().GroupVersionKind()
+	remote, err := c.served.remote(c.store.options.Scheme, gvk, about.GetNamespace() == "")
 	if err != nil {
 		return
 	}

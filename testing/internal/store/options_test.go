@@ -171,7 +171,6 @@ func TestFieldsThatAreNotExported(t *testing.T) {
 	must(t, corev1.AddToScheme(scheme))
 	kind := appVersion.WithKind("Remembering")
 	scheme.AddKnownTypeWithName(kind, &Remembering{})
-	metav1.AddToGroupVersion(scheme, appVersion)
 	s := store.New(store.Options{Scheme: scheme})
 	give(t, s, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}})
 	c := s.Client(store.ClientOptions{})

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"net/http"
+	"reflect"
 	"strings"
 	"sync"
 
@@ -28,7 +29,7 @@ type kinds struct {
 	defined map[schema.GroupKind]*kind
 
 	mu      sync.Mutex
-	remotes map[*runtime.Scheme]remotes
+	remotes map[remoteKey]client.WithWatch
 }
 
 // definitionsPrefix is what the keys of definitions begin with in the storage.
@@ -119,51 +120,74 @@ func keyOf(obj client.Object) Key {
 	return newKey(obj.GetObjectKind().GroupVersionKind().GroupKind(), obj.GetNamespace(), obj.GetName())
 }
 
-// remotes are clients of the API server with the Go types of a scheme. What they read and write says the context of a
-// call. Nothing says whether objects of a Go type without a definition are in namespaces: the first takes them for such
-// that are, the second for such that are not.
-type remotes struct{ namespaced, cluster client.WithWatch }
-
-// remote returns the client for objects of a kind. Empty says that they are in no namespace, or in any.
-func (k *kinds) remote(scheme *runtime.Scheme, of *kind, empty bool) (client.WithWatch, error) {
+// remote returns the client for calls about a kind. Empty says that the objects are in no namespace, or in any.
+func (k *kinds) remote(scheme *runtime.Scheme, gvk schema.GroupVersionKind, empty bool) (client.WithWatch, error) {
+	of := k.find(gvk.GroupKind())
+	way := remoteKey{scheme: scheme, cluster: of != nil && of.scope == registry.AnyScope && empty}
+	// Most schemes have the options of calls in each group and version.
+	way.completes = !scheme.Recognizes(gvk.GroupVersion().WithKind("CreateOptions"))
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	found, ok := k.remotes[scheme]
-	if !ok {
-		var err error
-		if found, err = k.newRemotes(scheme); err != nil {
-			return nil, err
-		}
-		if k.remotes == nil {
-			k.remotes = map[*runtime.Scheme]remotes{}
-		}
-		k.remotes[scheme] = found
+	if made, ok := k.remotes[way]; ok {
+		return made, nil
 	}
-	if of != nil && of.scope == registry.AnyScope && empty {
-		return found.cluster, nil
+	made, err := k.newRemote(way)
+	if err != nil {
+		return nil, err
 	}
-	return found.namespaced, nil
+	if k.remotes == nil {
+		k.remotes = map[remoteKey]client.WithWatch{}
+	}
+	k.remotes[way] = made
+	return made, nil
 }
 
-func (k *kinds) newRemotes(scheme *runtime.Scheme) (made remotes, err error) {
+// remoteKey says what a remote client is like. What it reads and writes says the context of a call.
+type remoteKey struct {
+	scheme *runtime.Scheme
+	// completes says that the scheme lacks the options of calls.
+	completes bool
+	// cluster takes objects for such in no namespace if nothing says that they are in one.
+	cluster bool
+}
+
+func (k *kinds) newRemote(way remoteKey) (client.WithWatch, error) {
 	s, err := server.Shared()
 	if err != nil {
-		return made, err
+		return nil, err
 	}
-	config := &rest.Config{Host: server.Host, QPS: -1, WarningHandler: rest.NoWarnings{}}
-	over := &http.Client{Transport: s.Transport()}
-	scope := func(of *kind) meta.RESTScope { return scopeOf(of, false) }
-	made.namespaced, err = client.NewWithWatch(config, client.Options{
-		HTTPClient: over, Scheme: scheme, Mapper: mapper{func() *kinds { return k }, scope},
-	})
-	if err != nil {
-		return made, err
+	scheme := way.scheme
+	if way.completes {
+		scheme = completed(scheme)
 	}
-	scope = func(of *kind) meta.RESTScope { return scopeOf(of, true) }
-	made.cluster, err = client.NewWithWatch(config, client.Options{
-		HTTPClient: over, Scheme: scheme, Mapper: mapper{func() *kinds { return k }, scope},
-	})
-	return made, err
+	return client.NewWithWatch(
+		&rest.Config{Host: server.Host, QPS: -1, WarningHandler: rest.NoWarnings{}},
+		client.Options{
+			HTTPClient: &http.Client{Transport: s.Transport()}, Scheme: scheme,
+			Mapper: mapper{
+				func() *kinds { return k }, func(of *kind) meta.RESTScope { return scopeOf(of, way.cluster) },
+			},
+		})
+}
+
+// completed returns a copy of a scheme that has the options of calls in each group and version. The client would make
+// no call without them, which is no concern of a test.
+func completed(scheme *runtime.Scheme) *runtime.Scheme {
+	all := runtime.NewScheme()
+	lacking := map[schema.GroupVersion]bool{}
+	for gvk, goType := range scheme.AllKnownTypes() {
+		if obj, ok := reflect.New(goType).Interface().(runtime.Object); ok {
+			all.AddKnownTypeWithName(gvk, obj)
+		}
+		gv := gvk.GroupVersion()
+		lacking[gv] = gv.Version != runtime.APIVersionInternal && !scheme.Recognizes(gv.WithKind("CreateOptions"))
+	}
+	for gv, lacks := range lacking {
+		if lacks {
+			metav1.AddToGroupVersion(all, gv)
+		}
+	}
+	return all
 }
 
 // scopeOf returns the scope of a kind. Cluster says what it is if nothing else says it.
