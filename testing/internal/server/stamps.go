@@ -42,12 +42,13 @@ func (s stamps) begin(ctx context.Context, key string, obj client.Object, dryRun
 	if dryRun {
 		ended = -1 // No object gets the UID.
 	}
-	obj.SetUID(uidOf(obj, obj, ended))
+	obj.SetUID(uidOf(kindOf(obj), obj, ended))
 	obj.SetCreationTimestamp(timeIn(kept))
 }
 
-func uidOf(obj runtime.Object, accessor metav1.Object, ended int) types.UID {
-	key := store.Key{Kind: kindOf(obj), Namespace: accessor.GetNamespace(), Name: accessor.GetName()}
+// uidOf returns the UID of an object of a kind of whose name several were deleted.
+func uidOf(kind schema.GroupKind, obj metav1.Object, ended int) types.UID {
+	key := store.Key{Kind: kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
 	return store.UID(key, ended)
 }
 
@@ -91,11 +92,12 @@ func (s stamped) GuaranteedUpdate(
 	kept := storage.Of(ctx, s.base)
 	return s.Interface.GuaranteedUpdate(ctx, key, destination, ignoreNotFound, preconditions,
 		func(live runtime.Object, known apistorage.ResponseMeta) (runtime.Object, *uint64, error) {
-			before := timesOf(live, kept)
+			before, given := timesOf(live, kept), completeGiven(kept.Entry(key), live, known)
 			next, ttl, err := update(live, known)
 			if err != nil {
 				return next, ttl, err
 			}
+			given.restore(next)
 			if known.ResourceVersion == 0 {
 				return next, ttl, s.stampNew(ctx, key, next)
 			}
@@ -110,7 +112,7 @@ func (s stamped) stampNew(ctx context.Context, key string, obj runtime.Object) e
 	if err != nil {
 		return fmt.Errorf("%s: %w", key, err)
 	}
-	accessor.SetUID(uidOf(obj, accessor, kept.Ended(key)))
+	accessor.SetUID(uidOf(kindOf(obj), accessor, kept.Ended(key)))
 	accessor.SetCreationTimestamp(timeIn(kept))
 	return times{}.stamp(obj, kept)
 }

@@ -15,7 +15,7 @@ import (
 func (s *Storage) Fork(now func() time.Time) *Storage {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	f := &Storage{options: s.options, ended: s.ended, names: s.names}
+	f := &Storage{options: s.options, ended: s.ended, names: s.names, given: s.given, taken: s.taken}
 	f.options.Written = nil
 	if now != nil {
 		f.options.Now = now

@@ -24,8 +24,8 @@ type history struct {
 	compacted int64
 	// entries are ordered by key.
 	entries *btree.BTree[*Entry]
-	// changes are those after the compacted revision, oldest first. Each revision is one change, so that the last has
-	// the revision of the history, and the one before it the revision before that.
+	// changes are those after the compacted revision, oldest first. A revision is one change, or none if it is that of
+	// an entry that was given.
 	changes []change
 	// progressRequests counts the requests for progress notifications.
 	progressRequests int
@@ -71,6 +71,7 @@ func (h *history) after(w write, now time.Time) (*history, bool) {
 		next.entries.Delete(before)
 	} else {
 		after = &Entry{Key: w.key, Value: w.value, Revision: next.revision, Expires: w.expires}
+		after.Given = before != nil && before.Given
 		next.entries.ReplaceOrInsert(after)
 	}
 	// The slice may have room that later histories use. h does not see that, for its slice ends before.
@@ -86,7 +87,7 @@ func (h *history) compact(revision int64) *history {
 	}
 	next := h.successor()
 	next.compacted = revision
-	dropped := len(h.changes) - int(h.revision-revision)
+	dropped := h.changesUntil(revision)
 	next.changes = h.changes[dropped:]
 	if len(next.changes) < dropped {
 		// A slice of the old array would keep the dropped changes in memory.
@@ -137,7 +138,15 @@ func (h *history) since(revision int64) ([]change, error) {
 	if err := h.readable(revision); err != nil {
 		return nil, err
 	}
-	return h.changes[max(0, len(h.changes)-int(h.revision-revision)):], nil
+	return h.changes[h.changesUntil(revision):], nil
+}
+
+// changesUntil returns how many changes there are up to a revision.
+func (h *history) changesUntil(revision int64) int {
+	n, _ := slices.BinarySearchFunc(h.changes, revision+1, func(c change, r int64) int {
+		return cmp.Compare(c.revision, r)
+	})
+	return n
 }
 
 // list returns the entries in a span as they were at a readable revision, ordered by key, without those before start.

@@ -53,6 +53,10 @@ type Storage struct {
 	endedShared bool
 	// names is the number of the name that was generated last.
 	names int
+	// given is the last revision that an entry got that was given without one, taken are lower revisions of others. The
+	// map is not changed.
+	given int64
+	taken map[int64]bool
 }
 
 // New returns a storage, which is empty and at revision 1 without other options.
