@@ -36,14 +36,18 @@ func (stamps) GenerateName(prefix string) string {
 }
 
 // begin implements [identifier].
-func (s stamps) begin(ctx context.Context, key string, obj client.Object, dryRun bool) {
+func (s stamps) begin(ctx context.Context, key string, obj client.Object, _ bool) {
 	kept := storage.Of(ctx, s.base)
-	ended := kept.Ended(key)
-	if dryRun {
-		ended = -1 // No object gets the UID.
-	}
-	obj.SetUID(uidOf(kindOf(obj), obj, ended))
+	obj.SetUID(uidOf(kindOf(obj), obj, endedIn(kept, key)))
 	obj.SetCreationTimestamp(timeIn(kept))
+}
+
+// endedIn returns how many objects of a key were deleted. For a dry run it returns -1, so that no object has its UID.
+func endedIn(kept *storage.Storage, key string) int {
+	if kept.IsDryRun() {
+		return -1
+	}
+	return kept.Ended(key)
 }
 
 // uidOf returns the UID of an object of a kind of whose name several were deleted.
@@ -81,7 +85,11 @@ func (s stamped) Create(ctx context.Context, key string, obj, out runtime.Object
 	if err := s.stampNew(ctx, key, obj); err != nil {
 		return err
 	}
-	return s.Interface.Create(ctx, key, obj, out, ttl)
+	err := s.Interface.Create(ctx, key, obj, out, ttl)
+	if err == nil {
+		generatedIn(ctx).take()
+	}
+	return err
 }
 
 // GuaranteedUpdate implements [apistorage.Interface]. It creates an object if there is none and the caller wants one.
@@ -112,7 +120,7 @@ func (s stamped) stampNew(ctx context.Context, key string, obj runtime.Object) e
 	if err != nil {
 		return fmt.Errorf("%s: %w", key, err)
 	}
-	accessor.SetUID(uidOf(kindOf(obj), accessor, kept.Ended(key)))
+	accessor.SetUID(uidOf(kindOf(obj), accessor, endedIn(kept, key)))
 	accessor.SetCreationTimestamp(timeIn(kept))
 	return times{}.stamp(obj, kept)
 }

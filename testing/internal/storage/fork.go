@@ -60,21 +60,43 @@ func (s *Storage) countEnd(key string) {
 	s.ended[key]++
 }
 
-// Name returns the first name that name makes of a number and whose key holds nothing. Numbers begin after the one that
-// was taken last. Only take takes one.
-func (s *Storage) Name(take bool, name func(n int) (name, key string)) string {
+// DryRun returns a fork for one request that is to have no effect. What is written to it has the resource version that
+// it had before, or none if it is new.
+func (s *Storage) DryRun() *Storage {
+	f := s.Fork(nil)
+	f.dry = true
+	return f
+}
+
+// IsDryRun reports whether s is what [Storage.DryRun] returned.
+func (s *Storage) IsDryRun() bool { return s.dry }
+
+// Name returns the first name that name makes of a number, and the number. It is one after the last that was taken
+// whose key holds nothing, and that nobody else has at the moment. Who asks calls [Storage.EndName] later.
+func (s *Storage) Name(name func(n int) (name, key string)) (string, int) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	h := s.current.Load()
 	for n := s.names + 1; ; n++ {
 		name, key := name(n)
-		if h.get(key) != nil {
+		if s.reserved[n] || h.get(key) != nil {
 			continue
 		}
-		if take {
-			s.names = n
+		if s.reserved == nil {
+			s.reserved = map[int]bool{}
 		}
-		return name
+		s.reserved[n] = true
+		return name, n
+	}
+}
+
+// EndName takes the number of a name, or gives it back if no object got the name.
+func (s *Storage) EndName(n int, take bool) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	delete(s.reserved, n)
+	if take {
+		s.names = max(s.names, n)
 	}
 }
 

@@ -56,21 +56,26 @@ func (h *history) successor() *history {
 	return &next
 }
 
-// after returns the history that w leads to at a time. It returns false if w expects another revision of its key.
-// It is not safe for concurrent use: to share the entries with the next history, it marks them as shared.
-func (h *history) after(w write, now time.Time) (*history, bool) {
+// after returns the history that w leads to at a time. It returns false if w expects another revision of its key. Dry
+// says that the revisions stay, that of the key and that of the history. It is not safe for concurrent use: to share
+// the entries with the next history, it marks them as shared.
+func (h *history) after(w write, now time.Time, dry bool) (*history, bool) {
 	before := h.get(w.key)
 	if before.revisionOrZero() != w.expected {
 		return nil, false
 	}
 	next := h.successor()
-	next.revision++
+	revision := w.expected
+	if !dry {
+		next.revision++
+		revision = next.revision
+	}
 	next.entries = h.entries.Clone()
 	var after *Entry
 	if w.value == nil {
 		next.entries.Delete(before)
 	} else {
-		after = &Entry{Key: w.key, Value: w.value, Revision: next.revision, Expires: w.expires}
+		after = &Entry{Key: w.key, Value: w.value, Revision: revision, Expires: w.expires}
 		after.Given = before != nil && before.Given
 		next.entries.ReplaceOrInsert(after)
 	}
