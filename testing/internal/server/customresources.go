@@ -81,31 +81,54 @@ type customHandler interface {
 // definition is what is made of the entry of a CustomResourceDefinition.
 type definition struct {
 	*apiextensionsv1.CustomResourceDefinition
-	// served is the definition as its handler reads it. The handler is nil if the definition is not established.
-	served  *apiextensionsv1.CustomResourceDefinition
+	kind Kind
+	// served is the definition as its handler reads it, nil if the definition is not established.
+	served *apiextensionsv1.CustomResourceDefinition
+	// digest is that of served.
+	digest string
+	err    error
+	// handled is the handler that was asked for last.
+	handled atomic.Pointer[handled]
+}
+
+type handled struct {
+	by      *customResources
 	handler customHandler
-	err     error
 }
 
 const definitionsPrefix = "/apiextensions.k8s.io/customresourcedefinitions/"
 
-// definition returns the definition of a name in a storage, nil if there is none.
-func (c *customResources) definition(kept *storage.Storage, name string) *definition {
+// definitionIn returns the definition of a name in a storage, nil if there is none.
+func definitionIn(kept *storage.Storage, name string) *definition {
 	e := kept.Entry(definitionsPrefix + name)
 	if e == nil {
 		return nil
 	}
-	return c.read(e)
+	return readDefinition(e)
 }
 
-// read returns the definition that an entry holds.
-func (c *customResources) read(e *storage.Entry) *definition {
-	return e.Derived(c, func() any {
+// definitionsIn returns the definitions in a storage, ordered by name.
+func definitionsIn(kept *storage.Storage) []*definition {
+	var found []*definition
+	for _, e := range kept.Entries(definitionsPrefix) {
+		if d := readDefinition(e); d.err == nil {
+			found = append(found, d)
+		}
+	}
+	return found
+}
+
+type definitionOwner struct{}
+
+// readDefinition returns the definition that an entry holds.
+func readDefinition(e *storage.Entry) *definition {
+	return e.Derived(definitionOwner{}, func() any {
 		d := &definition{CustomResourceDefinition: &apiextensionsv1.CustomResourceDefinition{}}
 		if d.err = json.Unmarshal(e.Value, d.CustomResourceDefinition); d.err != nil {
 			d.err = fmt.Errorf("read the CustomResourceDefinition %s: %w", e.Key, d.err)
 			return d
 		}
+		d.kind = kindOfDefinition(d.CustomResourceDefinition)
 		if !registry.Established(d.CustomResourceDefinition) {
 			return d
 		}
@@ -113,10 +136,26 @@ func (c *customResources) read(e *storage.Entry) *definition {
 		var encoded []byte
 		if encoded, d.err = json.Marshal(d.served); d.err == nil {
 			sum := sha256.Sum256(encoded)
-			d.handler, d.err = c.handler(string(sum[:]), d.served)
+			d.digest = string(sum[:])
 		}
 		return d
 	}).(*definition)
+}
+
+// handlerOf returns the handler of the objects of a definition, nil if the definition is not established.
+func (c *customResources) handlerOf(d *definition) (customHandler, error) {
+	if d.err != nil || d.served == nil {
+		return nil, d.err
+	}
+	if h := d.handled.Load(); h != nil && h.by == c {
+		return h.handler, nil
+	}
+	handler, err := c.handler(d.digest, d.served)
+	if err != nil {
+		return nil, err
+	}
+	d.handled.Store(&handled{c, handler})
+	return handler, nil
 }
 
 // servedDefinition returns a definition with nothing but what its handler depends on. Its conditions are so old that
@@ -184,8 +223,8 @@ var definitionModels = sync.OnceValues(func() (map[string]*spec.Schema, error) {
 // find returns the handler of a request, nil if it does not concern a custom resource of its world.
 func (c *customResources) find(ctx context.Context, info *request.RequestInfo) (customHandler, error) {
 	resource := schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}
-	if d := c.definition(storage.Of(ctx, c.base), resource.String()); d != nil {
-		return d.handler, d.err
+	if d := definitionIn(storage.Of(ctx, c.base), resource.String()); d != nil {
+		return c.handlerOf(d)
 	}
 	t, ok := typeOf(ctx, resource)
 	if !ok {

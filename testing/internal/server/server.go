@@ -195,7 +195,7 @@ func (s *Server) Worlds() *storage.Storage {
 // the bubble of the first one.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if s.custom != nil {
-		s.builtIn.Handler.ServeHTTP(w, r)
+		serveWorld(s.builtIn.Handler, s.custom.base, w, r)
 		return
 	}
 	if !s.begin() {

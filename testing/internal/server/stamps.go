@@ -36,18 +36,23 @@ func (stamps) GenerateName(prefix string) string {
 }
 
 // begin implements [identifier].
-func (s stamps) begin(ctx context.Context, key string, obj client.Object, dryRun bool) {
+func (s stamps) begin(ctx context.Context, key string, obj client.Object, _ bool) {
 	kept := storage.Of(ctx, s.base)
-	ended := kept.Ended(key)
-	if dryRun {
-		ended = -1 // No object gets the UID.
-	}
-	obj.SetUID(uidOf(obj, obj, ended))
+	obj.SetUID(uidOf(kindOf(obj), obj, endedIn(kept, key)))
 	obj.SetCreationTimestamp(timeIn(kept))
 }
 
-func uidOf(obj runtime.Object, accessor metav1.Object, ended int) types.UID {
-	key := registry.Key{Kind: kindOf(obj), Namespace: accessor.GetNamespace(), Name: accessor.GetName()}
+// endedIn returns how many objects of a key were deleted. For a dry run it returns -1, so that no object has its UID.
+func endedIn(kept *storage.Storage, key string) int {
+	if kept.IsDryRun() {
+		return -1
+	}
+	return kept.Ended(key)
+}
+
+// uidOf returns the UID of an object of a kind of whose name several were deleted.
+func uidOf(kind schema.GroupKind, obj metav1.Object, ended int) types.UID {
+	key := registry.Key{Kind: kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
 	return registry.UID(key, ended)
 }
 
@@ -80,7 +85,11 @@ func (s stamped) Create(ctx context.Context, key string, obj, out runtime.Object
 	if err := s.stampNew(ctx, key, obj); err != nil {
 		return err
 	}
-	return s.Interface.Create(ctx, key, obj, out, ttl)
+	err := s.Interface.Create(ctx, key, obj, out, ttl)
+	if err == nil {
+		generatedIn(ctx).take()
+	}
+	return err
 }
 
 // GuaranteedUpdate implements [apistorage.Interface]. It creates an object if there is none and the caller wants one.
@@ -91,11 +100,12 @@ func (s stamped) GuaranteedUpdate(
 	kept := storage.Of(ctx, s.base)
 	return s.Interface.GuaranteedUpdate(ctx, key, destination, ignoreNotFound, preconditions,
 		func(live runtime.Object, known apistorage.ResponseMeta) (runtime.Object, *uint64, error) {
-			before := timesOf(live, kept)
+			before, given := timesOf(live, kept), completeGiven(kept.Entry(key), live, known)
 			next, ttl, err := update(live, known)
 			if err != nil {
 				return next, ttl, err
 			}
+			given.restore(next)
 			if known.ResourceVersion == 0 {
 				return next, ttl, s.stampNew(ctx, key, next)
 			}
@@ -110,7 +120,7 @@ func (s stamped) stampNew(ctx context.Context, key string, obj runtime.Object) e
 	if err != nil {
 		return fmt.Errorf("%s: %w", key, err)
 	}
-	accessor.SetUID(uidOf(obj, accessor, kept.Ended(key)))
+	accessor.SetUID(uidOf(kindOf(obj), accessor, endedIn(kept, key)))
 	accessor.SetCreationTimestamp(timeIn(kept))
 	return times{}.stamp(obj, kept)
 }
@@ -121,9 +131,12 @@ type times struct {
 	deletion *metav1.Time
 	grace    time.Duration
 	managed  map[string]metav1.Time
+	// ahead is how far the clock of the process is ahead of that of the storage.
+	ahead time.Duration
 }
 
-// timesOf returns those of an object. It returns none if the storage has no clock of its own.
+// timesOf returns those of an object, and has its fields be managed since then by the clock of the process: the library
+// joins the oldest entries if there are many. It returns none if the storage has no clock of its own.
 func timesOf(obj runtime.Object, kept *storage.Storage) times {
 	accessor, err := meta.Accessor(obj)
 	if kept.Clock() == nil || err != nil {
@@ -132,12 +145,29 @@ func timesOf(obj runtime.Object, kept *storage.Storage) times {
 	t := times{
 		deletion: accessor.GetDeletionTimestamp(), grace: graceOf(accessor), managed: map[string]metav1.Time{},
 	}
-	for _, entry := range accessor.GetManagedFields() {
+	t.ahead = time.Now().Truncate(time.Second).Sub(timeIn(kept).Time)
+	fields := accessor.GetManagedFields()
+	for i, entry := range fields {
 		if entry.Time != nil {
 			t.managed[managerOf(entry)] = *entry.Time
+			at := metav1.NewTime(entry.Time.Add(t.ahead))
+			fields[i].Time = &at
 		}
 	}
+	accessor.SetManagedFields(fields)
 	return t
+}
+
+// since returns since when the fields of an entry are managed.
+func (t times) since(entry metav1.ManagedFieldsEntry, now metav1.Time) metav1.Time {
+	before, ok := t.managed[managerOf(entry)]
+	switch at := entry.Time.Add(-t.ahead); {
+	case ok && (before.Equal(entry.Time) || before.Time.Equal(at)):
+		return before
+	case t.managed != nil && at.Before(now.Time):
+		return metav1.NewTime(at)
+	}
+	return now
 }
 
 func managerOf(entry metav1.ManagedFieldsEntry) string {
@@ -158,14 +188,14 @@ func (t times) stamp(obj runtime.Object, kept *storage.Storage) error {
 		at := metav1.NewTime(t.ends(now.Time, *accessor.GetDeletionTimestamp(), graceOf(accessor)))
 		accessor.SetDeletionTimestamp(&at)
 	}
-	fields, changed := accessor.GetManagedFields(), false
+	fields := accessor.GetManagedFields()
 	for i, entry := range fields {
-		before, ok := t.managed[managerOf(entry)]
-		if entry.Time != nil && (!ok || !before.Equal(entry.Time)) {
-			fields[i].Time, changed = &now, true
+		if entry.Time != nil {
+			at := t.since(entry, now)
+			fields[i].Time = &at
 		}
 	}
-	if changed {
+	if len(fields) > 0 {
 		slices.SortFunc(fields, compareManagers)
 		accessor.SetManagedFields(fields)
 	}

@@ -21,7 +21,6 @@ import (
 // newWorldAdmission returns the admission plug-ins of worlds. None has an informer: it would see the storage of the
 // server, not that of a request. So policies and configurations of webhooks have no effect.
 func newWorldAdmission(base *storage.Storage, priorities rest.Lister) admission.Interface {
-	// Names are last: what is refused takes none.
 	return admission.NewChainHandler(
 		worldLifecycle{admission.NewHandler(admission.Create, admission.Delete), base},
 		newPodDefaults(priorities), newProtection(),
@@ -81,8 +80,8 @@ func terminates(a admission.Attributes) error {
 	return err
 }
 
-// worldNames gives names to objects that ask for one, by counting those of the storage. A create that fails later has
-// taken its name, a dry run takes none. (Only built-in kinds let a server choose how names are generated.)
+// worldNames gives names to objects that ask for one, by counting those of the storage. A create that fails later, and
+// a dry run, take none. (Only built-in kinds let a server choose how names are generated.)
 type worldNames struct {
 	*admission.Handler
 	base *storage.Storage
@@ -99,9 +98,12 @@ func (n worldNames) Admit(ctx context.Context, a admission.Attributes, _ admissi
 	prefix := obj.GetGenerateName()
 	prefix = prefix[:min(len(prefix), maxPrefix)]
 	resource := a.GetResource()
-	obj.SetName(storage.Of(ctx, n.base).Name(!a.IsDryRun(), func(i int) (name, key string) {
+	kept := storage.Of(ctx, n.base)
+	name, number := kept.Name(func(i int) (name, key string) {
 		name = fmt.Sprintf("%s%03d", prefix, i)
 		return name, path.Join("/", resource.Group, resource.Resource, a.GetNamespace(), name)
-	}))
+	})
+	obj.SetName(name)
+	generatedIn(ctx).begin(kept, number)
 	return nil
 }

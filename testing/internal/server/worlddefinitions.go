@@ -86,13 +86,12 @@ func (s definitionStorage) Delete(
 
 // acceptFreedNames accepts names that no other definition has any more.
 func (s definitionStorage) acceptFreedNames(ctx context.Context) error {
-	for _, e := range storage.Of(ctx, s.resources.base).Entries(definitionsPrefix) {
-		d := s.resources.read(e)
-		if d.CustomResourceDefinition == nil || !registry.NamesRefused(d.CustomResourceDefinition) {
+	for _, d := range definitionsIn(storage.Of(ctx, s.resources.base)) {
+		if !registry.NamesRefused(d.CustomResourceDefinition) {
 			continue
 		}
 		same := apistorage.SimpleUpdate(func(obj runtime.Object) (runtime.Object, error) { return obj, nil })
-		err := s.update(ctx, e.Key, &apiextensions.CustomResourceDefinition{}, false, nil, same, nil)
+		err := s.update(ctx, definitionsPrefix+d.Name, &apiextensions.CustomResourceDefinition{}, false, nil, same, nil)
 		if err != nil && !apistorage.IsNotFound(err) {
 			return err
 		}
@@ -104,8 +103,8 @@ func (s definitionStorage) acceptFreedNames(ctx context.Context) error {
 func (c *customResources) acceptNames(ctx context.Context, d *apiextensions.CustomResourceDefinition) error {
 	kept := storage.Of(ctx, c.base)
 	var others []*apiextensionsv1.CustomResourceDefinition
-	for _, e := range kept.Entries(definitionsPrefix) {
-		if other := c.read(e); other.Name != "" && other.Name != d.Name {
+	for _, other := range definitionsIn(kept) {
+		if other.Name != d.Name {
 			others = append(others, other.CustomResourceDefinition)
 		}
 	}
@@ -126,11 +125,15 @@ func (c *customResources) acceptNames(ctx context.Context, d *apiextensions.Cust
 
 // deleteObjects deletes the objects of a definition. Those with finalizers stay, and are being deleted.
 func (c *customResources) deleteObjects(ctx context.Context, name string) error {
-	d := c.definition(storage.Of(ctx, c.base), name)
-	if d == nil || d.handler == nil {
+	d := definitionIn(storage.Of(ctx, c.base), name)
+	if d == nil || d.served == nil {
 		return nil // The objects are those of another definition if this one was never established.
 	}
-	objects, err := d.handler.GetCustomResourceListerCollectionDeleter(d.served)
+	handler, err := c.handlerOf(d)
+	if err != nil {
+		return err
+	}
+	objects, err := handler.GetCustomResourceListerCollectionDeleter(d.served)
 	if err != nil {
 		return fmt.Errorf("delete the objects of CustomResourceDefinition %s: %w", name, err)
 	}
@@ -156,7 +159,7 @@ func (c *customResources) deleteObjects(ctx context.Context, name string) error 
 // removeDefinition removes a definition that is being deleted if it has no objects any more.
 func (c *customResources) removeDefinition(ctx context.Context, from definitionStorage, key string) error {
 	kept := storage.Of(ctx, c.base)
-	d := c.definition(kept, strings.TrimPrefix(key, definitionsPrefix))
+	d := definitionIn(kept, strings.TrimPrefix(key, definitionsPrefix))
 	if d == nil || d.DeletionTimestamp == nil ||
 		!slices.Contains(d.Finalizers, apiextensionsv1.CustomResourceCleanupFinalizer) ||
 		d.served != nil && len(kept.Entries("/"+d.Spec.Group+"/"+d.Spec.Names.Plural+"/")) > 0 {

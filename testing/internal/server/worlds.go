@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/testing/internal/registry"
 	"github.com/espalier-dev/espalier/testing/internal/storage"
@@ -23,6 +24,8 @@ type World struct {
 	// Types returns the kind of a resource that has no definition and is no built-in one, such as that of a Go type.
 	// Nil, and false, say that there is none.
 	Types func(resource schema.GroupResource) (registry.Type, bool)
+	// Kinds returns the same by the name of the kind. It is for [World.Give] and [World.Kind]; requests need Types.
+	Kinds func(kind schema.GroupKind) (registry.Type, bool)
 }
 
 type typesKey struct{}
@@ -52,8 +55,9 @@ func timeIn(kept *storage.Storage) metav1.Time {
 // timeOf returns what time it is for a request.
 func timeOf(ctx context.Context) metav1.Time { return timeIn(storage.Of(ctx, nil)) }
 
-// Shared returns the server whose worlds all tests of this process share. It is started when it is first asked for, and
-// never stopped. Requests are made by its [Server.Transport] and leave no goroutine behind; nor does the start.
+// Shared returns the server whose worlds all tests of this process share. Its worlds begin with the namespaces of each
+// cluster, and their first write has the resource version 1000. It is started when it is first asked for, and never
+// stopped. Requests are made by its [Server.Transport] and leave no goroutine behind; nor does the start.
 func Shared() (*Server, error) { return shared() }
 
 var shared = sync.OnceValues(startShared)
@@ -61,9 +65,14 @@ var shared = sync.OnceValues(startShared)
 func startShared() (s *Server, err error) {
 	// Channels that the server makes in a bubble could not be used outside of it.
 	outsideBubbles(func() {
-		s, err = Start(context.Background(), Options{
-			Worlds: storage.New(storage.Options{Retention: -1, BookmarkInterval: -1, Now: beginning}),
-		})
+		base := storage.New(storage.Options{Revision: 999, Retention: -1, BookmarkInterval: -1, Now: beginning})
+		var namespaces []client.Object
+		for _, name := range initialNamespaces {
+			namespaces = append(namespaces, namespace(name))
+		}
+		if err = (World{Storage: base}).Give(published(), namespaces...); err == nil {
+			s, err = Start(context.Background(), Options{Worlds: base})
+		}
 	})
 	if err != nil {
 		return nil, fmt.Errorf("start the API server that tests share: %w", err)

@@ -20,6 +20,8 @@ var versioner storage.Versioner = storage.APIObjectVersioner{}
 // To decode an object takes much longer than to copy one, so that entries keep what was decoded of them, unless there
 // is a transformer, which may answer otherwise the next time.
 type codec struct {
+	// newFunc returns an empty object of the resource.
+	newFunc     func() runtime.Object
 	objects     runtime.Codec
 	transformer value.Transformer
 }
@@ -75,13 +77,27 @@ func (c *codec) object(ctx context.Context, e *Entry, into runtime.Object) error
 	if err != nil {
 		return err
 	}
-	if err := c.decode(encoded, e.Revision, into); err != nil {
+	if err := c.show(e, encoded, into); err != nil {
 		return err
 	}
 	if c.transformer == nil {
 		e.read.Store(&decoded{by: c, as: as, object: into.DeepCopyObject()})
 	}
 	return nil
+}
+
+// show decodes an entry for a reader, and sets its resource version.
+func (c *codec) show(e *Entry, encoded []byte, into runtime.Object) error {
+	if e.Show == nil {
+		return c.decode(encoded, e.Revision, into)
+	}
+	if _, ok := into.(runtime.Unstructured); ok {
+		into.GetObjectKind().SetGroupVersionKind(c.newFunc().GetObjectKind().GroupVersionKind())
+	}
+	if err := e.Show(encoded, into); err != nil {
+		return err
+	}
+	return versioner.UpdateObject(into, uint64(e.Revision))
 }
 
 // event opens and decodes an entry into an object of the type and the version that it has.
@@ -93,7 +109,13 @@ func (c *codec) event(ctx context.Context, e *Entry) (runtime.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	object, err := runtime.Decode(c.objects, encoded)
+	var object runtime.Object
+	if e.Show == nil {
+		object, err = runtime.Decode(c.objects, encoded)
+	} else {
+		object = c.newFunc()
+		err = e.Show(encoded, object)
+	}
 	if err == nil && c.transformer == nil {
 		e.watched.Store(&decoded{by: c, object: object.DeepCopyObject()})
 	}

@@ -17,6 +17,12 @@ type Entry struct {
 	Revision int64
 	// Expires is zero for an entry that stays until it is deleted.
 	Expires time.Time
+	// Given says that the object was given, see [Storage.Give], whether or not it was updated since.
+	Given bool
+	// Show decodes the value into an object for who reads or watches it. An unstructured object has the kind and the
+	// version to decode to. Nil is the codec of the resource, which may complete what it decodes. Who updates or
+	// deletes the object gets it from the codec in any case.
+	Show func(value []byte, into runtime.Object) error
 
 	// read and watched are what was decoded for a reader and for a watch; nil is nothing yet.
 	read, watched atomic.Pointer[decoded]
@@ -98,4 +104,6 @@ type write struct {
 	value []byte
 	// expires is when the key is deleted again, zero for never.
 	expires time.Time
+	// writer is what [As] says of the write; empty if nothing.
+	writer string
 }

@@ -15,7 +15,7 @@ import (
 func (s *Storage) Fork(now func() time.Time) *Storage {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	f := &Storage{options: s.options, ended: s.ended, names: s.names}
+	f := &Storage{options: s.options, ended: s.ended, names: s.names, given: s.given, taken: s.taken}
 	f.options.Written = nil
 	if now != nil {
 		f.options.Now = now
@@ -39,14 +39,6 @@ func (s *Storage) Entries(prefix string) []*Entry {
 	return h.list(h.revision, span{key: prefix, prefix: true}, "")
 }
 
-// Put has keys hold entries, as if they always had, even before the first change. Nobody who watches learns of it. It
-// raises the revision to that of an entry which has a higher one. A key must not hold something that was written.
-func (s *Storage) Put(entries ...*Entry) {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	s.publish(s.current.Load().with(entries))
-}
-
 // Change is what one write did to one key.
 type Change struct {
 	Revision int64
@@ -63,7 +55,7 @@ func (s *Storage) Changes(since int64) []Change {
 	if since >= h.revision {
 		return nil
 	}
-	kept := h.changes[h.firstAfter(since):]
+	kept := h.changes[h.changesUntil(since):]
 	changes := make([]Change, len(kept))
 	for i, c := range kept {
 		changes[i] = Change{c.revision, c.before, c.after, c.writer}
@@ -104,21 +96,43 @@ func (s *Storage) countEnd(key string) {
 	s.ended[key]++
 }
 
-// Name returns the first name that name makes of a number and whose key holds nothing. Numbers begin after the one that
-// was taken last. Only take takes one.
-func (s *Storage) Name(take bool, name func(n int) (name, key string)) string {
+// DryRun returns a fork for one request that is to have no effect. What is written to it has the resource version that
+// it had before, or none if it is new.
+func (s *Storage) DryRun() *Storage {
+	f := s.Fork(nil)
+	f.dry = true
+	return f
+}
+
+// IsDryRun reports whether s is what [Storage.DryRun] returned.
+func (s *Storage) IsDryRun() bool { return s.dry }
+
+// Name returns the first name that name makes of a number, and the number. It is one after the last that was taken
+// whose key holds nothing, and that nobody else has at the moment. Who asks calls [Storage.EndName] later.
+func (s *Storage) Name(name func(n int) (name, key string)) (string, int) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	h := s.current.Load()
 	for n := s.names + 1; ; n++ {
 		name, key := name(n)
-		if h.get(key) != nil {
+		if s.reserved[n] || h.get(key) != nil {
 			continue
 		}
-		if take {
-			s.names = n
+		if s.reserved == nil {
+			s.reserved = map[int]bool{}
 		}
-		return name
+		s.reserved[n] = true
+		return name, n
+	}
+}
+
+// EndName takes the number of a name, or gives it back if no object got the name.
+func (s *Storage) EndName(n int, take bool) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	delete(s.reserved, n)
+	if take {
+		s.names = max(s.names, n)
 	}
 }
 

@@ -134,9 +134,18 @@ func TestNamesAreTakenInOrder(t *testing.T) {
 	p.create(t.Context(), "a2")
 	number := func(n int) (string, string) { name := fmt.Sprint("a", n); return name, podKey(name) }
 	fork := base.Fork(nil)
-	got := []string{fork.Name(false, number), fork.Name(true, number), fork.Name(true, number)}
-	got = append(got, fork.Fork(nil).Name(true, number), fork.Name(true, number), base.Name(true, number))
-	p.want(got, "a1", "a1", "a3", "a4", "a4", "a1")
+	generate := func(s *storage.Storage, take bool) string {
+		name, n := s.Name(number)
+		s.EndName(n, take)
+		return name
+	}
+	got := []string{generate(fork, false), generate(fork, true), generate(fork, true)}
+	got = append(got, generate(fork.Fork(nil), true), generate(fork, true), generate(base, true))
+	reserved, n := fork.Name(number)
+	got = append(got, reserved, generate(fork, true))
+	fork.EndName(n, false)
+	got = append(got, generate(fork, true))
+	p.want(got, "a1", "a1", "a3", "a4", "a4", "a1", "a5", "a6", "a7")
 }
 
 func TestLag(t *testing.T) {

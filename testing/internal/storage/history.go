@@ -24,8 +24,8 @@ type history struct {
 	compacted int64
 	// entries are ordered by key.
 	entries *btree.BTree[*Entry]
-	// changes are those after the compacted revision, oldest first. Each is one revision. A revision without a change is
-	// one that an entry was put at, see [Storage.Put].
+	// changes are those after the compacted revision, oldest first. A revision is one change, or none if it is that of
+	// an entry that was given.
 	changes []change
 	// progressRequests counts the requests for progress notifications.
 	progressRequests int
@@ -56,39 +56,34 @@ func (h *history) successor() *history {
 	return &next
 }
 
-// after returns the history that w leads to at a time. It returns false if w expects another revision of its key.
-// It is not safe for concurrent use: to share the entries with the next history, it marks them as shared.
-func (h *history) after(w write, now time.Time, writer string) (*history, bool) {
+// after returns the history that w leads to at a time. It returns false if w expects another revision of its key. Dry
+// says that the revisions stay, that of the key and that of the history. It is not safe for concurrent use: to share
+// the entries with the next history, it marks them as shared.
+func (h *history) after(w write, now time.Time, dry bool) (*history, bool) {
 	before := h.get(w.key)
 	if before.revisionOrZero() != w.expected {
 		return nil, false
 	}
 	next := h.successor()
-	next.revision++
+	revision := w.expected
+	if !dry {
+		next.revision++
+		revision = next.revision
+	}
 	next.entries = h.entries.Clone()
 	var after *Entry
 	if w.value == nil {
 		next.entries.Delete(before)
 	} else {
-		after = &Entry{Key: w.key, Value: w.value, Revision: next.revision, Expires: w.expires}
+		after = &Entry{Key: w.key, Value: w.value, Revision: revision, Expires: w.expires}
+		after.Given = before != nil && before.Given
 		next.entries.ReplaceOrInsert(after)
 	}
 	// The slice may have room that later histories use. h does not see that, for its slice ends before.
 	next.changes = append(h.changes, change{
-		revision: next.revision, at: now, before: before, after: after, writer: writer,
+		revision: next.revision, at: now, before: before, after: after, writer: w.writer,
 	})
 	return next, true
-}
-
-// with returns a history that has had entries all the time.
-func (h *history) with(entries []*Entry) *history {
-	next := h.successor()
-	next.entries = h.entries.Clone()
-	for _, e := range entries {
-		next.entries.ReplaceOrInsert(e)
-		next.revision = max(next.revision, e.Revision)
-	}
-	return next
 }
 
 // compact returns a history without the changes up to revision, or h if there are none.
@@ -99,7 +94,7 @@ func (h *history) compact(revision int64) *history {
 	}
 	next := h.successor()
 	next.compacted = revision
-	dropped := h.firstAfter(revision)
+	dropped := h.changesUntil(revision)
 	next.changes = h.changes[dropped:]
 	if len(next.changes) < dropped {
 		// A slice of the old array would keep the dropped changes in memory.
@@ -150,23 +145,15 @@ func (h *history) since(revision int64) ([]change, error) {
 	if err := h.readable(revision); err != nil {
 		return nil, err
 	}
-	return h.changes[h.firstAfter(revision):], nil
+	return h.changes[h.changesUntil(revision):], nil
 }
 
-// firstAfter returns the place of the first change after a revision.
-func (h *history) firstAfter(revision int64) int {
-	if revision >= h.revision {
-		return len(h.changes)
-	}
-	// Mostly each revision has a change.
-	i := len(h.changes) - int(h.revision-revision)
-	if i >= 0 && (i == 0 || h.changes[i-1].revision <= revision) && h.changes[i].revision > revision {
-		return i
-	}
-	i, _ = slices.BinarySearchFunc(h.changes, revision+1, func(c change, r int64) int {
+// changesUntil returns how many changes there are up to a revision.
+func (h *history) changesUntil(revision int64) int {
+	n, _ := slices.BinarySearchFunc(h.changes, revision+1, func(c change, r int64) int {
 		return cmp.Compare(c.revision, r)
 	})
-	return i
+	return n
 }
 
 // list returns the entries in a span as they were at a readable revision, ordered by key, without those before start.

@@ -31,7 +31,7 @@ func (s *Storage) newStore(resource Resource) *store {
 		ended:   context.Background(),
 		storage: s,
 		prefix:  resource.Prefix,
-		codec:   &codec{objects: resource.Codec, transformer: resource.Transformer},
+		codec:   &codec{newFunc: resource.New, objects: resource.Codec, transformer: resource.Transformer},
 		newFunc: resource.New,
 	}
 }

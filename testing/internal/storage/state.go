@@ -22,8 +22,8 @@ type state struct {
 
 func (s state) revision() int64 { return s.entry.revisionOrZero() }
 
-// read returns what a key holds, decoded into a new object of the type of like. With an error it returns the entry if
-// that is what could not be decoded.
+// read returns what a key holds for who changes it, decoded into a new object of the type of like. With an error it
+// returns the entry if that is what could not be decoded.
 func (s *store) read(ctx context.Context, key string, like runtime.Object) (state, error) {
 	if err := ctx.Err(); err != nil {
 		return state{}, err
@@ -37,7 +37,11 @@ func (s *store) read(ctx context.Context, key string, like runtime.Object) (stat
 		return state{object: object}, runtime.SetZeroValue(object)
 	}
 	encoded, stale, err := s.codec.open(ctx, e)
-	if err == nil {
+	switch {
+	case err != nil:
+	case e.Show != nil:
+		err = s.codec.decode(encoded, e.Revision, object)
+	default:
 		err = s.codec.object(ctx, e, object)
 	}
 	if err != nil {

@@ -51,8 +51,15 @@ type Storage struct {
 	// ended counts the deletions of each key. It is copied before a write if endedShared says that a fork has it, too.
 	ended       map[string]int
 	endedShared bool
-	// names is the number of the name that was generated last.
-	names int
+	// names is the number of the generated name that was taken last, reserved are those that may be taken soon.
+	names    int
+	reserved map[int]bool
+	// dry is whether writes change no revision.
+	dry bool
+	// given is the last revision that an entry got that was given without one, taken are lower revisions of others. The
+	// map is not changed.
+	given int64
+	taken map[int64]bool
 }
 
 // New returns a storage, which is empty and at revision 1 without other options.
@@ -98,7 +105,8 @@ func (s *Storage) write(ctx context.Context, w write) (int64, bool, error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	now := time.Now()
-	next, ok := s.current.Load().after(w, now, writerOf(ctx))
+	w.writer = writerOf(ctx)
+	next, ok := s.current.Load().after(w, now, s.dry)
 	if !ok {
 		return 0, false, nil
 	}
@@ -116,6 +124,9 @@ func (s *Storage) write(ctx context.Context, w write) (int64, bool, error) {
 		s.countEnd(w.key)
 	}
 	s.expire(w.key, next.revision, w.expires)
+	if s.dry {
+		return w.expected, true, nil
+	}
 	return next.revision, true, nil
 }
 

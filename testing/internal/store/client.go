@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/espalier-dev/espalier/internal/jsonmerge"
-	"github.com/espalier-dev/espalier/testing/internal/server"
 	"github.com/espalier-dev/espalier/testing/internal/storage"
 )
 
@@ -120,8 +119,7 @@ func (c *Client) do(
 		if err != nil {
 			return err
 		}
-		world := server.World{Storage: c.store.storage(), Types: served.catalog.typeOf}
-		err = send(storage.As(world.In(ctx), r.manager), remote)
+		err = send(storage.As(c.store.world().In(ctx), r.manager), remote)
 		made = err == nil
 		return err
 	}

@@ -16,11 +16,12 @@ import (
 
 // refuseDropped returns an error if a call changed nothing but a status that is a subresource. Before is the entry of
 // the object before the call, which has not written it then.
-func (c *Client) refuseDropped(r request, w write, before *storage.Entry, answer client.Object) error {
+func (c *Client) refuseDropped(r request, w write, before *storage.Entry) error {
 	if w.status == nil || r.kind == nil || before == nil || c.entry(r) != before {
 		return nil
 	}
-	if v := r.kind.version(r.Kind.Version); v == nil || !v.hasStatus {
+	v := r.kind.version(r.Kind.Version)
+	if v == nil || !v.hasStatus {
 		return nil
 	}
 	live := map[string]any{}
@@ -28,10 +29,20 @@ func (c *Client) refuseDropped(r request, w write, before *storage.Entry, answer
 		return nil
 	}
 	sent, err := w.status(live)
-	if err != nil || sameJSON(sent, live["status"]) || sameJSON(sent, statusOf(answer)) {
+	if err != nil || sameJSON(statusIn(sent, v), statusIn(live["status"], v)) {
 		return nil
 	}
 	return errDropped(newKey(r.kind.GroupKind, r.Namespace, r.Name))
+}
+
+// statusIn returns a status in the form that it has in the Go type of a version, which may leave out what is zero.
+func statusIn(status any, v *version) any {
+	obj := v.object()
+	encoded, err := json.Marshal(map[string]any{"status": status})
+	if _, ok := obj.(runtime.Unstructured); ok || err != nil || json.Unmarshal(encoded, obj) != nil {
+		return status
+	}
+	return statusOf(obj)
 }
 
 // errDropped is the error for a request that has no effect, which is most likely a mistake.

@@ -13,7 +13,6 @@ import (
 
 	"github.com/espalier-dev/espalier/testing/internal/garbage"
 	"github.com/espalier-dev/espalier/testing/internal/registry"
-	"github.com/espalier-dev/espalier/testing/internal/server"
 )
 
 // controlPlane is the field manager of the control plane itself.
@@ -151,8 +150,7 @@ func (c collector) call(about client.Object, make func(ctx context.Context, remo
 	if err != nil {
 		return
 	}
-	world := server.World{Storage: c.store.storage(), Types: c.served.catalog.typeOf}
-	_ = make(world.In(context.Background()), remote)
+	_ = make(c.store.world().In(context.Background()), remote)
 }
 
 // unstructuredOf returns a copy of an object.

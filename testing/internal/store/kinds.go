@@ -24,6 +24,8 @@ type kind struct {
 	scope    registry.Scope
 	// versions are served; the first is the one that is stored.
 	versions []version
+	// custom is nil for a kind that is built in or defined.
+	custom *registry.Type
 	// definition is the name of the definition, empty if there is none.
 	definition string
 	// prefix is what the keys of its objects begin with in the storage.
@@ -221,6 +223,7 @@ func (c *catalog) kind(of schema.GroupKind) *kind {
 	if t, ok := c.find(of); ok {
 		served = newKind(t)
 		if _, builtIn := registry.BuiltIn(of.WithVersion("")); !builtIn {
+			served.custom = &t
 			c.resources.Store(served.resource, t)
 		}
 	}

@@ -71,6 +71,14 @@ func (k *kinds) find(of schema.GroupKind) *kind {
 	return k.catalog.kind(of)
 }
 
+// typeOfKind returns a kind that is neither built in nor defined.
+func (k *kinds) typeOfKind(of schema.GroupKind) (registry.Type, bool) {
+	if found := k.find(of); found != nil && found.custom != nil {
+		return *found.custom, true
+	}
+	return registry.Type{}, false
+}
+
 // all are the kinds that are served.
 func (k *kinds) all() []*kind {
 	known := k.catalog.all()

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/testing/internal/registry"
+	"github.com/espalier-dev/espalier/testing/internal/server"
 	"github.com/espalier-dev/espalier/testing/internal/storage"
 )
 
@@ -56,10 +57,6 @@ type Store struct {
 	shown map[types.UID]bool
 	// collected is the revision at which there was no garbage; 0 if that is not known.
 	collected int64
-	// given is the last resource version that was made up for a given object.
-	given int64
-	// taken are the resource versions that given objects came with. The map is replaced, never changed.
-	taken map[int64]bool
 }
 
 // firstRevision is the revision of an empty store. Resource versions that are made up for given objects are lower, as
@@ -71,11 +68,13 @@ func New(options Options) *Store {
 	if !onKubernetes {
 		return &Store{memory: newMemory(options), options: options}
 	}
-	catalog := newCatalog(options)
-	s := &Store{options: options, now: orRealTime(options.Now), served: catalog.undefined}
-	s.kept = storage.New(storage.Options{Revision: firstRevision, Retention: -1, BookmarkInterval: -1, Now: s.time})
-	s.servedAt = firstRevision
-	s.giveInitial()
+	shared, err := server.Shared()
+	if err != nil {
+		panic(err) // No test can begin.
+	}
+	s := &Store{options: options, now: orRealTime(options.Now), served: newCatalog(options).undefined}
+	s.kept = shared.Worlds().Fork(s.time)
+	s.servedAt = s.kept.Revision()
 	return s
 }
 
@@ -103,7 +102,7 @@ func (s *Store) Fork() *Store {
 	defer s.mu.Unlock()
 	f := &Store{
 		options: s.options, now: s.now, served: s.served, servedAt: s.servedAt, shown: s.shown,
-		collected: s.collected, given: s.given, taken: s.taken,
+		collected: s.collected,
 	}
 	f.kept = s.kept.Fork(f.time)
 	return f

@@ -172,7 +172,7 @@ func (c *Client) write(
 		if err := send(ctx, remote, sent, answer); err != nil {
 			return err
 		}
-		return c.refuseDropped(r, w, before, answer)
+		return c.refuseDropped(r, w, before)
 	})
 	if err != nil {
 		return err
