@@ -123,7 +123,7 @@ func (g *giving) add(gvk schema.GroupVersionKind, obj client.Object) error {
 		return err
 	}
 	if other := g.byUID[next.object.GetUID()]; other != nil {
-		return fmt.Errorf("its UID %q is that of %s %s, too", next.object.GetUID(), other.gvk.Kind,
+		return fmt.Errorf("its UID %q is that of %s %s too", next.object.GetUID(), other.gvk.Kind,
 			client.ObjectKeyFromObject(other.object))
 	}
 	g.all = append(g.all, next)

@@ -75,7 +75,22 @@ func New(options Options) *Store {
 	s := &Store{options: options, now: orRealTime(options.Now), served: newCatalog(options).undefined}
 	s.kept = shared.Worlds().Fork(s.time)
 	s.servedAt = s.kept.Revision()
+	if err := s.Give(s.initialNamespaces()...); err != nil {
+		panic(err) // They are there.
+	}
 	return s
+}
+
+// initialNamespaces returns the namespaces that each world has, with the time of the store.
+func (s *Store) initialNamespaces() []client.Object {
+	created := metav1.NewTime(s.time().Truncate(time.Second))
+	var all []client.Object
+	for _, e := range s.kept.Entries("/namespaces/") {
+		ns := s.served.object(e).DeepCopyObject().(client.Object)
+		ns.SetCreationTimestamp(created)
+		all = append(all, ns)
+	}
+	return all
 }
 
 func orRealTime(now func() time.Time) func() time.Time {
