@@ -30,6 +30,15 @@ type Entry struct {
 	derived atomic.Pointer[derived]
 }
 
+// Object returns what was last decoded of the entry for a reader, with the resource version; nil if nothing was. It must
+// not be changed.
+func (e *Entry) Object() runtime.Object {
+	if d := e.read.Load(); d != nil {
+		return d.object
+	}
+	return nil
+}
+
 // derived is what somebody has made of an entry, and what others have.
 type derived struct {
 	by, value any

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"reflect"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -35,7 +36,26 @@ func (s *store) Create(ctx context.Context, key string, obj, out runtime.Object,
 	case out == nil:
 		return nil
 	}
-	return s.codec.decode(encoded, revision, out)
+	return s.wrote(key, revision, obj, encoded, out)
+}
+
+// wrote fills out with an object that was written. It is kept for readers, so that nobody has to decode it.
+func (s *store) wrote(key string, revision int64, obj runtime.Object, encoded []byte, out runtime.Object) error {
+	as := out.GetObjectKind().GroupVersionKind()
+	_, isUnstructured := obj.(runtime.Unstructured)
+	if !isUnstructured && reflect.TypeOf(obj) == reflect.TypeOf(out) {
+		reflect.ValueOf(out).Elem().Set(reflect.ValueOf(obj.DeepCopyObject()).Elem())
+		if err := versioner.UpdateObject(out, uint64(revision)); err != nil {
+			return err
+		}
+	} else if err := s.codec.decode(encoded, revision, out); err != nil {
+		return err
+	}
+	e := s.storage.current.Load().get(key)
+	if e.revisionOrZero() == revision && s.codec.transformer == nil {
+		e.read.Store(&decoded{by: s.codec, as: as, object: out.DeepCopyObject()})
+	}
+	return nil
 }
 
 // GuaranteedUpdate implements [storage.Interface]. It ignores the cached object.
@@ -56,7 +76,7 @@ func (s *store) GuaranteedUpdate(
 		if now.entry == nil && !ignoreNotFound {
 			return storage.NewKeyNotFoundError(key, 0)
 		}
-		encoded, expires, err := s.update(now, key, preconditions, tryUpdate)
+		obj, encoded, expires, err := s.update(now, key, preconditions, tryUpdate)
 		if err != nil {
 			return err
 		}
@@ -68,7 +88,7 @@ func (s *store) GuaranteedUpdate(
 			return err
 		}
 		if ok {
-			return s.codec.decode(encoded, revision, destination)
+			return s.wrote(key, revision, obj, encoded, destination)
 		}
 	}
 }
@@ -117,9 +137,9 @@ func (s *store) Delete(
 // update returns the object that a caller makes of the current one, and when it expires.
 func (s *store) update(
 	now state, key string, preconditions *storage.Preconditions, tryUpdate storage.UpdateFunc,
-) (encoded []byte, expires time.Time, err error) {
+) (obj runtime.Object, encoded []byte, expires time.Time, err error) {
 	if err := preconditions.Check(key, now.object); err != nil {
-		return nil, time.Time{}, err
+		return nil, nil, time.Time{}, err
 	}
 	response := storage.ResponseMeta{ResourceVersion: uint64(now.revision())}
 	if now.entry != nil {
@@ -128,15 +148,15 @@ func (s *store) update(
 	if !expires.IsZero() {
 		response.TTL = int64(time.Until(expires).Seconds())
 	}
-	object, ttl, err := tryUpdate(now.object, response)
+	obj, ttl, err := tryUpdate(now.object, response)
 	if err != nil {
-		return nil, time.Time{}, err
+		return nil, nil, time.Time{}, err
 	}
 	if ttl != nil {
 		expires = expiry(*ttl)
 	}
-	encoded, err = s.codec.encode(object)
-	return encoded, expires, err
+	encoded, err = s.codec.encode(obj)
+	return obj, encoded, expires, err
 }
 
 // largest is how many bytes a request of etcd may have by default.

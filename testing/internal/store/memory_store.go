@@ -89,5 +89,14 @@ func (s *memory) Objects() []client.Object {
 	return objects
 }
 
+func (s *memory) object(key Key) client.Object {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if found := s.state.find(key); found != nil {
+		return found.object
+	}
+	return nil
+}
+
 // now is the time of a write, in whole seconds as objects have it.
 func (s *memory) now() metav1.Time { return metav1.NewTime(s.options.Now().Truncate(time.Second)) }

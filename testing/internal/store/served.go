@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -104,9 +105,18 @@ func (k *kinds) object(e *storage.Entry) client.Object {
 }
 
 func (k *kinds) decode(e *storage.Entry) client.Object {
-	var is metav1.TypeMeta
-	_ = json.Unmarshal(e.Value, &is) // An API server has encoded it.
-	gvk := is.GroupVersionKind()
+	shared := e.Object()
+	if obj, ok := k.stripped(shared); ok {
+		return obj
+	}
+	var gvk schema.GroupVersionKind
+	if u, ok := shared.(*unstructured.Unstructured); ok {
+		gvk = u.GroupVersionKind()
+	} else {
+		var is metav1.TypeMeta
+		_ = json.Unmarshal(e.Value, &is) // An API server has encoded it.
+		gvk = is.GroupVersionKind()
+	}
 	var obj client.Object = &unstructured.Unstructured{}
 	if v := k.find(gvk.GroupKind()).version(gvk.Version); v != nil {
 		obj = v.object()
@@ -121,6 +131,44 @@ func (k *kinds) decode(e *storage.Entry) client.Object {
 	setVersion(obj, e.Revision)
 	obj.SetManagedFields(nil)
 	return obj
+}
+
+// stripped returns an object of a built-in kind that was decoded already, with its kind and without managed fields. It
+// shares what it has with the other one.
+func (k *kinds) stripped(shared runtime.Object) (client.Object, bool) {
+	if shared == nil {
+		return nil, false
+	}
+	gvk := builtInKind(shared)
+	if v := k.find(gvk.GroupKind()).version(gvk.Version); v == nil ||
+		reflect.TypeOf(v.object()) != reflect.TypeOf(shared) {
+		return nil, false
+	}
+	obj := reflect.New(reflect.TypeOf(shared).Elem())
+	obj.Elem().Set(reflect.ValueOf(shared).Elem())
+	found := obj.Interface().(client.Object)
+	found.GetObjectKind().SetGroupVersionKind(gvk)
+	found.SetManagedFields(nil)
+	return found, true
+}
+
+// builtInKinds has the kinds of Go types, to save looking for them.
+var builtInKinds sync.Map
+
+// builtInKind returns the kind of an object that has the Go type of a built-in one, and no kind for another.
+func builtInKind(obj runtime.Object) schema.GroupVersionKind {
+	goType := reflect.TypeOf(obj)
+	if known, ok := builtInKinds.Load(goType); ok {
+		return known.(schema.GroupVersionKind)
+	}
+	var gvk schema.GroupVersionKind
+	if _, isUnstructured := obj.(runtime.Unstructured); !isUnstructured {
+		if all, _, err := clientgoscheme.Scheme.ObjectKinds(obj); err == nil {
+			gvk = all[0]
+		}
+	}
+	builtInKinds.Store(goType, gvk)
+	return gvk
 }
 
 // keyOf names the object that an entry has.

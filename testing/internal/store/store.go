@@ -224,6 +224,14 @@ func (s *Store) Objects() []client.Object {
 	return objects
 }
 
+// Object returns an object as it is stored, nil if there is none. It must not be changed.
+func (s *Store) Object(key Key) client.Object {
+	if s.memory != nil {
+		return s.memory.object(key)
+	}
+	return s.find(s.kinds(), key)
+}
+
 func compareKeys(a, b Key) int {
 	return cmp.Or(strings.Compare(a.Kind.Kind, b.Kind.Kind), strings.Compare(a.Kind.Group, b.Kind.Group),
 		strings.Compare(a.Namespace+"/", b.Namespace+"/"), strings.Compare(a.Name, b.Name))
