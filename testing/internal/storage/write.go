@@ -39,21 +39,25 @@ func (s *store) Create(ctx context.Context, key string, obj, out runtime.Object,
 	return s.wrote(key, revision, obj, encoded, out)
 }
 
-// wrote fills out with an object that was written. It is kept for readers, so that nobody has to decode it.
+// wrote fills out with an object that was written. A copy is kept for readers, so that nobody has to decode it.
 func (s *store) wrote(key string, revision int64, obj runtime.Object, encoded []byte, out runtime.Object) error {
 	as := out.GetObjectKind().GroupVersionKind()
 	_, isUnstructured := obj.(runtime.Unstructured)
 	if !isUnstructured && reflect.TypeOf(obj) == reflect.TypeOf(out) {
-		reflect.ValueOf(out).Elem().Set(reflect.ValueOf(obj.DeepCopyObject()).Elem())
-		if err := versioner.UpdateObject(out, uint64(revision)); err != nil {
+		obj = obj.DeepCopyObject()
+		if err := versioner.UpdateObject(obj, uint64(revision)); err != nil {
 			return err
 		}
-	} else if err := s.codec.decode(encoded, revision, out); err != nil {
-		return err
+		reflect.ValueOf(out).Elem().Set(reflect.ValueOf(obj.DeepCopyObject()).Elem())
+	} else {
+		if err := s.codec.decode(encoded, revision, out); err != nil {
+			return err
+		}
+		obj = out.DeepCopyObject()
 	}
 	e := s.storage.current.Load().get(key)
 	if e.revisionOrZero() == revision && s.codec.transformer == nil {
-		e.read.Store(&decoded{by: s.codec, as: as, object: out.DeepCopyObject()})
+		e.read.Store(&decoded{by: s.codec, as: as, object: obj})
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -52,14 +54,20 @@ func checkPreconditions(r *resource, live client.Object, preconditions *metav1.P
 		return nil
 	}
 	if uid := preconditions.UID; uid != nil && *uid != live.GetUID() {
-		return conflict(r, live.GetName(), "the UID in the precondition (%s) does not match the UID in record (%s). "+
+		return conflictOfKind(r, live.GetName(), "the UID in the precondition (%s) does not match the UID in record (%s). "+
 			"The object might have been deleted and then recreated", *uid, live.GetUID())
 	}
 	if version := preconditions.ResourceVersion; version != nil && *version != live.GetResourceVersion() {
-		return conflict(r, live.GetName(), "the ResourceVersion in the precondition (%s) does not match the "+
+		return conflictOfKind(r, live.GetName(), "the ResourceVersion in the precondition (%s) does not match the "+
 			"ResourceVersion in record (%s). The object might have been modified", *version, live.GetResourceVersion())
 	}
 	return nil
+}
+
+// conflictOfKind is the error for a precondition, which names the kind where others name the resource.
+func conflictOfKind(r *resource, name, format string, args ...any) error {
+	kind := schema.GroupResource{Group: r.gvk.Group, Resource: r.gvk.Kind}
+	return apierrors.NewConflict(kind, name, fmt.Errorf(format, args...))
 }
 
 // markAsDeleting lets an object wait for its finalizers, or for the end of its grace period in seconds. That of an
