@@ -91,7 +91,7 @@ func guarding(m *configMaps) { m.Finalizer = ours }
 
 func tracking(m *configMaps) { m.TrackDesired = true }
 
-const changedSince = `Operation cannot be fulfilled on configmaps "gadget": the ResourceVersion in the precondition (999) does not match ` +
+const changedSince = `Operation cannot be fulfilled on ConfigMap "gadget": the ResourceVersion in the precondition (999) does not match ` +
 	`the ResourceVersion in record (1001). The object might have been modified`
 
 func TestUpdatingObjectManager(t *testing.T) {
