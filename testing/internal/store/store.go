@@ -22,8 +22,9 @@ import (
 	"github.com/espalier-dev/espalier/testing/internal/storage"
 )
 
-// onKubernetes is whether the API server of Kubernetes answers, and not the one in memory.
-var onKubernetes = os.Getenv("ESPALIER_ROWS") == "kubernetes"
+// onKubernetes reports whether the API server of Kubernetes answers, and not the one in memory. It asks late, so that
+// the go command knows that results depend on it.
+var onKubernetes = sync.OnceValue(func() bool { return os.Getenv("ESPALIER_ROWS") == "kubernetes" })
 
 // Options configure a [Store].
 type Options struct {
@@ -65,7 +66,7 @@ const firstRevision = 999
 
 // New returns an empty store, in which the namespaces default, kube-system, kube-public and kube-node-lease exist.
 func New(options Options) *Store {
-	if !onKubernetes {
+	if !onKubernetes() {
 		return &Store{memory: newMemory(options), options: options}
 	}
 	shared, err := server.Shared()
