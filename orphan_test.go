@@ -71,8 +71,8 @@ func TestOrphanWhen(t *testing.T) {
 			c.Annotations = map[string]string{espalier.OrphanedAnnotation: widgetDigest}
 		}).With(edits...)
 	}
-	taken := func(given object, claim string) rtesting.SubReconcilerTestCase[*resources.Widget] {
-		text := `configmaps "gadget" already exists` + claim
+	exist := `configmaps "gadget" already exists`
+	taken := func(given object, text string) rtesting.SubReconcilerTestCase[*resources.Widget] {
 		return rtesting.SubReconcilerTestCase[*resources.Widget]{
 			Resource: widget.Object(), GivenObjects: []object{given}, APIGivenObjects: []object{given},
 			ExpectCreates:  []object{ours},
@@ -94,13 +94,13 @@ func TestOrphanWhen(t *testing.T) {
 		},
 		"somebody else controls it now": taken(free(func(c *corev1.ConfigMap) {
 			c.OwnerReferences = []metav1.OwnerReference{controlledByAnother}
-		}), " and is controlled by ReplicaSet web"),
+		}), exist+" and is controlled by ReplicaSet web"),
 		"an earlier resource has released it": taken(free(func(c *corev1.ConfigMap) {
 			c.Annotations = map[string]string{espalier.OrphanedAnnotation: "fc1d05f1b4e6934ce20a9bf62ea3faf5"}
-		}), ""),
+		}), exist),
 		"it is being deleted": taken(free(func(c *corev1.ConfigMap) {
 			c.DeletionTimestamp, c.Finalizers = &created, []string{"test.espalier.dev/other"}
-		}), ""),
+		}), "object is being deleted: "+exist),
 	}, func(c *child) *child { return c.OrphanWhen(when).Labeled() },
 		func(c *children) *children { return c.OrphanWhen(when).Labeled() })
 	withdrawn := widget.With(with("orphan", "withdraw"))

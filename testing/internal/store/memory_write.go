@@ -66,8 +66,12 @@ func (s *memory) createRecord(
 	if err := s.claimNodePorts(r, next, asked); err != nil {
 		return nil, err
 	}
-	if s.state.find(newKey(r.gvk.GroupKind(), next.GetNamespace(), next.GetName())) != nil {
-		return nil, apierrors.NewAlreadyExists(r.resource, next.GetName())
+	if other := s.state.find(newKey(r.gvk.GroupKind(), next.GetNamespace(), next.GetName())); other != nil {
+		err := apierrors.NewAlreadyExists(r.resource, next.GetName())
+		if other.object.GetDeletionTimestamp() != nil {
+			err.ErrStatus.Message = "object is being deleted: " + err.ErrStatus.Message
+		}
+		return nil, err
 	}
 	fields := applied
 	if applied == nil {
