@@ -159,10 +159,12 @@ func (c *customResources) handlerOf(d *definition) (customHandler, error) {
 }
 
 // servedDefinition returns a definition with nothing but what its handler depends on. Its conditions are so old that
-// the handler does not let the first request wait, as that of an API server does for two seconds.
+// the handler does not let the first request wait, as that of an API server does for two seconds. No conversion webhook
+// is called, see [WithoutEffect].
 func servedDefinition(d *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
 	served := &apiextensionsv1.CustomResourceDefinition{Spec: *d.Spec.DeepCopy()}
 	served.Name, served.UID = d.Name, "any"
+	served.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
 	apiextensionsv1.SetObjectDefaults_CustomResourceDefinition(served)
 	served.Status.AcceptedNames = *d.Status.AcceptedNames.DeepCopy()
 	if served.Status.AcceptedNames.Plural == "" {
@@ -254,7 +256,6 @@ func definitionOfType(t registry.Type, namespaced bool) *apiextensionsv1.CustomR
 	d.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{
 		Plural: t.Resource, Singular: strings.ToLower(t.Kind.Kind), Kind: t.Kind.Kind, ListKind: t.Kind.Kind + "List",
 	}
-	d.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
 	keep := true
 	for i, v := range t.Versions {
 		version := apiextensionsv1.CustomResourceDefinitionVersion{
