@@ -54,17 +54,33 @@ func (l worldLifecycle) Admit(ctx context.Context, a admission.Attributes, _ adm
 	if e == nil {
 		return apierrors.NewNotFound(corev1.Resource("namespaces"), a.GetNamespace())
 	}
-	var namespace struct {
-		metav1.ObjectMeta `json:"metadata"`
-		Status            corev1.NamespaceStatus `json:"status"`
+	switch found := readNamespace(e); {
+	case found.err != nil:
+		return apierrors.NewInternalError(fmt.Errorf("read namespace %s: %w", a.GetNamespace(), found.err))
+	case found.terminates:
+		return terminates(a)
 	}
-	if err := json.Unmarshal(e.Value, &namespace); err != nil {
-		return apierrors.NewInternalError(fmt.Errorf("read namespace %s: %w", a.GetNamespace(), err))
-	}
-	if namespace.DeletionTimestamp == nil && namespace.Status.Phase != corev1.NamespaceTerminating {
-		return nil
-	}
-	return terminates(a)
+	return nil
+}
+
+// namespaceState is what is read of the entry of a namespace.
+type namespaceState struct {
+	terminates bool
+	err        error
+}
+
+type namespaceOwner struct{}
+
+func readNamespace(e *storage.Entry) namespaceState {
+	return e.Derived(namespaceOwner{}, func() any {
+		var namespace struct {
+			metav1.ObjectMeta `json:"metadata"`
+			Status            corev1.NamespaceStatus `json:"status"`
+		}
+		err := json.Unmarshal(e.Value, &namespace)
+		ends := namespace.DeletionTimestamp != nil || namespace.Status.Phase == corev1.NamespaceTerminating
+		return namespaceState{ends, err}
+	}).(namespaceState)
 }
 
 // terminates refuses to create an object in a namespace that terminates.
