@@ -26,7 +26,7 @@ func (s *store) Create(ctx context.Context, key string, obj, out runtime.Object,
 	if err != nil {
 		return err
 	}
-	revision, ok, err := s.put(ctx, key, 0, encoded, expiry(ttl))
+	written, ok, err := s.put(ctx, key, 0, encoded, expiry(ttl))
 	switch {
 	case err != nil:
 		return err
@@ -35,7 +35,7 @@ func (s *store) Create(ctx context.Context, key string, obj, out runtime.Object,
 	case out == nil:
 		return nil
 	}
-	return s.codec.decode(encoded, revision, out)
+	return s.written(written, encoded, out)
 }
 
 // GuaranteedUpdate implements [storage.Interface]. It ignores the cached object.
@@ -63,12 +63,12 @@ func (s *store) GuaranteedUpdate(
 		if !now.stale && bytes.Equal(encoded, now.encoded) {
 			return s.codec.decode(encoded, now.revision(), destination)
 		}
-		revision, ok, err := s.put(ctx, key, now.revision(), encoded, expires)
+		written, ok, err := s.put(ctx, key, now.revision(), encoded, expires)
 		if err != nil {
 			return err
 		}
 		if ok {
-			return s.codec.decode(encoded, revision, destination)
+			return s.written(written, encoded, destination)
 		}
 	}
 }
@@ -102,14 +102,14 @@ func (s *store) Delete(
 		if err := validateDeletion(ctx, now.object); err != nil {
 			return err
 		}
-		revision, ok, err := s.commit(ctx, write{key: key, expected: now.entry.Revision})
+		deleted, ok, err := s.commit(ctx, write{key: key, expected: now.entry.Revision})
 		switch {
 		case err != nil:
 			return err
 		case ok && corrupt:
 			return nil
 		case ok:
-			return s.codec.decode(now.encoded, revision, out)
+			return s.codec.decode(now.encoded, deleted.Revision, out)
 		}
 	}
 }
@@ -144,24 +144,25 @@ const largest = 3 << 19
 
 var errTooLarge = errors.New("etcdserver: request is too large")
 
-// put writes an encoded object if its key is at the expected revision, and returns the new one.
+// put writes an encoded object if its key is at the expected revision, and returns the new entry.
 func (s *store) put(
 	ctx context.Context, key string, expected int64, encoded []byte, expires time.Time,
-) (revision int64, ok bool, err error) {
+) (written *Entry, ok bool, err error) {
 	value, err := s.codec.seal(ctx, key, encoded)
 	if err != nil {
-		return 0, false, err
+		return nil, false, err
 	}
 	if len(value) > largest {
-		return 0, false, errTooLarge
+		return nil, false, errTooLarge
 	}
 	return s.commit(ctx, write{key: key, expected: expected, value: value, expires: expires})
 }
 
-// commit carries out w unless ctx is done. It returns false if the key is not at the expected revision.
-func (s *store) commit(ctx context.Context, w write) (revision int64, ok bool, err error) {
+// commit carries out w unless ctx is done, and returns the new entry; that of a deletion has no value. It returns false
+// if the key is not at the expected revision.
+func (s *store) commit(ctx context.Context, w write) (written *Entry, ok bool, err error) {
 	if err := ctx.Err(); err != nil {
-		return 0, false, err
+		return nil, false, err
 	}
 	return s.storage.write(ctx, w)
 }
