@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/internal/fault"
 	"github.com/espalier-dev/espalier/testing/internal/store"
@@ -34,13 +33,15 @@ func (r *run) userDeletes(ctx context.Context) bool {
 }
 
 // hasResource reports whether there is a resource that was not deleted.
-func (r *run) hasResource(ctx context.Context) bool {
+func (r *run) hasResource() bool {
 	if r.resource == nil {
 		return false
 	}
-	live := r.resource.DeepCopy()
-	err := r.clusters[""].store.Client(store.ClientOptions{}).Get(ctx, client.ObjectKeyFromObject(live), live)
-	return err == nil && live.DeletionTimestamp == nil
+	key := store.Key{
+		Kind: r.resource.GroupVersionKind().GroupKind(), Namespace: r.resource.Namespace, Name: r.resource.Name,
+	}
+	live := r.clusters[""].store.Object(key)
+	return live != nil && live.GetDeletionTimestamp() == nil
 }
 
 // isDeletion reports whether the user deletes the resource in a run with faults.

@@ -33,7 +33,7 @@ func (r *run) do(ctx context.Context, in *instance, c *cluster, made store.Call,
 		r.dropFault(call)
 	}
 	r.noteResource(call)
-	call.deletable = call.Writes() && r.hasResource(ctx)
+	call.deletable = call.Writes() && r.hasResource()
 	if call.fault == fault.UserDeletes && !r.userDeletes(ctx) {
 		r.dropFault(call)
 	}
@@ -68,7 +68,7 @@ func (r *run) beginExternal(ctx context.Context, in *instance, call *call) error
 	if err := r.begin(in, call); err != nil {
 		return err
 	}
-	call.deletable = r.hasResource(ctx)
+	call.deletable = r.hasResource()
 	if call.fault == fault.UserDeletes && !r.userDeletes(ctx) {
 		r.dropFault(call)
 	}

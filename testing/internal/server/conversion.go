@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/conversion"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+
+	"github.com/espalier-dev/espalier/testing/internal/registry"
 )
 
 // addConversions adds those between the versions of a kind that have different fields.
@@ -30,6 +32,7 @@ func addConversions(s *runtime.Scheme) {
 		out.ListMeta = in.ListMeta
 		return convertItems(in.Items, &out.Items, toAutoscalerV1)
 	})
+	addOldVersions(s)
 	addConversion(s, fromEvent)
 	addConversion(s, toEvent)
 	addConversion(s, func(in *eventsv1.EventList, out *corev1.EventList) error {
@@ -40,6 +43,31 @@ func addConversions(s *runtime.Scheme) {
 		out.ListMeta = in.ListMeta
 		return convertItems(in.Items, &out.Items, toEvent)
 	})
+}
+
+// addOldVersions adds conversions between the versions of kinds that are not served any more, and the newest ones, by
+// the names of the fields. Managed fields may name them.
+func addOldVersions(s *runtime.Scheme) {
+	for _, k := range kinds() {
+		for _, version := range s.VersionsForGroupKind(k.Kind) {
+			old, err := s.New(version.WithKind(k.Kind.Kind))
+			if err != nil || version.Version == runtime.APIVersionInternal || k.Kind.Group == autoscalingv1.GroupName ||
+				slices.ContainsFunc(k.versions, func(v registry.Version) bool { return v.Name == version.Version }) {
+				continue
+			}
+			for _, pair := range [][2]runtime.Object{{old, k.object()}, {k.object(), old}} {
+				utilruntime.Must(s.AddConversionFunc(pair[0], pair[1], convertFields))
+			}
+		}
+	}
+}
+
+func convertFields(in, out any, _ conversion.Scope) error {
+	encoded, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(encoded, out)
 }
 
 func addConversion[In, Out any](s *runtime.Scheme, convert func(in *In, out *Out) error) {

@@ -3,6 +3,7 @@ package server
 import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -12,8 +13,8 @@ import (
 	"github.com/espalier-dev/espalier/testing/internal/fieldmanager"
 )
 
-// typeConverter knows the schemas of the built-in kinds. Those of kinds that are only created and never stored are not
-// published, and deduced: nobody reads who manages their fields.
+// typeConverter knows the schemas of the built-in kinds. Those of kinds that are never stored are not published, and
+// deduced: that of a Scale, which has no lists, is the same then, and nobody reads who manages the fields of the others.
 type typeConverter struct {
 	managedfields.TypeConverter
 	deduced managedfields.TypeConverter
@@ -26,7 +27,7 @@ func newTypeConverter() typeConverter {
 // ObjectToTyped implements [managedfields.TypeConverter].
 func (c typeConverter) ObjectToTyped(obj runtime.Object, opts ...typed.ValidationOptions) (*typed.TypedValue, error) {
 	switch obj.(type) {
-	case *corev1.Binding, *policyv1.Eviction, *authenticationv1.TokenRequest, *authenticationv1.SelfSubjectReview,
+	case *autoscalingv1.Scale, *corev1.Binding, *policyv1.Eviction, *authenticationv1.TokenRequest, *authenticationv1.SelfSubjectReview,
 		*authorizationv1.SubjectAccessReview, *authorizationv1.LocalSubjectAccessReview,
 		*authorizationv1.SelfSubjectAccessReview, *authorizationv1.SelfSubjectRulesReview:
 		return c.deduced.ObjectToTyped(obj, opts...)

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apiserver/pkg/storage"
 	storeerrors "k8s.io/apiserver/pkg/storage/errors"
 	"k8s.io/apiserver/pkg/util/dryrun"
+	"k8s.io/utils/ptr"
 )
 
 // namespaceREST serves namespaces. A delete lets one terminate: what is in it is deleted by whoever collects garbage,
@@ -68,15 +70,12 @@ func (r namespaceREST) Delete(
 	if err != nil {
 		return nil, false, err
 	}
-	namespace := found.(*corev1.Namespace)
-	switch {
-	case namespace.DeletionTimestamp == nil:
-		terminating, err := r.terminate(ctx, name, validate, options)
-		return terminating, false, err
-	case len(namespace.Spec.Finalizers) > 0:
-		return namespace, false, nil
+	// A namespace that terminates goes with its last finalizer.
+	if found.(*corev1.Namespace).DeletionTimestamp != nil {
+		return found, false, nil
 	}
-	return r.store.Delete(ctx, name, validate, options)
+	terminating, err := r.terminate(ctx, name, validate, options)
+	return terminating, false, err
 }
 
 func (r namespaceREST) terminate(
@@ -102,12 +101,39 @@ func (r namespaceREST) terminate(
 				namespace.DeletionTimestamp = &now
 			}
 			namespace.Status.Phase = corev1.NamespaceTerminating
+			namespace.Finalizers = finalizersAfterDelete(namespace.Finalizers, options)
 			return namespace, nil
 		}), dryrun.IsDryRun(options.DryRun), nil)
 	if err != nil {
 		return nil, storeerrors.InterpretUpdateError(err, r.store.DefaultQualifiedResource, name)
 	}
 	return after, nil
+}
+
+// finalizersAfterDelete replaces the finalizers of the garbage collector by the one that a delete asks for. They stay if
+// it asks for nothing.
+func finalizersAfterDelete(finalizers []string, options *metav1.DeleteOptions) []string {
+	policy := options.PropagationPolicy
+	//lint:ignore SA1019 clients may still send it
+	if orphan := options.OrphanDependents; policy == nil && orphan != nil {
+		policy = ptr.To(metav1.DeletePropagationBackground)
+		if *orphan {
+			policy = ptr.To(metav1.DeletePropagationOrphan)
+		}
+	}
+	if policy == nil {
+		return finalizers
+	}
+	after := slices.DeleteFunc(slices.Clone(finalizers), func(f string) bool {
+		return f == metav1.FinalizerDeleteDependents || f == metav1.FinalizerOrphanDependents
+	})
+	switch *policy {
+	case metav1.DeletePropagationForeground:
+		return append(after, metav1.FinalizerDeleteDependents)
+	case metav1.DeletePropagationOrphan:
+		return append(after, metav1.FinalizerOrphanDependents)
+	}
+	return after
 }
 
 // finalizeREST serves the subresource finalize, which can be updated and nothing else.

@@ -19,8 +19,8 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-dev/espalier/testing/internal/registry"
 	"github.com/espalier-dev/espalier/testing/internal/storage"
-	"github.com/espalier-dev/espalier/testing/internal/store"
 )
 
 // stamps gives the objects of worlds their UIDs and times, so that the same requests have the same answers in each
@@ -52,8 +52,8 @@ func endedIn(kept *storage.Storage, key string) int {
 
 // uidOf returns the UID of an object of a kind of whose name several were deleted.
 func uidOf(kind schema.GroupKind, obj metav1.Object, ended int) types.UID {
-	key := store.Key{Kind: kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
-	return store.UID(key, ended)
+	key := registry.Key{Kind: kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
+	return registry.UID(key, ended)
 }
 
 // kindOf returns the kind of an object in the server.
@@ -127,23 +127,47 @@ func (s stamped) stampNew(ctx context.Context, key string, obj runtime.Object) e
 
 // times are those of an object that a server sets by its clock.
 type times struct {
-	deletes bool
-	managed map[string]metav1.Time
+	// deletion is nil if the object is not being deleted, and grace is its period then.
+	deletion *metav1.Time
+	grace    time.Duration
+	managed  map[string]metav1.Time
+	// ahead is how far the clock of the process is ahead of that of the storage.
+	ahead time.Duration
 }
 
-// timesOf returns those of an object. It returns none if the storage has no clock of its own.
+// timesOf returns those of an object, and has its fields be managed since then by the clock of the process: the library
+// joins the oldest entries if there are many. It returns none if the storage has no clock of its own.
 func timesOf(obj runtime.Object, kept *storage.Storage) times {
 	accessor, err := meta.Accessor(obj)
 	if kept.Clock() == nil || err != nil {
 		return times{}
 	}
-	t := times{deletes: accessor.GetDeletionTimestamp() != nil, managed: map[string]metav1.Time{}}
-	for _, entry := range accessor.GetManagedFields() {
+	t := times{
+		deletion: accessor.GetDeletionTimestamp(), grace: graceOf(accessor), managed: map[string]metav1.Time{},
+	}
+	t.ahead = time.Now().Truncate(time.Second).Sub(timeIn(kept).Time)
+	fields := accessor.GetManagedFields()
+	for i, entry := range fields {
 		if entry.Time != nil {
 			t.managed[managerOf(entry)] = *entry.Time
+			at := metav1.NewTime(entry.Time.Add(t.ahead))
+			fields[i].Time = &at
 		}
 	}
+	accessor.SetManagedFields(fields)
 	return t
+}
+
+// since returns since when the fields of an entry are managed.
+func (t times) since(entry metav1.ManagedFieldsEntry, now metav1.Time) metav1.Time {
+	before, ok := t.managed[managerOf(entry)]
+	switch at := entry.Time.Add(-t.ahead); {
+	case ok && (before.Equal(entry.Time) || before.Time.Equal(at)):
+		return before
+	case t.managed != nil && at.Before(now.Time):
+		return metav1.NewTime(at)
+	}
+	return now
 }
 
 func managerOf(entry metav1.ManagedFieldsEntry) string {
@@ -160,23 +184,41 @@ func (t times) stamp(obj runtime.Object, kept *storage.Storage) error {
 		return err
 	}
 	now := timeIn(kept)
-	if accessor.GetDeletionTimestamp() != nil && !t.deletes {
-		grace := time.Duration(ptr.Deref(accessor.GetDeletionGracePeriodSeconds(), 0)) * time.Second
-		at := metav1.NewTime(now.Add(grace))
+	if accessor.GetDeletionTimestamp() != nil {
+		at := metav1.NewTime(t.ends(now.Time, *accessor.GetDeletionTimestamp(), graceOf(accessor)))
 		accessor.SetDeletionTimestamp(&at)
 	}
-	fields, changed := accessor.GetManagedFields(), false
+	fields := accessor.GetManagedFields()
 	for i, entry := range fields {
-		before, ok := t.managed[managerOf(entry)]
-		if entry.Time != nil && (!ok || !before.Equal(entry.Time)) {
-			fields[i].Time, changed = &now, true
+		if entry.Time != nil {
+			at := t.since(entry, now)
+			fields[i].Time = &at
 		}
 	}
-	if changed {
+	if len(fields) > 0 {
 		slices.SortFunc(fields, compareManagers)
 		accessor.SetManagedFields(fields)
 	}
 	return nil
+}
+
+func graceOf(obj metav1.Object) time.Duration {
+	return time.Duration(ptr.Deref(obj.GetDeletionGracePeriodSeconds(), 0)) * time.Second
+}
+
+// ends returns when the deletion of an object ends, which the libraries have set with a grace period. They reckon from
+// the end that there was, or take the time of the process if that is before it.
+func (t times) ends(now time.Time, set metav1.Time, grace time.Duration) time.Time {
+	if t.deletion == nil {
+		return now.Add(grace)
+	}
+	if reckoned := t.deletion.Add(grace - t.grace); set.Time.Equal(reckoned) {
+		return reckoned
+	}
+	if t.deletion.Time.Before(now) {
+		return t.deletion.Time
+	}
+	return now
 }
 
 // compareManagers has the managers of fields in the order of the libraries. They would put others in this order with

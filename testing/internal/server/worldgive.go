@@ -123,7 +123,7 @@ func (g *giving) add(gvk schema.GroupVersionKind, obj client.Object) error {
 		return err
 	}
 	if other := g.byUID[next.object.GetUID()]; other != nil {
-		return fmt.Errorf("its UID %q is that of %s %s, too", next.object.GetUID(), other.gvk.Kind,
+		return fmt.Errorf("its UID %q is that of %s %s too", next.object.GetUID(), other.gvk.Kind,
 			client.ObjectKeyFromObject(other.object))
 	}
 	g.all = append(g.all, next)
@@ -303,7 +303,7 @@ func (g *given) entry() (*storage.Entry, error) {
 		e.Value, err = json.Marshal(obj)
 	case *unstructured.Unstructured:
 		e.Show = showCustomResource
-		e.Value, err = json.Marshal(obj.Object)
+		e.Value, err = runtime.Encode(unstructured.UnstructuredJSONScheme, obj)
 	default:
 		k, _ := builtInKind(g.kind)
 		e.Value, err = runtime.Encode(codecs().LegacyCodec(k.hub().GroupVersion()), obj)

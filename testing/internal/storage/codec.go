@@ -100,19 +100,6 @@ func (c *codec) show(e *Entry, encoded []byte, into runtime.Object) error {
 	return versioner.UpdateObject(into, uint64(e.Revision))
 }
 
-// written decodes what was encoded for a new entry. It keeps what it decodes if readers are about to ask for it, which
-// takes memory for as long as there is the entry.
-func (s *store) written(e *Entry, encoded []byte, into runtime.Object) error {
-	as := into.GetObjectKind().GroupVersionKind()
-	if err := s.codec.decode(encoded, e.Revision, into); err != nil {
-		return err
-	}
-	if s.forked && s.codec.transformer == nil {
-		e.read.Store(&decoded{by: s.codec, as: as, object: into.DeepCopyObject()})
-	}
-	return nil
-}
-
 // event opens and decodes an entry into an object of the type and the version that it has.
 func (c *codec) event(ctx context.Context, e *Entry) (runtime.Object, error) {
 	if d := e.watched.Load(); d.is(c, schema.GroupVersionKind{}) {

@@ -30,16 +30,38 @@ type Entry struct {
 	derived atomic.Pointer[derived]
 }
 
-// derived is what somebody has made of an entry.
-type derived struct{ by, value any }
+// Object returns what was last decoded of the entry for a reader, with the resource version; nil if nothing was. It must
+// not be changed.
+func (e *Entry) Object() runtime.Object {
+	if d := e.read.Load(); d != nil {
+		return d.object
+	}
+	return nil
+}
+
+// derived is what somebody has made of an entry, and what others have.
+type derived struct {
+	by, value any
+	others    *derived
+}
+
+// maxDerived is how many owners an entry keeps values for.
+const maxDerived = 4
 
 // Derived returns what derive returned when it was first called for the entry by the same owner. It is kept until
-// another owner asks. Derive may be called several times, side by side.
+// several other owners have asked. Derive may be called several times, side by side.
 func (e *Entry) Derived(owner any, derive func() any) any {
-	if d := e.derived.Load(); d != nil && d.by == owner {
-		return d.value
+	kept, n := e.derived.Load(), 0
+	for d := kept; d != nil; d = d.others {
+		if d.by == owner {
+			return d.value
+		}
+		n++
 	}
-	d := &derived{by: owner, value: derive()}
+	if n >= maxDerived {
+		kept = nil
+	}
+	d := &derived{by: owner, value: derive(), others: kept}
 	e.derived.Store(d)
 	return d.value
 }
@@ -71,6 +93,8 @@ type change struct {
 	at       time.Time
 	// before is nil if the change created the key, after if it deleted the key.
 	before, after *Entry
+	// writer is what [As] says of the write; empty if nothing.
+	writer string
 }
 
 func (c change) key() string {
@@ -89,4 +113,6 @@ type write struct {
 	value []byte
 	// expires is when the key is deleted again, zero for never.
 	expires time.Time
+	// writer is what [As] says of the write; empty if nothing.
+	writer string
 }

@@ -39,6 +39,42 @@ func (s *Storage) Entries(prefix string) []*Entry {
 	return h.list(h.revision, span{key: prefix, prefix: true}, "")
 }
 
+// Change is what one write did to one key.
+type Change struct {
+	Revision int64
+	// Before is nil if the write created the key, After if it deleted the key.
+	Before, After *Entry
+	// Writer is what [As] says of the write; empty if nothing.
+	Writer string
+}
+
+// Changes returns the changes after a revision that are kept, oldest first.
+func (s *Storage) Changes(since int64) []Change {
+	h := s.current.Load()
+	since = max(since, h.compacted)
+	if since >= h.revision {
+		return nil
+	}
+	kept := h.changes[h.changesUntil(since):]
+	changes := make([]Change, len(kept))
+	for i, c := range kept {
+		changes[i] = Change{c.revision, c.before, c.after, c.writer}
+	}
+	return changes
+}
+
+type writerKey struct{}
+
+// As has writes with the returned context made by a writer, see [Change].
+func As(ctx context.Context, writer string) context.Context {
+	return context.WithValue(ctx, writerKey{}, writer)
+}
+
+func writerOf(ctx context.Context) string {
+	writer, _ := ctx.Value(writerKey{}).(string)
+	return writer
+}
+
 // Clock returns the clock of the storage, nil if that is the clock of the process or the bubble.
 func (s *Storage) Clock() func() time.Time { return s.options.Now }
 

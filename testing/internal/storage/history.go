@@ -56,10 +56,10 @@ func (h *history) successor() *history {
 	return &next
 }
 
-// after returns the history that w leads to at a time, and the new entry; that of a deletion has no value, and is none of
-// the history. It returns false if w expects another revision of its key. Dry
-// says that the revisions stay, that of the key and that of the history. It is not safe for concurrent use: to share
-// the entries with the next history, it marks them as shared.
+// after returns the history that w leads to at a time, and the new entry. That of a deletion has no value and is not in
+// the history. It returns false if w expects another revision of its key. Dry says that the revisions stay, that of the
+// key and that of the history. It is not safe for concurrent use: to share the entries with the next history, it marks
+// them as shared.
 func (h *history) after(w write, now time.Time, dry bool) (next *history, written *Entry, ok bool) {
 	before := h.get(w.key)
 	if before.revisionOrZero() != w.expected {
@@ -82,7 +82,9 @@ func (h *history) after(w write, now time.Time, dry bool) (next *history, writte
 		next.entries.ReplaceOrInsert(after)
 	}
 	// The slice may have room that later histories use. h does not see that, for its slice ends before.
-	next.changes = append(h.changes, change{revision: next.revision, at: now, before: before, after: after})
+	next.changes = append(h.changes, change{
+		revision: next.revision, at: now, before: before, after: after, writer: w.writer,
+	})
 	return next, written, true
 }
 

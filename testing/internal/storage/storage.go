@@ -105,6 +105,7 @@ func (s *Storage) write(ctx context.Context, w write) (*Entry, bool, error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	now := time.Now()
+	w.writer = writerOf(ctx)
 	next, written, ok := s.current.Load().after(w, now, s.dry)
 	if !ok {
 		return nil, false, nil

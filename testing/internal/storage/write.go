@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"reflect"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -35,7 +36,33 @@ func (s *store) Create(ctx context.Context, key string, obj, out runtime.Object,
 	case out == nil:
 		return nil
 	}
-	return s.written(written, encoded, out)
+	return s.written(written, obj, encoded, out)
+}
+
+// written fills out with an object that was written. In a fork it is kept for the readers that are about to ask for it,
+// which takes memory for as long as there is the entry.
+func (s *store) written(e *Entry, obj runtime.Object, encoded []byte, out runtime.Object) error {
+	as := out.GetObjectKind().GroupVersionKind()
+	if s.isDecoded(obj) && reflect.TypeOf(obj) == reflect.TypeOf(out) {
+		reflect.ValueOf(out).Elem().Set(reflect.ValueOf(obj.DeepCopyObject()).Elem())
+		if err := versioner.UpdateObject(out, uint64(e.Revision)); err != nil {
+			return err
+		}
+	} else if err := s.codec.decode(encoded, e.Revision, out); err != nil {
+		return err
+	}
+	if s.forked && s.codec.transformer == nil {
+		e.read.Store(&decoded{by: s.codec, as: as, object: out.DeepCopyObject()})
+	}
+	return nil
+}
+
+// isDecoded reports whether an object that was written is what would be decoded of it. It is not if it has no Go type:
+// its codec may complete it; nor without a clock of the storage, because the times that it gets then have fractions of
+// seconds.
+func (s *store) isDecoded(obj runtime.Object) bool {
+	_, ok := obj.(runtime.Unstructured)
+	return !ok && s.forked && s.storage.Clock() != nil
 }
 
 // GuaranteedUpdate implements [storage.Interface]. It ignores the cached object.
@@ -56,7 +83,7 @@ func (s *store) GuaranteedUpdate(
 		if now.entry == nil && !ignoreNotFound {
 			return storage.NewKeyNotFoundError(key, 0)
 		}
-		encoded, expires, err := s.update(now, key, preconditions, tryUpdate)
+		obj, encoded, expires, err := s.update(now, key, preconditions, tryUpdate)
 		if err != nil {
 			return err
 		}
@@ -68,7 +95,7 @@ func (s *store) GuaranteedUpdate(
 			return err
 		}
 		if ok {
-			return s.written(written, encoded, destination)
+			return s.written(written, obj, encoded, destination)
 		}
 	}
 }
@@ -117,9 +144,9 @@ func (s *store) Delete(
 // update returns the object that a caller makes of the current one, and when it expires.
 func (s *store) update(
 	now state, key string, preconditions *storage.Preconditions, tryUpdate storage.UpdateFunc,
-) (encoded []byte, expires time.Time, err error) {
+) (obj runtime.Object, encoded []byte, expires time.Time, err error) {
 	if err := preconditions.Check(key, now.object); err != nil {
-		return nil, time.Time{}, err
+		return nil, nil, time.Time{}, err
 	}
 	response := storage.ResponseMeta{ResourceVersion: uint64(now.revision())}
 	if now.entry != nil {
@@ -128,15 +155,15 @@ func (s *store) update(
 	if !expires.IsZero() {
 		response.TTL = int64(time.Until(expires).Seconds())
 	}
-	object, ttl, err := tryUpdate(now.object, response)
+	obj, ttl, err := tryUpdate(now.object, response)
 	if err != nil {
-		return nil, time.Time{}, err
+		return nil, nil, time.Time{}, err
 	}
 	if ttl != nil {
 		expires = expiry(*ttl)
 	}
-	encoded, err = s.codec.encode(object)
-	return encoded, expires, err
+	encoded, err = s.codec.encode(obj)
+	return obj, encoded, expires, err
 }
 
 // largest is how many bytes a request of etcd may have by default.

@@ -133,7 +133,7 @@ func TestGivenManagedFields(t *testing.T) {
 		FieldsV1: metav1.NewFieldsV1(`{ "f:data": {"f:k":{}} }`),
 	}}
 	second := given.ManagedFields[0]
-	second.Manager = "another"
+	second.Manager = "others"
 	given.ManagedFields = append(given.ManagedFields, second)
 	s := newStore(t, given)
 	c := s.Client(store.ClientOptions{})
@@ -141,7 +141,7 @@ func TestGivenManagedFields(t *testing.T) {
 		t.Errorf("the managed fields are %v, want 2 entries, the first of other", got)
 	}
 	err := c.Apply(t.Context(), config("k", "new"), client.FieldOwner("one"))
-	reason(t, err, metav1.StatusReasonConflict, "- .data.k\nconflicts with \"other\":\n- .data.k")
+	reason(t, err, metav1.StatusReasonConflict, "- .data.k\nconflicts with \"others\":\n- .data.k")
 	before := s.Revision()
 	must(t, c.Apply(t.Context(), config("k", "v"), client.FieldOwner("other")))
 	if got := s.Revision(); got != before {

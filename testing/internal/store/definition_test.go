@@ -284,8 +284,13 @@ func TestGivenDefinitionsOfOneKind(t *testing.T) {
 // TestChangedDefinition reads and writes an object that was stored with another schema.
 func TestChangedDefinition(t *testing.T) {
 	t.Parallel()
-	s := newDefinitionStore(t, widgets(), widget("one"))
+	definition := widgets()
+	for i := range definition.Spec.Versions {
+		definition.Spec.Versions[i].SelectableFields = nil // A selectable field must be one of the schema.
+	}
+	s := newDefinitionStore(t, definition)
 	c := s.Client(store.ClientOptions{})
+	must(t, c.Create(t.Context(), widget("one")))
 	schema := func(change func(spec map[string]apiextensionsv1.JSONSchemaProps)) {
 		d := read(t, c, widgets())
 		for _, version := range d.Spec.Versions {

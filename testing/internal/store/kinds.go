@@ -1,75 +1,123 @@
 package store
 
 import (
-	"reflect"
+	"path"
 	"strings"
 	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/espalier-dev/espalier/testing/internal/fieldmanager"
 	"github.com/espalier-dev/espalier/testing/internal/registry"
 )
 
-// resource is one served version of a kind.
-type resource struct {
-	registry.Strategy
-	kind registry.Type
-	gvk  schema.GroupVersionKind
-	// stored is the version in which objects are stored.
-	stored   schema.GroupVersionKind
+// kind is a kind as it is served.
+type kind struct {
+	schema.GroupKind
 	resource schema.GroupResource
-	goType   reflect.Type
-	fields   *fieldmanager.Manager
-	// definition is nil for a kind without one.
-	definition *apiextensionsv1.CustomResourceDefinition
+	singular string
+	scope    registry.Scope
+	// versions are served; the first is the one that is stored.
+	versions []version
+	// custom is nil for a kind that is built in or defined.
+	custom *registry.Type
+	// definition is the name of the definition, empty if there is none.
+	definition string
+	// prefix is what the keys of its objects begin with in the storage.
+	prefix string
 }
 
-// newResources returns the served versions of a type by their names.
-func newResources(t registry.Type, definition *apiextensionsv1.CustomResourceDefinition) map[string]*resource {
-	resources := make(map[string]*resource, len(t.Versions))
-	reset := func(subresource string) map[fieldpath.APIVersion]*fieldpath.Set {
-		if subresource == scaleSubresource {
-			return nil
-		}
-		return registry.ResetFields(t, subresource)
-	}
-	for _, v := range t.Versions {
-		gvk := t.Kind.WithVersion(v.Name)
-		resources[v.Name] = &resource{
-			Strategy: v.Strategy, kind: t, gvk: gvk, stored: t.Kind.WithVersion(t.Versions[0].Name),
-			resource: schema.GroupResource{Group: t.Kind.Group, Resource: t.Resource},
-			goType:   reflect.TypeOf(v.New()), definition: definition,
-			fields: fieldmanager.New(gvk, v.Converter, v.New, reset),
-		}
-	}
-	return resources
+// version is a served version of a kind.
+type version struct {
+	name      string
+	hasStatus bool
+	// object returns an empty object, in the Go type that the kind has where nobody asks for another.
+	object func() client.Object
+}
+
+// key is that of an object in the storage.
+func (k *kind) key(namespace, name string) string {
+	return path.Join(k.prefix, k.namespace(namespace), name)
 }
 
 // namespace returns the namespace of an object for which a caller gave one.
-func (r *resource) namespace(given string) string {
-	if r.kind.Scope == registry.Cluster {
+func (k *kind) namespace(given string) string {
+	if k.scope == registry.Cluster {
 		return ""
 	}
 	return given
 }
 
-// mapping is what a REST mapper says of it, given the objects of the kind. If nothing says what the scope is, it is
-// that of the objects.
-func (r *resource) mapping(objects table) *meta.RESTMapping {
-	mapping := &meta.RESTMapping{
-		Resource: r.resource.WithVersion(r.gvk.Version), GroupVersionKind: r.gvk, Scope: meta.RESTScopeNamespace,
+// isNamespaced reports whether all objects of the kind are in a namespace.
+func (k *kind) isNamespaced() bool { return k.scope == registry.Namespaced }
+
+// version returns a served version, nil if there is no such.
+func (k *kind) version(name string) *version {
+	if k == nil {
+		return nil
 	}
-	scope := r.kind.Scope
-	if scope == registry.Cluster || scope == registry.AnyScope && len(objects) > 0 && objects[0].namespace == "" {
-		mapping.Scope = meta.RESTScopeRoot
+	for i := range k.versions {
+		if k.versions[i].name == name {
+			return &k.versions[i]
+		}
 	}
-	return mapping
+	return nil
+}
+
+func newKind(t registry.Type) *kind {
+	k := &kind{
+		GroupKind: t.Kind, resource: schema.GroupResource{Group: t.Kind.Group, Resource: t.Resource},
+		singular: strings.ToLower(t.Kind.Kind), scope: t.Scope,
+	}
+	for _, v := range t.Versions {
+		k.versions = append(k.versions, version{v.Name, v.HasStatus(), v.New})
+	}
+	k.prefix = path.Join("/", t.Kind.Group, t.Resource)
+	if t.Kind == (schema.GroupKind{Group: "events.k8s.io", Kind: "Event"}) {
+		k.prefix = "/events" // Both kinds of events are the same objects.
+	}
+	return k
+}
+
+// definedKind returns the kind that a definition defines.
+func definedKind(d *apiextensionsv1.CustomResourceDefinition) *kind {
+	k := &kind{
+		GroupKind: definedBy(d), resource: schema.GroupResource{Group: d.Spec.Group, Resource: d.Spec.Names.Plural},
+		singular: d.Spec.Names.Singular, scope: registry.Cluster,
+		prefix: path.Join("/", d.Spec.Group, d.Spec.Names.Plural), definition: d.Name,
+	}
+	if k.singular == "" {
+		k.singular = strings.ToLower(k.Kind)
+	}
+	if d.Spec.Scope == apiextensionsv1.NamespaceScoped {
+		k.scope = registry.Namespaced
+	}
+	for _, v := range d.Spec.Versions {
+		if !v.Served {
+			continue
+		}
+		gvk := k.WithVersion(v.Name)
+		served := version{v.Name, v.Subresources != nil && v.Subresources.Status != nil, func() client.Object {
+			u := &unstructured.Unstructured{}
+			u.SetGroupVersionKind(gvk)
+			return u
+		}}
+		if v.Storage {
+			k.versions = append([]version{served}, k.versions...)
+		} else {
+			k.versions = append(k.versions, served)
+		}
+	}
+	return k
+}
+
+func definedBy(d *apiextensionsv1.CustomResourceDefinition) schema.GroupKind {
+	return schema.GroupKind{Group: d.Spec.Group, Kind: d.Spec.Names.Kind}
 }
 
 // catalog has the kinds that need no definition. They never change, so forks share them.
@@ -77,7 +125,11 @@ type catalog struct {
 	scheme *runtime.Scheme
 	mapper meta.RESTMapper
 	listed map[schema.GroupKind]registry.Type
-	known  sync.Map // of schema.GroupKind to map[string]*resource, empty for a kind that is not served
+	// known has the served kinds that were asked for, by group and kind, nil for one that is not served. resources has
+	// those that are not built in by their resource.
+	known, resources sync.Map
+	// undefined is what is served without definitions.
+	undefined *kinds
 }
 
 func newCatalog(options Options) *catalog {
@@ -91,6 +143,7 @@ func newCatalog(options Options) *catalog {
 			c.list(version, r)
 		}
 	}
+	c.undefined = &kinds{catalog: c}
 	return c
 }
 
@@ -134,19 +187,6 @@ func (c *catalog) mapped(kind schema.GroupKind) (t registry.Type, ok bool) {
 	return t, ok
 }
 
-// versions returns the served versions of a kind; it is empty if there are none.
-func (c *catalog) versions(kind schema.GroupKind) map[string]*resource {
-	if known, ok := c.known.Load(kind); ok {
-		return known.(map[string]*resource)
-	}
-	served := map[string]*resource{}
-	if found, ok := c.find(kind); ok {
-		served = newResources(found, nil)
-	}
-	known, _ := c.known.LoadOrStore(kind, served)
-	return known.(map[string]*resource)
-}
-
 func (c *catalog) find(kind schema.GroupKind) (registry.Type, bool) {
 	if found, ok := registry.BuiltIn(kind.WithVersion("")); ok {
 		return found, true
@@ -174,39 +214,31 @@ func (c *catalog) all() map[schema.GroupKind]bool {
 	return kinds
 }
 
-var definitionKind = apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition").GroupKind()
-
-// versions returns the served versions of a kind. The caller holds the lock.
-func (s *Store) versions(kind schema.GroupKind) map[string]*resource {
-	if versions, ok := s.state.definitions[kind]; ok {
-		return versions
+// kind returns a kind that needs no definition, nil if it is not served.
+func (c *catalog) kind(of schema.GroupKind) *kind {
+	if known, ok := c.known.Load(of); ok {
+		return known.(*kind)
 	}
-	return s.catalog.versions(kind)
-}
-
-// resource returns what serves a kind, or the error of a REST mapper. The caller holds the lock.
-func (s *Store) resource(gvk schema.GroupVersionKind) (*resource, error) {
-	if r, ok := s.versions(gvk.GroupKind())[gvk.Version]; ok {
-		return r, nil
-	}
-	return nil, noMatch(gvk.GroupKind(), gvk.Version)
-}
-
-func noMatch(kind schema.GroupKind, versions ...string) error {
-	return &meta.NoKindMatchError{GroupKind: kind, SearchedVersions: versions}
-}
-
-// served are the kinds that are served now. The caller holds the lock.
-func (s *Store) served() []map[string]*resource {
-	kinds := s.catalog.all()
-	for kind := range s.state.definitions {
-		kinds[kind] = true
-	}
-	var served []map[string]*resource
-	for kind := range kinds {
-		if versions := s.versions(kind); len(versions) > 0 {
-			served = append(served, versions)
+	var served *kind
+	if t, ok := c.find(of); ok {
+		served = newKind(t)
+		if _, builtIn := registry.BuiltIn(of.WithVersion("")); !builtIn {
+			served.custom = &t
+			c.resources.Store(served.resource, t)
 		}
 	}
-	return served
+	known, _ := c.known.LoadOrStore(of, served)
+	return known.(*kind)
 }
+
+// typeOf returns the kind of a resource that is neither built in nor defined, for the API server. Clients ask for the
+// kind first.
+func (c *catalog) typeOf(resource schema.GroupResource) (registry.Type, bool) {
+	t, ok := c.resources.Load(resource)
+	if !ok {
+		return registry.Type{}, false
+	}
+	return t.(registry.Type), true
+}
+
+var definitionKind = apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition").GroupKind()

@@ -9,31 +9,39 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/version"
+	apiversion "k8s.io/apimachinery/pkg/version"
 
 	"github.com/espalier-dev/espalier/testing/internal/registry"
 )
 
 // RESTMapper knows the kinds that are served now, unless the options have another mapper.
 func (s *Store) RESTMapper() meta.RESTMapper {
+	if s.memory != nil {
+		return s.memory.RESTMapper()
+	}
 	if s.options.Mapper != nil {
 		return s.options.Mapper
 	}
-	return mapper{s}
+	return mapper{s.kinds, func(of *kind) meta.RESTScope {
+		// If nothing says what the scope is, it is that of the objects.
+		objects := s.storage().Entries(of.prefix + "/")
+		return scopeOf(of, len(objects) > 0 && strings.Count(objects[0].Key[len(of.prefix):], "/") == 1)
+	}}
 }
 
 // Resources returns the resources that are served now, as discovery lists them.
 func (s *Store) Resources() []*metav1.APIResourceList {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
+	if s.memory != nil {
+		return s.memory.Resources()
+	}
 	lists := map[schema.GroupVersion]*metav1.APIResourceList{}
-	for _, versions := range s.served() {
-		for _, r := range versions {
-			version := r.gvk.GroupVersion()
-			if lists[version] == nil {
-				lists[version] = &metav1.APIResourceList{GroupVersion: version.String()}
+	for _, k := range s.kinds().all() {
+		for _, v := range k.versions {
+			gv := schema.GroupVersion{Group: k.Group, Version: v.name}
+			if lists[gv] == nil {
+				lists[gv] = &metav1.APIResourceList{GroupVersion: gv.String()}
 			}
-			lists[version].APIResources = append(lists[version].APIResources, r.discovered()...)
+			lists[gv].APIResources = append(lists[gv].APIResources, k.discovered(v)...)
 		}
 	}
 	all := make([]*metav1.APIResourceList, 0, len(lists))
@@ -47,24 +55,16 @@ func (s *Store) Resources() []*metav1.APIResourceList {
 	return all
 }
 
-// singular is the name of one object in the resource.
-func (r *resource) singular() string {
-	if r.definition != nil && r.definition.Spec.Names.Singular != "" {
-		return r.definition.Spec.Names.Singular
-	}
-	return strings.ToLower(r.gvk.Kind)
-}
-
-// discovered returns the resource and its status.
-func (r *resource) discovered() []metav1.APIResource {
+// discovered returns the resource of a version and its status.
+func (k *kind) discovered(v version) []metav1.APIResource {
 	found := []metav1.APIResource{{
-		Name: r.resource.Resource, SingularName: r.singular(), Kind: r.gvk.Kind,
-		Group: r.gvk.Group, Version: r.gvk.Version, Namespaced: r.kind.Scope != registry.Cluster,
+		Name: k.resource.Resource, SingularName: k.singular, Kind: k.Kind,
+		Group: k.Group, Version: v.name, Namespaced: k.scope != registry.Cluster,
 		Verbs: metav1.Verbs{
 			"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch",
 		},
 	}}
-	if r.HasStatus() {
+	if v.hasStatus {
 		status := found[0]
 		status.Name += "/status"
 		status.Verbs = metav1.Verbs{"get", "patch", "update"}
@@ -73,10 +73,13 @@ func (r *resource) discovered() []metav1.APIResource {
 	return found
 }
 
-// mapper asks the store each time, because definitions come and go.
-type mapper struct{ store *Store }
+// mapper asks for the kinds each time, because definitions come and go.
+type mapper struct {
+	kinds func() *kinds
+	scope func(of *kind) meta.RESTScope
+}
 
-// RESTMapping implements [meta.RESTMapper]. Without versions it returns that in which objects are stored.
+// RESTMapping implements [meta.RESTMapper]. Without versions it returns the one in which objects are stored.
 func (m mapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
 	mappings, err := m.RESTMappings(kind, versions...)
 	if err != nil {
@@ -87,25 +90,30 @@ func (m mapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RE
 
 // RESTMappings implements [meta.RESTMapper].
 func (m mapper) RESTMappings(kind schema.GroupKind, versions ...string) ([]*meta.RESTMapping, error) {
-	m.store.mu.RLock()
-	defer m.store.mu.RUnlock()
-	served := m.store.versions(kind)
-	wanted := versions
-	if len(versions) == 0 {
-		for _, r := range served {
-			wanted = []string{r.stored.Version}
-		}
+	served, wanted := m.kinds().find(kind), versions
+	if len(versions) == 0 && served != nil && len(served.versions) > 0 {
+		wanted = []string{served.versions[0].name}
 	}
 	var mappings []*meta.RESTMapping
-	for _, version := range wanted {
-		if r, ok := served[version]; ok {
-			mappings = append(mappings, r.mapping(m.store.state.tables[kind]))
+	for _, name := range wanted {
+		if served.version(name) != nil {
+			mappings = append(mappings, m.mapping(served, name))
 		}
 	}
 	if len(mappings) == 0 {
 		return nil, noMatch(kind, versions...)
 	}
 	return mappings, nil
+}
+
+func (m mapper) mapping(of *kind, version string) *meta.RESTMapping {
+	return &meta.RESTMapping{
+		Resource: of.resource.WithVersion(version), GroupVersionKind: of.WithVersion(version), Scope: m.scope(of),
+	}
+}
+
+func noMatch(kind schema.GroupKind, versions ...string) error {
+	return &meta.NoKindMatchError{GroupKind: kind, SearchedVersions: versions}
 }
 
 // KindFor implements [meta.RESTMapper].
@@ -138,19 +146,18 @@ func (m mapper) ResourceSingularizer(resource string) (string, error) {
 func (m mapper) listed() meta.RESTMapper {
 	listed := meta.NewDefaultRESTMapper(nil)
 	preferred := map[schema.GroupVersion]bool{}
-	m.store.mu.RLock()
-	defer m.store.mu.RUnlock()
-	for _, versions := range m.store.served() {
-		for _, r := range versions {
-			mapping := r.mapping(m.store.state.tables[r.gvk.GroupKind()])
-			singular := mapping.Resource.GroupVersion().WithResource(r.singular())
-			listed.AddSpecific(r.gvk, mapping.Resource, singular, mapping.Scope)
-			preferred[r.stored.GroupVersion()] = true
+	for _, k := range m.kinds().all() {
+		for _, v := range k.versions {
+			mapping := m.mapping(k, v.name)
+			singular := mapping.Resource.GroupVersion().WithResource(k.singular)
+			listed.AddSpecific(mapping.GroupVersionKind, mapping.Resource, singular, mapping.Scope)
+			preferred[schema.GroupVersion{Group: k.Group, Version: k.versions[0].name}] = true
 		}
 	}
 	prioritized := meta.PriorityRESTMapper{Delegate: listed}
 	for _, gv := range slices.SortedFunc(maps.Keys(preferred), func(a, b schema.GroupVersion) int {
-		return cmp.Or(strings.Compare(a.Group, b.Group), -version.CompareKubeAwareVersionStrings(a.Version, b.Version))
+		return cmp.Or(strings.Compare(a.Group, b.Group),
+			-apiversion.CompareKubeAwareVersionStrings(a.Version, b.Version))
 	}) {
 		prioritized.ResourcePriority = append(prioritized.ResourcePriority, gv.WithResource(meta.AnyResource))
 		prioritized.KindPriority = append(prioritized.KindPriority, gv.WithKind(meta.AnyKind))

@@ -28,7 +28,6 @@ func TestOptionsAreValidated(t *testing.T) {
 	for name, err := range map[string]error{
 		"status update": c.Status().Update(ctx, app("one"), client.FieldOwner(strings.Repeat("x", 200))),
 		"status patch":  c.Status().Patch(ctx, app("one"), raw, client.FieldOwner(strings.Repeat("x", 200))),
-		"status create": c.Status().Create(ctx, app("one"), app("one"), client.FieldOwner(strings.Repeat("x", 200))),
 		"patch": c.Patch(ctx, app("one"), raw,
 			client.FieldValidation("Loose")),
 		"delete":        c.Delete(ctx, app("one"), policy),

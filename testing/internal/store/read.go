@@ -2,145 +2,128 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/testing/internal/storage"
 )
 
 // Get implements [client.Client].
 func (c *Client) Get(
-	ctx context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption,
+	ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption,
 ) error {
+	if c.memory != nil {
+		return c.memory.Get(ctx, key, obj, opts...)
+	}
 	gvk, err := c.GroupVersionKindFor(obj)
 	if err != nil {
 		return err
 	}
-	call := c.call(Get, gvk, key)
-	call.Live = c.options.View == nil
-	var found *record
-	err = c.run(ctx, call, func() (err error) {
-		found, err = c.find(gvk, key)
-		return err
+	r := c.request(Get, gvk, key)
+	r.Live = c.options.View == nil
+	var found client.Object
+	err = c.do(ctx, r, func(ctx context.Context, remote client.WithWatch) error {
+		found = empty(obj)
+		if r.Live {
+			return remote.Get(ctx, key, found, opts...)
+		}
+		return c.getCached(ctx, r, remote, found)
 	})
 	if err != nil {
 		return err
 	}
-	kept := obj.GetObjectKind().GroupVersionKind()
-	if err := found.copyTo(obj, gvk.GroupVersion()); err != nil {
-		return err
-	}
-	obj.GetObjectKind().SetGroupVersionKind(c.kindOfRead(obj, gvk, kept))
+	c.store.hideFields(found)
+	fillWith(obj, found)
 	return nil
 }
 
-// kindOfRead is the kind that the answer to a read has.
-func (c *Client) kindOfRead(obj runtime.Object, gvk, kept schema.GroupVersionKind) schema.GroupVersionKind {
-	switch obj.(type) {
-	case runtime.Unstructured:
-		return gvk
-	case *metav1.PartialObjectMetadata:
-		return kept
+// getCached reads an object as from a cache. A cache knows the kind, not the resource.
+func (c *Client) getCached(ctx context.Context, r request, remote client.WithWatch, found client.Object) error {
+	notFound := apierrors.NewNotFound(schema.GroupResource{Group: r.Kind.Group, Resource: r.Kind.Kind}, r.Name)
+	ctx = c.behind(ctx, r)
+	if r.kind != nil && (r.Name == "" || r.Namespace == "" && r.kind.isNamespaced()) {
+		return notFound
 	}
+	err := remote.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: r.Name}, found)
+	if apierrors.IsNotFound(err) {
+		return notFound
+	}
+	if err == nil {
+		c.setKind(found, r.Kind)
+	}
+	return err
+}
+
+// setKind gives an object from a cache its kind.
+func (c *Client) setKind(obj client.Object, gvk schema.GroupVersionKind) {
 	if c.options.View != nil {
-		return gvk
+		obj.GetObjectKind().SetGroupVersionKind(gvk)
 	}
-	return schema.GroupVersionKind{}
 }
 
-// find returns the record that a read sees.
-func (c *Client) find(gvk schema.GroupVersionKind, key client.ObjectKey) (*record, error) {
-	seen, err := c.snapshot(gvk)
-	if err != nil {
-		return nil, err
+// behind has a read see what the view of the client shows.
+func (c *Client) behind(ctx context.Context, r request) context.Context {
+	if r.kind == nil {
+		return ctx
 	}
-	if err := seen.resource.checkName(key.Namespace, key.Name); err != nil {
-		if c.options.View == nil {
-			return nil, err
-		}
-		return nil, seen.notFound(key.Name)
+	revision := c.store.Revision()
+	shown, hidden := c.options.View.show(r.Kind.GroupKind(), revision), c.options.View.hides(r.Kind.GroupKind())
+	if shown == revision && len(hidden) == 0 {
+		return ctx
 	}
-	found := seen.table.find(seen.resource.namespace(key.Namespace), key.Name)
-	if found == nil || seen.view.hides(found.key()) {
-		return nil, seen.notFound(key.Name)
+	lag := storage.Lag{Revisions: map[string]int64{r.kind.prefix: shown}, Hidden: map[string]bool{}}
+	for _, key := range hidden {
+		lag.Hidden[r.kind.key(key.Namespace, key.Name)] = true
 	}
-	return found, nil
-}
-
-// snapshot is what a client sees of a kind.
-type snapshot struct {
-	resource *resource
-	table    table
-	revision int64
-	view     *View
-}
-
-// notFound is the error for an object that is not seen. A cache knows the kind, not the resource.
-func (s snapshot) notFound(name string) error {
-	resource := s.resource.resource
-	if s.view != nil {
-		resource.Resource = s.resource.gvk.Kind
-	}
-	return apierrors.NewNotFound(resource, name)
-}
-
-// snapshot returns what the client sees of a kind.
-func (c *Client) snapshot(gvk schema.GroupVersionKind) (snapshot, error) {
-	s := c.store
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	r, err := s.resource(gvk)
-	if err != nil {
-		return snapshot{}, err
-	}
-	kind := gvk.GroupKind()
-	seen := snapshot{resource: r, table: s.state.tables[kind], revision: s.state.revision, view: c.options.View}
-	if revision := c.options.View.show(kind, s.state.revision); revision < s.state.revision {
-		seen.table, seen.revision = s.state.at(kind, revision), revision
-	}
-	return seen, nil
+	return storage.Behind(ctx, lag)
 }
 
 // List implements [client.Client].
 func (c *Client) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if c.memory != nil {
+		return c.memory.List(ctx, list, opts...)
+	}
 	options := (&client.ListOptions{}).ApplyOptions(opts)
 	gvk, err := c.itemKind(list)
 	if err != nil {
 		return err
 	}
-	call := c.call(List, gvk, client.ObjectKey{Namespace: options.Namespace})
-	call.Live = c.options.View == nil
-	newItem, err := itemOf(list)
-	if err != nil {
-		return err
-	}
-	var found page
-	err = c.run(ctx, call, func() (err error) {
-		found, err = c.page(gvk, options, newItem)
-		return err
+	r := c.request(List, gvk, client.ObjectKey{Namespace: options.Namespace})
+	r.Live = c.options.View == nil
+	var found client.ObjectList
+	err = c.do(ctx, r, func(ctx context.Context, remote client.WithWatch) error {
+		found = empty(list)
+		switch {
+		case !r.Live:
+			return c.listCached(ctx, r, remote, found, options)
+		case c.indexes.indexed(gvk.GroupKind(), options.FieldSelector):
+			return c.listIndexed(ctx, r, remote, found, options)
+		}
+		return remote.List(ctx, found, options)
 	})
 	if err != nil {
 		return err
 	}
-	kept := list.GetObjectKind().GroupVersionKind()
-	if err := c.fill(list, gvk, found, newItem); err != nil {
-		return err
-	}
-	switch list.(type) {
-	case runtime.Unstructured, *metav1.PartialObjectMetadataList:
-	default:
-		if c.options.View == nil {
-			kept = schema.GroupVersionKind{}
+	_ = meta.EachListItem(found, func(obj runtime.Object) error {
+		if item, ok := obj.(client.Object); ok {
+			c.store.hideFields(item)
 		}
-	}
-	list.GetObjectKind().SetGroupVersionKind(kept)
+		return nil
+	})
+	fillWith(list, found)
 	return nil
 }
 
@@ -151,18 +134,56 @@ func (c *Client) itemKind(list client.ObjectList) (schema.GroupVersionKind, erro
 	return gvk, err
 }
 
-// fill fills a list with copies.
-func (c *Client) fill(
-	list client.ObjectList, gvk schema.GroupVersionKind, found page, newItem func() client.Object,
+var errContinueFromCache = errors.New("continue list option is not supported by the cache")
+
+// listCached lists as from a cache, which has no pages and no versions of lists.
+func (c *Client) listCached(
+	ctx context.Context, r request, remote client.WithWatch, list client.ObjectList, options *client.ListOptions,
 ) error {
-	items := make([]runtime.Object, 0, len(found.records))
-	for _, r := range found.records {
-		item := newItem()
-		if err := r.copyTo(item, gvk.GroupVersion()); err != nil {
-			return err
+	if options.Continue != "" {
+		return errContinueFromCache
+	}
+	kind := list.GetObjectKind().GroupVersionKind()
+	if err := c.listIndexed(c.behind(ctx, r), r, remote, list, options); err != nil {
+		return err
+	}
+	list.GetObjectKind().SetGroupVersionKind(kind)
+	list.SetResourceVersion("")
+	list.SetContinue("continue-not-supported")
+	list.SetRemainingItemCount(nil)
+	return nil
+}
+
+// listIndexed lists what is selected by indexes alone.
+func (c *Client) listIndexed(
+	ctx context.Context, r request, remote client.WithWatch, list client.ObjectList, options *client.ListOptions,
+) error {
+	if r.kind == nil {
+		return remote.List(ctx, list) // It says what is wrong.
+	}
+	selects, err := c.indexSelector(r.Kind, options.FieldSelector)
+	if err != nil {
+		return err
+	}
+	all := client.ListOptions{Namespace: r.Namespace, LabelSelector: options.LabelSelector}
+	if err := remote.List(ctx, list, &all); err != nil {
+		return err
+	}
+	items, err := meta.ExtractList(list)
+	if err != nil {
+		return err
+	}
+	items = slices.DeleteFunc(items, func(obj runtime.Object) bool {
+		item, ok := obj.(client.Object)
+		if !ok {
+			return true
 		}
-		item.GetObjectKind().SetGroupVersionKind(c.kindOfRead(item, gvk, gvk))
-		items = append(items, item)
+		c.store.hideFields(item)
+		c.setKind(item, r.Kind)
+		return !selects(item)
+	})
+	if options.Limit > 0 {
+		items = items[:min(len(items), int(options.Limit))]
 	}
 	if err := meta.SetList(list, items); err != nil {
 		return fmt.Errorf("cannot fill %T: %w", list, err)
@@ -170,9 +191,6 @@ func (c *Client) fill(
 	if len(items) == 0 {
 		emptyItems(list)
 	}
-	list.SetResourceVersion(found.version)
-	list.SetContinue(found.next)
-	list.SetRemainingItemCount(found.remaining)
 	return nil
 }
 
@@ -187,21 +205,45 @@ func emptyItems(list client.ObjectList) {
 	}
 }
 
-// itemOf returns what makes an item of a list.
-func itemOf(list client.ObjectList) (func() client.Object, error) {
-	if _, ok := list.(*unstructured.UnstructuredList); ok {
-		return func() client.Object { return &unstructured.Unstructured{} }, nil
+// indexSelector returns what a cache selects by fields: it knows its indexes alone, and what is equal.
+func (c *Client) indexSelector(
+	gvk schema.GroupVersionKind, selector fields.Selector,
+) (func(client.Object) bool, error) {
+	if selector == nil {
+		return func(client.Object) bool { return true }, nil
 	}
-	pointer, err := meta.GetItemsPtr(list)
-	if err != nil {
-		return nil, err
+	requirements := selector.Requirements()
+	if len(requirements) == 0 {
+		return nil, errInexact
 	}
-	item := reflect.TypeOf(pointer).Elem().Elem()
-	if item.Kind() == reflect.Pointer {
-		item = item.Elem()
+	indexes := make([]client.IndexerFunc, len(requirements))
+	for i, requirement := range requirements {
+		if requirement.Operator == selection.NotEquals {
+			return nil, errInexact
+		}
+		indexes[i] = c.indexes.find(gvk.GroupKind(), requirement.Field)
 	}
-	if !reflect.PointerTo(item).Implements(reflect.TypeFor[client.Object]()) {
-		return nil, fmt.Errorf("the items of %T are no objects", list)
+	for i, requirement := range requirements {
+		if indexes[i] == nil {
+			//lint:ignore ST1005 it is the text of client-go
+			return nil, fmt.Errorf("Index with name field:%s does not exist", requirement.Field)
+		}
 	}
-	return func() client.Object { return reflect.New(item).Interface().(client.Object) }, nil
+	return func(item client.Object) bool {
+		// An index may change what it gets.
+		item = item.DeepCopyObject().(client.Object)
+		item.GetObjectKind().SetGroupVersionKind(gvk)
+		for i, requirement := range requirements {
+			if !slices.Contains(indexes[i](item), requirement.Value) {
+				return false
+			}
+		}
+		return true
+	}, nil
+}
+
+// isPartial reports whether an object is metadata alone.
+func isPartial(obj runtime.Object) bool {
+	_, ok := obj.(*metav1.PartialObjectMetadata)
+	return ok
 }

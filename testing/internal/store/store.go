@@ -1,6 +1,12 @@
 package store
 
 import (
+	"cmp"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -8,8 +14,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/testing/internal/registry"
+	"github.com/espalier-dev/espalier/testing/internal/server"
+	"github.com/espalier-dev/espalier/testing/internal/storage"
 )
+
+// onKubernetes is whether the API server of Kubernetes answers, and not the one in memory.
+var onKubernetes = os.Getenv("ESPALIER_ROWS") == "kubernetes"
 
 // Options configure a [Store].
 type Options struct {
@@ -23,62 +37,137 @@ type Options struct {
 	// Now is the time of writes; nil is the real time.
 	Now func() time.Time
 	// ManagedFields says that objects are always answered with their managed fields. By default an object is once
-	// something was applied to it, or managed fields were sent or given with it: to compute them costs more than
-	// anything else.
+	// something was applied to it, or managed fields were sent or given with it.
 	ManagedFields bool
 }
 
 // Store has the objects of a cluster. It is safe for concurrent use.
 type Store struct {
+	// memory is nil if the API server of Kubernetes answers.
+	memory  *memory
 	options Options
-	catalog *catalog
 
-	mu       sync.RWMutex
-	state    state
-	watchers map[*watcher]struct{}
+	mu   sync.Mutex
+	now  func() time.Time
+	kept *storage.Storage
+	// served is what is served at the revision servedAt.
+	served   *kinds
+	servedAt int64
+	// shown are the objects that are answered with their managed fields. The map is replaced, never changed.
+	shown map[types.UID]bool
+	// collected is the revision at which there was no garbage; 0 if that is not known.
+	collected int64
 }
+
+// firstRevision is the revision of an empty store. Resource versions that are made up for given objects are lower, as
+// long as there are unused ones. So the first write usually has the version 1000.
+const firstRevision = 999
 
 // New returns an empty store, in which the namespaces default, kube-system, kube-public and kube-node-lease exist.
 func New(options Options) *Store {
-	if options.Now == nil {
-		options.Now = time.Now
+	if !onKubernetes {
+		return &Store{memory: newMemory(options), options: options}
 	}
-	s := &Store{
-		options: options,
-		catalog: newCatalog(options),
-		state:   newState(),
+	shared, err := server.Shared()
+	if err != nil {
+		panic(err) // No test can begin.
 	}
-	for _, name := range initialNamespaces {
-		s.giveNamespace(name)
+	s := &Store{options: options, now: orRealTime(options.Now), served: newCatalog(options).undefined}
+	s.kept = shared.Worlds().Fork(s.time)
+	s.servedAt = s.kept.Revision()
+	if err := s.Give(s.initialNamespaces()...); err != nil {
+		panic(err) // They are there.
 	}
 	return s
 }
 
+// initialNamespaces returns the namespaces that each world has, with the time of the store.
+func (s *Store) initialNamespaces() []client.Object {
+	created := metav1.NewTime(s.time().Truncate(time.Second))
+	var all []client.Object
+	for _, e := range s.kept.Entries("/namespaces/") {
+		ns := s.served.object(e).DeepCopyObject().(client.Object)
+		ns.SetCreationTimestamp(created)
+		all = append(all, ns)
+	}
+	return all
+}
+
+func orRealTime(now func() time.Time) func() time.Time {
+	if now == nil {
+		return time.Now
+	}
+	return now
+}
+
+// time is the clock of the storage.
+func (s *Store) time() time.Time {
+	s.mu.Lock()
+	now := s.now
+	s.mu.Unlock()
+	return now()
+}
+
 // Fork returns a copy. A change of one of the two does not change the other. Watches stay with the original.
 func (s *Store) Fork() *Store {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return &Store{options: s.options, catalog: s.catalog, state: s.state.fork()}
+	if s.memory != nil {
+		return &Store{memory: s.memory.Fork(), options: s.options}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := &Store{
+		options: s.options, now: s.now, served: s.served, servedAt: s.servedAt, shown: s.shown,
+		collected: s.collected,
+	}
+	f.kept = s.kept.Fork(f.time)
+	return f
 }
 
 // SetNow sets the time of the writes that follow, such as that of a run in a fork; nil is the real time.
 func (s *Store) SetNow(now func() time.Time) {
+	if s.memory != nil {
+		s.memory.SetNow(now)
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if now == nil {
-		now = time.Now
+	s.now = orRealTime(now)
+}
+
+func (s *Store) storage() *storage.Storage {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.kept
+}
+
+// kinds returns what is served now.
+func (s *Store) kinds() *kinds {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if revision := s.kept.Revision(); revision != s.servedAt {
+		changes := s.kept.Changes(s.servedAt)
+		if slices.ContainsFunc(changes, func(c storage.Change) bool { return isDefinitionKey(entryOf(c).Key) }) {
+			s.served = s.served.with(s.kept)
+		}
+		s.servedAt = revision
 	}
-	s.options.Now = now
+	return s.served
+}
+
+// entryOf returns the entry after a change, or before it if the change removed the object.
+func entryOf(c storage.Change) *storage.Entry {
+	if c.After != nil {
+		return c.After
+	}
+	return c.Before
 }
 
 // Key names an object.
-type Key struct {
-	Kind            schema.GroupKind
-	Namespace, Name string
-}
+type Key = registry.Key
 
-// String returns the kind, without its group, and the name, such as "ConfigMap ns/one".
-func (k Key) String() string { return k.Kind.Kind + " " + slashed(k.Namespace, k.Name) }
+func newKey(kind schema.GroupKind, namespace, name string) Key {
+	return Key{Kind: kind, Namespace: namespace, Name: name}
+}
 
 // Change is one change of a store.
 type Change struct {
@@ -94,24 +183,27 @@ type Change struct {
 
 // Revision returns the revision of the last change. It is never 0.
 func (s *Store) Revision() int64 {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.state.revision
+	if s.memory != nil {
+		return s.memory.Revision()
+	}
+	return s.storage().Revision()
 }
 
 // Changes returns the changes after a revision, oldest first.
 func (s *Store) Changes(since int64) []Change {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	changes := s.state.since(since)
+	if s.memory != nil {
+		return s.memory.Changes(since)
+	}
+	served := s.kinds()
+	changes := s.storage().Changes(since)
 	public := make([]Change, len(changes))
 	for i, c := range changes {
-		public[i] = Change{Revision: c.revision, Key: c.key(), Manager: c.manager}
-		if c.before != nil {
-			public[i].Before = c.before.object
+		public[i] = Change{Revision: c.Revision, Key: keyOf(served.object(entryOf(c))), Manager: c.Writer}
+		if c.Before != nil {
+			public[i].Before = served.object(c.Before)
 		}
-		if c.after != nil {
-			public[i].After = c.after.object
+		if c.After != nil {
+			public[i].After = served.object(c.After)
 		}
 	}
 	return public
@@ -119,16 +211,74 @@ func (s *Store) Changes(since int64) []Change {
 
 // Objects returns all objects as they are stored, ordered by kind, namespace and name. They must not be changed.
 func (s *Store) Objects() []client.Object {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	var objects []client.Object
-	for _, kind := range s.state.kinds() {
-		for _, r := range s.state.tables[kind] {
-			objects = append(objects, r.object)
-		}
+	if s.memory != nil {
+		return s.memory.Objects()
 	}
+	served := s.kinds()
+	entries := s.storage().Entries("/")
+	objects := make([]client.Object, len(entries))
+	for i, e := range entries {
+		objects[i] = served.object(e)
+	}
+	slices.SortStableFunc(objects, func(a, b client.Object) int { return compareKeys(keyOf(a), keyOf(b)) })
 	return objects
 }
 
-// now is the time of a write, in whole seconds as objects have it.
-func (s *Store) now() metav1.Time { return metav1.NewTime(s.options.Now().Truncate(time.Second)) }
+// Object returns an object as it is stored, nil if there is none. It must not be changed.
+func (s *Store) Object(key Key) client.Object {
+	if s.memory != nil {
+		return s.memory.object(key)
+	}
+	return s.find(s.kinds(), key)
+}
+
+func compareKeys(a, b Key) int {
+	return cmp.Or(strings.Compare(a.Kind.Kind, b.Kind.Kind), strings.Compare(a.Kind.Group, b.Kind.Group),
+		strings.Compare(a.Namespace+"/", b.Namespace+"/"), strings.Compare(a.Name, b.Name))
+}
+
+// show has an object answered with its managed fields from now on.
+func (s *Store) show(uid types.UID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.shown[uid] {
+		return
+	}
+	shown := maps.Clone(s.shown)
+	if shown == nil {
+		shown = map[types.UID]bool{}
+	}
+	shown[uid] = true
+	s.shown = shown
+}
+
+// hideFields removes the managed fields of an object, unless they are answered.
+func (s *Store) hideFields(obj metav1.Object) {
+	fields := obj.GetManagedFields()
+	if len(fields) == 0 || s.options.ManagedFields {
+		return
+	}
+	for _, entry := range fields {
+		if entry.Operation == metav1.ManagedFieldsOperationApply {
+			return
+		}
+	}
+	s.mu.Lock()
+	shown := s.shown[obj.GetUID()]
+	s.mu.Unlock()
+	if !shown {
+		obj.SetManagedFields(nil)
+	}
+}
+
+// slashed returns namespace/name, or the name alone.
+func slashed(namespace, name string) string {
+	if namespace == "" {
+		return name
+	}
+	return namespace + "/" + name
+}
+
+func setVersion(obj client.Object, revision int64) {
+	obj.SetResourceVersion(strconv.FormatInt(revision, 10))
+}

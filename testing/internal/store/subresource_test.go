@@ -47,7 +47,7 @@ func TestScale(t *testing.T) {
 			metav1.StatusReasonConflict, "")
 		scale.ResourceVersion, scale.Spec.Replicas = "", -1
 		reason(t, c.SubResource("scale").Update(t.Context(), obj, client.WithSubResourceBody(scale)),
-			metav1.StatusReasonInvalid, "spec.replicas")
+			metav1.StatusReasonInvalid, "greater than or equal to 0")
 		patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":5}}`))
 		must(t, c.SubResource("scale").Patch(t.Context(), obj, patch, client.WithSubResourceBody(scale)))
 		if scale.Spec.Replicas != 5 || replicas(t, read(t, c, obj)) != 5 {
@@ -55,7 +55,7 @@ func TestScale(t *testing.T) {
 		}
 	}
 	err := c.SubResource("scale").Get(t.Context(), app("one"), &autoscalingv1.Scale{})
-	reason(t, err, metav1.StatusReasonNotFound, "could not find")
+	reason(t, err, metav1.StatusReasonNotFound, "")
 }
 
 // scaleOf returns the scale of an object. That of an unstructured one is read as one.
@@ -146,6 +146,6 @@ func TestVerbsOfSubresources(t *testing.T) {
 func TestUnknownSubresource(t *testing.T) {
 	t.Parallel()
 	c := newClient(t, app("one"))
-	reason(t, c.SubResource("other").Update(t.Context(), app("one")), metav1.StatusReasonNotFound, "could not find")
+	reason(t, c.SubResource("other").Update(t.Context(), app("one")), metav1.StatusReasonNotFound, "")
 	reason(t, c.SubResource("other").Create(t.Context(), app("one"), app("one")), metav1.StatusReasonNotFound, "")
 }

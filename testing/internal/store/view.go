@@ -74,12 +74,18 @@ func (v *View) show(kind schema.GroupKind, revision int64) int64 {
 	return revision
 }
 
-// hides reports whether an object is left out.
-func (v *View) hides(key Key) bool {
+// hides returns the objects of a kind that are left out.
+func (v *View) hides(kind schema.GroupKind) []Key {
 	if v == nil {
-		return false
+		return nil
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.hidden[key]
+	var hidden []Key
+	for key := range v.hidden {
+		if key.Kind == kind {
+			hidden = append(hidden, key)
+		}
+	}
+	return hidden
 }

@@ -1,252 +1,269 @@
 package store
 
 import (
-	"strconv"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/espalier-dev/espalier/testing/internal/fieldmanager"
-	"github.com/espalier-dev/espalier/testing/internal/registry"
+	"github.com/espalier-dev/espalier/testing/internal/storage"
 )
 
-// controlPlane is the field manager of the control plane itself.
-const controlPlane = "kube-controller-manager"
-
-// write says who writes, and how.
-type write struct {
-	// manager is empty for the control plane.
-	manager     string
-	subresource string
-	dryRun      bool
-	// strict refuses unknown fields.
-	strict bool
-	// refuseDropped refuses what is dropped, see [ClientOptions].
-	refuseDropped bool
+// Create implements [client.Client].
+func (c *Client) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
+	if c.memory != nil {
+		return c.memory.Create(ctx, obj, opts...)
+	}
+	options := (&client.CreateOptions{}).ApplyOptions(append([]client.CreateOption{c.owner()}, opts...))
+	w := write{verb: Create, manager: options.FieldManager, dryRun: options.DryRun}
+	return c.write(ctx, w, obj, obj, func(ctx context.Context, remote client.WithWatch, sent, _ client.Object) error {
+		return remote.Create(ctx, sent, options)
+	})
 }
 
-// part is the subresource as a [registry.Strategy] knows it. A scale is a part of the object itself.
-func (w write) part() string {
-	if w.subresource == scaleSubresource {
-		return ""
+// Update implements [client.Client].
+func (c *Client) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
+	if c.memory != nil {
+		return c.memory.Update(ctx, obj, opts...)
 	}
-	return w.subresource
+	options := (&client.UpdateOptions{}).ApplyOptions(append([]client.UpdateOption{c.owner()}, opts...))
+	w := write{verb: Update, manager: options.FieldManager, dryRun: options.DryRun}
+	if c.options.RefuseDropped {
+		w.status = func(map[string]any) (any, error) { return statusOf(obj), nil }
+	}
+	return c.write(ctx, w, obj, obj, func(ctx context.Context, remote client.WithWatch, sent, _ client.Object) error {
+		return remote.Update(ctx, sent, options)
+	})
 }
 
-// create stores a new object.
-func (s *Store) create(gvk schema.GroupVersionKind, obj client.Object, w write) (*record, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	r, err := s.resource(gvk)
-	if err != nil {
-		return nil, err
+// Patch implements [client.Client].
+func (c *Client) Patch(
+	ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption,
+) error {
+	if c.memory != nil {
+		return c.memory.Patch(ctx, obj, patch, opts...)
 	}
-	next, sent, err := r.decode(obj, w.strict)
+	made, err := newPatch(patch, obj)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return s.createRecord(r, next, w, sent, nil)
+	options := (&client.PatchOptions{}).ApplyOptions(append(c.patchOwner(made), opts...))
+	w := write{
+		verb: made.verb(), manager: c.manager(options.FieldManager), dryRun: options.DryRun, fields: made.hasFields(),
+	}
+	if c.options.RefuseDropped && w.verb == Patch {
+		w.status = made.status
+	}
+	return c.write(ctx, w, obj, obj, func(ctx context.Context, remote client.WithWatch, sent, _ client.Object) error {
+		return remote.Patch(ctx, sent, made, options)
+	})
 }
 
-// createRecord stores a new object of the Go type of its kind. It takes over the object. Sent are the managed fields
-// that came with it, applied those after an apply; nil if it is none. The caller holds the lock.
-func (s *Store) createRecord(
-	r *resource, next client.Object, w write, sent []metav1.ManagedFieldsEntry, applied *fieldmanager.Fields,
-) (*record, error) {
-	if r.definition != nil && r.definition.DeletionTimestamp != nil {
-		return nil, apierrors.NewForbidden(r.resource, next.GetName(), errTerminating)
-	}
-	if err := s.checkNamespace(r, next.GetNamespace(), next.GetName()); err != nil {
-		return nil, err
-	}
-	id, generated := s.newIdentity(r, next, w.dryRun)
-	managed, asked := r.managed(next), nodePorts(next)
-	if err := decideCreate(r, next, id); err != nil {
-		return nil, err
-	}
-	if err := s.claimNodePorts(r, next, asked); err != nil {
-		return nil, err
-	}
-	if s.state.find(Key{r.gvk.GroupKind(), next.GetNamespace(), next.GetName()}) != nil {
-		return nil, apierrors.NewAlreadyExists(r.resource, next.GetName())
-	}
-	fields := applied
-	if applied == nil {
-		fields = r.fields.Updated(nil, managed(), nil, s.fieldWrite(w, sent))
-	}
-	after, err := s.newStoredRecord(r, next, fields, s.options.ManagedFields || sent != nil || applied != nil)
-	if err != nil {
-		return nil, err
-	}
-	if w.dryRun {
-		return after, nil
-	}
-	s.state.generated = generated
-	return after, s.commit(nil, after, w.manager)
-}
-
-// update replaces an object.
-func (s *Store) update(gvk schema.GroupVersionKind, obj client.Object, w write) (*record, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	r, err := s.resource(gvk)
-	if err != nil {
-		return nil, err
-	}
-	next, sent, err := r.decode(obj, w.strict)
-	if err != nil {
-		return nil, err
-	}
-	live, err := s.writable(r, next.GetNamespace(), next.GetName(), w.subresource)
-	if err != nil {
-		return nil, err
-	}
-	if live == nil && (!r.kind.AllowCreateOnUpdate || w.subresource != "") {
-		return nil, apierrors.NewNotFound(r.resource, next.GetName())
-	}
-	if err := checkUID(r, live, next); err != nil {
-		return nil, err
-	}
-	if live != nil {
-		return s.updateRecord(r, live, next, w, sent)
-	}
-	next.SetResourceVersion("")
-	return s.createRecord(r, next, w, sent, nil)
-}
-
-// writable returns the record that a request names, nil if there is none. It refuses a request to a subresource that
-// the kind lacks, and one without a name or namespace.
-func (s *Store) writable(r *resource, namespace, name, subresource string) (*record, error) {
-	if err := r.checkName(namespace, name); err != nil {
-		return nil, err
-	}
-	if err := r.checkSubresource(subresource, name); err != nil {
-		return nil, err
-	}
-	return s.state.find(Key{r.gvk.GroupKind(), r.namespace(namespace), name}), nil
-}
-
-// updateRecord puts next in the place of live. Next is of the Go type of its kind. It takes over the object. The caller
-// holds the lock.
-func (s *Store) updateRecord(
-	r *resource, live *record, next client.Object, w write, sent []metav1.ManagedFieldsEntry,
-) (*record, error) {
-	before, err := live.as(form{r.goType, r.gvk.GroupVersion()})
-	if err != nil {
-		return nil, err
-	}
-	drops := w.refuseDropped && w.subresource == "" && r.HasStatus() && !sameStatus(before, next)
-	managed, asked := r.managed(next), nodePorts(next)
-	v, err := live.decideUpdate(r, before, next, w.part())
-	if err == nil && v == stored {
-		err = s.claimNodePorts(r, next, asked)
-	}
+// patchOwner is the option for the field manager of a patch. That of an apply must be said.
+func (c *Client) patchOwner(of patch) []client.PatchOption {
 	switch {
-	case err != nil:
-		return nil, err
-	case v == unchanged && drops:
-		return nil, errDropped(live)
-	case v == unchanged && sent == nil:
-		return live, nil
-	}
-	fields := r.fields.Updated(before, managed(), live.fields, s.fieldWrite(w, sent))
-	if v == unchanged && fields.SameOwners(live.fields) {
-		return live, nil
-	}
-	after, err := s.newStoredRecord(r, next, fields, sent != nil || live.showFields)
-	if err != nil {
-		return nil, err
-	}
-	return after, s.commitUpdate(live, after, v, w)
-}
-
-// managed returns a function for an object that is about to be completed. It returns the completed object as field
-// managers see it: without what is filled in.
-func (r *resource) managed(next client.Object) func() client.Object {
-	takeBack := registry.FilledIn(r.gvk.GroupKind())
-	if takeBack == nil {
-		return func() client.Object { return next }
-	}
-	sent := next.DeepCopyObject().(client.Object)
-	return func() client.Object {
-		seen := next.DeepCopyObject().(client.Object)
-		takeBack(seen, sent)
-		return seen
-	}
-}
-
-// decideUpdate is [decideUpdate] for an object of the record. With any update is written what is not stored as it is
-// read.
-func (r *record) decideUpdate(served *resource, before, next client.Object, subresource string) (verdict, error) {
-	v, err := decideUpdate(served, before, next, subresource)
-	if err == nil && v == unchanged && r.outdated != nil {
-		v = stored
-	}
-	return v, err
-}
-
-// commitUpdate commits what was decided about an update, unless it is a dry run. The caller holds the lock.
-func (s *Store) commitUpdate(live, after *record, v verdict, w write) error {
-	switch {
-	case w.dryRun:
-		return nil
-	case v == removed:
-		after = nil
-	}
-	return s.commit(live, after, w.manager)
-}
-
-// newStoredRecord returns the record of an object in the form in which its kind is stored.
-func (s *Store) newStoredRecord(
-	r *resource, obj client.Object, fields *fieldmanager.Fields, showFields bool,
-) (*record, error) {
-	if r.gvk != r.stored {
-		target, err := s.resource(r.stored)
-		if err != nil {
-			return nil, err
-		}
-		obj.GetObjectKind().SetGroupVersionKind(r.gvk)
-		if obj, err = convert(obj, form{target.goType, r.stored.GroupVersion()}); err != nil {
-			return nil, err
-		}
-	}
-	if err := checkStored(obj); err != nil {
-		return nil, err
-	}
-	stored := newRecord(r.stored, obj)
-	stored.fields, stored.showFields = fields, showFields
-	return stored, nil
-}
-
-// commit replaces a record by another; one of them may be nil. The caller holds the lock.
-func (s *Store) commit(before, after *record, manager string) error {
-	if isDefinition(before) || isDefinition(after) {
-		if d := after.definition(); d != nil {
-			s.acceptNames(d)
-		}
-		if err := s.define(before, after); err != nil {
-			return err
-		}
-	}
-	s.state.revision++
-	if after != nil {
-		after.object.SetResourceVersion(strconv.FormatInt(s.state.revision, 10))
-		s.state.put(after)
-	} else {
-		s.state.remove(before)
-	}
-	s.state.journal = append(s.state.journal, change{s.state.revision, before, after, manager})
-	for w := range s.watchers {
-		w.wakeUp()
+	case of.verb() == Patch:
+		return []client.PatchOption{c.owner()}
+	case c.options.FieldManager != "":
+		return []client.PatchOption{client.FieldOwner(c.options.FieldManager)}
 	}
 	return nil
 }
 
-func (s *Store) fieldWrite(w write, sent []metav1.ManagedFieldsEntry) fieldmanager.Write {
-	if w.manager == "" {
-		w.manager = controlPlane
+// Apply implements [client.Client].
+func (c *Client) Apply(ctx context.Context, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+	if c.memory != nil {
+		return c.memory.Apply(ctx, config, opts...)
 	}
-	return fieldmanager.Write{Manager: w.manager, Subresource: w.subresource, Time: s.options.Now(), Sent: sent}
+	return c.apply(ctx, config, "", (&client.ApplyOptions{}).ApplyOptions(opts),
+		func(ctx context.Context, remote client.WithWatch, sent runtime.ApplyConfiguration, by ...client.ApplyOption) error {
+			return remote.Apply(ctx, sent, append(by, opts...)...)
+		})
+}
+
+// apply applies a configuration, and fills it with the answer.
+func (c *Client) apply(
+	ctx context.Context, config runtime.ApplyConfiguration, subresource string, options *client.ApplyOptions,
+	send func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error,
+) error {
+	data, err := json.Marshal(config)
+	if err != nil {
+		return fmt.Errorf("cannot marshal %T: %w", config, err)
+	}
+	named := &metav1.PartialObjectMetadata{}
+	if err := json.Unmarshal(data, named); err != nil {
+		return fmt.Errorf("cannot identify %T: %w", config, err)
+	}
+	r := c.request(Apply, named.GroupVersionKind(), client.ObjectKeyFromObject(named))
+	r.Subresource, r.DryRun = subresource, isDryRun(options.DryRun)
+	r.manager = c.manager(options.FieldManager)
+	var by []client.ApplyOption
+	if c.options.FieldManager != "" {
+		by = append(by, client.FieldOwner(c.options.FieldManager))
+	}
+	sent := &unstructured.Unstructured{}
+	err = c.do(ctx, r, func(ctx context.Context, remote client.WithWatch) error {
+		sent.Object = nil
+		if err := json.Unmarshal(data, &sent.Object); err != nil {
+			return err
+		}
+		return send(ctx, remote, client.ApplyConfigurationFromUnstructured(sent), by...)
+	})
+	if err != nil {
+		return err
+	}
+	if u, ok := config.(runtime.Unstructured); ok {
+		u.SetUnstructuredContent(sent.Object)
+		return nil
+	}
+	answer, err := json.Marshal(sent.Object)
+	if err != nil {
+		return fmt.Errorf("cannot marshal %s %q: %w", named.Kind, named.Name, err)
+	}
+	return json.Unmarshal(answer, config)
+}
+
+// write says how an object is written.
+type write struct {
+	verb        Verb
+	subresource string
+	manager     string
+	dryRun      []string
+	// fields says that the request has managed fields.
+	fields bool
+	// status returns the status that a request has with the content of the live object, to refuse one that changes
+	// nothing else; nil makes it.
+	status func(live map[string]any) (any, error)
+}
+
+// write makes a call about an object, and fills body with the answer. Send is called with copies.
+func (c *Client) write(
+	ctx context.Context, w write, obj, body client.Object,
+	send func(ctx context.Context, remote client.WithWatch, obj, body client.Object) error,
+) error {
+	gvk, err := c.GroupVersionKindFor(obj)
+	if err != nil {
+		return err
+	}
+	r := c.request(w.verb, gvk, client.ObjectKeyFromObject(obj))
+	r.manager, r.Subresource, r.DryRun = w.manager, w.subresource, isDryRun(w.dryRun)
+	r.Live = w.verb == Get // Caches have no subresources.
+	if r.Name == "" && obj.GetGenerateName() != "" {
+		r.Name = obj.GetGenerateName() + "*"
+	}
+	var answer client.Object
+	err = c.do(ctx, r, func(ctx context.Context, remote client.WithWatch) error {
+		sent, err := copyOf(obj)
+		if err != nil {
+			return err
+		}
+		if answer = sent; body != obj {
+			if answer, err = copyOf(body); err != nil {
+				return err
+			}
+		}
+		before := c.entry(r)
+		if err := send(ctx, remote, sent, answer); err != nil {
+			return err
+		}
+		return c.refuseDropped(r, w, before)
+	})
+	if err != nil {
+		return err
+	}
+	if w.fields || len(body.GetManagedFields()) > 0 {
+		c.store.show(answer.GetUID())
+	}
+	c.store.hideFields(answer)
+	fillWith(body, answer)
+	return nil
+}
+
+// entry returns the entry of the object of a call, nil if there is none.
+func (c *Client) entry(r request) *storage.Entry {
+	if r.kind == nil {
+		return nil
+	}
+	return c.store.storage().Entry(r.kind.key(r.Namespace, r.Name))
+}
+
+// Delete implements [client.Client]. There are no kubelets: a Pod on a node with a grace period stays until it is
+// deleted with a period of zero.
+func (c *Client) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
+	if c.memory != nil {
+		return c.memory.Delete(ctx, obj, opts...)
+	}
+	gvk, err := c.GroupVersionKindFor(obj)
+	if err != nil {
+		return err
+	}
+	options := (&client.DeleteOptions{}).ApplyOptions(opts)
+	r := c.request(Delete, gvk, client.ObjectKeyFromObject(obj))
+	r.DryRun, r.manager = isDryRun(options.DryRun), c.manager("")
+	if options.Preconditions != nil && options.Preconditions.UID != nil {
+		r.UID = *options.Preconditions.UID
+	}
+	return c.do(ctx, r, func(ctx context.Context, remote client.WithWatch) error {
+		sent, err := copyOf(obj)
+		if err != nil {
+			return err
+		}
+		return remote.Delete(ctx, sent, options)
+	})
+}
+
+// DeleteAllOf implements [client.Client].
+func (c *Client) DeleteAllOf(ctx context.Context, obj client.Object, opts ...client.DeleteAllOfOption) error {
+	if c.memory != nil {
+		return c.memory.DeleteAllOf(ctx, obj, opts...)
+	}
+	gvk, err := c.GroupVersionKindFor(obj)
+	if err != nil {
+		return err
+	}
+	options := (&client.DeleteAllOfOptions{}).ApplyOptions(opts)
+	r := c.request(DeleteCollection, gvk, client.ObjectKey{Namespace: options.Namespace})
+	r.DryRun, r.manager = isDryRun(options.DryRun), c.manager("")
+	return c.do(ctx, r, func(ctx context.Context, remote client.WithWatch) error {
+		sent, err := copyOf(obj)
+		if err != nil {
+			return err
+		}
+		return remote.DeleteAllOf(ctx, sent, options)
+	})
+}
+
+// patch is a patch whose content does not change.
+type patch struct {
+	kind types.PatchType
+	data []byte
+}
+
+var _ client.Patch = patch{}
+
+func newPatch(p client.Patch, obj client.Object) (patch, error) {
+	data, err := p.Data(obj)
+	return patch{p.Type(), data}, err
+}
+
+// Type implements [client.Patch].
+func (p patch) Type() types.PatchType { return p.kind }
+
+// Data implements [client.Patch].
+func (p patch) Data(client.Object) ([]byte, error) { return p.data, nil }
+
+// hasFields reports whether the patch may have managed fields.
+func (p patch) hasFields() bool { return bytes.Contains(p.data, []byte("managedFields")) }
+
+func (p patch) verb() Verb {
+	if p.kind == types.ApplyPatchType {
+		return Apply
+	}
+	return Patch
 }

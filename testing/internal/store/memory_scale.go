@@ -99,7 +99,7 @@ func selectorAt(content map[string]any, path []string) string {
 }
 
 // updateScale sets the replicas of an object to those of a scale.
-func (s *Store) updateScale(gvk schema.GroupVersionKind, body client.Object, w write) (*record, error) {
+func (s *memory) updateScale(gvk schema.GroupVersionKind, body client.Object, w memoryWrite) (*record, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r, err := s.resource(gvk)
@@ -121,7 +121,7 @@ func (s *Store) updateScale(gvk schema.GroupVersionKind, body client.Object, w w
 }
 
 // patchScale changes the scale of an object.
-func (s *Store) patchScale(r *resource, live *record, p patchRequest, w write) (*record, error) {
+func (s *memory) patchScale(r *resource, live *record, p patchRequest, w memoryWrite) (*record, error) {
 	before, err := r.scaleOf(live)
 	if err != nil {
 		return nil, err
@@ -142,7 +142,7 @@ func (s *Store) patchScale(r *resource, live *record, p patchRequest, w write) (
 }
 
 // replaceScale sets the replicas of an object, and returns its scale. The caller holds the lock.
-func (s *Store) replaceScale(r *resource, live *record, scale *autoscalingv1.Scale, w write) (*record, error) {
+func (s *memory) replaceScale(r *resource, live *record, scale *autoscalingv1.Scale, w memoryWrite) (*record, error) {
 	if scale.Spec.Replicas < 0 {
 		kind, path := schema.GroupKind{Group: autoscalingv1.GroupName, Kind: "Scale"}, field.NewPath("spec", "replicas")
 		if r.definition != nil {

@@ -9,10 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// firstRevision is the revision of an empty store. Resource versions that are made up for given objects are lower, as
-// long as there are unused ones. So the first write usually has the version 1000.
-const firstRevision = 999
-
 // state is the state of a store. Tables and records are replaced, never changed, so a copy of the maps is a fork.
 type state struct {
 	revision int64
@@ -168,12 +164,4 @@ func (t table) in(namespace string) table {
 func (t table) from(namespace, name string) table {
 	i, _ := t.search(namespace, name)
 	return t[i:]
-}
-
-// slashed returns namespace/name, or the name alone.
-func slashed(namespace, name string) string {
-	if namespace == "" {
-		return name
-	}
-	return namespace + "/" + name
 }

@@ -15,14 +15,14 @@ import (
 )
 
 // Apply implements [client.Client].
-func (c *Client) Apply(ctx context.Context, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+func (c *memoryClient) Apply(ctx context.Context, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 	options := (&client.ApplyOptions{}).ApplyOptions(opts)
 	return c.apply(ctx, config, nil, "", options)
 }
 
 // apply applies a body, which is config if it is nil, to the object that config names, and fills config with the
 // answer.
-func (c *Client) apply(
+func (c *memoryClient) apply(
 	ctx context.Context, config, body runtime.ApplyConfiguration, subresource string, options *client.ApplyOptions,
 ) error {
 	data, err := json.Marshal(config)
@@ -70,8 +70,8 @@ func identified(data []byte) (*unstructured.Unstructured, error) {
 }
 
 // apply merges what is applied into an object, or creates it. The caller holds the lock.
-func (s *Store) apply(
-	r *resource, live *record, key client.ObjectKey, p patchRequest, w write,
+func (s *memory) apply(
+	r *resource, live *record, key client.ObjectKey, p patchRequest, w memoryWrite,
 ) (*record, error) {
 	config, err := r.decodeConfig(key, p.data)
 	if err != nil {
@@ -103,7 +103,7 @@ func (s *Store) apply(
 }
 
 // applyNew creates the object that is applied.
-func (s *Store) applyNew(r *resource, config *unstructured.Unstructured, force bool, w write) (*record, error) {
+func (s *memory) applyNew(r *resource, config *unstructured.Unstructured, force bool, w memoryWrite) (*record, error) {
 	if w.subresource != "" {
 		return nil, apierrors.NewNotFound(r.resource, config.GetName())
 	}

@@ -22,7 +22,7 @@ var (
 
 // checkNamespace refuses to create an object where no namespace is, or one that terminates. It is what the admission
 // plug-in NamespaceLifecycle does. The caller holds the lock.
-func (s *Store) checkNamespace(r *resource, namespace, name string) error {
+func (s *memory) checkNamespace(r *resource, namespace, name string) error {
 	if namespace == "" {
 		if r.kind.Scope == registry.Namespaced {
 			return errors.New("an empty namespace may not be set during creation")

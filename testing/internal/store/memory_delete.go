@@ -14,7 +14,7 @@ import (
 
 // Delete implements [client.Client]. There are no kubelets: a Pod on a node with a grace period stays until it is
 // deleted with a period of zero.
-func (c *Client) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
+func (c *memoryClient) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
 	gvk, err := c.GroupVersionKindFor(obj)
 	if err != nil {
 		return err
@@ -35,7 +35,7 @@ func (c *Client) Delete(ctx context.Context, obj client.Object, opts ...client.D
 }
 
 // DeleteAllOf implements [client.Client].
-func (c *Client) DeleteAllOf(ctx context.Context, obj client.Object, opts ...client.DeleteAllOfOption) error {
+func (c *memoryClient) DeleteAllOf(ctx context.Context, obj client.Object, opts ...client.DeleteAllOfOption) error {
 	gvk, err := c.GroupVersionKindFor(obj)
 	if err != nil {
 		return err
@@ -50,7 +50,7 @@ func (c *Client) DeleteAllOf(ctx context.Context, obj client.Object, opts ...cli
 	return c.run(ctx, call, func() error { return c.deleteCollection(gvk, options) })
 }
 
-func (c *Client) deleteCollection(gvk schema.GroupVersionKind, options *client.DeleteAllOfOptions) error {
+func (c *memoryClient) deleteCollection(gvk schema.GroupVersionKind, options *client.DeleteAllOfOptions) error {
 	s := c.store
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,7 +78,7 @@ func (c *Client) deleteCollection(gvk schema.GroupVersionKind, options *client.D
 }
 
 // delete deletes an object.
-func (s *Store) delete(
+func (s *memory) delete(
 	gvk schema.GroupVersionKind, key client.ObjectKey, options *metav1.DeleteOptions, manager string,
 ) error {
 	s.mu.Lock()
@@ -98,7 +98,7 @@ func (s *Store) delete(
 }
 
 // deleteRecord deletes an object. The caller holds the lock.
-func (s *Store) deleteRecord(r *resource, live *record, options *metav1.DeleteOptions, manager string) error {
+func (s *memory) deleteRecord(r *resource, live *record, options *metav1.DeleteOptions, manager string) error {
 	next, v, err := decideDelete(r, live.object, options, s.now())
 	if err != nil || isDryRun(options.DryRun) {
 		return err

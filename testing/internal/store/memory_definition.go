@@ -26,12 +26,8 @@ func (r *record) definition() *apiextensionsv1.CustomResourceDefinition {
 	return d
 }
 
-func definedBy(d *apiextensionsv1.CustomResourceDefinition) schema.GroupKind {
-	return schema.GroupKind{Group: d.Spec.Group, Kind: d.Spec.Names.Kind}
-}
-
 // acceptNames sets the status of a definition that nobody else sees yet. The caller holds the lock.
-func (s *Store) acceptNames(d *apiextensionsv1.CustomResourceDefinition) {
+func (s *memory) acceptNames(d *apiextensionsv1.CustomResourceDefinition) {
 	var others []*apiextensionsv1.CustomResourceDefinition
 	for _, r := range s.state.tables[definitionKind] {
 		if other := r.definition(); other != nil && other.Name != d.Name {
@@ -42,7 +38,7 @@ func (s *Store) acceptNames(d *apiextensionsv1.CustomResourceDefinition) {
 }
 
 // define serves, or no longer serves, what the definition defines. The caller holds the lock.
-func (s *Store) define(before, after *record) error {
+func (s *memory) define(before, after *record) error {
 	definitions := maps.Clone(s.state.definitions)
 	if definitions == nil {
 		definitions = map[schema.GroupKind]map[string]*resource{}
@@ -104,7 +100,7 @@ func (r *resource) read(live *record) *record {
 
 // collectDefinitions deletes the objects of definitions that are being deleted, removes definitions that have none, and
 // accepts names that are free now. The caller holds the lock.
-func (s *Store) collectDefinitions() {
+func (s *memory) collectDefinitions() {
 	for _, r := range s.state.tables[definitionKind] {
 		switch d := r.definition(); {
 		case d == nil:
@@ -123,7 +119,7 @@ func (s *Store) collectDefinitions() {
 }
 
 // collectDefinition deletes the objects of a definition that is being deleted, and removes it if it has none.
-func (s *Store) collectDefinition(r *record, d *apiextensionsv1.CustomResourceDefinition) {
+func (s *memory) collectDefinition(r *record, d *apiextensionsv1.CustomResourceDefinition) {
 	if !slices.Contains(d.Finalizers, apiextensionsv1.CustomResourceCleanupFinalizer) {
 		return
 	}

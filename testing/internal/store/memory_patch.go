@@ -34,8 +34,8 @@ type patchRequest struct {
 func (p patchRequest) isApply() bool { return p.patchType == types.ApplyPatchType }
 
 // patch changes an object, or applies to it.
-func (s *Store) patch(
-	gvk schema.GroupVersionKind, key client.ObjectKey, p patchRequest, w write,
+func (s *memory) patch(
+	gvk schema.GroupVersionKind, key client.ObjectKey, p patchRequest, w memoryWrite,
 ) (*record, error) {
 	if err := checkRequest(len(p.data)); err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func (r *record) withEntries(content map[string]any) (map[string]any, error) {
 
 // decodePatched is decode for the content after a patch.
 func (r *resource) decodePatched(
-	content map[string]any, p patchRequest, w write,
+	content map[string]any, p patchRequest, w memoryWrite,
 ) (client.Object, []metav1.ManagedFieldsEntry, error) {
 	u := &unstructured.Unstructured{Object: content}
 	if gvk := u.GroupVersionKind(); gvk != r.gvk {

@@ -78,7 +78,7 @@ func nodePorts(obj client.Object) []int32 {
 
 // claimNodePorts refuses node ports that a client asked for and that another Service has, and gives others to those
 // that were allocated. The caller holds the lock.
-func (s *Store) claimNodePorts(r *resource, obj client.Object, asked []int32) error {
+func (s *memory) claimNodePorts(r *resource, obj client.Object, asked []int32) error {
 	service, ok := obj.(*corev1.Service)
 	if !ok || !slices.ContainsFunc(nodePorts(obj), func(port int32) bool { return port != 0 }) {
 		return nil

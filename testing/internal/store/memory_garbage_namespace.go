@@ -10,7 +10,7 @@ import (
 
 // collectNamespaces deletes what is in terminating namespaces, and removes those that are empty. The caller holds the
 // lock.
-func (s *Store) collectNamespaces() {
+func (s *memory) collectNamespaces() {
 	for _, ns := range s.state.tables[namespaceKind] {
 		if ns.object.GetDeletionTimestamp() != nil && s.emptyNamespace(ns.name) {
 			s.finalizeNamespace(ns)
@@ -19,7 +19,7 @@ func (s *Store) collectNamespaces() {
 }
 
 // emptyNamespace deletes what is in a namespace. It reports whether nothing is left.
-func (s *Store) emptyNamespace(namespace string) bool {
+func (s *memory) emptyNamespace(namespace string) bool {
 	left := 0
 	for _, kind := range s.state.kinds() {
 		for _, r := range s.state.tables[kind].in(namespace) {
@@ -32,7 +32,7 @@ func (s *Store) emptyNamespace(namespace string) bool {
 
 // finalizeNamespace removes a terminating namespace that is empty, unless it has other finalizers than that of the
 // control plane.
-func (s *Store) finalizeNamespace(live *record) {
+func (s *memory) finalizeNamespace(live *record) {
 	next, ok := live.object.DeepCopyObject().(*corev1.Namespace)
 	if !ok {
 		return
@@ -47,5 +47,3 @@ func (s *Store) finalizeNamespace(live *record) {
 		_ = s.commit(live, after, "")
 	}
 }
-
-func isKubernetes(f corev1.FinalizerName) bool { return f == corev1.FinalizerKubernetes }

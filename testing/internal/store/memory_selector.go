@@ -23,7 +23,7 @@ func (r *resource) selector(options *client.ListOptions) (func(*record) bool, er
 }
 
 // cacheSelector returns what a cache selects by the options of a list. NewItem makes an item of the list.
-func (c *Client) cacheSelector(
+func (c *memoryClient) cacheSelector(
 	r *resource, options *client.ListOptions, newItem func() client.Object,
 ) (func(*record) bool, error) {
 	byFields, err := c.indexSelector(r, options.FieldSelector, newItem)

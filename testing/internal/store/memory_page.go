@@ -3,7 +3,6 @@ package store
 import (
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"slices"
 	"strconv"
 
@@ -44,10 +43,8 @@ func parsePosition(token string) (position, error) {
 	return p, nil
 }
 
-var errContinueFromCache = errors.New("continue list option is not supported by the cache")
-
 // page returns what a list sees.
-func (c *Client) page(
+func (c *memoryClient) page(
 	gvk schema.GroupVersionKind, options *client.ListOptions, newItem func() client.Object,
 ) (page, error) {
 	if c.options.View != nil && options.Continue != "" {
@@ -67,7 +64,7 @@ func (c *Client) page(
 		return page{}, err
 	}
 	selects, err := seen.resource.selector(options)
-	if c.options.View != nil || c.indexed(gvk.GroupKind(), options.FieldSelector) {
+	if c.options.View != nil || c.indexes.indexed(gvk.GroupKind(), options.FieldSelector) {
 		selects, err = c.cacheSelector(seen.resource, options, newItem)
 	}
 	if err != nil {
@@ -75,13 +72,13 @@ func (c *Client) page(
 	}
 	records := seen.table.in(seen.resource.namespace(options.Namespace)).from(from.Namespace, from.Name)
 	selected := slices.DeleteFunc(slices.Clone(records), func(r *record) bool {
-		return seen.view.hides(r.key()) || !selects(r)
+		return seen.hides(r) || !selects(r)
 	})
 	return seen.cut(selected, options), nil
 }
 
 // exactly returns what is seen at the resource version that the options ask for, if they ask for exactly one.
-func (c *Client) exactly(seen snapshot, gvk schema.GroupVersionKind, raw *metav1.ListOptions) (snapshot, error) {
+func (c *memoryClient) exactly(seen snapshot, gvk schema.GroupVersionKind, raw *metav1.ListOptions) (snapshot, error) {
 	if raw == nil || raw.ResourceVersionMatch != metav1.ResourceVersionMatchExact || c.options.View != nil {
 		return seen, nil
 	}
@@ -93,7 +90,7 @@ func (c *Client) exactly(seen snapshot, gvk schema.GroupVersionKind, raw *metav1
 }
 
 // snapshotAt returns what is seen as of an earlier revision.
-func (c *Client) snapshotAt(seen snapshot, gvk schema.GroupVersionKind, revision int64) snapshot {
+func (c *memoryClient) snapshotAt(seen snapshot, gvk schema.GroupVersionKind, revision int64) snapshot {
 	c.store.mu.RLock()
 	defer c.store.mu.RUnlock()
 	seen.table, seen.revision = c.store.state.at(gvk.GroupKind(), revision), revision

@@ -1,12 +1,12 @@
 package store
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/testing/internal/registry"
 )
 
 // maxPrefix is how much of a prefix an API server keeps when it generates a name.
@@ -14,10 +14,10 @@ const maxPrefix = 58
 
 // newIdentity returns the identity of an object to be created, and how many names were generated then. UIDs and names
 // are the same in each run of a test. The caller holds the lock.
-func (s *Store) newIdentity(r *resource, obj client.Object, dryRun bool) (id identity, generated int) {
+func (s *memory) newIdentity(r *resource, obj client.Object, dryRun bool) (id identity, generated int) {
 	id = identity{name: obj.GetName(), time: s.now()}
 	generated = s.state.generated
-	key := Key{r.gvk.GroupKind(), obj.GetNamespace(), id.name}
+	key := newKey(r.gvk.GroupKind(), obj.GetNamespace(), id.name)
 	if prefix := obj.GetGenerateName(); id.name == "" && prefix != "" {
 		prefix = prefix[:min(len(prefix), maxPrefix)]
 		for key.Name == "" || s.state.find(key) != nil {
@@ -28,19 +28,10 @@ func (s *Store) newIdentity(r *resource, obj client.Object, dryRun bool) (id ide
 	}
 	id.uid = s.state.uid(key)
 	if dryRun {
-		id.uid = UID(key, -1) // No object gets it.
+		id.uid = registry.UID(key, -1) // No object gets it.
 	}
 	return id, generated
 }
 
 // uid returns the UID of the next object of a name.
-func (st *state) uid(key Key) types.UID { return UID(key, st.ended[key]) }
-
-// UID returns the UID of an object that was created without one, or was given without one. Ended is how many objects of
-// its name there were before.
-func UID(key Key, ended int) types.UID {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%s/%s/%s/%d",
-		key.Kind.Group, key.Kind.Kind, key.Namespace, key.Name, ended))
-	text := hex.EncodeToString(sum[:16])
-	return types.UID(text[:8] + "-" + text[8:12] + "-" + text[12:16] + "-" + text[16:20] + "-" + text[20:])
-}
+func (st *state) uid(key Key) types.UID { return registry.UID(key, st.ended[key]) }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -50,13 +49,6 @@ func asStatus(err error) error {
 		return err
 	}
 	return unknown(err)
-}
-
-// errDropped is the error for a request that has no effect, which is most likely a mistake.
-func errDropped(live *record) error {
-	return fmt.Errorf("%s: nothing but its status was changed, and an API server drops the status from this request, "+
-		"because it is a subresource: use Status().Update or Status().Patch, "+
-		"or build the client AsAPIServer() if the test is about that", live.key())
 }
 
 // invalidOptions is the error for options of a call that an API server refuses; nil if there is nothing wrong.

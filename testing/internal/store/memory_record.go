@@ -2,7 +2,6 @@ package store
 
 import (
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"sync"
@@ -50,7 +49,7 @@ func newRecord(gvk schema.GroupVersionKind, obj client.Object) *record {
 	return &record{gvk: gvk, namespace: obj.GetNamespace(), name: obj.GetName(), object: obj}
 }
 
-func (r *record) key() Key { return Key{r.gvk.GroupKind(), r.namespace, r.name} }
+func (r *record) key() Key { return newKey(r.gvk.GroupKind(), r.namespace, r.name) }
 
 // as returns the object in a form. It must not be changed.
 func (r *record) as(f form) (client.Object, error) {
@@ -144,21 +143,6 @@ func convert(obj client.Object, f form) (client.Object, error) {
 		return nil, fmt.Errorf("cannot convert %s %q to %s: %w", kind, obj.GetName(), f.goType, err)
 	}
 	return typed, nil
-}
-
-// contentOf returns the JSON of an object. The top of it belongs to the caller, what is below may be shared.
-func contentOf(obj client.Object) (map[string]any, error) {
-	if u, ok := obj.(runtime.Unstructured); ok {
-		return maps.Clone(u.UnstructuredContent()), nil
-	}
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
-	if err != nil {
-		return nil, fmt.Errorf("cannot convert %T %q: %w", obj, obj.GetName(), err)
-	}
-	if metadata, ok := content["metadata"].(map[string]any); ok && metadata["creationTimestamp"] == nil {
-		delete(metadata, "creationTimestamp")
-	}
-	return content, nil
 }
 
 // sameStatus reports whether two objects of the same Go type have the same status.
