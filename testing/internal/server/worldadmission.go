@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -117,7 +118,8 @@ func (n worldNames) Admit(ctx context.Context, a admission.Attributes, _ admissi
 	kept := storage.Of(ctx, n.base)
 	name, number := kept.Name(func(i int) (name, key string) {
 		name = fmt.Sprintf("%s%03d", prefix, i)
-		return name, path.Join("/", resource.Group, resource.Resource, a.GetNamespace(), name)
+		group := strings.TrimPrefix(resource.Group, noGroup)
+		return name, path.Join("/", group, resource.Resource, a.GetNamespace(), name)
 	})
 	obj.SetName(name)
 	generatedIn(ctx).begin(kept, number)

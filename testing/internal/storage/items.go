@@ -32,8 +32,8 @@ func newItems(list runtime.Object, newFunc func() runtime.Object) (items, error)
 	slice.Set(reflect.MakeSlice(slice.Type(), 0, 0))
 	element := slice.Type().Elem()
 	newItem := func() runtime.Object { return reflect.New(element).Interface().(runtime.Object) }
-	// An unstructured object is decoded into the version that it has. It has the kind of one that is read alone, so that
-	// both share what was decoded.
+	// An unstructured object is decoded into the version that it has. It has the kind of one that is read alone, so
+	// that both share what was decoded.
 	if u, ok := list.(*unstructured.UnstructuredList); ok && u.GetAPIVersion() != "" {
 		kind := newFunc().GetObjectKind().GroupVersionKind()
 		newItem = func() runtime.Object {
