@@ -69,6 +69,9 @@ func (s *Server) build(options Options, loopback *rest.Config) error {
 		return err
 	}
 	s.serveGroups(config, groups, options.RealTime)
+	if s.custom != nil {
+		s.world = newWorldHandler(s.custom, credentials, config.RequestInfoResolver, s.builtIn.Handler)
+	}
 	return nil
 }
 

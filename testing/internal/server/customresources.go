@@ -16,7 +16,6 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/controller/finalizer"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -159,10 +158,12 @@ func (c *customResources) handlerOf(d *definition) (customHandler, error) {
 }
 
 // servedDefinition returns a definition with nothing but what its handler depends on. Its conditions are so old that
-// the handler does not let the first request wait, as that of an API server does for two seconds.
+// the handler does not let the first request wait, as that of an API server does for two seconds. No conversion webhook
+// is called, see [WithoutEffect].
 func servedDefinition(d *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
 	served := &apiextensionsv1.CustomResourceDefinition{Spec: *d.Spec.DeepCopy()}
 	served.Name, served.UID = d.Name, "any"
+	served.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
 	apiextensionsv1.SetObjectDefaults_CustomResourceDefinition(served)
 	served.Status.AcceptedNames = *d.Status.AcceptedNames.DeepCopy()
 	if served.Status.AcceptedNames.Plural == "" {
@@ -200,7 +201,9 @@ func (c *customResources) handler(
 	})
 	made, err := apiextensions.NewCustomResourceDefinitionHandler(nil, nil, oneDefinition{definition: served}, c.next,
 		optionsGetter(func(resource schema.GroupResource) generic.RESTOptions {
-			return restOptions(resource, unstructured.UnstructuredJSONScheme, nil, decorator)
+			options := restOptions(resource, codecOf(resource.Group), nil, decorator)
+			options.ResourcePrefix = strings.TrimPrefix(options.ResourcePrefix, noGroup+"/")
+			return options
 		}),
 		c.admission, nil, hooks, hooks.wrap, 1, c.authorizer, time.Minute, 30*time.Minute, models, maxBody)
 	if err != nil {
@@ -230,10 +233,6 @@ func (c *customResources) find(ctx context.Context, info *request.RequestInfo) (
 	if !ok {
 		return nil, nil
 	}
-	if t.Kind.Group == "" {
-		// The library compares the apiVersion of an object with the group, a slash, and the version.
-		return nil, fmt.Errorf("%s is no built-in kind and has no group: the API server cannot serve it", t.Kind.Kind)
-	}
 	namespaced := info.Namespace != "" || info.Verb == "list" || info.Verb == "watch"
 	key := fmt.Sprintf("%v %s %s", namespaced, resource, t.Kind)
 	for _, v := range t.Versions {
@@ -246,15 +245,15 @@ func (c *customResources) find(ctx context.Context, info *request.RequestInfo) (
 // may have any name.
 func definitionOfType(t registry.Type, namespaced bool) *apiextensionsv1.CustomResourceDefinition {
 	d := &apiextensionsv1.CustomResourceDefinition{}
-	d.Name = t.Resource + "." + t.Kind.Group
-	d.Spec.Group, d.Spec.Scope = t.Kind.Group, apiextensionsv1.ClusterScoped
+	group := groupOf(t.Kind.Group)
+	d.Name = t.Resource + "." + group
+	d.Spec.Group, d.Spec.Scope = group, apiextensionsv1.ClusterScoped
 	if namespaced {
 		d.Spec.Scope = apiextensionsv1.NamespaceScoped
 	}
 	d.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{
 		Plural: t.Resource, Singular: strings.ToLower(t.Kind.Kind), Kind: t.Kind.Kind, ListKind: t.Kind.Kind + "List",
 	}
-	d.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
 	keep := true
 	for i, v := range t.Versions {
 		version := apiextensionsv1.CustomResourceDefinitionVersion{
@@ -285,11 +284,20 @@ func (c *customResources) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		gv := schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}
 		responsewriters.ErrorNegotiated(apierrors.NewInternalError(err), codecs(), gv, w, r)
+	case handler != nil && info.APIGroup == "":
+		serveWithGroup(uncountedHandler{handler}, w, r)
 	case handler != nil:
-		handler.ServeHTTP(w, r.WithContext(&uncounted{Context: r.Context()}))
+		uncountedHandler{handler}.ServeHTTP(w, r)
 	default:
 		c.next.ServeHTTP(w, r)
 	}
+}
+
+type uncountedHandler struct{ http.Handler }
+
+// ServeHTTP implements [http.Handler].
+func (h uncountedHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h.Handler.ServeHTTP(w, r.WithContext(&uncounted{Context: r.Context()}))
 }
 
 // uncounted is the context of a request that the handler of a definition does not count. It would count it in a

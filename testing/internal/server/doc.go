@@ -12,7 +12,8 @@
 //
 // A server may also have worlds: each request then reads and writes a storage of its own choice, see worlds.go. All
 // tests of a process share one such server. customresources.go serves what worlds define, stamps.go gives UIDs and
-// times, worldadmission.go has the admission plug-ins. Nothing runs between requests.
+// times, worldadmission.go has the admission plug-ins. worldgive.go stores objects that no server would store, and
+// worldkinds.go and worldmapper.go say what a world serves. Nothing runs between requests.
 //
 // In real time it can also serve OpenAPI documents, ask for credentials and call webhooks over the network, see package
 // cluster.

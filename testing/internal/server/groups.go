@@ -195,7 +195,7 @@ func newVersionHandler(
 func lateContainer(group *endpoints.APIGroupVersion) func() *restful.Container {
 	return sync.OnceValue(func() *restful.Container {
 		container := restful.NewContainer()
-		container.Router(restful.CurlyRouter{})
+		container.Router(&routes{})
 		container.ServiceErrorHandler(refuse)
 		_, _, err := group.InstallREST(container)
 		utilruntime.Must(err)

@@ -78,6 +78,12 @@ func closeBody(request *http.Request) {
 // received returns the request as a server gets it.
 func received(sent *http.Request, ctx context.Context) *http.Request {
 	r := sent.Clone(ctx)
+	asReceived(r, sent)
+	return r
+}
+
+// asReceived sets in a copy of what was sent what a server gets over a connection.
+func asReceived(r, sent *http.Request) {
 	r.RequestURI = sent.URL.RequestURI()
 	r.RemoteAddr = "127.0.0.1:1"
 	r.Proto, r.ProtoMajor, r.ProtoMinor = "HTTP/2.0", 2, 0
@@ -88,7 +94,6 @@ func received(sent *http.Request, ctx context.Context) *http.Request {
 	if r.Body == nil {
 		r.Body = http.NoBody
 	}
-	return r
 }
 
 // responseWriter is what the handler writes to. The handler may start to write in another goroutine than the one that

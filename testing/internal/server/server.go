@@ -84,8 +84,9 @@ type Server struct {
 	definitions, builtIn *genericapiserver.GenericAPIServer
 	// informers are those of the admission plug-ins and the authorizer.
 	informers informers.SharedInformerFactory
-	// custom is nil but for worlds.
+	// custom and world are nil but for worlds.
 	custom *customResources
+	world  *worldHandler
 
 	// mu protects stopped, and requests from a request that begins when nobody waits for it any more.
 	mu       sync.Mutex
@@ -194,8 +195,8 @@ func (s *Server) Worlds() *storage.Storage {
 // serve lets a request end with the server. Those of worlds end by themselves: to wait for them would tie the server to
 // the bubble of the first one.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
-	if s.custom != nil {
-		serveWorld(s.builtIn.Handler, s.custom.base, w, r)
+	if s.world != nil {
+		s.world.ServeHTTP(w, r)
 		return
 	}
 	if !s.begin() {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apiserver"
@@ -59,7 +60,9 @@ func uidOf(kind schema.GroupKind, obj metav1.Object, ended int) types.UID {
 // kindOf returns the kind of an object in the server.
 func kindOf(obj runtime.Object) schema.GroupKind {
 	if u, ok := obj.(runtime.Unstructured); ok {
-		return u.GetObjectKind().GroupVersionKind().GroupKind()
+		kind := u.GetObjectKind().GroupVersionKind().GroupKind()
+		kind.Group = strings.TrimPrefix(kind.Group, noGroup)
+		return kind
 	}
 	for _, s := range []*runtime.Scheme{scheme(), apiextensions.Scheme} {
 		if kinds, _, err := s.ObjectKinds(obj); err == nil {

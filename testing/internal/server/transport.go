@@ -31,13 +31,22 @@ func (t transport) RoundTrip(request *http.Request) (response *http.Response, er
 				request.Method, request.URL.Path, io.ErrUnexpectedEOF, reason)
 		}
 	}()
-	t.handler.ServeHTTP(w, received(request, request.Context()))
+	t.handler.ServeHTTP(w, lent(request))
 	w.WriteHeader(http.StatusOK)
 	return &http.Response{
 		Status: fmt.Sprintf("%d %s", w.status, http.StatusText(w.status)), StatusCode: w.status,
 		Proto: "HTTP/2.0", ProtoMajor: 2,
 		Header: w.header, Body: io.NopCloser(&w.body), ContentLength: int64(w.body.Len()), Request: request,
 	}, nil
+}
+
+// lent returns a request as a server gets it. The caller does nothing with what it shares until the call returns.
+func lent(sent *http.Request) *http.Request {
+	r := sent.WithContext(sent.Context())
+	address := *sent.URL
+	r.URL = &address
+	asReceived(r, sent)
+	return r
 }
 
 func isWatch(request *http.Request) bool {

@@ -110,7 +110,7 @@ var worldScheme = sync.OnceValue(func() *runtime.Scheme {
 // worldMapper knows the kinds of the tests: discovery does not know what worlds define.
 var worldMapper = sync.OnceValue(func() apimeta.RESTMapper {
 	m := apimeta.NewDefaultRESTMapper(nil)
-	for _, kind := range []string{"ConfigMap", "Service", "Pod", "ServiceAccount"} {
+	for _, kind := range []string{"ConfigMap", "Service", "Pod", "ServiceAccount", "Event"} {
 		m.Add(corev1.SchemeGroupVersion.WithKind(kind), apimeta.RESTScopeNamespace)
 	}
 	m.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), apimeta.RESTScopeRoot)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -54,17 +55,33 @@ func (l worldLifecycle) Admit(ctx context.Context, a admission.Attributes, _ adm
 	if e == nil {
 		return apierrors.NewNotFound(corev1.Resource("namespaces"), a.GetNamespace())
 	}
-	var namespace struct {
-		metav1.ObjectMeta `json:"metadata"`
-		Status            corev1.NamespaceStatus `json:"status"`
+	switch found := readNamespace(e); {
+	case found.err != nil:
+		return apierrors.NewInternalError(fmt.Errorf("read namespace %s: %w", a.GetNamespace(), found.err))
+	case found.terminates:
+		return terminates(a)
 	}
-	if err := json.Unmarshal(e.Value, &namespace); err != nil {
-		return apierrors.NewInternalError(fmt.Errorf("read namespace %s: %w", a.GetNamespace(), err))
-	}
-	if namespace.DeletionTimestamp == nil && namespace.Status.Phase != corev1.NamespaceTerminating {
-		return nil
-	}
-	return terminates(a)
+	return nil
+}
+
+// namespaceState is what is read of the entry of a namespace.
+type namespaceState struct {
+	terminates bool
+	err        error
+}
+
+type namespaceOwner struct{}
+
+func readNamespace(e *storage.Entry) namespaceState {
+	return e.Derived(namespaceOwner{}, func() any {
+		var namespace struct {
+			metav1.ObjectMeta `json:"metadata"`
+			Status            corev1.NamespaceStatus `json:"status"`
+		}
+		err := json.Unmarshal(e.Value, &namespace)
+		ends := namespace.DeletionTimestamp != nil || namespace.Status.Phase == corev1.NamespaceTerminating
+		return namespaceState{ends, err}
+	}).(namespaceState)
 }
 
 // terminates refuses to create an object in a namespace that terminates.
@@ -101,7 +118,8 @@ func (n worldNames) Admit(ctx context.Context, a admission.Attributes, _ admissi
 	kept := storage.Of(ctx, n.base)
 	name, number := kept.Name(func(i int) (name, key string) {
 		name = fmt.Sprintf("%s%03d", prefix, i)
-		return name, path.Join("/", resource.Group, resource.Resource, a.GetNamespace(), name)
+		group := strings.TrimPrefix(resource.Group, noGroup)
+		return name, path.Join("/", group, resource.Resource, a.GetNamespace(), name)
 	})
 	obj.SetName(name)
 	generatedIn(ctx).begin(kept, number)

@@ -162,7 +162,7 @@ func (c *customResources) removeDefinition(ctx context.Context, from definitionS
 	d := definitionIn(kept, strings.TrimPrefix(key, definitionsPrefix))
 	if d == nil || d.DeletionTimestamp == nil ||
 		!slices.Contains(d.Finalizers, apiextensionsv1.CustomResourceCleanupFinalizer) ||
-		d.served != nil && len(kept.Entries("/"+d.Spec.Group+"/"+d.Spec.Names.Plural+"/")) > 0 {
+		d.served != nil && len(kept.Entries(d.kind.prefix)) > 0 {
 		return nil
 	}
 	if len(d.Finalizers) > 1 {

@@ -2,13 +2,16 @@ package server_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/testing/internal/registry"
@@ -131,7 +134,7 @@ func TestWorldTypes(t *testing.T) {
 	everywhere(t, 2, func(t *testing.T, _ int) {
 		w := newWorld(t)
 		w.ctx = server.World{Storage: w.Storage, Types: unstructuredTypes}.In(w.Context())
-		for _, group := range []string{"example.com", "nodot", "stable.k8s.io"} {
+		for _, group := range []string{"example.com", "nodot", "stable.k8s.io", ""} {
 			for _, kind := range []string{"Widget", "Planet"} {
 				obj := typed(group, "v1", kind, "field")
 				if group == "example.com" && kind == "Planet" {
@@ -144,6 +147,11 @@ func TestWorldTypes(t *testing.T) {
 				}
 				obj.Object["status"] = map[string]any{"ready": true}
 				w.must(w.Status().Update(w.ctx, obj))
+				version := obj.GetResourceVersion()
+				w.must(w.Update(w.ctx, obj))
+				if obj.GetResourceVersion() != version {
+					t.Errorf("an update of %s of group %q without change is a write", kind, group)
+				}
 				obj.Object["top"] = "other"
 				w.must(w.Update(w.ctx, obj))
 				applied := typed(group, "v1", kind, "applied")
@@ -157,14 +165,45 @@ func TestWorldTypes(t *testing.T) {
 				list := widgetList()
 				list.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind + "List"})
 				w.must(w.List(w.ctx, list))
+				w.must(w.Patch(w.ctx, obj, client.RawPatch(types.MergePatchType, []byte(`{"top":"level"}`))))
 				if len(list.Items) != 1 || list.Items[0].GetAPIVersion() != obj.GetAPIVersion() {
 					t.Errorf("the list of %s of group %q has %d objects", kind, group, len(list.Items))
 				}
 			}
 		}
-		w.refused(w.Create(w.ctx, typed("", "v1", "Widget", "field")), apierrors.IsInternalError)
+		w.grouplessTypes()
 		w.refused(newWorld(t).Create(w.Context(), typed("nodot", "v1", "Widget", "field")), apierrors.IsNotFound)
 	})
+}
+
+// grouplessTypes looks for the group that the library has instead of the empty one.
+func (w world) grouplessTypes() {
+	w.Helper()
+	err := w.Get(w.ctx, client.ObjectKey{Namespace: "default", Name: "b"}, typed("", "v1", "Widget", "field"))
+	w.refused(err, apierrors.IsNotFound)
+	if err.Error() != `widgets "b" not found` {
+		w.Errorf("the error is %v", err)
+	}
+	list := widgetList()
+	list.SetAPIVersion("v1")
+	watched, err := w.Watch(w.ctx, list)
+	w.must(err)
+	defer watched.Stop()
+	obj := typed("", "v1", "Widget", "field")
+	obj.SetName("")
+	obj.SetGenerateName("a-")
+	w.create(obj)
+	<-watched.ResultChan() // the object that there is
+	event := (<-watched.ResultChan()).Object
+	if !equality.Semantic.DeepEqual(event, obj) || obj.GetName() != "a-001" || obj.GetAPIVersion() != "v1" {
+		w.Errorf("created is %v, watched is %v", obj.Object, event)
+	}
+	if managed := obj.GetManagedFields(); len(managed) != 1 || managed[0].APIVersion != "v1" {
+		w.Errorf("the managed fields are %v", managed)
+	}
+	if stored := string(w.Entry("/widgets/default/a-001").Value); strings.Contains(stored, "invalid") {
+		w.Errorf("stored is %s", stored)
+	}
 }
 
 // TestWorldTypesOfTwoVersions has two Go types of one kind that have no field in common.

@@ -64,7 +64,7 @@ func TestGivenObjectsAreReadAsGiven(t *testing.T) {
 		scaler.Spec.TargetCPUUtilizationPercentage = ptr.To[int32](0)
 		definition := widgetsWith("5")
 		definition.Spec.Names.Singular, definition.Spec.Names.ListKind = "", ""
-		custom, untyped := typed("example.com", "v1", "Widget", "unknown"), typed("nodot", "v1", "Planet", "field")
+		custom, untyped := typed("example.com", "v1", "Widget", "unknown"), typed("", "v1", "Planet", "field")
 		objects := []client.Object{bare, scaler, definition, custom, untyped, &corev1.Pod{ObjectMeta: meta("pod")}}
 		for _, obj := range objects {
 			odd(obj)

@@ -1,16 +1,22 @@
 package server_test
 
 import (
+	"net/http"
 	"sync"
 	"testing"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/testing/internal/server"
 )
 
 // TestWorldDryRuns makes each write as a dry run first, and then in earnest.
@@ -120,5 +126,38 @@ func TestNamesAreTakenSideBySide(t *testing.T) {
 		if !names[name] {
 			t.Errorf("the names are %v, want %s among them", names, name)
 		}
+	}
+}
+
+// TestWorldUsers makes requests that come to the filters which other requests pass by.
+func TestWorldUsers(t *testing.T) {
+	w := newWorld(t)
+	who := func(change func(*rest.Config)) (string, error) {
+		config := worldConfig(shared(t))
+		change(config)
+		clients, err := kubernetes.NewForConfig(config)
+		w.must(err)
+		review, err := clients.AuthenticationV1().SelfSubjectReviews().Create(
+			w.ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+		return review.Status.UserInfo.Username, err
+	}
+	for want, change := range map[string]func(*rest.Config){
+		"kubernetes-admin":                    func(*rest.Config) {},
+		"jane":                                func(c *rest.Config) { c.Impersonate.UserName = "jane" },
+		"joe":                                 func(c *rest.Config) { c.BearerToken = "joe" },
+		"system:serviceaccount:default:robot": func(c *rest.Config) { c.BearerToken = "system:serviceaccount:default:robot" },
+	} {
+		if got, err := who(change); err != nil || got != want {
+			t.Errorf("the user is %q, want %s; the error is %v", got, want, err)
+		}
+	}
+	request, err := http.NewRequestWithContext(w.ctx, http.MethodGet, server.Host+"/api/v1/configmaps", nil)
+	w.must(err)
+	request.Header.Set("Authorization", "Bearer ")
+	response, err := shared(t).Transport().RoundTrip(request)
+	w.must(err)
+	w.must(response.Body.Close())
+	if response.StatusCode != http.StatusUnauthorized || request.Header.Get("Authorization") == "" {
+		t.Errorf("a request of nobody is answered with %s", response.Status)
 	}
 }

@@ -16,7 +16,9 @@ import (
 	"github.com/espalier-dev/espalier/testing/internal/storage"
 )
 
-// World is what a request to a server with [Options].Worlds reads and writes.
+// World is what a request to a server with [Options].Worlds reads and writes. Nothing happens in it between requests:
+// events do not expire after an hour, as they do in a cluster, because what deletes them would belong to a bubble and
+// would outlive a test.
 type World struct {
 	// Storage is a fork of that of the server, or another one that has the same namespaces. A fork that is used in a
 	// bubble is made there.

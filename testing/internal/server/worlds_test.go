@@ -312,3 +312,19 @@ func TestServerOfWorldsStartsInBubble(t *testing.T) {
 	everywhere(t, 2, func(t *testing.T, _ int) { worldOf(t, s, nil).work(func() {}) })
 	goleak.VerifyNone(t, before)
 }
+
+// TestWorldEventsStay has an event for longer than a cluster keeps it.
+func TestWorldEventsStay(t *testing.T) {
+	s := shared(t)
+	synctest.Test(t, func(t *testing.T) {
+		w := worldOf(t, s, nil)
+		event := &corev1.Event{ObjectMeta: meta("a"), InvolvedObject: corev1.ObjectReference{Namespace: "default"}}
+		w.create(event)
+		time.Sleep(24 * time.Hour)
+		w.get(event)
+		event.Count++
+		w.must(w.Update(w.ctx, event))
+		time.Sleep(24 * time.Hour)
+		w.get(event)
+	})
+}

@@ -168,6 +168,6 @@ func (s *store) in(ctx context.Context) *store {
 	}
 	return &store{
 		storage: kept, prefix: s.prefix, codec: s.codec, newFunc: s.newFunc, ended: context.Background(),
-		lag: lagOf(ctx),
+		forked: true, lag: lagOf(ctx),
 	}
 }

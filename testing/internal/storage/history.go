@@ -56,26 +56,28 @@ func (h *history) successor() *history {
 	return &next
 }
 
-// after returns the history that w leads to at a time. It returns false if w expects another revision of its key. Dry
-// says that the revisions stay, that of the key and that of the history. It is not safe for concurrent use: to share
-// the entries with the next history, it marks them as shared.
-func (h *history) after(w write, now time.Time, dry bool) (*history, bool) {
+// after returns the history that w leads to at a time, and the new entry. That of a deletion has no value and is not in
+// the history. It returns false if w expects another revision of its key. Dry says that the revisions stay, that of the
+// key and that of the history. It is not safe for concurrent use: to share the entries with the next history, it marks
+// them as shared.
+func (h *history) after(w write, now time.Time, dry bool) (next *history, written *Entry, ok bool) {
 	before := h.get(w.key)
 	if before.revisionOrZero() != w.expected {
-		return nil, false
+		return nil, nil, false
 	}
-	next := h.successor()
+	next = h.successor()
 	revision := w.expected
 	if !dry {
 		next.revision++
 		revision = next.revision
 	}
 	next.entries = h.entries.Clone()
-	var after *Entry
+	written = &Entry{Key: w.key, Value: w.value, Revision: revision, Expires: w.expires}
+	after := written
 	if w.value == nil {
 		next.entries.Delete(before)
+		after = nil
 	} else {
-		after = &Entry{Key: w.key, Value: w.value, Revision: revision, Expires: w.expires}
 		after.Given = before != nil && before.Given
 		next.entries.ReplaceOrInsert(after)
 	}
@@ -83,7 +85,7 @@ func (h *history) after(w write, now time.Time, dry bool) (*history, bool) {
 	next.changes = append(h.changes, change{
 		revision: next.revision, at: now, before: before, after: after, writer: w.writer,
 	})
-	return next, true
+	return next, written, true
 }
 
 // compact returns a history without the changes up to revision, or h if there are none.

@@ -16,8 +16,8 @@ type items struct {
 	newItem func() runtime.Object
 }
 
-// newItems empties the items of a list.
-func newItems(list runtime.Object) (items, error) {
+// newItems empties the items of a list. NewFunc returns an empty object of the resource.
+func newItems(list runtime.Object, newFunc func() runtime.Object) (items, error) {
 	pointer, err := meta.GetItemsPtr(list)
 	if err != nil {
 		return items{}, err
@@ -32,10 +32,16 @@ func newItems(list runtime.Object) (items, error) {
 	slice.Set(reflect.MakeSlice(slice.Type(), 0, 0))
 	element := slice.Type().Elem()
 	newItem := func() runtime.Object { return reflect.New(element).Interface().(runtime.Object) }
-	// An unstructured object is decoded into the version that it has.
+	// An unstructured object is decoded into the version that it has. It has the kind of one that is read alone, so
+	// that both share what was decoded.
 	if u, ok := list.(*unstructured.UnstructuredList); ok && u.GetAPIVersion() != "" {
+		kind := newFunc().GetObjectKind().GroupVersionKind()
 		newItem = func() runtime.Object {
-			return &unstructured.Unstructured{Object: map[string]any{"apiVersion": u.GetAPIVersion()}}
+			item := &unstructured.Unstructured{Object: map[string]any{"apiVersion": u.GetAPIVersion()}}
+			if kind.GroupVersion().String() == u.GetAPIVersion() {
+				item.SetKind(kind.Kind)
+			}
+			return item
 		}
 	}
 	return items{slice: slice, newItem: newItem}, nil

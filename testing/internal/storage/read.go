@@ -39,7 +39,7 @@ func (s *store) GetList(ctx context.Context, key string, opts storage.ListOption
 	if err != nil {
 		return err
 	}
-	items, err := newItems(listObj)
+	items, err := newItems(listObj, s.newFunc)
 	if err != nil {
 		return err
 	}

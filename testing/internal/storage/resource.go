@@ -41,9 +41,11 @@ type store struct {
 	storage *Storage
 	// byContext is whether the context of a request may choose another storage.
 	byContext bool
-	prefix    string
-	codec     *codec
-	newFunc   func() runtime.Object
+	// forked is whether that was done.
+	forked  bool
+	prefix  string
+	codec   *codec
+	newFunc func() runtime.Object
 	// ended is done when the resource is not served any more.
 	ended context.Context
 	// lag is nil if reads see everything.

@@ -99,24 +99,23 @@ func (s *Storage) Close() {
 	s.timers = nil
 }
 
-// write carries out w and returns its revision. It does nothing and returns false if the key is not at the revision
-// that w expects.
-func (s *Storage) write(ctx context.Context, w write) (int64, bool, error) {
+// write carries out w and returns the new entry, see [history.after]. It does nothing and returns false if the key is
+// not at the revision that w expects.
+func (s *Storage) write(ctx context.Context, w write) (*Entry, bool, error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	now := time.Now()
 	w.writer = writerOf(ctx)
-	next, ok := s.current.Load().after(w, now, s.dry)
+	next, written, ok := s.current.Load().after(w, now, s.dry)
 	if !ok {
-		return 0, false, nil
+		return nil, false, nil
 	}
 	if s.options.Retention > 0 {
 		next = next.compact(next.lastBefore(now.Add(-s.options.Retention)))
 	}
 	if s.options.Written != nil {
-		e := &Entry{Key: w.key, Value: w.value, Revision: next.revision, Expires: w.expires}
-		if err := s.options.Written(ctx, e); err != nil {
-			return 0, false, apierrors.NewInternalError(fmt.Errorf("keep what is written to %s: %w", w.key, err))
+		if err := s.options.Written(ctx, written); err != nil {
+			return nil, false, apierrors.NewInternalError(fmt.Errorf("keep what is written to %s: %w", w.key, err))
 		}
 	}
 	s.publish(next)
@@ -124,10 +123,7 @@ func (s *Storage) write(ctx context.Context, w write) (int64, bool, error) {
 		s.countEnd(w.key)
 	}
 	s.expire(w.key, next.revision, w.expires)
-	if s.dry {
-		return w.expected, true, nil
-	}
-	return next.revision, true, nil
+	return written, true, nil
 }
 
 // requestProgress has all watches with progress notifications send one.

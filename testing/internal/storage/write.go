@@ -27,7 +27,7 @@ func (s *store) Create(ctx context.Context, key string, obj, out runtime.Object,
 	if err != nil {
 		return err
 	}
-	revision, ok, err := s.put(ctx, key, 0, encoded, expiry(ttl))
+	written, ok, err := s.put(ctx, key, 0, encoded, expiry(ttl))
 	switch {
 	case err != nil:
 		return err
@@ -36,30 +36,33 @@ func (s *store) Create(ctx context.Context, key string, obj, out runtime.Object,
 	case out == nil:
 		return nil
 	}
-	return s.wrote(key, revision, obj, encoded, out)
+	return s.written(written, obj, encoded, out)
 }
 
-// wrote fills out with an object that was written. A copy is kept for readers, so that nobody has to decode it.
-func (s *store) wrote(key string, revision int64, obj runtime.Object, encoded []byte, out runtime.Object) error {
+// written fills out with an object that was written. In a fork it is kept for the readers that are about to ask for it,
+// which takes memory for as long as there is the entry.
+func (s *store) written(e *Entry, obj runtime.Object, encoded []byte, out runtime.Object) error {
 	as := out.GetObjectKind().GroupVersionKind()
-	_, isUnstructured := obj.(runtime.Unstructured)
-	if !isUnstructured && reflect.TypeOf(obj) == reflect.TypeOf(out) {
-		obj = obj.DeepCopyObject()
-		if err := versioner.UpdateObject(obj, uint64(revision)); err != nil {
-			return err
-		}
+	if s.isDecoded(obj) && reflect.TypeOf(obj) == reflect.TypeOf(out) {
 		reflect.ValueOf(out).Elem().Set(reflect.ValueOf(obj.DeepCopyObject()).Elem())
-	} else {
-		if err := s.codec.decode(encoded, revision, out); err != nil {
+		if err := versioner.UpdateObject(out, uint64(e.Revision)); err != nil {
 			return err
 		}
-		obj = out.DeepCopyObject()
+	} else if err := s.codec.decode(encoded, e.Revision, out); err != nil {
+		return err
 	}
-	e := s.storage.current.Load().get(key)
-	if e.revisionOrZero() == revision && s.codec.transformer == nil {
-		e.read.Store(&decoded{by: s.codec, as: as, object: obj})
+	if s.forked && s.codec.transformer == nil {
+		e.read.Store(&decoded{by: s.codec, as: as, object: out.DeepCopyObject()})
 	}
 	return nil
+}
+
+// isDecoded reports whether an object that was written is what would be decoded of it. It is not if it has no Go type:
+// its codec may complete it; nor without a clock of the storage, because the times that it gets then have fractions of
+// seconds.
+func (s *store) isDecoded(obj runtime.Object) bool {
+	_, ok := obj.(runtime.Unstructured)
+	return !ok && s.forked && s.storage.Clock() != nil
 }
 
 // GuaranteedUpdate implements [storage.Interface]. It ignores the cached object.
@@ -87,12 +90,12 @@ func (s *store) GuaranteedUpdate(
 		if !now.stale && bytes.Equal(encoded, now.encoded) {
 			return s.codec.decode(encoded, now.revision(), destination)
 		}
-		revision, ok, err := s.put(ctx, key, now.revision(), encoded, expires)
+		written, ok, err := s.put(ctx, key, now.revision(), encoded, expires)
 		if err != nil {
 			return err
 		}
 		if ok {
-			return s.wrote(key, revision, obj, encoded, destination)
+			return s.written(written, obj, encoded, destination)
 		}
 	}
 }
@@ -126,14 +129,14 @@ func (s *store) Delete(
 		if err := validateDeletion(ctx, now.object); err != nil {
 			return err
 		}
-		revision, ok, err := s.commit(ctx, write{key: key, expected: now.entry.Revision})
+		deleted, ok, err := s.commit(ctx, write{key: key, expected: now.entry.Revision})
 		switch {
 		case err != nil:
 			return err
 		case ok && corrupt:
 			return nil
 		case ok:
-			return s.codec.decode(now.encoded, revision, out)
+			return s.codec.decode(now.encoded, deleted.Revision, out)
 		}
 	}
 }
@@ -168,24 +171,25 @@ const largest = 3 << 19
 
 var errTooLarge = errors.New("etcdserver: request is too large")
 
-// put writes an encoded object if its key is at the expected revision, and returns the new one.
+// put writes an encoded object if its key is at the expected revision, and returns the new entry.
 func (s *store) put(
 	ctx context.Context, key string, expected int64, encoded []byte, expires time.Time,
-) (revision int64, ok bool, err error) {
+) (written *Entry, ok bool, err error) {
 	value, err := s.codec.seal(ctx, key, encoded)
 	if err != nil {
-		return 0, false, err
+		return nil, false, err
 	}
 	if len(value) > largest {
-		return 0, false, errTooLarge
+		return nil, false, errTooLarge
 	}
 	return s.commit(ctx, write{key: key, expected: expected, value: value, expires: expires})
 }
 
-// commit carries out w unless ctx is done. It returns false if the key is not at the expected revision.
-func (s *store) commit(ctx context.Context, w write) (revision int64, ok bool, err error) {
+// commit carries out w unless ctx is done, and returns the new entry; that of a deletion has no value. It returns false
+// if the key is not at the expected revision.
+func (s *store) commit(ctx context.Context, w write) (written *Entry, ok bool, err error) {
 	if err := ctx.Err(); err != nil {
-		return 0, false, err
+		return nil, false, err
 	}
 	return s.storage.write(ctx, w)
 }
