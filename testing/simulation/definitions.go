@@ -5,7 +5,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
-	"github.com/espalier-dev/espalier/testing/simulation/internal/crdfile"
+	"github.com/espalier-dev/espalier/testing/internal/crdfile"
 )
 
 // ReadDefinitions reads the custom resource definitions in files and folders. Folders below them are not read. The test

@@ -9,7 +9,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/espalier-dev/espalier/testing/internal/storage"
-	"github.com/espalier-dev/espalier/testing/simulation/internal/wal"
+	"github.com/espalier-dev/espalier/testing/simulation/cluster/internal/wal"
 )
 
 // restore returns the options of a storage that has what is in the data file, and keeps there what is written.

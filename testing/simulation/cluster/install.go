@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
-	"github.com/espalier-dev/espalier/testing/simulation/internal/crdfile"
+	"github.com/espalier-dev/espalier/testing/internal/crdfile"
 )
 
 // definitions returns those of the fields. Of two with one name the last counts.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/espalier-dev/espalier/testing/simulation/internal/crdfile"
+	"github.com/espalier-dev/espalier/testing/internal/crdfile"
 )
 
 const definition = `apiVersion: apiextensions.k8s.io/v1
