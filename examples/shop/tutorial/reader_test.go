@@ -74,10 +74,6 @@ var instead = map[string]string{
 	"go get github.com/espalier-dev/espalier@latest": `
 		go mod edit -require github.com/espalier-dev/espalier@v0.0.0 -replace github.com/espalier-dev/espalier=$ROOT
 		cp $ROOT/go.sum .`,
-	"go get github.com/espalier-dev/espalier/testing/simulation@latest": `
-		go mod edit -require github.com/espalier-dev/espalier/testing/simulation@v0.0.0 \
-			-replace github.com/espalier-dev/espalier/testing/simulation=$ROOT/testing/simulation
-		cat $ROOT/testing/simulation/go.sum >>go.sum`,
 	"go run ./dev": "go build -o $GOBIN/dev ./dev && exec $GOBIN/dev",
 	"go install github.com/espalier-dev/espalier/hack/kubectl@latest": "go -C $ROOT/hack/kubectl build -o $GOBIN/ .",
 	"go install sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0": `

@@ -26,7 +26,7 @@ const (
 	//
 	// Package sharding is one of them: it is what a main function needs that runs the roots in a ring of processes, and
 	// what no other operator needs.
-	maxInRoot = 23
+	maxInRoot = 25
 	maxInAll  = 32
 )
 

@@ -121,13 +121,32 @@ func TestCheck(t *testing.T) {
 			packages: []string{
 				"reconcilers deps: example.test/module/generator example.test/module/generators",
 				". deps: example.test/module/component/x github.com/google/cel-go example.test/generator",
-				"component deps: example.test/module/generator",
+				"component deps: example.test/module/generator k8s.io/apiserver/pkg/server",
 			},
 			want: []string{
 				". depends on component",
 				". depends on github.com/google/cel-go",
+				"component depends on k8s.io/apiserver",
 				"reconcilers depends on generator",
 			},
+		},
+		{
+			name: "dependencies on others of another module than the allowed ones",
+			packages: []string{
+				"reconcilers deps: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1 " +
+					"k8s.io/apiextensions-apiserver/pkg/apihelpers k8s.io/apiextensions-apiserver/pkg/apiserver/schema " +
+					"example.test/module/duck",
+				"testing deps: k8s.io/apiextensions-apiserver/pkg/apiserver",
+			},
+			want: []string{
+				"reconcilers depends on k8s.io/apiextensions-apiserver/pkg/apiserver/schema, and may depend on " +
+					"pkg/apis and pkg/apihelpers only",
+			},
+		},
+		{
+			name:     "what is internal to a package may have a layer of its own",
+			packages: []string{"testing:", "testing/internal/server: testing"},
+			want:     []string{"testing/internal/server, which has to be below layer 4, imports testing in layer 8"},
 		},
 		{
 			name:     "what begins alike is not ours",
@@ -211,7 +230,8 @@ func TestContributingHasTheTable(t *testing.T) {
 		name, want := strings.Replace(row.pattern, "/*", "/…", 1), strconv.Itoa(row.layer)
 		switch {
 		case row.layer == derived:
-			name, want = "internal/…", "0 to "+strconv.Itoa(highestDerived)
+			folder, _, _ := strings.Cut(row.pattern, "internal/")
+			name, want = folder+"internal/…", "0 to "+strconv.Itoa(highestDerived)
 		case name == ".":
 			name = "espalier"
 		}

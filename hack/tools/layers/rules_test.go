@@ -1,6 +1,7 @@
 package layers
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -84,15 +85,17 @@ func (c *checker) checkPackage(rel string, p golist.Package) {
 	}
 }
 
-// checkOnly checks a package that may depend on some others of the module only.
+// checkOnly checks a package that may depend on some packages of a module only.
 func (c *checker) checkOnly(rel string, p golist.Package) {
-	allowed, limited := c.table.only[rel]
-	if !limited {
-		return
-	}
-	for _, dependency := range c.ours(p.Deps) {
-		if !slices.ContainsFunc(allowed, func(a string) bool { return strings.HasPrefix(dependency+"/", a+"/") }) {
-			c.report("%s depends on %s, and may depend on %s only", rel, dependency, strings.Join(allowed, " and "))
+	for _, limit := range c.table.only[rel] {
+		of := cmp.Or(limit.of, c.module)
+		for _, dependency := range p.Deps {
+			below, in := strings.CutPrefix(dependency+"/", of+"/")
+			allowed := slices.ContainsFunc(limit.to, func(to string) bool { return strings.HasPrefix(below, to+"/") })
+			if in && !allowed {
+				c.report("%s depends on %s, and may depend on %s only", rel, c.relative(dependency),
+					strings.Join(limit.to, " and "))
+			}
 		}
 	}
 }

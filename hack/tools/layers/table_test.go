@@ -8,9 +8,16 @@ type table struct {
 	// forbidden are import paths that a package must not depend on, also not through other packages: those of packages
 	// of the module relative to it. A path stands for what is below it, too.
 	forbidden map[string][]string
-	// only are the packages of the module that a package may depend on, by their paths relative to the module. Others
-	// are forbidden. A path stands for what is below it, too.
-	only map[string][]string
+	// only are limits of what a package may depend on, also through other packages.
+	only map[string][]limit
+}
+
+// limit allows some packages of a module and forbids its others.
+type limit struct {
+	// of is the path of the module. Empty is the module that is checked.
+	of string
+	// to are the allowed packages, by their paths relative to the module. A path stands for what is below it, too.
+	to []string
 }
 
 // row is one line of a table. A pattern that ends in "/*" stands for each folder there, with all its subfolders, as a
@@ -55,9 +62,22 @@ var espalier = table{
 		{"page", 7},
 		{"metrics", 7},
 		{"tracing", 7},
+		// The API server of simulations and clusters, and what it needs. The control plane of tests is such a cluster.
+		{"testing/internal/server", derived},
+		{"testing/internal/storage", derived},
+		{"testing/internal/registry", derived},
+		{"testing/internal/store", derived},
+		{"testing/internal/fieldmanager", derived},
+		{"testing/internal/crdfile", derived},
+		// What a cluster has beside its API server.
+		{"testing/internal/controllers", derived},
+		{"testing/internal/garbage", derived},
+		{"testing/simulation/cluster", 3},
 		{"testing", 8},
 		{"testing/fake", 9},
 		{"testing/preview", 9},
+		{"testing/simulation", 9},
+		{"testing/simulation/cmd/*", 9},
 		{"examples/*", 9},
 		{"hack/*", 9},
 		{"test/*", 9},
@@ -72,17 +92,26 @@ var espalier = table{
 			"k8s.io/client-go/tools/events", "k8s.io/client-go/tools/record", "generator", "reconcilers",
 		},
 		// They make the binary of each operator larger, and only components need them.
-		".":       {"github.com/google/cel-go", "component", "generator", "internal/component"},
+		".":       {"github.com/google/cel-go", "k8s.io/apiserver", "component", "generator", "internal/component"},
 		"metrics": {"github.com/google/cel-go", "component", "internal/component"},
 		"reconcilers": {
-			"github.com/google/cel-go", "github.com/fluxcd/cli-utils", "component", "generator", "internal/component",
+			"github.com/google/cel-go", "github.com/fluxcd/cli-utils", "k8s.io/apiserver",
+			"component", "generator", "internal/component",
 		},
+		"component": {"k8s.io/apiserver"},
 	},
-	only: map[string][]string{
+	only: map[string][]limit{
+		// No operator has an API server in its binary.
+		".":           {definitions},
+		"reconcilers": {definitions},
+		"component":   {definitions},
 		// It is for tests of any operator, so it brings nothing but the API server in memory.
-		"testing/fake": {"testing/internal", "internal/gotype", "internal/jsonmerge"},
+		"testing/fake": {{to: []string{"testing/internal", "internal/gotype", "internal/jsonmerge"}}},
 	},
 }
+
+// definitions allows the types of custom resource definitions, and what reads their conditions.
+var definitions = limit{of: "k8s.io/apiextensions-apiserver", to: []string{"pkg/apis", "pkg/apihelpers"}}
 
 // find returns the name and the layer of the unit that a package is in; rel is its path relative to the module.
 func (t table) find(rel string) (unit string, layer int, ok bool) {

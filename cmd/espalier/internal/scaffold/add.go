@@ -175,11 +175,9 @@ func (o Options) get() string {
 		command, what = "go mod edit", replaced
 	}
 	for _, at := range what {
-		switch {
-		case at == "/testing/simulation":
-		case o.Replace == "":
+		if o.Replace == "" {
 			command += " " + Espalier + at + "@" + cmp.Or(o.EspalierVersion, "latest")
-		default:
+		} else {
 			command += fmt.Sprintf(" %q", "-replace="+Espalier+at+"="+o.Replace+filepath.FromSlash(at))
 		}
 	}

@@ -129,14 +129,14 @@ func (o Options) modules() (required, replaced []string) {
 		required = []string{"", "/plugins"}
 		return required, required
 	}
-	required = []string{"", "/testing/simulation"}
+	required = []string{""}
 	switch o.Component {
 	case "chart":
 		required = append(required, "/generator/helm")
 	case "kustomization":
 		required = append(required, "/generator/kustomize")
 	}
-	if len(required) > 2 {
+	if len(required) > 1 {
 		return required, append([]string{"/generator/gotemplate"}, required...)
 	}
 	return required, required
