@@ -53,8 +53,8 @@ each = @failed=; for module in $(MODULES); do echo "==> $$module: $(strip $(1))"
 SHELL       := bash
 .SHELLFLAGS := -o pipefail -c
 
-# What is built for tests on a control plane.
-server = $(if $(filter true,$(REAL)),controlplane,inprocess)
+# What is built for tests on a control plane: nothing, as the in-process server is in the tests.
+server = $(if $(filter true,$(REAL)),controlplane)
 
 .DEFAULT_GOAL := help
 
@@ -80,11 +80,8 @@ TESTFLAGS = -vet=off -ldflags=-s -p 4 -parallel 8 -timeout $(TIMEOUT) $(if $(fil
 main-module   = '*_test.go' $(patsubst %,':!%',$(filter-out .,$(MODULES)))
 packages-with = $(addprefix ./,$(sort $(dir $(shell git grep -l $(1) -- $(main-module)))))
 
-# The program is no file of the tests, so go test is told of it by a variable, which tests read.
-test-env = $(if $(filter true,$(REAL)),,ESPALIER_INPROCESS=$$($(GO) tool buildid $(CURDIR)/bin/inprocess/cluster))
-
 # run-steps runs the tests of steps, which test/steps.txt has, with more arguments for go test.
-run-steps = $(test-env) hack/step $(1) $(TESTFLAGS) $(2)
+run-steps = hack/step $(1) $(TESTFLAGS) $(2)
 
 .PHONY: quick
 quick: ## Run the tests that need no control plane, but for simulations, those that a change concerns.
@@ -217,10 +214,6 @@ generate: $(TOOLS)/built ## Generate deep copies, what docs has from doc comment
 	hack/real >test/real.txt
 	$(GO) -C hack/tools run ./docs $(CURDIR)
 	$(GO) -C hack/tools run ./exported $(CURDIR) $(filter-out hack/%,$(MODULES))
-
-.PHONY: inprocess
-inprocess: ## Build the in-process server that tests run on, as bin/inprocess/cluster.
-	@$(GO) build -ldflags=-w -o $(CURDIR)/bin/inprocess/ ./testing/simulation/cmd/cluster
 
 .PHONY: controlplane
 controlplane: ## Build etcd, kube-apiserver and kube-controller-manager, once per machine (about 8 minutes).

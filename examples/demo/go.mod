@@ -7,7 +7,6 @@ require (
 	github.com/espalier-dev/espalier/examples/platform/delivery v0.0.0
 	github.com/espalier-dev/espalier/examples/shop/plugins v0.0.0
 	github.com/go-logr/logr v1.4.4
-	k8s.io/client-go v0.37.2
 )
 
 require (
@@ -143,6 +142,7 @@ require (
 	k8s.io/apimachinery v0.37.2 // indirect
 	k8s.io/apiserver v0.37.2 // indirect
 	k8s.io/cli-runtime v0.37.1 // indirect
+	k8s.io/client-go v0.37.2 // indirect
 	k8s.io/component-base v0.37.2 // indirect
 	k8s.io/klog/v2 v2.140.0 // indirect
 	k8s.io/kube-openapi v0.0.0-20260821135717-be32def86098 // indirect

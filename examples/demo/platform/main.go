@@ -3,10 +3,9 @@
 package main
 
 import (
-	"github.com/espalier-dev/espalier/examples/demo/internal/inprocess"
 	delivery "github.com/espalier-dev/espalier/examples/platform/delivery/demo/scenario"
 	platform "github.com/espalier-dev/espalier/examples/platform/demo/scenario"
 	"github.com/espalier-dev/espalier/internal/testenv/demo"
 )
 
-func main() { demo.Main(inprocess.Start, platform.Demo, delivery.Demo) }
+func main() { demo.Main(platform.Demo, delivery.Demo) }

@@ -3,10 +3,9 @@
 package main
 
 import (
-	"github.com/espalier-dev/espalier/examples/demo/internal/inprocess"
 	shop "github.com/espalier-dev/espalier/examples/shop/demo/scenario"
 	plugins "github.com/espalier-dev/espalier/examples/shop/plugins/demo/scenario"
 	"github.com/espalier-dev/espalier/internal/testenv/demo"
 )
 
-func main() { demo.Main(inprocess.Start, shop.Demo, shop.Replicas, plugins.New("")) }
+func main() { demo.Main(shop.Demo, shop.Replicas, plugins.New("")) }

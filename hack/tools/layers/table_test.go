@@ -77,7 +77,6 @@ var espalier = table{
 		{"testing/fake", 9},
 		{"testing/preview", 9},
 		{"testing/simulation", 9},
-		{"testing/simulation/cmd/*", 9},
 		{"examples/*", 9},
 		{"hack/*", 9},
 		{"test/*", 9},

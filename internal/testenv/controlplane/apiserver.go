@@ -13,7 +13,7 @@ var errNotOurs = errors.New("the API server of an existing cluster is not ours t
 var errStopped = errors.New("the control plane was stopped")
 
 // StopAPIServer kills the API server, as a crash of its machine would: requests in flight fail, watches break off. etcd
-// keeps running. Clients get "connection refused" until StartAPIServer. It does nothing while the API server is down.
+// and the controllers keep running. Clients get "connection refused" until StartAPIServer. It does nothing while the API server is down.
 func (e *Environment) StopAPIServer() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -36,7 +36,7 @@ func (e *Environment) StartAPIServer() error {
 		return err
 	}
 	if e.inProcess != nil {
-		if _, err := e.inProcess.ask("start"); err != nil {
+		if err := e.inProcess.StartAPIServer(); err != nil {
 			return err
 		}
 	} else if err := e.envtest.ControlPlane.APIServer.Start(); err != nil {
@@ -60,8 +60,7 @@ func (e *Environment) checkStoppable() error {
 
 func (e *Environment) stopAPIServer() error {
 	if e.inProcess != nil {
-		_, err := e.inProcess.ask("stop")
-		return err
+		return e.inProcess.StopAPIServer()
 	}
 	return e.killed(apiServerBinary, e.envtest.ControlPlane.APIServer.Stop)
 }

@@ -86,17 +86,13 @@ func TestStartOutsideACheckout(t *testing.T) {
 func TestStartInACheckoutWithoutBinaries(t *testing.T) {
 	t.Setenv("KUBEBUILDER_ASSETS", "")
 	enterEmptyCheckout(t)
-	for real, want := range map[string]struct{ path, target string }{
-		"true": {filepath.Join("bin", "controlplane", "etcd"), "make controlplane"},
-		"":     {filepath.Join("bin", "inprocess", "cluster"), "make inprocess"},
-	} {
-		t.Setenv("REAL", real)
-		_, err := controlplane.Start(t.Context(), controlplane.Options{})
-		var binaryErr *controlplane.BinaryError
-		if !errors.As(err, &binaryErr) || !strings.HasSuffix(binaryErr.Path, want.path) ||
-			!strings.HasSuffix(err.Error(), "run: "+want.target) {
-			t.Errorf("with REAL=%s the error is %v, want one that names %s and %s", real, err, want.path, want.target)
-		}
+	t.Setenv("REAL", "true")
+	_, err := controlplane.Start(t.Context(), controlplane.Options{})
+	etcd := filepath.Join("bin", "controlplane", "etcd")
+	var binaryErr *controlplane.BinaryError
+	if !errors.As(err, &binaryErr) || !strings.HasSuffix(binaryErr.Path, etcd) ||
+		!strings.HasSuffix(err.Error(), "run: make controlplane") {
+		t.Errorf("the error is %v, want one that names %s and make controlplane", err, etcd)
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/espalier-dev/espalier/testing/simulation/cluster"
 )
 
 const (
@@ -25,7 +27,7 @@ type Environment struct {
 	existing bool
 	config   *rest.Config
 	// inProcess is set for an in-process server; envtest and supervision are nil then.
-	inProcess *inProcess
+	inProcess *cluster.Environment
 
 	envtest     *envtest.Environment
 	supervision *supervision
@@ -46,7 +48,7 @@ type Environment struct {
 
 // Start runs a control plane and returns when its API server answers and serves the definitions: with REAL=true
 // kube-apiserver, otherwise the in-process server, which has no second API server, and not all that Options may ask
-// for. The caller calls Stop in the end. A missing or broken program is reported as a *BinaryError; if anything fails,
+// for. The in-process server reports by klog what its libraries do. The caller calls Stop in the end. A missing or broken program is reported as a *BinaryError; if anything fails,
 // nothing is left running. Cancelling ctx prevents the next step of starting, and does nothing afterwards.
 func Start(ctx context.Context, options Options) (*Environment, error) {
 	if options.UsesExistingCluster() {
@@ -177,10 +179,15 @@ func (e *Environment) User(name string, groups ...string) (*rest.Config, error) 
 	}
 	e.users.Lock()
 	defer e.users.Unlock()
+	asked, base := envtest.User{Name: name, Groups: groups}, withoutRateLimit(&rest.Config{})
 	if e.inProcess != nil {
-		return configIn(e.inProcess.ask(append([]string{"user", name}, groups...)...))
+		user, err := e.inProcess.AddUser(asked, base)
+		if err != nil {
+			return nil, err
+		}
+		return user.Config(), nil
 	}
-	user, err := e.envtest.AddUser(envtest.User{Name: name, Groups: groups}, withoutRateLimit(&rest.Config{}))
+	user, err := e.envtest.AddUser(asked, base)
 	if err != nil {
 		return nil, fmt.Errorf("could not add the user %s: %w", name, err)
 	}
@@ -197,7 +204,7 @@ func (e *Environment) Err() error {
 	return errors.Join(errs...)
 }
 
-// Stop ends the processes and removes their data; an existing cluster is left as it is, with the definitions that were
+// Stop ends what Start has started and removes its data; an existing cluster is left as it is, with the definitions that were
 // installed. It returns the error of Err, if any. Further calls do nothing.
 func (e *Environment) Stop() error {
 	e.mu.Lock()
@@ -210,6 +217,9 @@ func (e *Environment) Stop() error {
 	var errs []error
 	for _, p := range e.processes {
 		errs = append(errs, p.stop())
+	}
+	if e.inProcess != nil {
+		errs = append(errs, e.inProcess.Stop())
 	}
 	if e.envtest != nil {
 		errs = append(errs, e.stopAPIServer(), e.killed(etcdBinary, e.envtest.ControlPlane.Etcd.Stop))

@@ -168,7 +168,7 @@ func TestStartReportsACRDThatIsRefused(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "must have exactly one version marked as storage version") {
 		t.Errorf("Start returned %v, want the answer of the API server", err)
 	}
-	if controlplane.Real() && !apierrors.IsInvalid(err) {
+	if !apierrors.IsInvalid(err) {
 		t.Errorf("Start returned an error of type %T, want one of the API server", err)
 	}
 	controlplanetest.NoLeaks(t, leaks)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"sync"
@@ -16,16 +15,13 @@ import (
 // not know or a kubeconfig it cannot read.
 const minLifetime = 200 * time.Millisecond
 
-// process is a process that envtest does not know: kube-controller-manager, kube-scheduler, kwok or the in-process
-// server.
+// process is a process that envtest does not know: kube-controller-manager, kube-scheduler or kwok.
 type process struct {
 	name   string
 	path   string
 	output *output
 	// env is the environment; nil means that of this process.
 	env []string
-	// in is the standard input of a process that ends when it is closed. A process without it is killed.
-	in io.WriteCloser
 	// minLifetime is how long it must run before the start counts as successful.
 	minLifetime time.Duration
 
@@ -40,22 +36,7 @@ type process struct {
 
 func (p *process) start(ctx context.Context, args ...string) error {
 	command := exec.Command(p.path, args...)
-	command.Env, command.Stdout = p.env, p.output
-	if err := p.launch(command); err != nil {
-		return err
-	}
-	select {
-	case <-p.ended:
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(p.minLifetime):
-	}
-	return p.err()
-}
-
-// launch runs the command, and waits for its end in another goroutine.
-func (p *process) launch(command *exec.Cmd) error {
-	command.Stderr = p.output
+	command.Env, command.Stdout, command.Stderr = p.env, p.output, p.output
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := command.Start(); err != nil {
 		return fmt.Errorf("could not start %s: %w", p.name, err)
@@ -65,14 +46,20 @@ func (p *process) launch(command *exec.Cmd) error {
 		defer close(p.ended)
 		p.finished(command.Wait())
 	}()
-	return nil
+	select {
+	case <-p.ended:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(p.minLifetime):
+	}
+	return p.err()
 }
 
-// finished records the end of the process. It is no error if stop was called, unless the process was to end by itself.
+// finished records the end of the process. It is no error if stop was called.
 func (p *process) finished(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.stopping && (p.in == nil || err == nil) {
+	if p.stopping {
 		return
 	}
 	if err == nil {
@@ -95,11 +82,7 @@ func (p *process) stop() error {
 	p.mu.Lock()
 	p.stopping = true
 	p.mu.Unlock()
-	if p.in != nil {
-		_ = p.in.Close() // The process may have ended.
-		timeout := time.AfterFunc(stopTimeout, func() { _ = p.cmd.Process.Kill() })
-		defer timeout.Stop()
-	} else if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("could not kill %s: %w", p.name, err)
 	}
 	<-p.ended

@@ -17,7 +17,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -25,7 +24,7 @@ import (
 )
 
 // Demo plays a scenario on a control plane that it starts itself or, with USE_EXISTING_CLUSTER=true, on the cluster of
-// the current kubeconfig, which it leaves as it was.
+// the current kubeconfig, which it leaves as it was. The control plane is in the process, unless REAL is true.
 type Demo struct {
 	// Title says what the demo shows.
 	Title string
@@ -43,30 +42,11 @@ type Demo struct {
 	Trials []Trial
 	// Keep leaves the operator running after the steps, until the context ends, and prints where the kubeconfig is.
 	Keep bool
-	// Start starts a cluster. Nil starts a control plane. It is not called with USE_EXISTING_CLUSTER=true.
-	Start func(ctx context.Context) (Cluster, error)
 }
 
-// Cluster is where a demo takes place.
-type Cluster interface {
-	// Config returns the configuration of an administrator.
-	Config() *rest.Config
-	// User returns that of a user of that name and those groups, who may do what roles allow.
-	User(name string, groups ...string) (*rest.Config, error)
-	// Existing reports whether the cluster was there before, and stays.
-	Existing() bool
-	// StopAPIServer and StartAPIServer have the API server not answer for a while.
-	StopAPIServer() error
-	StartAPIServer() error
-	// Stop ends the cluster, unless it was there before.
-	Stop() error
-}
-
-// Main runs demos as a program, one after the other, and exits with 1 if one fails. They take place on what start
-// starts, or with REAL=true on control planes, or with USE_EXISTING_CLUSTER=true on the cluster of the current
-// kubeconfig. With the flag -keep, the first demo is the only one, and its operator is kept. With -page, the first that
-// has a page is the only one, and is repeated.
-func Main(start func(ctx context.Context) (Cluster, error), demos ...Demo) {
+// Main runs demos as a program, one after the other, and exits with 1 if one fails. With the flag -keep, the first demo
+// is the only one, and its operator is kept. With -page, the first that has a page is the only one, and is repeated.
+func Main(demos ...Demo) {
 	verbose := flag.Bool("v", false, "print what the operator logs, on standard error")
 	keep := flag.Bool("keep", false, "play the first demo alone, and leave its operator running until an interrupt")
 	page := flag.Bool("page", false, "serve a page of an operator, and play its demo again and again until interrupted")
@@ -90,15 +70,12 @@ func Main(start func(ctx context.Context) (Cluster, error), demos ...Demo) {
 	}
 	ctrl.SetLogger(logger)
 	klog.SetLogger(ofClients)
-	if controlplane.Real() {
-		start = nil
-	}
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// A second interrupt ends the program without cleaning up.
 	context.AfterFunc(ctx, stop)
 	for _, d := range demos {
-		d.Start, d.Keep, d.Repeat = start, *keep, *page
+		d.Keep, d.Repeat = *keep, *page
 		if err := d.Run(ctx, logger, os.Stdout); err != nil {
 			outcome := "failed"
 			if ctx.Err() != nil {
@@ -123,7 +100,7 @@ func (d Demo) Run(ctx context.Context, logger logr.Logger, out io.Writer) (err e
 		return errors.New("no operator is kept on an existing cluster, as what you make there would stay when it " +
 			"ends: leave -keep and -page out, or unset USE_EXISTING_CLUSTER")
 	}
-	plane, err := d.start(ctx, planeOptions)
+	plane, err := controlplane.Start(ctx, planeOptions)
 	if err != nil {
 		return err
 	}
@@ -137,7 +114,7 @@ func (d Demo) Run(ctx context.Context, logger logr.Logger, out io.Writer) (err e
 	}
 	options.Logger, options.Out = logger, out
 	if d.Second && !plane.Existing() {
-		options.Second, err = d.start(ctx, controlplane.Options{})
+		options.Second, err = controlplane.Start(ctx, controlplane.Options{})
 		if err != nil {
 			return err
 		}
@@ -163,15 +140,7 @@ func (d Demo) Run(ctx context.Context, logger logr.Logger, out io.Writer) (err e
 	return scenario.Play(ctx)
 }
 
-// start starts a cluster, or connects to the one that exists.
-func (d Demo) start(ctx context.Context, options controlplane.Options) (Cluster, error) {
-	if d.Start == nil || options.UsesExistingCluster() {
-		return controlplane.Start(ctx, options)
-	}
-	return d.Start(ctx)
-}
-
-func (d Demo) introduce(out io.Writer, plane Cluster, took time.Duration) error {
+func (d Demo) introduce(out io.Writer, plane *controlplane.Environment, took time.Duration) error {
 	client, err := discovery.NewDiscoveryClientForConfig(plane.Config())
 	if err != nil {
 		return err
@@ -180,12 +149,12 @@ func (d Demo) introduce(out io.Writer, plane Cluster, took time.Duration) error 
 	if err != nil {
 		return fmt.Errorf("the cluster does not answer: %w", err)
 	}
-	where := fmt.Sprintf("on Kubernetes %s, which started in %.1f s", version, took.Seconds())
-	if d.Start != nil {
-		where = fmt.Sprintf("on Kubernetes %s in this process, which started in %.1f s", version, took.Seconds())
-	}
-	if plane.Existing() {
+	where := fmt.Sprintf("on Kubernetes %s in this process, which started in %.1f s", version, took.Seconds())
+	switch {
+	case plane.Existing():
 		where = fmt.Sprintf("on the cluster of the current kubeconfig, Kubernetes %s", version)
+	case controlplane.Real():
+		where = fmt.Sprintf("on Kubernetes %s, which started in %.1f s", version, took.Seconds())
 	}
 	_, err = fmt.Fprintf(out, "%s, %s.\n", d.Title, where)
 	return err

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/internal/testenv/controlplane"
 )
 
 // Step is what a user does, and the facts that must become true after it. [When] makes one.
@@ -104,7 +106,7 @@ type Options struct {
 	// then.
 	Controllers bool
 	// Second is another control plane. Nil if there is none; steps that need it are left out then.
-	Second Cluster
+	Second *controlplane.Environment
 	// Logger is the operator's. Default: none.
 	Logger logr.Logger
 	// Out is where the scenario is printed. Default: nowhere.
@@ -116,7 +118,7 @@ type Options struct {
 }
 
 // NewOptions connects to a control plane as an administrator, and as the users.
-func NewOptions(plane Cluster, users ...string) (Options, error) {
+func NewOptions(plane *controlplane.Environment, users ...string) (Options, error) {
 	options := Options{Admin: plane.Config(), Users: map[string]*rest.Config{}, Webhooks: !plane.Existing()}
 	options.Controllers = plane.Existing()
 	for _, name := range users {

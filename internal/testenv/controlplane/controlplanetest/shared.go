@@ -30,6 +30,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -54,9 +55,11 @@ type Shared struct {
 
 // Main runs the tests of a package, stops the control plane, and returns the exit code. The code is not zero after a
 // test that failed, a control plane that did not stop as it should, or a goroutine that outlived the tests. What
-// controller-runtime logs is discarded, unless the caller has set a logger before; m is a *testing.M.
+// controller-runtime logs is discarded, unless the caller has set a logger before, and so is what is logged by klog; m is
+// a *testing.M.
 func (s *Shared) Main(m interface{ Run() int }) int {
 	log.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
 	s.mu.Lock()
 	s.running = true
 	s.mu.Unlock()

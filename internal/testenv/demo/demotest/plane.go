@@ -26,7 +26,7 @@ func StartPlane(t testing.TB, options controlplane.Options) *controlplane.Enviro
 }
 
 // NewOptions connects to a control plane as an administrator, and as the users.
-func NewOptions(t testing.TB, plane demo.Cluster, users ...string) demo.Options {
+func NewOptions(t testing.TB, plane *controlplane.Environment, users ...string) demo.Options {
 	t.Helper()
 	options, err := demo.NewOptions(plane, users...)
 	if err != nil {
