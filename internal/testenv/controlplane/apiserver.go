@@ -13,7 +13,8 @@ var errNotOurs = errors.New("the API server of an existing cluster is not ours t
 var errStopped = errors.New("the control plane was stopped")
 
 // StopAPIServer kills the API server, as a crash of its machine would: requests in flight fail, watches break off. etcd
-// and the controllers keep running. Clients get "connection refused" until StartAPIServer. It does nothing while the API server is down.
+// and the controllers keep running. Clients get "connection refused" until StartAPIServer. It does nothing while the
+// API server is down.
 func (e *Environment) StopAPIServer() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -48,8 +48,9 @@ type Environment struct {
 
 // Start runs a control plane and returns when its API server answers and serves the definitions: with REAL=true
 // kube-apiserver, otherwise the in-process server, which has no second API server, and not all that Options may ask
-// for. The in-process server reports by klog what its libraries do. The caller calls Stop in the end. A missing or broken program is reported as a *BinaryError; if anything fails,
-// nothing is left running. Cancelling ctx prevents the next step of starting, and does nothing afterwards.
+// for. The libraries of the in-process server log by klog. The caller calls Stop in the end. A missing or broken
+// program is reported as a *BinaryError; if anything fails, nothing is left running. Cancelling ctx prevents the
+// next step of starting, and does nothing afterwards.
 func Start(ctx context.Context, options Options) (*Environment, error) {
 	if options.UsesExistingCluster() {
 		return useExisting(options)
@@ -204,8 +205,8 @@ func (e *Environment) Err() error {
 	return errors.Join(errs...)
 }
 
-// Stop ends what Start has started and removes its data; an existing cluster is left as it is, with the definitions that were
-// installed. It returns the error of Err, if any. Further calls do nothing.
+// Stop ends what Start has started and removes its data; an existing cluster is left as it is, with the definitions
+// that were installed. It returns the error of Err, if any. Further calls do nothing.
 func (e *Environment) Stop() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

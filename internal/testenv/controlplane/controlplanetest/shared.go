@@ -54,8 +54,8 @@ type Shared struct {
 }
 
 // Main runs the tests of a package, stops the control plane, and returns the exit code. The code is not zero after a
-// test that failed, a control plane that did not stop as it should, or a goroutine that outlived the tests. What
-// controller-runtime logs is discarded, unless the caller has set a logger before, and so is what is logged by klog; m is
+// test that failed, a control plane that did not stop as it should, or a goroutine that outlived the tests. What is
+// logged by klog is discarded, and so is what controller-runtime logs, unless the caller has set a logger before; m is
 // a *testing.M.
 func (s *Shared) Main(m interface{ Run() int }) int {
 	log.SetLogger(logr.Discard())
