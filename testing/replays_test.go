@@ -11,7 +11,11 @@ import (
 	"testing"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/reference"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -205,5 +209,60 @@ func TestReplaysAreReported(t *testing.T) {
 	}
 	if lines := replayLines(t, "-rtesting.faults=off"); len(lines) != 0 {
 		t.Errorf("want no replays, got %q", lines)
+	}
+}
+
+// TestReplaysLeaveVersionsInReferencesOut replays a row whose resource refers to what it wrote: with a fault, there are
+// more writes before, so that the child has a later version.
+func TestReplaysLeaveVersionsInReferencesOut(t *testing.T) {
+	t.Parallel()
+	cron := func(active ...corev1.ObjectReference) *batchv1.CronJob {
+		return &batchv1.CronJob{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "nightly"},
+			Spec: batchv1.CronJobSpec{
+				Schedule: "@daily",
+				JobTemplate: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{
+					Spec: corev1.PodSpec{
+						RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "c", Image: "i"}},
+					},
+				}}},
+			},
+			Status: batchv1.CronJobStatus{Active: active},
+		}
+	}
+	rtesting.NodeTests[*batchv1.CronJob]{"case": {
+		Resource:      cron(),
+		ExpectCreates: []client.Object{configMap("one")},
+		ExpectUpdates: []client.Object{configMap("one", "k", "v")},
+		ExpectResource: cron(corev1.ObjectReference{
+			APIVersion: "v1", Kind: "ConfigMap", Namespace: "default", Name: "one",
+			UID: "7cfc5e3e-905a-6e75-830c-5692354fd9cd", ResourceVersion: "1001",
+		}),
+	}}.RunNode(t, scheme, func() reconcilers.SubReconciler[*batchv1.CronJob] {
+		return node[*batchv1.CronJob]{reconcile: refersTo("one")}
+	})
+}
+
+// refersTo returns a node that writes a child and notes a reference to it.
+func refersTo(name string) func(context.Context, *batchv1.CronJob) (reconcilers.Result, error) {
+	return func(ctx context.Context, cron *batchv1.CronJob) (reconcilers.Result, error) {
+		c, child := reconcilers.RetrieveConfigOrDie(ctx), configMap(name)
+		err := c.Get(ctx, client.ObjectKeyFromObject(child), child)
+		if apierrors.IsNotFound(err) {
+			err = c.Create(ctx, child)
+		}
+		if err == nil && child.Data == nil {
+			child.Data = map[string]string{"k": "v"}
+			err = c.Update(ctx, child)
+		}
+		if err != nil {
+			return reconcilers.Result{}, err
+		}
+		ref, err := reference.GetReference(scheme, child)
+		if err != nil {
+			return reconcilers.Result{}, err
+		}
+		cron.Status.Active = []corev1.ObjectReference{*ref}
+		return reconcilers.Result{}, nil
 	}
 }

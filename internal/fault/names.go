@@ -105,8 +105,8 @@ func (n *Names) Alias(key Key) (alias Key, left bool) {
 //
 // The result has no metadata that a server sets. Times say that there is one, also within a text. Conditions have no
 // transition time. The observed generation of the status and of its conditions says whether it is current, and is left
-// out where it may be that of another object. What has no order in Kubernetes is sorted: conditions, finalizers and
-// owner references.
+// out where it may be that of another object. Object references have no version and no UID. What has no order in
+// Kubernetes is sorted: conditions, finalizers and owner references.
 func (n *Names) Normalize(fields map[string]any, cluster string) map[string]any {
 	return normalize(fields, func(text string) string { return n.Text(text, cluster) })
 }

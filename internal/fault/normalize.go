@@ -3,8 +3,11 @@ package fault
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
+
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // normalize returns what must be the same in an object of each run. Fields are those of the object as JSON; they are
@@ -12,13 +15,18 @@ import (
 //
 // The result has no metadata that a server sets. Times say that there is one, also within a text. Conditions have no
 // transition time. The observed generation of the status and of its conditions says whether it is current, and is left
-// out where it may be that of another object. What has no order in Kubernetes is sorted: conditions, finalizers and
-// owner references.
+// out where it may be that of another object. Object references have no version and no UID. What has no order in
+// Kubernetes is sorted: conditions, finalizers and owner references.
 func normalize(fields map[string]any, text func(string) string) map[string]any {
 	metadata, _ := fields["metadata"].(map[string]any)
 	status, _ := fields["status"].(map[string]any)
 	normalizeStatus(status, metadata["generation"])
 	normalizeMetadata(metadata)
+	for field, value := range fields {
+		if field != "metadata" {
+			normalizeReferences(value)
+		}
+	}
 	normalized, _ := replace(fields, func(s string) string { return maskTimes(text(s)) }).(map[string]any)
 	return normalized
 }
@@ -80,6 +88,29 @@ func removeObserved(value any) {
 	case []any:
 		for _, item := range value {
 			removeObserved(item)
+		}
+	}
+}
+
+// referenceFields are those of an ObjectReference.
+var referenceFields = sets.New("apiVersion", "kind", "namespace", "name", "uid", "resourceVersion", "fieldPath")
+
+// normalizeReferences removes the version and the UID from all that can be an ObjectReference, in place: a fault has
+// objects be written more often, so a reference that is made afterwards has a later version.
+func normalizeReferences(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		if value["name"] != nil && referenceFields.HasAll(slices.Collect(maps.Keys(value))...) {
+			delete(value, "resourceVersion")
+			delete(value, "uid")
+			return
+		}
+		for _, field := range value {
+			normalizeReferences(field)
+		}
+	case []any:
+		for _, item := range value {
+			normalizeReferences(item)
 		}
 	}
 }

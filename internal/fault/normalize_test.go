@@ -22,6 +22,10 @@ func TestNamesNormalize(t *testing.T) {
 		"status": map[string]any{
 			"observedGeneration": int64(1),
 			"items":              []any{map[string]any{"observedGeneration": int64(9), "n": int64(1)}},
+			"active": []any{map[string]any{
+				"kind": "Job", "namespace": "a", "name": "x-7", "uid": "u", "resourceVersion": "7",
+			}},
+			"seen": map[string]any{"name": "n", "resourceVersion": "7", "attempts": int64(1)},
 			"conditions": []any{
 				map[string]any{"type": "B", "observedGeneration": int64(2)},
 				map[string]any{"type": "A", "lastTransitionTime": "2026-01-01T00:00:00Z"},
@@ -35,6 +39,8 @@ func TestNamesNormalize(t *testing.T) {
 		},
 		"status": map[string]any{
 			"observedGeneration": "outdated", "items": []any{map[string]any{"n": int64(1)}},
+			"active": []any{map[string]any{"kind": "Job", "namespace": "a", "name": "x-*"}},
+			"seen":   map[string]any{"name": "n", "resourceVersion": "7", "attempts": int64(1)},
 			"conditions": []any{
 				map[string]any{"type": "A"}, map[string]any{"type": "B", "observedGeneration": "current"},
 			},
