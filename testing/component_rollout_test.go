@@ -3,6 +3,7 @@ package testing_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -260,12 +261,14 @@ func TestInventoriesAreComparedAsStructures(t *testing.T) {
 }
 
 func TestInventoriesCannotBeGiven(t *testing.T) {
-	defer func() {
-		if err, ok := recover().(error); !ok || !strings.Contains(err.Error(), "can only be expected") {
-			t.Errorf("failed with %v", err)
+	c := rtesting.ExpectConfig{Scheme: widgets, GivenObjects: []client.Object{&rtesting.Inventory{}}}
+	err := c.Config().Create(t.Context(), part("walls"))
+	c.AssertExpectations(nil)
+	for what, got := range map[string]string{"a call": fmt.Sprint(err), "a failure": strings.Join(c.Failures(), "\n")} {
+		if !strings.Contains(got, "GivenObjects[0]: ") || !strings.Contains(got, "can only be expected") {
+			t.Errorf("%s is %q", what, got)
 		}
-	}()
-	(&rtesting.ExpectConfig{Scheme: widgets, GivenObjects: []client.Object{&rtesting.Inventory{}}}).Config()
+	}
 }
 
 func TestUIDsAreAssigned(t *testing.T) {

@@ -125,8 +125,9 @@ type parts struct {
 // configMu guards the parts of all ExpectConfigs. It is not a field, so that an ExpectConfig can be a value of a map.
 var configMu sync.Mutex
 
-// Config returns the config. The first call makes it, later calls return the same. Its Client is a [TestClient]. It
-// panics if the fake client cannot be built, for example because an object is given twice.
+// Config returns the config. The first call makes it, later calls return the same. Its Client is a [TestClient]. If an
+// object cannot be given, for example because it is given twice, each call to the clients returns the reason, and so
+// does AssertExpectations.
 func (c *ExpectConfig) Config() reconcilers.Config {
 	return c.made().Config
 }
@@ -150,10 +151,16 @@ func (c *ExpectConfig) suffix() string { return words.Page{Config: c.Name}.Suffi
 
 func (c *ExpectConfig) make() *parts {
 	c.useFake()
-	p := &parts{Attempt: c.given().Start(), report: c.report}
-	if p.report == nil {
-		p.report = &words.Report{}
+	if c.report != nil {
+		return &parts{Attempt: c.given().Start(), report: c.report}
 	}
+	p := &parts{report: &words.Report{}}
+	if err := c.check(nil); err != nil {
+		p.Attempt = c.given().Without(err).Start()
+		p.Problems = append(p.Problems, err.Error())
+		return p
+	}
+	p.Attempt = c.given().Start()
 	return p
 }
 

@@ -76,6 +76,38 @@ func init() {
 			}}),
 			want: []string{`GivenObjects[1] and GivenObjects[0] are the same object, ConfigMap default/settings for config "elsewhere"`, secondRuns},
 		},
+		"given twice to a config made by hand": {
+			run: func(t *testing.T) {
+				t.Run("first", func(t *testing.T) {
+					c := rtesting.ExpectConfig{Scheme: scheme, GivenObjects: []client.Object{pod, pod}}
+					if err := c.Config().Get(t.Context(), request.NamespacedName, settings.Object()); err != nil {
+						t.Log("get: ", err)
+					}
+					if err := c.Config().APIReader.List(t.Context(), &corev1.ConfigMapList{}); err != nil {
+						t.Log("list: ", err)
+					}
+					c.AssertExpectations(t)
+				})
+				t.Run("second", func(*testing.T) {})
+			},
+			want: []string{
+				"get:  GivenObjects[1] and GivenObjects[0] are the same object, Pod default/",
+				"list:  GivenObjects[1] and GivenObjects[0] are the same object, Pod default/",
+				"row_failing_test.go:89: GivenObjects[1] and GivenObjects[0] are the same object, Pod default/", secondRuns,
+			},
+			unwanted: []string{"goroutine"},
+		},
+		"given to a config made by hand, of a kind that is unknown": {
+			run: func(t *testing.T) {
+				t.Run("first", func(t *testing.T) {
+					c := rtesting.ExpectConfig{Scheme: scheme, GivenObjects: []client.Object{&stranger{}}, UseFake: true}
+					c.AssertExpectations(t)
+				})
+				t.Run("second", func(*testing.T) {})
+			},
+			want:     []string{"GivenObjects[0]: ", "stranger", secondRuns},
+			unwanted: []string{"goroutine"},
+		},
 		"given twice to a set-up": {
 			run:  setsUp(setupCase{GivenObjects: []client.Object{pod, pod}}),
 			want: []string{"GivenObjects[1] and GivenObjects[0] are the same object"},

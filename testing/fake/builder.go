@@ -91,13 +91,13 @@ func (b *ClientBuilder) WithRuntimeObjects(initRuntimeObjs ...runtime.Object) *C
 	return b
 }
 
-// WithObjectTracker makes Build panic: the client has no tracker.
+// WithObjectTracker makes all calls of the client fail: it has no tracker.
 func (b *ClientBuilder) WithObjectTracker(clientgotesting.ObjectTracker) *ClientBuilder {
 	b.tracker = true
 	return b
 }
 
-// WithTypeConverters makes Build panic: the client has converters of its own.
+// WithTypeConverters makes all calls of the client fail: it has converters of its own.
 func (b *ClientBuilder) WithTypeConverters(...managedfields.TypeConverter) *ClientBuilder {
 	b.converters = true
 	return b
@@ -106,15 +106,15 @@ func (b *ClientBuilder) WithTypeConverters(...managedfields.TypeConverter) *Clie
 // WithGlobalResourceVersionCounter changes nothing: all objects always share one counter, as in an API server.
 func (b *ClientBuilder) WithGlobalResourceVersionCounter() *ClientBuilder { return b }
 
-// WithIndex adds an index, as a field indexer does: lists select by the field. Build panics if the type of the object
-// is not in the scheme, or if the field is indexed already.
+// WithIndex adds an index, as a field indexer does: lists select by the field. All calls of the client fail if the
+// type of the object is not in the scheme, or if the field is indexed already.
 func (b *ClientBuilder) WithIndex(obj runtime.Object, field string, extractValue client.IndexerFunc) *ClientBuilder {
 	b.indexes = append(b.indexes, index{obj, field, extractValue})
 	return b
 }
 
 // WithStatusSubresource says that types have a status subresource. This is the default for each type that has a status,
-// unless a CustomResourceDefinition says otherwise. Build panics if one of the types is not known.
+// unless a CustomResourceDefinition says otherwise. All calls of the client fail if one of the types is not known.
 func (b *ClientBuilder) WithStatusSubresource(o ...client.Object) *ClientBuilder {
 	b.withStatus = append(b.withStatus, o...)
 	return b
@@ -140,12 +140,12 @@ func (b *ClientBuilder) AsAPIServer() *ClientBuilder {
 	return b
 }
 
-// Build returns a client. It panics if an object cannot be stored, with the reason. Each call returns a client with
-// objects of its own.
+// Build returns a client. If the client cannot be built, or an object cannot be stored, each call of the client returns
+// the reason. Each call of Build returns a client with objects of its own.
 func (b *ClientBuilder) Build() client.WithWatch {
 	built, err := b.build()
 	if err != nil {
-		panic(err)
+		return newUnbuilt(store.New(store.Options{Scheme: b.schemeOrDefault()}), err)
 	}
 	if b.funcs != nil {
 		return interceptor.NewClient(built, *b.funcs)

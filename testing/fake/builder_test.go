@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlfake "sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -104,7 +105,8 @@ type standIn struct{ client.Object }
 
 func (s standIn) DeepCopyObject() runtime.Object { return s.Object.DeepCopyObject() }
 
-func TestBuildRefuses(t *testing.T) {
+// TestCallsSayWhatCannotBeBuilt has each test fail by itself: a panic would end those of the others.
+func TestCallsSayWhatCannotBeBuilt(t *testing.T) {
 	t.Parallel()
 	deleted := newWidget("deleted")
 	deleted.DeletionTimestamp = new(metav1.Now())
@@ -144,12 +146,37 @@ func TestBuildRefuses(t *testing.T) {
 	} {
 		t.Run(test.what, func(t *testing.T) {
 			t.Parallel()
-			defer func() {
-				if got := fmt.Sprint(recover()); !strings.Contains(got, test.want) {
-					t.Errorf("got the panic %q, want one with %q", got, test.want)
+			answered := interceptor.Funcs{Get: func(
+				context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption,
+			) error {
+				return nil
+			}}
+			b := fake.NewClientBuilder().WithScheme(newScheme()).WithInterceptorFuncs(answered)
+			c, one := test.build(b).Build(), configMap("a", "default")
+			_, watchErr := c.Watch(t.Context(), &corev1.ConfigMapList{})
+			for call, err := range map[string]error{
+				"get":           c.Get(t.Context(), client.ObjectKeyFromObject(one), one),
+				"list":          c.List(t.Context(), &corev1.ConfigMapList{}),
+				"watch":         watchErr,
+				"create":        c.Create(t.Context(), one),
+				"update":        c.Update(t.Context(), one),
+				"patch":         c.Patch(t.Context(), one, client.MergeFrom(one)),
+				"apply":         c.Apply(t.Context(), applycorev1.ConfigMap("a", "default")),
+				"delete":        c.Delete(t.Context(), one),
+				"delete all":    c.DeleteAllOf(t.Context(), one),
+				"get status":    c.SubResource("status").Get(t.Context(), one, one),
+				"create status": c.Status().Create(t.Context(), one, one),
+				"update status": c.Status().Update(t.Context(), one),
+				"patch status":  c.Status().Patch(t.Context(), one, client.MergeFrom(one)),
+				"apply status":  c.Status().Apply(t.Context(), applycorev1.ConfigMap("a", "default")),
+			} {
+				if got := fmt.Sprint(err); !strings.Contains(got, test.want) {
+					t.Errorf("%s: got the error %q, want one with %q", call, got, test.want)
 				}
-			}()
-			test.build(fake.NewClientBuilder().WithScheme(newScheme())).Build()
+			}
+			if fake.CollectGarbage(c) {
+				t.Error("got garbage of a client that has no objects")
+			}
 		})
 	}
 }

@@ -30,15 +30,18 @@
 //	get of an unknown kind                    | is not found            | has no match
 //	create of a CustomResourceDefinition      | stores it               | serves its kind, with its schema
 //	build: the version of a given object      | is set in it            | is not set in it
-//	build with two objects of one UID         | gives both              | panics
-//	build with an object tracker              | works with it           | panics: a tracker has no rules
-//	build with type converters                | works with them         | panics: definitions have them
+//	build with two objects of one UID         | gives both              | fails each call
+//	build with an object tracker              | works with it           | fails each call: it has no rules
+//	build with type converters                | works with them         | fails each call: definitions have them
 //
 // An update or a patch that changes nothing but a status which is a subresource succeeds on a real API server and does
 // nothing. Code that does this is most likely wrong, so here the request fails, and a test that looks at errors does
 // too. The error names the object, and says to use Status().Update. A test that is about such a request builds the
 // client [ClientBuilder.AsAPIServer]. If the status of a Go type is no subresource, give the CustomResourceDefinition
 // of the type.
+//
+// Build does not panic, which would end the other tests of the package, too: if an object cannot be given, each call of
+// the client fails with the name of the object and the reason.
 //
 // An API server alone deletes no dependents and ends no deletion of a namespace. [CollectGarbage] does both.
 package fake

@@ -96,7 +96,17 @@ func AddGiven(inner client.Client, tracker clientgotesting.ObjectTracker) func(c
 	}
 }
 
-// mustBeGiven is given for objects of a table: an object that cannot be stored is a mistake in the test.
+// Without returns what is given without objects. All calls to the clients fail with err.
+func (g Given) Without(err error) Given {
+	g.GivenObjects, g.APIGivenObjects, g.StatusSubResourceTypes, g.Indexes, g.Real = nil, nil, nil, nil, nil
+	g.Builder = func(b *fake.ClientBuilder) *fake.ClientBuilder { return b }
+	g.WithReactors = []clientgotesting.ReactionFunc{func(clientgotesting.Action) (bool, runtime.Object, error) {
+		return true, nil, err
+	}}
+	return g
+}
+
+// mustBeGiven returns an object as it is stored. [Given.Check] has found that it can be.
 func mustBeGiven(obj client.Object, scheme *runtime.Scheme) client.Object {
 	stored, err := Stored(obj, scheme)
 	if err != nil {
