@@ -3,12 +3,14 @@ package testing_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -84,6 +86,27 @@ var scenarios = map[string]scenario{
 		run:      one(cmCase{ExpectedErr: reconcilers.ErrQuiet, Metadata: fails(errOops)}),
 		want:     []string{"Reconcile() error = oops, ExpectedErr "},
 		unwanted: []string{"ShouldErr", "ExpectedResult"},
+	},
+	"a halt": {
+		run: one(cmCase{Metadata: map[string]any{"node": node[*corev1.ConfigMap]{
+			reconcile: func(context.Context, *corev1.ConfigMap) (reconcilers.Result, error) {
+				return reconcilers.Result{RequeueAfter: time.Minute}, fmt.Errorf("late: %w", reconcilers.ErrHaltSubReconcilers)
+			},
+		}}}),
+		want: []string{
+			"Reconcile() error = late: stop processing SubReconcilers, without returning an error: ",
+			"To expect it, set ExpectedErr to:\nreconcilers.ErrHaltSubReconcilers,",
+			"To expect it, set ExpectedResult to:\nreconcilers.Result{RequeueAfter: 1 * time.Minute},",
+		},
+	},
+	"a halt, another error expected": {
+		run:  one(cmCase{Metadata: fails(reconcilers.ErrDurable), ExpectedErr: errOops}),
+		want: []string{"ExpectedErr oops", "To expect it, set ExpectedErr to:\nreconcilers.ErrDurable,"},
+	},
+	"a halt beside an error": {
+		run:      one(cmCase{Metadata: fails(errors.Join(errOops, reconcilers.ErrHaltSubReconcilers))}),
+		want:     []string{"Reconcile() error = oops"},
+		unwanted: []string{"To expect it"},
 	},
 	"no error, one expected": {
 		run:  one(cmCase{ExpectedErr: errOops, ShouldErr: true}),

@@ -223,6 +223,7 @@ func TestUpdatedRowsPass(t *testing.T) {
 		// What was right stays.
 		`ExpectCreates: []client.Object{ named("one"), &core.ConfigMap{`,
 		`ExpectedResult: reconcilers.Result{RequeueAfter: 90 * time.Second, Priority: new(3)}`,
+		`ExpectedErr: reconcilers.ErrHaltSubReconcilers`,
 		`AdditionalConfigs: map[string]rtesting.ExpectConfig{"elsewhere": {Scheme: scheme, ExpectCreates:`,
 	} {
 		if !strings.Contains(flat, want) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +17,7 @@ import (
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/stash"
 	"github.com/espalier-dev/espalier/testing/internal/check"
+	"github.com/espalier-dev/espalier/testing/internal/literal"
 	"github.com/espalier-dev/espalier/testing/internal/objects"
 	"github.com/espalier-dev/espalier/testing/internal/words"
 )
@@ -54,17 +56,22 @@ type outcome struct {
 
 func (o outcome) assert(t *testing.T, run *caseRun) {
 	t.Helper()
-	c := run.expect
+	c, halts := run.expect, false
 	if o.unrest != nil {
 		c.page().Add(t, words.Failure{Headline: o.unrest.Error()}, nil)
 	}
 	if text := run.panicked.Load(); text != nil && o.expectedErr == nil {
 		t.Error(*text)
 	} else if f, failed := errorFailure("Reconcile()", o.err, o.expectedErr, o.shouldErr); failed {
-		c.page().Add(t, f, nil)
+		var change *words.Change
+		if value := haltOf(o.err); value != nil {
+			f.Details = words.Hint("To expect it, set ExpectedErr to:", c.page().Writer(), value)
+			change, halts = c.page().Set("ExpectedErr", value), true
+		}
+		c.page().Add(t, f, change)
 		run.lacksError = o.err == nil
 	}
-	if o.err == nil || o.expectedErr != nil {
+	if o.err == nil || o.expectedErr != nil || halts {
 		// Beside an error only the nodes above use the result, so tables that expect any error need not know it.
 		check.Value[reconcilers.Result]{Field: "ExpectedResult", Diff: by(c, Differ.Result)}.
 			Assert(c.page(), t, normalized(o.expectedResult), normalized(o.result))
@@ -72,6 +79,33 @@ func (o outcome) assert(t *testing.T, run *caseRun) {
 	if o.verify != nil {
 		o.verify(t, o.result, o.err)
 	}
+}
+
+// haltOf returns the variable that expects an error which is a halt and nothing else; nil for other errors.
+func haltOf(err error) any {
+	const pkg = "github.com/espalier-dev/espalier/reconcilers"
+	switch {
+	case isOnly(err, reconcilers.ErrHaltSubReconcilers):
+		return literal.Variable{Package: pkg, Name: "ErrHaltSubReconcilers"}
+	case isOnly(err, reconcilers.ErrDurable):
+		return literal.Variable{Package: pkg, Name: "ErrDurable"}
+	}
+	return nil
+}
+
+// isOnly reports whether err is the other one, wrapped or joined with itself, and nothing else.
+func isOnly(err, other error) bool {
+	if err == other {
+		return true
+	}
+	switch wrapper := err.(type) {
+	case interface{ Unwrap() error }:
+		return isOnly(wrapper.Unwrap(), other)
+	case interface{ Unwrap() []error }:
+		joined := wrapper.Unwrap()
+		return len(joined) > 0 && !slices.ContainsFunc(joined, func(err error) bool { return !isOnly(err, other) })
+	}
+	return false
 }
 
 // normalized clears the field that controller-runtime ignores beside RequeueAfter.

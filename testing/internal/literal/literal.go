@@ -46,6 +46,12 @@ type Call struct {
 	MethodArgs []any
 }
 
+// Variable is written as the name of a variable of a package.
+type Variable struct {
+	// Package is the import path of the package, and Name the name in it.
+	Package, Name string
+}
+
 // Expresser is a value that is written as the result of a call.
 type Expresser interface{ Expression() Call }
 

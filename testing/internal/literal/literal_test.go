@@ -194,6 +194,10 @@ func TestWriter(t *testing.T) {
 			value: literal.Call{Package: core, Func: "New", Args: []any{"a", 1}, Method: "By", MethodArgs: []any{true}},
 			want:  `corev1.New("a", 1).By(true)`, imports: map[string]string{"corev1": core},
 		},
+		"a variable": {
+			value: literal.Variable{Package: core, Name: "ErrHalt"},
+			want:  "corev1.ErrHalt", imports: map[string]string{"corev1": core},
+		},
 		"a result": {
 			value: reconcile.Result{RequeueAfter: time.Minute}, want: "reconcilers.Result{RequeueAfter: 1 * time.Minute}",
 			imports: map[string]string{"reconcilers": "github.com/espalier-dev/espalier/reconcilers", "time": "time"},

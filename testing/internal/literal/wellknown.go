@@ -61,6 +61,8 @@ func (w *Writer) wellKnown(v reflect.Value) (node, bool) {
 		return leaf(known(w)), true
 	case Call:
 		return w.call(known), true
+	case Variable:
+		return leaf(w.in(known.Package, known.Name)), true
 	case labels.Selector:
 		return leaf(w.labelSelector(known)), true
 	case fields.Selector:

@@ -289,6 +289,10 @@ var memory = table{
 			},
 		}},
 	},
+	"halts": {
+		Resource: shop,
+		Metadata: does(func(context.Context, reconcilers.Config, *Shop) error { return reconcilers.ErrHaltSubReconcilers }),
+	},
 }
 
 func TestMemory(t *testing.T) { memory.Run(t, scheme, node) }
