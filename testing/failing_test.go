@@ -108,6 +108,34 @@ var scenarios = map[string]scenario{
 		want:     []string{"Reconcile() error = oops"},
 		unwanted: []string{"To expect it"},
 	},
+	"a missing create": {
+		run: one(cmCase{
+			Metadata: does(func(ctx context.Context, _ *corev1.ConfigMap) error {
+				c := reconcilers.RetrieveConfigOrDie(ctx)
+				return errors.Join(c.Create(ctx, configMap("a")), c.Create(ctx, configMap("c")), c.Create(ctx, configMap("d")))
+			}),
+			ExpectCreates: []client.Object{configMap("a"), configMap("b"), configMap("c"), configMap("d", "k", "v")},
+		}),
+		want: []string{
+			"ExpectCreates[1] not observed: ConfigMap default/b\n  expected: 4 Creates\n  seen: 3 Creates: " +
+				"ConfigMap default/a, ConfigMap default/c, ConfigMap default/d\n" +
+				"ExpectCreates[3] differs: ConfigMap default/d\n",
+		},
+		unwanted: []string{"[0]", "[2]", "Unexpected"},
+	},
+	"an unexpected create": {
+		run: one(cmCase{
+			Metadata: does(func(ctx context.Context, _ *corev1.ConfigMap) error {
+				c := reconcilers.RetrieveConfigOrDie(ctx)
+				return errors.Join(c.Create(ctx, configMap("a")), c.Create(ctx, configMap("b")), c.Create(ctx, configMap("c")))
+			}),
+			ExpectCreates: []client.Object{configMap("a"), configMap("c")},
+		}),
+		want: []string{
+			"Unexpected Create observed: ConfigMap default/b", "To expect it, add to ExpectCreates, before [1]:",
+		},
+		unwanted: []string{"differs", "not observed"},
+	},
 	"no error, one expected": {
 		run:  one(cmCase{ExpectedErr: errOops, ShouldErr: true}),
 		want: []string{"Reconcile() error = <nil>, ExpectedErr oops"},

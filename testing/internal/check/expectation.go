@@ -42,28 +42,14 @@ func (e Expectation[E, A]) Assert(page words.Page, t *testing.T, expected []E, a
 	if t != nil {
 		t.Helper()
 	}
-	var failures []words.Failure
-	for i, want := range expected {
-		if i >= len(actual) {
-			failures = append(failures, e.missing(page, i, want, actual))
-			continue
-		}
-		if diff := e.Diff(nil, want, e.observe(want, actual[i])); diff != "" {
-			failures = append(failures, e.different(page, i, want, actual[i], diff))
-			continue
-		}
-		if diff := e.optionsDiff(i, actual[i]); diff != "" {
-			failures = append(failures, e.otherOptions(page, i, want, actual[i], diff))
-		}
-	}
-	for _, extra := range actual[min(len(expected), len(actual)):] {
-		failures = append(failures, e.unexpected(page, len(expected), len(actual), extra))
-	}
-	if len(failures) == 0 {
+	if e.met(expected, actual) {
 		return
 	}
+	var failures []words.Failure
 	if order := e.permutation(expected, actual); order != nil {
 		failures = []words.Failure{e.reordered(page, order, expected)}
+	} else {
+		failures = e.differences(page, expected, actual)
 	}
 	change := page.List(e.Field, reflect.TypeFor[[]E](), len(expected), e.elements(expected, actual))
 	for _, f := range failures {
@@ -71,18 +57,79 @@ func (e Expectation[E, A]) Assert(page words.Page, t *testing.T, expected []E, a
 	}
 }
 
+// met reports whether each call meets its expectation.
+func (e Expectation[E, A]) met(expected []E, actual []A) bool {
+	return e.unmet(positions(len(expected), len(actual)), expected, actual) == 0
+}
+
+// unmet returns how many pairs are failures.
+func (e Expectation[E, A]) unmet(pairs []pair, expected []E, actual []A) (n int) {
+	for _, p := range pairs {
+		if p.want == none || p.call == none || !e.meets(p.want, expected[p.want], actual[p.call]) {
+			n++
+		}
+	}
+	return n
+}
+
+// pairs returns which expectation is compared with which call: by position, unless another way has fewer failures, or as
+// many if one of the lists is longer.
+func (e Expectation[E, A]) pairs(expected []E, actual []A) []pair {
+	aligned := align(len(expected), len(actual), func(i, j int) int {
+		switch {
+		case e.meets(i, expected[i], actual[j]):
+			return 2
+		case e.Name(expected[i]) == e.Name(e.Found(actual[j])):
+			return 1
+		}
+		return 0
+	})
+	positional := positions(len(expected), len(actual))
+	less := e.unmet(positional, expected, actual) - e.unmet(aligned, expected, actual)
+	if less > 0 || less == 0 && len(expected) != len(actual) {
+		return aligned
+	}
+	return positional
+}
+
+// differences are the failures of expectations and calls. What is missing or was not expected is one failure: those
+// after it are compared with their counterparts.
+func (e Expectation[E, A]) differences(page words.Page, expected []E, actual []A) []words.Failure {
+	var failures []words.Failure
+	next := 0
+	for _, p := range e.pairs(expected, actual) {
+		if p.want == none {
+			failures = append(failures, e.unexpected(page, next, len(expected), len(actual), actual[p.call]))
+			continue
+		}
+		next = p.want + 1
+		want := expected[p.want]
+		if p.call == none {
+			failures = append(failures, e.missing(page, p.want, expected, actual))
+			continue
+		}
+		call := actual[p.call]
+		if diff := e.Diff(nil, want, e.observe(want, call)); diff != "" {
+			failures = append(failures, e.different(page, p.want, want, call, diff))
+		} else if diff := e.optionsDiff(p.want, call); diff != "" {
+			failures = append(failures, e.otherOptions(page, p.want, want, call, diff))
+		}
+	}
+	return failures
+}
+
 // missing is the failure of an expectation without a call.
-func (e Expectation[E, A]) missing(page words.Page, i int, want E, actual []A) words.Failure {
+func (e Expectation[E, A]) missing(page words.Page, i int, expected []E, actual []A) words.Failure {
 	seen := make([]string, len(actual))
 	for j, call := range actual {
 		seen[j] = e.Name(e.Found(call))
 	}
 	notObserved := fmt.Sprintf("%s[%d] not observed%s: ", e.Field, i, page.Suffix())
 	return words.Failure{
-		Headline: notObserved + e.Name(want),
-		Expected: words.Count(i+1, e.Kind),
+		Headline: notObserved + e.Name(expected[i]),
+		Expected: words.Count(len(expected), e.Kind),
 		Seen:     strings.TrimSuffix(words.Count(len(actual), e.Kind)+": "+strings.Join(seen, ", "), ": "),
-		Details:  strings.TrimSuffix(notObserved, " ") + "\n" + page.Writer().Of(e.write(want)),
+		Details:  strings.TrimSuffix(notObserved, " ") + "\n" + page.Writer().Of(e.write(expected[i])),
 	}
 }
 
@@ -106,13 +153,17 @@ func (e Expectation[E, A]) otherOptions(page words.Page, i int, want E, call A, 
 	}
 }
 
-// unexpected is the failure of a call without an expectation.
-func (e Expectation[E, A]) unexpected(page words.Page, expected, seen int, call A) words.Failure {
+// unexpected is the failure of a call without an expectation. Next is the index that its expectation would have.
+func (e Expectation[E, A]) unexpected(page words.Page, next, expected, seen int, call A) words.Failure {
+	where := e.Field
+	if next < expected {
+		where = fmt.Sprintf("%s, before [%d]", e.Field, next)
+	}
 	return words.Failure{
 		Headline: fmt.Sprintf("Unexpected %s observed%s: %s", e.Kind, page.Suffix(), e.Name(e.Found(call))),
 		Expected: words.Count(expected, e.Kind),
 		Seen:     words.Count(seen, e.Kind),
-		Details:  words.Hint("To expect it, add to "+e.Field+":", page.Writer(), e.literal(call)),
+		Details:  words.Hint("To expect it, add to "+where+":", page.Writer(), e.literal(call)),
 	}
 }
 
