@@ -54,6 +54,9 @@ type ExpectConfig struct {
 	// expectation sets it. Without UseFake there are two fake clients of controller-runtime. Rows of NodeTests need no
 	// UseFake, and it has no effect beside a WithClientBuilder or a Server.
 	UseFake bool
+	// WithoutNamespaces leaves out the namespaces that each cluster has: default, kube-system, kube-public and
+	// kube-node-lease. Those of given objects are made. It has an effect where the API server is that of NodeTests.
+	WithoutNamespaces bool
 	// WithReactors react to the calls to Client and to the reads through APIReader; the first listed is asked first.
 	WithReactors []ReactionFunc
 	// GivenTracks are the requests that the tracker has before.
@@ -190,7 +193,7 @@ func (c *ExpectConfig) given() run.Given {
 		Scheme: c.Scheme, StatusSubResourceTypes: c.StatusSubResourceTypes, GivenObjects: c.GivenObjects,
 		APIGivenObjects: c.APIGivenObjects, GivenAPIResources: c.GivenAPIResources, WithReactors: c.WithReactors,
 		GivenTracks: tracksGiven(c.GivenTracks), Indexes: indexesOf(c.GivenIndexes, c.Scheme), Builder: c.completed,
-		Server: c.Server, How: c.how,
+		Server: c.Server, WithoutNamespaces: c.WithoutNamespaces, How: c.how,
 	}
 }
 

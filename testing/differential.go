@@ -136,6 +136,8 @@ func (c *ExpectConfig) inMemoryAlone(row row) string {
 		return "it has GivenAPIResources"
 	case len(c.GivenIndexes) > 0:
 		return "it has GivenIndexes"
+	case c.WithoutNamespaces:
+		return "it has no namespaces"
 	default:
 		return ""
 	}

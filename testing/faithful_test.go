@@ -85,6 +85,12 @@ func TestNodeTests(t *testing.T) {
 			Until:         rtesting.Rest(),
 			ExpectCreates: []client.Object{controlled(configMap("one")), controlled(configMap("two"))},
 		},
+		"each cluster has namespaces": {
+			Resource: settings.Object(), Metadata: countsNamespaces(4),
+		},
+		"namespaces that each cluster has are left out": {
+			Resource: settings.Object(), WithoutNamespaces: true, Metadata: countsNamespaces(1),
+		},
 		"the resource has an identity": {
 			Resource: settings.Object(),
 			Metadata: does(func(ctx context.Context, cm *corev1.ConfigMap) error {
@@ -94,5 +100,19 @@ func TestNodeTests(t *testing.T) {
 				return nil
 			}),
 		},
+	})
+}
+
+// countsNamespaces is the metadata of a row that fails unless there are so many namespaces.
+func countsNamespaces(want int) map[string]any {
+	return does(func(ctx context.Context, _ *corev1.ConfigMap) error {
+		namespaces := &corev1.NamespaceList{}
+		if err := reconcilers.RetrieveConfigOrDie(ctx).List(ctx, namespaces); err != nil {
+			return err
+		}
+		if got := len(namespaces.Items); got != want {
+			return fmt.Errorf("got %d namespaces, want %d", got, want)
+		}
+		return nil
 	})
 }

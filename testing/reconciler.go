@@ -44,6 +44,7 @@ type ReconcilerTestCase struct {
 	WithReactors           []ReactionFunc
 	WithClientBuilder      func(*fake.ClientBuilder) *fake.ClientBuilder
 	UseFake                bool
+	WithoutNamespaces      bool
 	StatusSubResourceTypes []client.Object
 	GivenObjects           []client.Object
 	APIGivenObjects        []client.Object

@@ -51,6 +51,7 @@ type SubReconcilerTestCase[Type client.Object] struct {
 	WithReactors           []ReactionFunc
 	WithClientBuilder      func(*fake.ClientBuilder) *fake.ClientBuilder
 	UseFake                bool
+	WithoutNamespaces      bool
 	StatusSubResourceTypes []client.Object
 	GivenObjects           []client.Object
 	APIGivenObjects        []client.Object

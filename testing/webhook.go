@@ -42,6 +42,7 @@ type AdmissionWebhookTestCase struct {
 	WithReactors           []ReactionFunc
 	WithClientBuilder      func(*fake.ClientBuilder) *fake.ClientBuilder
 	UseFake                bool
+	WithoutNamespaces      bool
 	StatusSubResourceTypes []client.Object
 	GivenObjects           []client.Object
 	APIGivenObjects        []client.Object

@@ -32,6 +32,7 @@ type ClientBuilder struct {
 	indexes             []index
 	funcs               *interceptor.Funcs
 	returnManagedFields bool
+	noNamespaces        bool
 	asAPIServer         bool
 	// tracker and converters report what was set and cannot be had.
 	tracker, converters bool
@@ -45,7 +46,7 @@ type index struct {
 }
 
 // NewClientBuilder returns a builder of a client with the scheme of client-go and no objects but the namespaces that
-// each cluster has.
+// each cluster has, see [ClientBuilder.WithoutNamespaces].
 func NewClientBuilder() *ClientBuilder { return &ClientBuilder{} }
 
 // NewFakeClient returns a client with the objects, and with the scheme of client-go.
@@ -113,6 +114,13 @@ func (b *ClientBuilder) WithIndex(obj runtime.Object, field string, extractValue
 	return b
 }
 
+// WithoutNamespaces leaves out the namespaces that each cluster has: default, kube-system, kube-public and
+// kube-node-lease. Those of the objects are made.
+func (b *ClientBuilder) WithoutNamespaces() *ClientBuilder {
+	b.noNamespaces = true
+	return b
+}
+
 // WithStatusSubresource says that types have a status subresource. This is the default for each type that has a status,
 // unless a CustomResourceDefinition says otherwise. All calls of the client fail if one of the types is not known.
 func (b *ClientBuilder) WithStatusSubresource(o ...client.Object) *ClientBuilder {
@@ -173,7 +181,9 @@ func (b *ClientBuilder) build() (client.WithWatch, error) {
 			return nil, fmt.Errorf("WithStatusSubresource: %w", err)
 		}
 	}
-	s := store.New(store.Options{Scheme: scheme, Mapper: b.mapper, ManagedFields: b.returnManagedFields})
+	s := store.New(store.Options{
+		Scheme: scheme, Mapper: b.mapper, ManagedFields: b.returnManagedFields, NoNamespaces: b.noNamespaces,
+	})
 	given, err := objectsOf(b.given)
 	if err != nil {
 		return nil, err

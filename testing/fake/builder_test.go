@@ -100,6 +100,19 @@ func TestGivenObjects(t *testing.T) {
 	get(t, fake.NewFakeClient(configMap("a", "default")), &corev1.ConfigMap{}, "a")
 }
 
+func TestNamespacesCanBeLeftOut(t *testing.T) {
+	t.Parallel()
+	c := fake.NewClientBuilder().WithoutNamespaces().WithObjects(configMap("a", "team")).Build()
+	namespaces := &corev1.NamespaceList{}
+	must(t, c.List(t.Context(), namespaces))
+	if len(namespaces.Items) != 1 || namespaces.Items[0].Name != "team" {
+		t.Errorf("got %v, want the namespace of the object alone", namespaces.Items)
+	}
+	if err := c.Create(t.Context(), configMap("a", "default")); !apierrors.IsNotFound(err) {
+		t.Errorf("got %v, want the namespace default not to be found", err)
+	}
+}
+
 // standIn stands for an object, as builders of objects do.
 type standIn struct{ client.Object }
 

@@ -154,6 +154,13 @@ func writeDifferences() []difference {
 
 func readDifferences() []difference {
 	return []difference{{
+		what: "a list of namespaces",
+		do: func(t *testing.T, c client.WithWatch) bool {
+			list := &corev1.NamespaceList{}
+			must(t, c.List(t.Context(), list))
+			return len(list.Items) == 4
+		},
+	}, {
 		what: "list with a limit", given: []client.Object{newWidget("a"), newWidget("b")},
 		do: func(t *testing.T, c client.WithWatch) bool {
 			list := &widgetList{}

@@ -12,6 +12,7 @@
 // The first column is a call or a state, the second is what the client of controller-runtime v0.25 does, and the third
 // is what this one does, as an API server does it unless the line says more.
 //
+//	a list of namespaces                      | has none                | has four, unless built WithoutNamespaces
 //	create in a namespace that is missing     | creates it              | is not found; give the namespace
 //	create of an invalid object               | creates it              | is invalid
 //	create with a status                      | stores the status       | drops the status
@@ -42,6 +43,9 @@
 //
 // Build does not panic, which would end the other tests of the package, too: if an object cannot be given, each call of
 // the client fails with the name of the object and the reason.
+//
+// Each cluster has the namespaces default, kube-system, kube-public and kube-node-lease, so each client does.
+// [ClientBuilder.WithoutNamespaces] leaves them out.
 //
 // An API server alone deletes no dependents and ends no deletion of a namespace. [CollectGarbage] does both.
 package fake

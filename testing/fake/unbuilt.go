@@ -40,7 +40,9 @@ func newUnbuilt(empty *store.Store, err error) client.WithWatch {
 		Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
 			return err
 		},
-		Watch: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) (watch.Interface, error) {
+		Watch: func(
+			context.Context, client.WithWatch, client.ObjectList, ...client.ListOption,
+		) (watch.Interface, error) {
 			return nil, err
 		},
 		SubResourceGet: func(

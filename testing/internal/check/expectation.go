@@ -72,8 +72,8 @@ func (e Expectation[E, A]) unmet(pairs []pair, expected []E, actual []A) (n int)
 	return n
 }
 
-// pairs returns which expectation is compared with which call: by position, unless another way has fewer failures, or as
-// many if one of the lists is longer.
+// pairs returns which expectation is compared with which call. They are compared by position, unless another way has
+// fewer failures, or as many if one of the lists is longer.
 func (e Expectation[E, A]) pairs(expected []E, actual []A) []pair {
 	aligned := align(len(expected), len(actual), func(i, j int) int {
 		switch {

@@ -92,6 +92,7 @@ func (g Given) NewStore() (s *store.Store, hidden []store.Key, problems []string
 		Resources:     apiresources.Valid(g.GivenAPIResources),
 		Now:           g.Now,
 		ManagedFields: g.Uncached,
+		NoNamespaces:  g.WithoutNamespaces,
 	})
 	var all []client.Object
 	seen := sets.New[store.Key]()

@@ -30,6 +30,7 @@ type Given struct {
 	WithReactors           []clientgotesting.ReactionFunc
 	GivenTracks            []recording.Track
 	Server                 client.WithWatch
+	WithoutNamespaces      bool
 	// Indexes are the GivenIndexes.
 	Indexes map[schema.GroupKind]map[string]client.IndexerFunc
 	// Builder completes the builder of a fake client.

@@ -28,8 +28,10 @@ func newMemory(options Options) *memory {
 		catalog: newMemoryCatalog(options),
 		state:   newState(),
 	}
-	for _, name := range initialNamespaces {
-		s.giveNamespace(name)
+	if !options.NoNamespaces {
+		for _, name := range initialNamespaces {
+			s.giveNamespace(name)
+		}
 	}
 	return s
 }

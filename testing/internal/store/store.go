@@ -40,6 +40,8 @@ type Options struct {
 	// ManagedFields says that objects are always answered with their managed fields. By default an object is once
 	// something was applied to it, or managed fields were sent or given with it.
 	ManagedFields bool
+	// NoNamespaces leaves out the namespaces that each cluster has.
+	NoNamespaces bool
 }
 
 // Store has the objects of a cluster. It is safe for concurrent use.
@@ -64,7 +66,8 @@ type Store struct {
 // long as there are unused ones. So the first write usually has the version 1000.
 const firstRevision = 999
 
-// New returns an empty store, in which the namespaces default, kube-system, kube-public and kube-node-lease exist.
+// New returns an empty store. The namespaces default, kube-system, kube-public and kube-node-lease exist there, unless
+// the options leave them out.
 func New(options Options) *Store {
 	if !onKubernetes() {
 		return &Store{memory: newMemory(options), options: options}
@@ -74,7 +77,11 @@ func New(options Options) *Store {
 		panic(err) // No test can begin.
 	}
 	s := &Store{options: options, now: orRealTime(options.Now), served: newCatalog(options).undefined}
-	s.kept = shared.Worlds().Fork(s.time)
+	base := shared.Worlds()
+	if options.NoNamespaces {
+		base = storage.New(storage.Options{Revision: firstRevision, Retention: -1, BookmarkInterval: -1})
+	}
+	s.kept = base.Fork(s.time)
 	s.servedAt = s.kept.Revision()
 	if err := s.Give(s.initialNamespaces()...); err != nil {
 		panic(err) // They are there.
