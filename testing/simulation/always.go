@@ -143,6 +143,9 @@ func (w *World) written(made journal.Write, now state.State) {
 		w.loops.others()
 	}
 	w.mu.Unlock()
+	if passing && write.operator && obj.Kind.Kind == "Event" {
+		w.recorded(made)
+	}
 	if hot > 0 {
 		w.abort(fmt.Sprintf("%s does not come to rest: %s was done %d times within a minute\n%s",
 			made.Actor, write, hot, write.changes()))

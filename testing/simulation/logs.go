@@ -79,6 +79,9 @@ type errorSink struct {
 	elsewhere logr.LogSink
 	inside    func() bool
 	note      func(text string)
+	// requeued, if it is not nil, is told of each result with which a reconciler asks for another request, with the
+	// object, and the delay in words.
+	requeued func(object, delay string)
 	// values are those of the logger, names and values in turn.
 	values []any
 }
@@ -96,11 +99,27 @@ func (s errorSink) Init(info logr.RuntimeInfo) {
 func (s errorSink) goesOn() bool { return s.elsewhere != nil && (s.inside == nil || !s.inside()) }
 
 // Enabled implements [logr.LogSink].
-func (s errorSink) Enabled(level int) bool { return s.elsewhere != nil && s.elsewhere.Enabled(level) }
+func (s errorSink) Enabled(level int) bool {
+	return s.isEnabledElsewhere(level) || s.requeued != nil && level == levelOfResults
+}
+
+func (s errorSink) isEnabledElsewhere(level int) bool {
+	return s.elsewhere != nil && s.elsewhere.Enabled(level)
+}
+
+// levelOfResults is the level at which controller-runtime logs the results of reconcilers, and askedAgain how the line
+// of one begins that asks for another request.
+const (
+	levelOfResults = 5
+	askedAgain     = "Reconcile done, requeueing"
+)
 
 // Info implements [logr.LogSink].
 func (s errorSink) Info(level int, message string, values ...any) {
-	if s.goesOn() {
+	if delay, again := strings.CutPrefix(message, askedAgain); again && level == levelOfResults && s.requeued != nil {
+		s.requeued(objectOf(append(s.values[:len(s.values):len(s.values)], values...)), strings.TrimSpace(delay))
+	}
+	if s.goesOn() && s.isEnabledElsewhere(level) {
 		s.elsewhere.Info(level, message, values...)
 	}
 }
@@ -139,19 +158,12 @@ const longestError = 400
 // errorLine returns an error that was logged in one line. Of the values it has the object that a reconciler is called
 // for, as controller-runtime names it.
 func errorLine(err error, message string, values []any) string {
-	named := map[string]string{}
-	for i := 0; i+1 < len(values); i += 2 {
-		named[fmt.Sprint(values[i])] = fmt.Sprint(values[i+1])
-	}
 	var parts []string
 	if message != "" {
 		parts = append(parts, message)
 	}
-	if name := named["name"]; name != "" {
-		if named["namespace"] != "" {
-			name = named["namespace"] + "/" + name
-		}
-		parts = append(parts, strings.TrimSpace(named["controllerKind"]+" "+name))
+	if object := objectOf(values); object != "" {
+		parts = append(parts, object)
 	}
 	if err != nil {
 		parts = append(parts, err.Error())
@@ -161,4 +173,21 @@ func errorLine(err error, message string, values []any) string {
 		return strings.ToValidUTF8(string(line[:longestError]), "") + "…"
 	}
 	return string(line)
+}
+
+// objectOf returns the object that a reconciler is called for, as controller-runtime names it in values of a logger; ""
+// if it does not.
+func objectOf(values []any) string {
+	named := map[string]string{}
+	for i := 0; i+1 < len(values); i += 2 {
+		named[fmt.Sprint(values[i])] = fmt.Sprint(values[i+1])
+	}
+	name := named["name"]
+	if name == "" {
+		return ""
+	}
+	if named["namespace"] != "" {
+		name = named["namespace"] + "/" + name
+	}
+	return strings.TrimSpace(named["controllerKind"] + " " + name)
 }

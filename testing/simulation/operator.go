@@ -187,7 +187,7 @@ func (r *replica) setUp(ctx context.Context, alive *transport.Client) (mgr ctrl.
 		if ctx.Err() == nil {
 			r.network.Note(r.name + problem + text)
 		}
-	}})
+	}, requeued: func(object, delay string) { r.world.requeued(r.name, object, delay) }})
 	options.Cache.DefaultWatchErrorHandler = r.watchErrors(ctx, options.Cache.DefaultWatchErrorHandler)
 	base := options.BaseContext
 	options.BaseContext = func() context.Context {
