@@ -65,8 +65,10 @@ type Hints map[string][]any
 //   - the resources, and all that the operator has created, end as in a cluster in which the same resources are created
 //     at once and nothing goes wrong (but see Exploration.Remembers). What a status calls generation is left out.
 //
-// A failing story is made smaller: fewer faults, fewer steps, simpler resources. The smallest one is printed as Go
-// source.
+// A failing story is made smaller, for half a minute or as long as -simulation.shrinking says: fewer faults, fewer
+// steps, simpler resources. The smallest one is printed as Go source. In the end the test says what the stories have
+// exercised. It fails if the API server has refused all resources, or the operator has asked for no write and made no
+// call outside of the cluster: nothing is shown then.
 //
 // There are 20 seeds, or as many as the flag -simulation.seeds says, from the one that -simulation.seed says. Three
 // failing seeds are reported; after that, no more are tried.
@@ -76,7 +78,9 @@ func Explore(t *testing.T, options Options, e Exploration) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eachSeed(t, func(t *testing.T, n uint64) bool {
+	x.pulse = newPulse(t)
+	t.Cleanup(func() { x.exercised.report(t, x.kind.Kind) })
+	eachSeed(t, x.pulse, func(t *testing.T, n uint64) bool {
 		return x.explore(t, rand.New(rand.NewPCG(n, 0)), x.plan(n))
 	})
 }
@@ -130,6 +134,10 @@ type explorer struct {
 	options   Options
 	kind      schema.GroupKind
 	generator *generate.Generator
+	// pulse says how far the exploration is; nil says nothing.
+	pulse *pulse
+	// exercised is what the stories have exercised.
+	exercised exercised
 }
 
 func newExplorer(options Options, e Exploration) (*explorer, error) {
@@ -176,6 +184,7 @@ func (x *explorer) explore(t *testing.T, r *rand.Rand, plan Plan) bool {
 		return true
 	}
 	found := x.tell(t, s, plan)
+	x.exercised.add(s, found, x.options)
 	if found.failed {
 		found = x.smallest(t, found)
 		t.Error(found.describe())

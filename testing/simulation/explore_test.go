@@ -84,19 +84,73 @@ func TestExploreRetries(t *testing.T) {
 	}, simulation.Exploration{Resource: newVolume()})
 }
 
+// exploresIdly are explorations that show nothing, with what the test says.
+var exploresIdly = map[string]struct {
+	operator  func(context.Context, ctrl.Manager) error
+	namespace string
+	says      string
+}{
+	"no write": {
+		operator: func(_ context.Context, mgr ctrl.Manager) error {
+			return ctrl.NewControllerManagedBy(mgr).For(newVolume()).Owns(&corev1.ConfigMap{}).
+				Complete(reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) {
+					return reconcile.Result{}, nil
+				}))
+		},
+		says: "the exploration shows nothing, since the operator has asked for no write.",
+	},
+	"no resource": {
+		operator: volumes(byName), namespace: "missing",
+		says: "the exploration shows nothing, since the API server has refused all resources.",
+	},
+}
+
+func TestPlantedIdleExplore(t *testing.T) {
+	if os.Getenv(planted) == "" {
+		return
+	}
+	for name, idle := range exploresIdly {
+		t.Run(name, func(t *testing.T) {
+			simulation.Explore(t, simulation.Options{
+				Operator: idle.operator, Definitions: simulation.ReadDefinitions(t, "testdata/volumes.yaml"),
+			}, simulation.Exploration{Resource: newVolume(), Namespace: idle.namespace})
+		})
+	}
+}
+
+// TestExploreFailsIfItShowsNothing has explorations that would find no mistake at all.
+func TestExploreFailsIfItShowsNothing(t *testing.T) {
+	out := runPlanted(t, "TestPlantedIdleExplore", "-simulation.seeds=2")
+	for name, idle := range exploresIdly {
+		if !strings.Contains(out, idle.says) {
+			t.Errorf("%s: want %q, got\n%s", name, idle.says, out)
+		}
+	}
+	if want := "of the kinds that it watches it never wrote ConfigMap, Volume"; !strings.Contains(out, want) {
+		t.Errorf("want %q, got\n%s", want, out)
+	}
+}
+
 func TestPlantedExplore(t *testing.T) {
 	if os.Getenv(planted) == "" {
 		return
 	}
-	simulation.SetShrinking(20 * time.Minute)
 	simulation.Explore(t, simulation.Options{
 		Operator: volumes(byClass), Definitions: simulation.ReadDefinitions(t, "testdata/volumes.yaml"),
 	}, simulation.Exploration{Resource: newVolume()})
 }
 
+// TestExploreStopsMakingSmaller has no time for smaller stories.
+func TestExploreStopsMakingSmaller(t *testing.T) {
+	out := runPlanted(t, "^TestPlantedExplore$", "-simulation.shrinking=1ns", "-simulation.seeds=2")
+	if want := "The smallest story found in 1ns, see -simulation.shrinking:"; !strings.Contains(out, want) {
+		t.Errorf("want %q, got\n%s", want, out)
+	}
+}
+
 // TestExploreFindsSmallestStory has an exploration find that the children of former classes are left.
 func TestExploreFindsSmallestStory(t *testing.T) {
-	out := runPlanted(t, "TestPlantedExplore")
+	out := runPlanted(t, "^TestPlantedExplore$")
 	t.Log(out)
 	if strings.Count(out, "w.Create(") != strings.Count(out, "func(w *simulation.World)") {
 		t.Errorf("the stories are not the smallest:\n%s", out)

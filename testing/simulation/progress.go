@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -16,18 +15,13 @@ import (
 var budget = flag.Duration("simulation.budget", time.Minute,
 	"how long, in real time, RunFaults begins to try faults; 0 is without an end")
 
-const (
-	// reported is how long a test says nothing while it tries faults.
-	reported = 10 * time.Second
-	// reserve is how long before the deadline of the test binary no fault is begun: those that run need time.
-	reserve = 10 * time.Second
-)
+// reserve is how long before the deadline of the test binary no story is begun: those that run need time.
+const reserve = 10 * time.Second
 
 // progress is how far a test is with its faults.
 type progress struct {
-	test  string
+	*pulse
 	tried []counted
-	began time.Time
 	// until is when no fault is begun any more; zero is never.
 	until time.Time
 
@@ -36,8 +30,6 @@ type progress struct {
 	// nothing.
 	ended, nothing, failed int
 	late                   []counted
-	// said is when it was told last.
-	said time.Time
 }
 
 // newProgress begins to try the first of all faults, up to a number; 0 is all of them. How far that came, and what was
@@ -47,13 +39,7 @@ func newProgress(t *testing.T, all []counted, most int) *progress {
 	if most > 0 && most < len(all) {
 		tried = all[:most]
 	}
-	p := &progress{test: t.Name(), tried: tried, began: time.Now(), said: time.Now()}
-	if *budget > 0 {
-		p.until = p.began.Add(*budget)
-	}
-	if deadline, ok := t.Deadline(); ok && (p.until.IsZero() || deadline.Add(-reserve).Before(p.until)) {
-		p.until = deadline.Add(-reserve)
-	}
+	p := &progress{pulse: newPulse(t), tried: tried, until: lastMoment(t, *budget)}
 	t.Cleanup(func() {
 		text := fmt.Sprintf("%d of %d faults", p.ended, len(all))
 		if p.nothing > 0 {
@@ -99,7 +85,7 @@ func uncovered(all, left []counted) string {
 // begin skips the test of a fault if there is no time for it.
 func (p *progress) begin(t *testing.T, c counted) {
 	t.Helper()
-	if !p.until.IsZero() && time.Now().After(p.until) {
+	if isOver(p.until) {
 		p.mu.Lock()
 		p.late = append(p.late, c)
 		p.mu.Unlock()
@@ -126,10 +112,5 @@ func (p *progress) end(t *testing.T) {
 	if !t.Skipped() {
 		p.ended++
 	}
-	if time.Since(p.said) < reported {
-		return
-	}
-	p.said = time.Now()
-	fmt.Fprintf(os.Stderr, "%s: %d of %d faults, of which %d fail, in %v\n",
-		p.test, p.ended, len(p.tried), p.failed, time.Since(p.began).Round(time.Second))
+	p.say("%d of %d faults, of which %d fail", p.ended, len(p.tried), p.failed)
 }

@@ -42,10 +42,11 @@ func TestPlantedSeeds(t *testing.T) {
 
 // runPlanted runs a test of this binary that fails, given as the flag -test.run has it, and returns what it prints. How far
 // a slow one is, which it says on the standard error output, is no part of that.
-func runPlanted(t *testing.T, test string) string {
+func runPlanted(t *testing.T, test string, args ...string) string {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), os.Args[0], "-test.run="+test,
-		"-simulation.budget=0") // a busy machine tries few faults in a minute
+	// A busy machine tries few faults in a minute, and few smaller stories.
+	args = append([]string{"-test.run=" + test, "-simulation.budget=0", "-simulation.shrinking=0"}, args...)
+	command := exec.CommandContext(t.Context(), os.Args[0], args...)
 	command.Env = append(os.Environ(), planted+"=true")
 	command.Stderr = os.Stderr
 	out, err := command.Output()

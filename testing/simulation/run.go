@@ -49,6 +49,9 @@ type outcome struct {
 	// happened are the faults that struck.
 	happened []Fault
 	log      transport.Log
+	// requests are those of all actors, and writes those of the operator that had an effect.
+	requests transport.Counts
+	writes   []written
 }
 
 // attempt tells a story once.
@@ -80,6 +83,7 @@ func attempt(t *testing.T, options Options, story func(w *World)) (o outcome) {
 			r.cleanUp()
 		}
 		o.happened, o.log = w.network.Happened(), w.network.Log()
+		o.requests, o.writes = w.network.Mark(), w.takeWrites(func(*writes) *int { return new(int) })
 		idle := !w.isEarly() && slices.ContainsFunc(o.happened, func(f Fault) bool { return f.Kind == UserDeletes })
 		w.end()
 		o.failed, o.untold, o.skipped, o.said = r.Failed(), r.untold(), r.Skipped(), r.text()

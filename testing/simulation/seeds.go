@@ -23,8 +23,8 @@ const enough = 3
 // checks after [World.Rest].
 //
 // There are 20 seeds, or as many as the flag -simulation.seeds says, from the one that -simulation.seed says. A plan
-// that fails is made smaller, until nothing can be left out, and is printed as Go source for Options.Plan. Three
-// failing seeds are reported; after that, no more are tried.
+// that fails is made smaller, until nothing can be left out or -simulation.shrinking is over, and is printed as Go
+// source for Options.Plan. Three failing seeds are reported; after that, no more are tried.
 //
 // A story is told several times, also at the same time, so it makes its objects anew.
 func RunSeeds(t *testing.T, options Options, story func(w *World)) {
@@ -32,12 +32,13 @@ func RunSeeds(t *testing.T, options Options, story func(w *World)) {
 	if !attempt(t, options, story).holds(t) {
 		return
 	}
-	eachSeed(t, func(t *testing.T, n uint64) bool {
+	p := newPulse(t)
+	eachSeed(t, p, func(t *testing.T, n uint64) bool {
 		drawn := options
 		drawn.Plan = plan.FromSeed(n, plan.Options{Actors: options.actors()})
 		o := attempt(t, drawn, story)
 		if o.failed {
-			t.Error(smallest(t, drawn, o, story))
+			t.Error(smallest(t, p, drawn, o, story))
 		} else if o.untold != "" {
 			t.Skip(o.untold)
 		}
@@ -46,9 +47,9 @@ func RunSeeds(t *testing.T, options Options, story func(w *World)) {
 }
 
 // eachSeed runs a function for each seed in a subtest, until it has reported often enough that it failed.
-func eachSeed(t *testing.T, fails func(t *testing.T, n uint64) bool) {
+func eachSeed(t *testing.T, p *pulse, fails func(t *testing.T, n uint64) bool) {
 	t.Helper()
-	var failed atomic.Int32
+	var failed, ended atomic.Int32
 	for n := *seed; n < *seed+uint64(*seeds); n++ {
 		t.Run(fmt.Sprintf("seed=%d", n), func(t *testing.T) {
 			t.Parallel()
@@ -58,16 +59,23 @@ func eachSeed(t *testing.T, fails func(t *testing.T, n uint64) bool) {
 			if fails(t, n) {
 				failed.Add(1)
 			}
+			p.say("%d of %d seeds, of which %d fail", ended.Add(1), *seeds, failed.Load())
 		})
 	}
 }
 
 // smallest makes a plan smaller with which a story failed, and reports how the story fails with it.
-func smallest(t *testing.T, options Options, failed outcome, story func(w *World)) string {
+func smallest(t *testing.T, p *pulse, options Options, failed outcome, story func(w *World)) string {
 	last, again := failed, false
-	plan.Shrink(failed.plan, failed.happened, func(p Plan) bool {
+	until, tried := lastMoment(t, *shrinking), 0
+	plan.Shrink(failed.plan, failed.happened, func(next Plan) bool {
+		if isOver(until) {
+			return false
+		}
+		tried++
+		p.say("the plan of %s is made smaller: %d were tried", t.Name(), tried)
 		smaller := options
-		smaller.Plan = p
+		smaller.Plan = next
 		o := attempt(t, smaller, story)
 		if o.failed {
 			last, again = o, true

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"flag"
 	"fmt"
 	"slices"
 	"testing"
@@ -12,18 +13,20 @@ import (
 	"github.com/espalier-dev/espalier/testing/internal/plan"
 )
 
-// shrinking is how long, in real time, a failing story is made smaller.
-var shrinking = time.Minute
+var shrinking = flag.Duration("simulation.shrinking", 30*time.Second,
+	"how long, in real time, a failing story or plan is made smaller; 0 is without an end")
 
 // smallest makes a story smaller that failed: the steps, the plan, the steps again, and the resources. It returns the
 // smallest that fails that it found in time.
 func (x *explorer) smallest(t *testing.T, found told) told {
 	t.Helper()
-	began := time.Now()
+	until, tried := lastMoment(t, *shrinking), 0
 	again := func(s script, plan Plan) bool {
-		if time.Since(began) > shrinking {
+		if isOver(until) {
 			return false
 		}
+		tried++
+		x.pulse.say("the story of %s is made smaller: %d were tried", t.Name(), tried)
 		next := x.tell(t, s, plan)
 		if next.failed {
 			found = next
@@ -41,8 +44,8 @@ func (x *explorer) smallest(t *testing.T, found told) told {
 		for x.simplify(i, found, again) {
 		}
 	}
-	if time.Since(began) > shrinking {
-		found.until = fmt.Sprintf(" in %v", shrinking)
+	if isOver(until) {
+		found.until = fmt.Sprintf(" in %v, see -simulation.shrinking", *shrinking)
 	}
 	return found
 }

@@ -105,7 +105,16 @@ func TestAnyCronJob(t *testing.T) {
 	options := simulation.Options{
 		Operator: operator, Scheme: scheme, Definitions: simulation.ReadDefinitions(t, "testdata/crd"),
 	}
-	simulation.Explore(t, options, simulation.Exploration{Resource: &CronJob{}})
+	template := newCronJob("any", batchv1.AllowConcurrent).Spec.JobTemplate
+	simulation.Explore(t, options, simulation.Exploration{
+		Resource: &CronJob{},
+		Hints: simulation.Hints{
+			".spec.schedule":    {"10 * * * *", "40 * * * *"},
+			".spec.jobTemplate": {template},
+		},
+		Polls:     true, // when the schedule says so
+		Remembers: true, // which Jobs there are depends on what the schedule was
+	})
 }
 
 func TestDocumented(t *testing.T) {
