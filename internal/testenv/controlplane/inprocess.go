@@ -47,10 +47,10 @@ func (o Options) lacking() string {
 
 // inProcess returns a cluster without the stand-ins for controllers that the options do not ask for.
 func (o Options) inProcess() *cluster.Environment {
-	c := &cluster.Environment{CRDs: o.CRDs, NoWorkloads: true}
+	c := &cluster.Environment{CRDs: o.CRDs}
 	switch {
 	case o.Jobs || o.Workloads:
-		c.NoWorkloads = false
+		c.Workloads = true
 		c.Without = []string{"kube-scheduler", "kubelet", "cloud-controller-manager", "cert-manager-cainjector",
 			"Service", "PersistentVolumeClaim", "PersistentVolume", "HorizontalPodAutoscaler"}
 		if !o.Workloads {

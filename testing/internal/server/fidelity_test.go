@@ -32,7 +32,7 @@ func onBoth(t *testing.T, definitions []*apiextensionsv1.CustomResourceDefinitio
 	})
 	t.Run("over TLS", func(t *testing.T) {
 		t.Parallel()
-		env := &realtime.Environment{CRDs: definitions, NoWorkloads: true}
+		env := &realtime.Environment{CRDs: definitions}
 		config, err := env.Start()
 		if err != nil {
 			t.Fatal(err)

@@ -21,7 +21,7 @@ import (
 // TestUsers has users who may do what their roles allow: by a certificate, and by the token of a service account.
 func TestUsers(t *testing.T) {
 	t.Parallel()
-	env := &cluster.Environment{NoWorkloads: true}
+	env := &cluster.Environment{}
 	config := start(t, env)
 	admin := newClient(t, config)
 	jane, err := env.AddUser(cluster.User{Name: "jane", Groups: []string{"readers"}}, &rest.Config{QPS: 7})

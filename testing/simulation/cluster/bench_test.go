@@ -25,7 +25,7 @@ import (
 func startBoth(b *testing.B) (configs [2]*rest.Config, took [2]time.Duration, stop func()) {
 	b.Helper()
 	b.Setenv("REAL", "true")
-	env := &cluster.Environment{}
+	env := &cluster.Environment{Workloads: true}
 	var control *controlplane.Environment
 	for i, start := range []func() (*rest.Config, error){
 		env.Start,

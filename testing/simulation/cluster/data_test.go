@@ -80,7 +80,7 @@ func TestDataFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "folder", "data")
 	environment := func() *cluster.Environment {
-		return &cluster.Environment{DataFile: path, Sync: true, CRDDirectoryPaths: []string{shops}}
+		return &cluster.Environment{DataFile: path, Sync: true, CRDDirectoryPaths: []string{shops}, Workloads: true}
 	}
 	env := environment()
 	config := start(t, env)

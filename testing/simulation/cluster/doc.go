@@ -6,14 +6,15 @@
 //	config, err := env.Start()
 //	defer env.Stop()
 //
-// [Environment] has the methods and the fields of the one in package envtest of controller-runtime, where they mean the
-// same. [Run] runs an operator on one, for development.
+// [Environment] has the methods and the fields of the one in package envtest of controller-runtime, so a suite moves by
+// its import alone; what is about binaries is ignored. As there, workloads stay as they are written, unless Workloads
+// is set. [Run] runs an operator on one, for development.
 //
 // The API server is the library of kube-apiserver over a storage in memory. It has the built-in kinds that are
 // generally available, custom resources, server-side apply, watches, validation, admission by webhooks and policies,
-// and authorization by roles. Stand-ins do what a cluster does beside it: garbage is collected, namespaces end,
-// Deployments, StatefulSets, DaemonSets, Jobs, CronJobs and autoscalers have their Pods, volumes are bound, and Pods
-// are scheduled and become ready on a node.
+// and authorization by roles. Stand-ins do what a cluster does beside it: garbage is collected and namespaces end. With
+// Workloads, Deployments, StatefulSets, DaemonSets, Jobs, CronJobs and autoscalers have their Pods, volumes are bound,
+// and Pods are scheduled and become ready on a node.
 //
 // The libraries report what they do by klog, at each start. A program that wants none of it calls
 // klog.SetLogger(logr.Discard()) before. [Run] prints warnings and errors alone.

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -23,12 +24,18 @@ import (
 // these options.
 type WebhookInstallOptions = envtest.WebhookInstallOptions
 
+// The types of envtest in the fields of an [Environment].
+type (
+	CRDInstallOptions = envtest.CRDInstallOptions
+	ControlPlane      = envtest.ControlPlane
+)
+
 // PodBehavior is what becomes of a Pod on a node. The zero value is a Pod that runs and is ready at once, and whose
 // containers end with success at once if the Pod is not to be restarted always, as that of a Job.
 type PodBehavior = controllers.Behavior
 
-// Environment is a cluster. The zero value is ready to start. The fields up to KubeConfigPath are read by Start, and
-// those after it are set by Start.
+// Environment is a cluster. The zero value is ready to start. Start sets Config and KubeConfig, and reads the
+// other fields.
 type Environment struct {
 	// Address is where the API server listens. Empty is a free port of 127.0.0.1. The address must be one of the
 	// loopback interface, unless AllowOtherMachines is set.
@@ -49,14 +56,15 @@ type Environment struct {
 	// Scheme says which kinds are converted by webhooks. Nil is that of client-go.
 	Scheme *runtime.Scheme
 
-	// NoWorkloads has no Pods be made and none run: workloads stay as they are written, as in envtest. Garbage is
-	// collected, and namespaces end.
-	NoWorkloads bool
+	// Workloads has the controllers of workloads, volumes, load balancers and autoscalers run, and Pods. Without it, no
+	// Pods are made, and these objects stay as they are written, as in envtest, so that a test plays those controllers
+	// by hand. Garbage is collected and namespaces end in both cases.
+	Workloads bool
 	// Without are the components that do not run, such as "kube-scheduler" and "kubelet" if Pods are to stay as they
 	// are written, and "kube-controller-manager", and the kinds whose controllers do not run, such as "Deployment".
 	Without []string
 	// Pods says what becomes of a Pod. It is called by several goroutines, and must answer the same for the same Pod.
-	// Nil has each run and be ready at once.
+	// Nil has each run and be ready at once. It needs Workloads.
 	Pods func(pod *corev1.Pod) PodBehavior
 
 	// DataFile is a file that keeps all objects: a later cluster with the same file begins with them. Start creates it
@@ -73,6 +81,24 @@ type Environment struct {
 	// file stays when the cluster stops. Empty is a file in a folder of its own, which Stop removes; Start sets the
 	// field to its path.
 	KubeConfigPath string
+
+	// CRDInstallOptions are those of envtest. Paths, CRDs and ErrorIfPathMissing add to the fields of the names above;
+	// the others are ignored.
+	CRDInstallOptions CRDInstallOptions
+	// UseExistingCluster is an error if it is true: use envtest for a cluster that exists.
+	UseExistingCluster *bool
+
+	// The fields below are those of envtest about its binaries. They are ignored, for there are none, and the logger of
+	// controller-runtime says so: a suite of envtest moves by its import alone.
+
+	ControlPlane                 ControlPlane
+	DownloadBinaryAssets         bool
+	DownloadBinaryAssetsVersion  string
+	DownloadBinaryAssetsIndexURL string
+	BinaryAssetsDirectory        string
+	ControlPlaneStartTimeout     time.Duration
+	ControlPlaneStopTimeout      time.Duration
+	AttachControlPlaneOutput     bool
 
 	// Config is for clients of an administrator.
 	Config *rest.Config
@@ -153,7 +179,7 @@ func (e *Environment) stop() error {
 }
 
 func (e *Environment) start() error {
-	if err := e.checkKubeConfigPath(); err != nil {
+	if err := errors.Join(e.checkEnvtest(), e.checkKubeConfigPath()); err != nil {
 		return err
 	}
 	definitions, err := e.definitions()

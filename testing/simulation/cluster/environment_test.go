@@ -139,7 +139,7 @@ func TestKubeConfig(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "below", "config")
 	for range 2 { // The second cluster writes over the file of the first one.
-		env := &cluster.Environment{KubeConfigPath: path, NoWorkloads: true}
+		env := &cluster.Environment{KubeConfigPath: path}
 		start(t, env)
 		for path, want := range map[string]os.FileMode{path: 0o600, filepath.Dir(path): 0o700} {
 			info, err := os.Stat(path)
@@ -191,6 +191,11 @@ func TestStartFails(t *testing.T) {
 		"a port in use": {
 			&cluster.Environment{Address: listener.Addr().String()},
 			[]string{"listen at Address", "address already in use"},
+		},
+		"an existing cluster": {&cluster.Environment{UseExistingCluster: new(true)}, []string{"UseExistingCluster", "use the Env"}},
+		"Pods without workloads": {
+			&cluster.Environment{Pods: func(*corev1.Pod) cluster.PodBehavior { return cluster.PodBehavior{} }},
+			[]string{"set Workloads"},
 		},
 		"no address":           {&cluster.Environment{Address: "nowhere"}, []string{`Address "nowhere"`, "missing port"}},
 		"all addresses":        {&cluster.Environment{Address: ":0"}, []string{`Address ":0"`, "set AllowOtherMachines"}},
@@ -244,7 +249,7 @@ func TestStartFails(t *testing.T) {
 // TestOtherMachines listens at all addresses. A kubeconfig leads to one of this machine.
 func TestOtherMachines(t *testing.T) {
 	t.Parallel()
-	config := start(t, &cluster.Environment{Address: "0.0.0.0:0", AllowOtherMachines: true, NoWorkloads: true})
+	config := start(t, &cluster.Environment{Address: "0.0.0.0:0", AllowOtherMachines: true})
 	if !strings.HasPrefix(config.Host, "https://127.0.0.1:") {
 		t.Errorf("the host is %s, want one of this machine", config.Host)
 	}
@@ -256,7 +261,7 @@ func TestOtherMachines(t *testing.T) {
 // TestMissingPathsAreSkipped has a path of definitions that does not exist.
 func TestMissingPathsAreSkipped(t *testing.T) {
 	t.Parallel()
-	config := start(t, &cluster.Environment{CRDDirectoryPaths: []string{"missing", shops}, NoWorkloads: true})
+	config := start(t, &cluster.Environment{CRDDirectoryPaths: []string{"missing", shops}})
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(shopKind.GroupVersion().WithKind("ShopList"))
 	if err := newClient(t, config).List(t.Context(), list); err != nil {
@@ -267,7 +272,7 @@ func TestMissingPathsAreSkipped(t *testing.T) {
 // TestNobodyIsTrusted has clients without credentials, and with those of another cluster.
 func TestNobodyIsTrusted(t *testing.T) {
 	t.Parallel()
-	config, other := start(t, &cluster.Environment{NoWorkloads: true}), start(t, &cluster.Environment{NoWorkloads: true})
+	config, other := start(t, &cluster.Environment{}), start(t, &cluster.Environment{})
 	for name, change := range map[string]func(c *rest.Config){
 		"nobody":              func(c *rest.Config) { c.CertData, c.KeyData = nil, nil },
 		"of another cluster":  func(c *rest.Config) { c.CertData, c.KeyData = other.CertData, other.KeyData },
@@ -305,7 +310,7 @@ func TestUIDsDiffer(t *testing.T) {
 	uids := map[any]bool{}
 	for range 2 {
 		obj := configMap("a")
-		if err := newClient(t, start(t, &cluster.Environment{NoWorkloads: true})).Create(t.Context(), obj); err != nil {
+		if err := newClient(t, start(t, &cluster.Environment{})).Create(t.Context(), obj); err != nil {
 			t.Fatal(err)
 		}
 		uids[obj.UID] = true
@@ -318,7 +323,7 @@ func TestUIDsDiffer(t *testing.T) {
 // TestCRDsOfBothFields has a definition as an object and another one in a file.
 func TestCRDsOfBothFields(t *testing.T) {
 	t.Parallel()
-	env := &cluster.Environment{CRDs: definitions(t), CRDDirectoryPaths: []string{shops}, NoWorkloads: true}
+	env := &cluster.Environment{CRDs: definitions(t), CRDDirectoryPaths: []string{shops}}
 	before := env.CRDs[0].DeepCopy()
 	c := newClient(t, start(t, env))
 	for _, kind := range []string{"Shop", "Gizmo"} {
@@ -340,7 +345,7 @@ func TestCRDsOfBothFields(t *testing.T) {
 // TestAPIServerThatStops stops the API server and starts it again. A client goes on as before, and a watch breaks off.
 func TestAPIServerThatStops(t *testing.T) {
 	t.Parallel()
-	env := &cluster.Environment{NoWorkloads: true}
+	env := &cluster.Environment{}
 	c := newClient(t, start(t, env))
 	if err := c.Create(t.Context(), configMap("kept")); err != nil {
 		t.Fatal(err)

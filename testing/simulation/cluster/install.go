@@ -19,12 +19,14 @@ import (
 
 // definitions returns those of the fields. Of two with one name the last counts.
 func (e *Environment) definitions() ([]crdfile.Definition, error) {
-	read, err := crdfile.Read(e.CRDDirectoryPaths, !e.ErrorIfCRDPathMissing)
+	more := e.CRDInstallOptions
+	optional := !e.ErrorIfCRDPathMissing && !more.ErrorIfPathMissing
+	read, err := crdfile.Read(slices.Concat(e.CRDDirectoryPaths, more.Paths), optional)
 	if err != nil {
 		return nil, fmt.Errorf("CRDDirectoryPaths: %w", err)
 	}
 	var all []crdfile.Definition
-	for _, d := range e.CRDs {
+	for _, d := range slices.Concat(e.CRDs, more.CRDs) {
 		all = append(all, crdfile.Definition{CustomResourceDefinition: d.DeepCopy(), Source: "CRDs"})
 	}
 	for _, d := range read {

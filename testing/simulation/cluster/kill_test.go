@@ -42,7 +42,7 @@ func runKilled(path string) {
 	}
 	fail(syscall.Getrlimit(syscall.RLIMIT_FSIZE, &limit))
 	before := limit
-	env := &cluster.Environment{DataFile: path, NoWorkloads: true}
+	env := &cluster.Environment{DataFile: path}
 	_, err := env.Start()
 	fail(err)
 	if n, _ := fmt.Sscan(os.Getenv(killedLimit), &limit.Cur); n > 0 {

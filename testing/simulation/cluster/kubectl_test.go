@@ -20,7 +20,7 @@ import (
 // TestWhatKubectlAsks asks what kubectl does beside reading and writing objects.
 func TestWhatKubectlAsks(t *testing.T) {
 	t.Parallel()
-	env := &cluster.Environment{}
+	env := &cluster.Environment{Workloads: true}
 	admin := kubernetes.NewForConfigOrDie(start(t, env))
 	user, err := env.AddUser(cluster.User{Name: "jane", Groups: []string{"readers"}}, nil)
 	if err != nil {
@@ -72,7 +72,7 @@ func TestWhatKubectlAsks(t *testing.T) {
 // TestTables asks for tables, as kubectl get does.
 func TestTables(t *testing.T) {
 	t.Parallel()
-	clients := kubernetes.NewForConfigOrDie(start(t, &cluster.Environment{NoWorkloads: true}))
+	clients := kubernetes.NewForConfigOrDie(start(t, &cluster.Environment{}))
 	deployments := clients.AppsV1().Deployments("default")
 	if _, err := deployments.Create(t.Context(), deployment("a"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)

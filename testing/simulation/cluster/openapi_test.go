@@ -25,7 +25,7 @@ var (
 func TestOpenAPI(t *testing.T) {
 	t.Parallel()
 	clients, err := discovery.NewDiscoveryClientForConfig(start(t, &cluster.Environment{
-		CRDDirectoryPaths: []string{shops}, NoWorkloads: true,
+		CRDDirectoryPaths: []string{shops},
 	}))
 	if err != nil {
 		t.Fatal(err)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
+	"reflect"
 	"testing"
 	"time"
 
@@ -18,6 +20,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/espalier-dev/espalier"
@@ -69,7 +72,7 @@ func managerOptions() ctrl.Options {
 // TestOperator runs the operator of shops as a user who has its role, in real time.
 func TestOperator(t *testing.T) {
 	t.Parallel()
-	env := &cluster.Environment{CRDDirectoryPaths: []string{shops}, ErrorIfCRDPathMissing: true}
+	env := &cluster.Environment{CRDDirectoryPaths: []string{shops}, ErrorIfCRDPathMissing: true, Workloads: true}
 	c := newClient(t, start(t, env), shopv1.AddToScheme)
 	user, err := env.AddUser(cluster.User{Name: "operator", Groups: []string{"operators"}}, nil)
 	if err != nil {
@@ -127,13 +130,47 @@ func TestOperator(t *testing.T) {
 	})
 }
 
+// TestEnvtestMovesByItsImport has a suite of envtest, as kubebuilder writes it, whose test plays the controllers of
+// workloads by hand.
+func TestEnvtestMovesByItsImport(t *testing.T) {
+	t.Parallel()
+	theirs, ours := reflect.TypeFor[envtest.Environment](), reflect.TypeFor[cluster.Environment]()
+	for i := range theirs.NumField() {
+		field := theirs.Field(i)
+		if !field.IsExported() {
+			continue
+		}
+		if found, ok := ours.FieldByName(field.Name); !ok || found.Type != field.Type {
+			t.Errorf("there is no field %s %s", field.Name, field.Type)
+		}
+	}
+	env := &cluster.Environment{
+		CRDInstallOptions:     cluster.CRDInstallOptions{Paths: []string{shops}},
+		ErrorIfCRDPathMissing: true,
+		BinaryAssetsDirectory: filepath.Join("..", "bin", "k8s"),
+		UseExistingCluster:    new(false),
+	}
+	c := newClient(t, start(t, env), shopv1.AddToScheme)
+	d := deployment("a")
+	if err := errors.Join(c.Create(t.Context(), d), c.List(t.Context(), &shopv1.ShopList{})); err != nil {
+		t.Fatal(err)
+	}
+	d.Status.Replicas = 1
+	if err := c.Status().Update(t.Context(), d); err != nil {
+		t.Error(err)
+	}
+	if err := c.List(t.Context(), &corev1.NodeList{}); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestPods has Pods that do not become ready, and a cluster in which none are made.
 func TestPods(t *testing.T) {
 	t.Parallel()
-	pulled := newClient(t, start(t, &cluster.Environment{Pods: func(*corev1.Pod) cluster.PodBehavior {
+	pulled := newClient(t, start(t, &cluster.Environment{Workloads: true, Pods: func(*corev1.Pod) cluster.PodBehavior {
 		return cluster.PodBehavior{Waiting: "ImagePullBackOff"}
 	}}))
-	none := newClient(t, start(t, &cluster.Environment{NoWorkloads: true}))
+	none := newClient(t, start(t, &cluster.Environment{}))
 	for _, c := range []client.Client{pulled, none} {
 		if err := c.Create(t.Context(), deployment("a")); err != nil {
 			t.Fatal(err)

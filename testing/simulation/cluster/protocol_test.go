@@ -17,7 +17,7 @@ import (
 // TestProtocols watches and applies over both versions of HTTP.
 func TestProtocols(t *testing.T) {
 	t.Parallel()
-	config := start(t, &cluster.Environment{NoWorkloads: true})
+	config := start(t, &cluster.Environment{})
 	for protocol, name := range map[string]string{"http/1.1": "one", "h2": "two"} {
 		config := rest.CopyConfig(config)
 		config.NextProtos = []string{protocol}

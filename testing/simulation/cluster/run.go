@@ -18,7 +18,7 @@ import (
 //
 //	// Command dev runs the operator on a cluster in the process.
 //	func main() {
-//		env := &cluster.Environment{CRDDirectoryPaths: []string{"config/crd"}, ErrorIfCRDPathMissing: true}
+//		env := &cluster.Environment{CRDDirectoryPaths: []string{"config/crd"}, Workloads: true}
 //		if err := cluster.Run(ctrl.SetupSignalHandler(), env, controller.Run); err != nil {
 //			log.Fatal(err)
 //		}

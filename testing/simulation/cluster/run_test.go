@@ -15,7 +15,7 @@ import (
 // TestRun runs operators that end with an error, and one whose cluster does not start.
 func TestRun(t *testing.T) {
 	t.Parallel()
-	env, failure := &cluster.Environment{CRDDirectoryPaths: []string{shops}, NoWorkloads: true}, errors.New("failure")
+	env, failure := &cluster.Environment{CRDDirectoryPaths: []string{shops}}, errors.New("failure")
 	err := cluster.Run(t.Context(), env, func(ctx context.Context, config *rest.Config) error {
 		written, err := clientcmd.BuildConfigFromFlags("", env.KubeConfigPath)
 		if err != nil {

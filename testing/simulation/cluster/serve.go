@@ -86,7 +86,7 @@ func (e *Environment) startStandIns() error {
 	}
 	logger := logf.Log.WithName("cluster")
 	standIns, err := controllers.Start(context.Background(), config, controllers.Options{
-		Behavior: e.Pods, NoWorkloads: e.NoWorkloads, Without: e.Without, Present: &e.kinds,
+		Behavior: e.Pods, NoWorkloads: !e.Workloads, Without: e.Without, Present: &e.kinds,
 		NamespaceGrace: namespaceGrace,
 		Failed: func(err error) {
 			logger.Info("a controller of the cluster tries again", "reason", err.Error())

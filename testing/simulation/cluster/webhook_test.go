@@ -66,7 +66,6 @@ func refused(t *testing.T, c client.Client, namespace string, parts ...string) {
 func TestWebhooks(t *testing.T) {
 	t.Parallel()
 	env := &cluster.Environment{
-		NoWorkloads: true,
 		WebhookInstallOptions: cluster.WebhookInstallOptions{
 			ValidatingWebhooks: []*admissionregistrationv1.ValidatingWebhookConfiguration{
 				validating("installed", "default", service("hooks")),

@@ -27,7 +27,7 @@ func newCluster() *cobra.Command {
 
 func newClusterStart() *cobra.Command {
 	env := &cluster.Environment{ErrorIfCRDPathMissing: true}
-	port := 0
+	port, noWorkloads := 0, false
 	c := &cobra.Command{
 		Use:   "start",
 		Short: "Start a cluster, and run it until interrupted",
@@ -50,6 +50,7 @@ kubeconfig. The kubeconfig is not merged into others, and only you can read it.`
 			if port < 0 || port > 65535 {
 				return fmt.Errorf("--port is %d, and must be between 0 and 65535", port)
 			}
+			env.Workloads = !noWorkloads
 			env.Address = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 			log.SetLogger(logr.Discard())
 			return cluster.Run(c.Context(), env, func(ctx context.Context, _ *rest.Config) error {
@@ -68,7 +69,7 @@ kubeconfig. The kubeconfig is not merged into others, and only you can read it.`
 	flags.IntVar(&port, "port", 0, "the port of 127.0.0.1 where the API server listens; 0 takes a free one")
 	flags.StringVar(&env.KubeConfigPath, "kubeconfig", "",
 		"where to write the kubeconfig; by default a file that is removed in the end")
-	flags.BoolVar(&env.NoWorkloads, "no-workloads", false, "make no Pods, and run none")
+	flags.BoolVar(&noWorkloads, "no-workloads", false, "make no Pods, and run none")
 	flags.StringArrayVar(&env.Without, "without", nil,
 		"a component that does not run, such as kubelet, or a kind whose controller does not run; may be repeated")
 	return c

@@ -117,7 +117,7 @@ func openPage(t *testing.T, args ...string) string {
 func newCluster(t *testing.T) (*cluster.Environment, client.Client) {
 	t.Helper()
 	env := &cluster.Environment{
-		CRDs: []*apiextensionsv1.CustomResourceDefinition{resources.CRD()}, NoWorkloads: true,
+		CRDs: []*apiextensionsv1.CustomResourceDefinition{resources.CRD()},
 	}
 	if _, err := env.Start(); err != nil {
 		t.Fatal(err)

@@ -42,7 +42,7 @@ func run(kubeconfig, data string) error {
 	}
 	env := &cluster.Environment{
 		CRDDirectoryPaths: []string{"config/crd"}, ErrorIfCRDPathMissing: true,
-		KubeConfigPath: kubeconfig, DataFile: data,
+		KubeConfigPath: kubeconfig, DataFile: data, Workloads: true,
 		//scaffold:if webhooks
 		WebhookInstallOptions: cluster.WebhookInstallOptions{Paths: []string{"config/webhook/manifests.yaml"}},
 		//scaffold:end
