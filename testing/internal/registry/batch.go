@@ -1,11 +1,14 @@
 package registry
 
 import (
+	"fmt"
 	"maps"
 	"math"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/robfig/cron/v3"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -30,16 +33,15 @@ func completeJob(job, old *batchv1.Job) {
 // selectPods selects the pods of the job by its UID, see "Specifying your own Pod selector" in the documentation of
 // Job.
 func selectPods(job *batchv1.Job) {
-	for _, label := range []struct{ key, value string }{
-		{"controller-uid", string(job.UID)},
-		{"job-name", job.Name},
-		{batchv1.ControllerUidLabel, string(job.UID)},
-		{batchv1.JobNameLabel, job.Name},
-	} {
-		job.Spec.Template.Labels = with(job.Spec.Template.Labels, label.key, label.value)
+	for key, value := range jobLabels(job) {
+		if _, ok := job.Spec.Template.Labels[key]; !ok {
+			job.Spec.Template.Labels = with(job.Spec.Template.Labels, key, value)
+		}
 	}
 	setDefault(&job.Spec.Selector, metav1.LabelSelector{})
-	job.Spec.Selector.MatchLabels = with(job.Spec.Selector.MatchLabels, batchv1.ControllerUidLabel, string(job.UID))
+	if _, ok := job.Spec.Selector.MatchLabels[batchv1.ControllerUidLabel]; !ok {
+		job.Spec.Selector.MatchLabels = with(job.Spec.Selector.MatchLabels, batchv1.ControllerUidLabel, string(job.UID))
+	}
 }
 
 // completeJobSpec sets the defaults of a job.
@@ -56,6 +58,13 @@ func completeJobSpec(spec *batchv1.JobSpec) {
 	setDefault(&spec.CompletionMode, batchv1.NonIndexedCompletion)
 	setDefault(&spec.Suspend, false)
 	setDefault(&spec.PodReplacementPolicy, replacementPolicy(spec))
+	completeFailures(spec)
+}
+
+// completeFailures sets the statuses of conditions, and drops what schedules the pods of a job together, which API
+// servers do not have by default.
+func completeFailures(spec *batchv1.JobSpec) {
+	spec.Scheduling = nil
 	if spec.PodFailurePolicy == nil {
 		return
 	}
@@ -74,9 +83,10 @@ func replacementPolicy(spec *batchv1.JobSpec) batchv1.PodReplacementPolicy {
 }
 
 // completeCronJob sets the defaults of the Kubernetes API reference, CronJobSpec v1 batch. The template of the job
-// gets only those of its pods.
+// gets only those of its pods, and of what they fail with.
 func completeCronJob(c, _ *batchv1.CronJob) {
 	completePodSpec(&c.Spec.JobTemplate.Spec.Template.Spec)
+	completeFailures(&c.Spec.JobTemplate.Spec)
 	setIfZero(&c.Spec.ConcurrencyPolicy, batchv1.AllowConcurrent)
 	setDefault(&c.Spec.Suspend, false)
 	setDefault(&c.Spec.SuccessfulJobsHistoryLimit, 3)
@@ -87,10 +97,19 @@ func completeCronJob(c, _ *batchv1.CronJob) {
 func validateJob(job, old *batchv1.Job) field.ErrorList {
 	at, spec := field.NewPath("spec"), &job.Spec
 	errs := validateJobSpec(spec, at)
-	errs = append(errs, validateSelected(spec.Selector, &spec.Template, at)...)
-	if spec.Selector != nil && !isTrue(spec.ManualSelector) && !equality.Semantic.DeepEqual(spec.Selector,
-		&metav1.LabelSelector{MatchLabels: map[string]string{batchv1.ControllerUidLabel: string(job.UID)}}) {
-		errs = append(errs, field.Invalid(at.Child("selector"), spec.Selector, "`selector` not auto-generated"))
+	if spec.Selector == nil {
+		errs = append(errs, field.Required(at.Child("selector"), ""), notSelected(&spec.Template, at))
+	} else {
+		errs = append(errs, validateJobSelector(spec, at)...)
+	}
+	if old == nil && spec.Selector != nil && !isTrue(spec.ManualSelector) {
+		errs = append(errs, validateOwnSelector(job, at)...)
+	}
+	if isIndexed(spec) && ptr.Deref(spec.Completions, 0) > 0 {
+		if host := fmt.Sprintf("%s-%d", job.Name, *spec.Completions-1); len(labelName(host, false)) > 0 {
+			errs = append(errs, field.Invalid(metadata.Child("name"), job.Name,
+				"will not able to create pod with invalid DNS label: "+host))
+		}
 	}
 	if old == nil {
 		return errs
@@ -116,6 +135,38 @@ func validateJob(job, old *batchv1.Job) field.ErrorList {
 	}
 	if isTrue(was.Suspend) {
 		errs = append(errs, validateSuspendedTemplate(&spec.Template, old, at.Child("template"))...)
+	}
+	return errs
+}
+
+// validateJobSelector lets a selector be empty.
+func validateJobSelector(spec *batchv1.JobSpec, at *field.Path) field.ErrorList {
+	errs := validateSelector(spec.Selector, at.Child("selector"))
+	if matches, err := selects(spec.Selector, spec.Template.Labels); err == nil && !matches {
+		errs = append(errs, notSelected(&spec.Template, at))
+	}
+	return errs
+}
+
+// jobLabels are what tells the pods of a job from others.
+func jobLabels(job *batchv1.Job) map[string]string {
+	return map[string]string{
+		"controller-uid": string(job.UID), batchv1.ControllerUidLabel: string(job.UID),
+		"job-name": job.Name, batchv1.JobNameLabel: job.Name,
+	}
+}
+
+// validateOwnSelector requires that the labels of the pods, and the selector, are those of the job.
+func validateOwnSelector(job *batchv1.Job, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	own := jobLabels(job)
+	for _, key := range slices.Sorted(maps.Keys(own)) {
+		if got, path := job.Spec.Template.Labels[key], at.Child("template", "metadata", "labels"); got != own[key] {
+			errs = append(errs, field.Invalid(path.Key(key), got, "must be '"+own[key]+"'"))
+		}
+	}
+	if matches, err := selects(job.Spec.Selector, own); err == nil && !matches {
+		errs = append(errs, field.Invalid(at.Child("selector"), job.Spec.Selector, "`selector` not auto-generated"))
 	}
 	return errs
 }
@@ -146,6 +197,7 @@ func validateSuspendedTemplate(template *corev1.PodTemplateSpec, old *batchv1.Jo
 	if now.Affinity == nil && was.Affinity != nil && *was.Affinity == (corev1.Affinity{}) {
 		was.Affinity = nil
 	}
+	// Labels and annotations may change, too.
 	was.NodeSelector, was.Tolerations, was.SchedulingGates = now.NodeSelector, now.Tolerations, now.SchedulingGates
 	for _, containers := range [][2][]corev1.Container{
 		{now.Containers, was.Containers}, {now.InitContainers, was.InitContainers},
@@ -176,23 +228,6 @@ func isElastic(spec *batchv1.JobSpec) bool {
 		*spec.Completions == *spec.Parallelism
 }
 
-func validateJobSpec(spec *batchv1.JobSpec, at *field.Path) field.ErrorList {
-	errs := validateTemplate(&spec.Template, at.Child("template"))
-	if policy := spec.Template.Spec.RestartPolicy; policy == corev1.RestartPolicyAlways {
-		errs = append(errs, field.Required(at.Child("template", "spec", "restartPolicy"),
-			"valid values: \"OnFailure\", \"Never\""))
-	}
-	if isIndexed(spec) && spec.Completions == nil {
-		errs = append(errs, field.Required(at.Child("completions"), "when completion mode is Indexed"))
-	}
-	errs = append(errs, notNegative(at.Child("parallelism"), spec.Parallelism)...)
-	errs = append(errs, notNegative(at.Child("completions"), spec.Completions)...)
-	errs = append(errs, notNegative(at.Child("activeDeadlineSeconds"), spec.ActiveDeadlineSeconds)...)
-	errs = append(errs, notNegative(at.Child("backoffLimit"), spec.BackoffLimit)...)
-	errs = append(errs, notNegative(at.Child("ttlSecondsAfterFinished"), spec.TTLSecondsAfterFinished)...)
-	return errs
-}
-
 // maxCronJobName leaves room for what the controller appends to make the name of a job, see "CronJob limitations" in
 // the documentation.
 const maxCronJobName = 52
@@ -207,8 +242,18 @@ func validateCronJob(c, old *batchv1.CronJob) field.ErrorList {
 	switch {
 	case spec.Schedule == "":
 		errs = append(errs, field.Required(at.Child("schedule"), ""))
-	case !isSchedule(spec.Schedule):
-		errs = append(errs, field.Invalid(at.Child("schedule"), spec.Schedule, "must have five fields, or be a macro"))
+	case strings.Contains(spec.Schedule, "TZ") && (old == nil || !strings.Contains(old.Spec.Schedule, "TZ")):
+		errs = append(errs, field.Invalid(at.Child("schedule"), spec.Schedule,
+			"cannot use TZ or CRON_TZ in schedule, use timeZone field instead"))
+	default:
+		errs = append(errs, validateSchedule(spec.Schedule, at.Child("schedule"))...)
+	}
+	if spec.TimeZone != nil {
+		errs = append(errs, validateTimeZone(*spec.TimeZone, at.Child("timeZone"))...)
+	}
+	if job := &spec.JobTemplate.Spec; job.Selector != nil || isTrue(job.ManualSelector) {
+		errs = append(errs, field.Invalid(at.Child("jobTemplate", "spec", "selector"), job.Selector,
+			"`selector` will be auto-generated"))
 	}
 	errs = append(errs, notNegative(at.Child("startingDeadlineSeconds"), spec.StartingDeadlineSeconds)...)
 	errs = append(errs, oneOf(at.Child("concurrencyPolicy"), spec.ConcurrencyPolicy, batchv1.AllowConcurrent,
@@ -218,8 +263,27 @@ func validateCronJob(c, old *batchv1.CronJob) field.ErrorList {
 	return errs
 }
 
-// isSchedule reports whether the schedule has the form that the documentation of CronJob describes; what is in its
-// fields is not checked.
-func isSchedule(schedule string) bool {
-	return strings.HasPrefix(schedule, "@") || len(strings.Fields(schedule)) == 5
+func validateSchedule(schedule string, at *field.Path) (errs field.ErrorList) {
+	defer func() {
+		// The parser panics if a schedule is only a time zone.
+		if r := recover(); r != nil {
+			errs = field.ErrorList{field.Invalid(at, schedule, fmt.Sprint(r))}
+		}
+	}()
+	if _, err := cron.ParseStandard(schedule); err != nil {
+		return field.ErrorList{field.Invalid(at, schedule, err.Error())}
+	}
+	return nil
+}
+
+// validateTimeZone requires a name of the database of time zones, but not that of the server's own.
+func validateTimeZone(name string, at *field.Path) field.ErrorList {
+	if name == "" || strings.EqualFold(name, "Local") {
+		return field.ErrorList{field.Invalid(at, name,
+			"timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones")}
+	}
+	if _, err := time.LoadLocation(name); err != nil {
+		return field.ErrorList{field.Invalid(at, name, err.Error())}
+	}
+	return nil
 }

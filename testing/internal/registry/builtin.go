@@ -147,7 +147,7 @@ func (s builtInStrategy) PrepareForUpdate(obj, old client.Object, subresource st
 
 // Validate implements [Strategy].
 func (s builtInStrategy) Validate(obj client.Object) field.ErrorList {
-	errs := append(validateMetadata(obj, s.scope, s.name), validateFinalizers(obj)...)
+	errs := append(validateMetadata(obj, s.scope, s.name), validateFinalizers(obj, s.kind)...)
 	return append(errs, s.rules.validate(obj, nil)...)
 }
 
@@ -157,7 +157,7 @@ func (s builtInStrategy) ValidateUpdate(obj, old client.Object, subresource stri
 	if subresource != "" {
 		return append(errs, validateStatus(obj)...)
 	}
-	errs = append(errs, ratchet(validateFinalizers(obj), validateFinalizers(old))...)
+	errs = append(errs, ratchet(validateFinalizers(obj, s.kind), validateFinalizers(old, s.kind))...)
 	if s.sameContents(obj, old) {
 		return errs
 	}

@@ -50,8 +50,8 @@ func validateSecret(s, old *corev1.Secret) field.ErrorList {
 	}
 	for _, key := range []string{corev1.DockerConfigKey, corev1.DockerConfigJsonKey} {
 		value, ok := s.Data[key]
-		if ok && slices.Contains(requiredKeys[s.Type], key) && !json.Valid(value) {
-			errs = append(errs, field.Invalid(data.Key(key), "<secret contents redacted>", "must be JSON"))
+		if ok && slices.Contains(requiredKeys[s.Type], key) && json.Unmarshal(value, &map[string]any{}) != nil {
+			errs = append(errs, field.Invalid(data.Key(key), "<secret contents redacted>", "must be a JSON object"))
 		}
 	}
 	if s.Type == corev1.SecretTypeBasicAuth {

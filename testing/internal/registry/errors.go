@@ -1,9 +1,13 @@
 package registry
 
 import (
+	"fmt"
+	"iter"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -21,6 +25,40 @@ func invalid(at *field.Path, value any, messages []string) field.ErrorList {
 	}
 	return errs
 }
+
+// required requires a value.
+func required[T ~string](at *field.Path, value T) field.ErrorList {
+	if value != "" {
+		return nil
+	}
+	return field.ErrorList{field.Required(at, "")}
+}
+
+// pathSegment requires a value that can be a part of a URL.
+func pathSegment(at *field.Path, value string) field.ErrorList {
+	if value == "" {
+		return required(at, value)
+	}
+	return invalid(at, value, content.IsPathSegmentName(value))
+}
+
+// requiredLabel requires a DNS label.
+func requiredLabel(at *field.Path, value string) field.ErrorList {
+	if value == "" {
+		return required(at, value)
+	}
+	return invalid(at, value, labelName(value, false))
+}
+
+// requiredName requires a DNS subdomain.
+func requiredName(at *field.Path, value string) field.ErrorList {
+	if value == "" {
+		return required(at, value)
+	}
+	return invalid(at, value, subdomainName(value, false))
+}
+
+func isSame(a, b any) bool { return equality.Semantic.DeepEqual(a, b) }
 
 // oneOf requires one of the values.
 func oneOf[T ~string](at *field.Path, value T, allowed ...T) field.ErrorList {
@@ -52,6 +90,26 @@ func positive[T ~int32 | ~int64](at *field.Path, value *T) field.ErrorList {
 		return nil
 	}
 	return field.ErrorList{field.Invalid(at, int64(*value), "must be greater than 0")}
+}
+
+// between requires a number within limits, if there is one.
+func between[T ~int32 | ~int64](at *field.Path, value *T, low, high T) field.ErrorList {
+	if value == nil || low <= *value && *value <= high {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(at, int64(*value),
+		fmt.Sprintf("must be between %d and %d, inclusive", low, high))}
+}
+
+// ordered are the entries of a map in the order of their keys.
+func ordered[K ~string, V any](m map[K]V) iter.Seq2[K, V] {
+	return func(yield func(K, V) bool) {
+		for _, key := range slices.Sorted(maps.Keys(m)) {
+			if !yield(key, m[key]) {
+				return
+			}
+		}
+	}
 }
 
 // ratchet leaves out the errors that the object had before, of the same value: what was stored once may stay as it is.

@@ -20,7 +20,7 @@ var filledIn = map[schema.GroupKind]func(completed, sent client.Object){
 	},
 	{Kind: "PersistentVolumeClaim"}: func(completed, sent client.Object) {
 		to, from := completed.(*corev1.PersistentVolumeClaim), sent.(*corev1.PersistentVolumeClaim)
-		to.Spec.DataSourceRef = from.Spec.DataSourceRef
+		to.Spec.DataSource, to.Spec.DataSourceRef = from.Spec.DataSource, from.Spec.DataSourceRef
 	},
 	{Kind: "Service"}: func(completed, sent client.Object) {
 		to, from := &completed.(*corev1.Service).Spec, &sent.(*corev1.Service).Spec

@@ -6,10 +6,11 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	netutils "k8s.io/utils/net"
 )
 
 // validateIngress requires what the Kubernetes API reference requires, IngressSpec v1 networking.k8s.io.
-func validateIngress(ingress, _ *networkingv1.Ingress) field.ErrorList {
+func validateIngress(ingress, old *networkingv1.Ingress) field.ErrorList {
 	at, spec := field.NewPath("spec"), &ingress.Spec
 	var errs field.ErrorList
 	if len(spec.Rules) == 0 && spec.DefaultBackend == nil {
@@ -18,7 +19,16 @@ func validateIngress(ingress, _ *networkingv1.Ingress) field.ErrorList {
 	if spec.DefaultBackend != nil {
 		errs = append(errs, validateBackend(spec.DefaultBackend, at.Child("defaultBackend"))...)
 	}
+	class, annotated := ingress.Annotations["kubernetes.io/ingress.class"]
+	if old == nil && annotated && spec.IngressClassName != nil && class != *spec.IngressClassName {
+		errs = append(errs, field.Invalid(field.NewPath("annotations"), class,
+			"must match `ingressClassName` when both are specified"))
+	}
 	for i := range spec.TLS {
+		if name := spec.TLS[i].SecretName; name != "" {
+			errs = append(errs,
+				invalid(at.Child("tls").Index(i).Child("secretName"), name, subdomainName(name, false))...)
+		}
 		for j, host := range spec.TLS[i].Hosts {
 			errs = append(errs, validateHost(host, at.Child("tls").Index(i).Child("hosts").Index(j))...)
 		}
@@ -43,6 +53,9 @@ func validateIngressRule(rule *networkingv1.IngressRule, at *field.Path) field.E
 	var errs field.ErrorList
 	if rule.Host != "" {
 		errs = validateHost(rule.Host, at.Child("host"))
+		if netutils.ParseIPSloppy(rule.Host) != nil {
+			errs = append(errs, field.Invalid(at.Child("host"), rule.Host, "must be a DNS name, not an IP address"))
+		}
 	}
 	if rule.HTTP == nil {
 		return errs
@@ -68,6 +81,14 @@ func validateIngressPath(path *networkingv1.HTTPIngressPath, at *field.Path) fie
 		if !strings.HasPrefix(path.Path, "/") {
 			return field.ErrorList{field.Invalid(at.Child("path"), path.Path, "must be an absolute path")}
 		}
+		for _, part := range []string{"//", "/./", "/../", "%2f", "%2F"} {
+			if strings.Contains(path.Path, part) {
+				return field.ErrorList{field.Invalid(at.Child("path"), path.Path, "must not contain '"+part+"'")}
+			}
+		}
+		if strings.HasSuffix(path.Path, "/..") || strings.HasSuffix(path.Path, "/.") {
+			return field.ErrorList{field.Invalid(at.Child("path"), path.Path, "cannot end with a dot segment")}
+		}
 		return nil
 	case networkingv1.PathTypeImplementationSpecific:
 		if path.Path != "" && !strings.HasPrefix(path.Path, "/") {
@@ -85,7 +106,8 @@ func validateBackend(backend *networkingv1.IngressBackend, at *field.Path) field
 	case backend.Service != nil && backend.Resource != nil:
 		return field.ErrorList{field.Invalid(at, "", "cannot set both resource and service backends")}
 	case backend.Resource != nil:
-		return nil
+		return validateReferenceTo(backend.Resource.APIGroup, backend.Resource.Kind, backend.Resource.Name,
+			at.Child("resource"))
 	case backend.Service == nil:
 		return field.ErrorList{field.Invalid(at, "", "must have a service or a resource")}
 	}
@@ -106,6 +128,15 @@ func validateBackend(backend *networkingv1.IngressBackend, at *field.Path) field
 		errs = append(errs, validatePortNumber(path.Child("port", "number"), port.Number)...)
 	default:
 		errs = append(errs, field.Required(at, "port name or number is required"))
+	}
+	return errs
+}
+
+// validateReferenceTo requires a kind and a name.
+func validateReferenceTo(group *string, kind, name string, at *field.Path) field.ErrorList {
+	errs := append(pathSegment(at.Child("kind"), kind), pathSegment(at.Child("name"), name)...)
+	if group != nil {
+		errs = append(errs, invalid(at.Child("apiGroup"), *group, subdomainName(*group, false))...)
 	}
 	return errs
 }

@@ -124,6 +124,18 @@ var withStatusAlone = set(map[string][]string{
 	"storage.k8s.io":               {"VolumeAttachment"},
 })
 
+// anyFinalizer are the kinds whose finalizers need no domain.
+var anyFinalizer = set(map[string][]string{
+	"": {"Event"},
+	"admissionregistration.k8s.io": {
+		"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "MutatingWebhookConfiguration",
+		"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration",
+	},
+	"coordination.k8s.io": {"Lease", "LeaseCandidate"},
+	"node.k8s.io":         {"RuntimeClass"},
+	"policy":              {"PodDisruptionBudget"},
+})
+
 // nameRules are those of the kinds whose names are not DNS subdomains.
 var nameRules = map[schema.GroupKind]nameRule{
 	{Kind: "Event"}:                      segmentName,

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -54,15 +55,23 @@ func validateMetadataUpdate(obj, old client.Object, scope Scope, name nameRule) 
 }
 
 // validateFinalizers requires a domain in the name of a finalizer, but for those of Kubernetes itself. It concerns the
-// built-in kinds.
-func validateFinalizers(obj client.Object) field.ErrorList {
+// built-in kinds, except some.
+func validateFinalizers(obj client.Object, kind schema.GroupKind) field.ErrorList {
+	if anyFinalizer[kind] {
+		return nil
+	}
 	var errs field.ErrorList
 	for i, name := range obj.GetFinalizers() {
-		if !strings.Contains(name, "/") && name != string(corev1.FinalizerKubernetes) &&
-			name != metav1.FinalizerOrphanDependents && name != metav1.FinalizerDeleteDependents {
-			errs = append(errs, field.Invalid(metadata.Child("finalizers").Index(i), name,
-				"name is neither a standard finalizer name nor is it fully qualified"))
-		}
+		errs = append(errs, validateFinalizer(name, metadata.Child("finalizers").Index(i))...)
 	}
 	return errs
+}
+
+func validateFinalizer(name string, at *field.Path) field.ErrorList {
+	if strings.Contains(name, "/") || name == string(corev1.FinalizerKubernetes) ||
+		name == metav1.FinalizerOrphanDependents || name == metav1.FinalizerDeleteDependents {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(at, name,
+		"name is neither a standard finalizer name nor is it fully qualified")}
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -24,12 +25,13 @@ func completeNamespace(n, old *corev1.Namespace) {
 	}
 }
 
-// validateEvent requires the namespace of the object that the event is about, and "default" if that has none.
-func validateEvent(e, _ *corev1.Event) field.ErrorList {
-	about := e.InvolvedObject.Namespace
-	if about == e.Namespace || about == "" && e.Namespace == corev1.NamespaceDefault {
-		return nil
+// validateNamespace requires names of finalizers.
+func validateNamespace(n, _ *corev1.Namespace) field.ErrorList {
+	at := field.NewPath("spec", "finalizers")
+	var errs field.ErrorList
+	for _, name := range n.Spec.Finalizers {
+		errs = append(errs, apivalidation.ValidateFinalizerName(string(name), at)...)
+		errs = append(errs, validateFinalizer(string(name), at)...)
 	}
-	return field.ErrorList{field.Invalid(field.NewPath("involvedObject", "namespace"), about,
-		"does not match event.namespace")}
+	return errs
 }

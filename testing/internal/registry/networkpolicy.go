@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -46,6 +47,10 @@ func validateNetworkPolicy(p, _ *networkingv1.NetworkPolicy) field.ErrorList {
 		errs = append(errs, validatePolicyPorts(rule.Ports, path.Child("ports"))...)
 		errs = append(errs, validatePeers(rule.To, path.Child("to"))...)
 	}
+	if len(spec.PolicyTypes) > 2 {
+		errs = append(errs, field.Invalid(at.Child("policyTypes"), spec.PolicyTypes,
+			"may not specify more than two policyTypes"))
+	}
 	for i, policyType := range spec.PolicyTypes {
 		errs = append(errs, supported(at.Child("policyTypes").Index(i), policyType, networkingv1.PolicyTypeIngress,
 			networkingv1.PolicyTypeEgress)...)
@@ -53,7 +58,6 @@ func validateNetworkPolicy(p, _ *networkingv1.NetworkPolicy) field.ErrorList {
 	return errs
 }
 
-// validateSelector validates a selector, which may be missing.
 func validatePolicyPorts(ports []networkingv1.NetworkPolicyPort, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i := range ports {
@@ -67,6 +71,7 @@ func validatePolicyPorts(ports []networkingv1.NetworkPolicyPort, at *field.Path)
 		if port.EndPort == nil {
 			continue
 		}
+		errs = append(errs, validatePortNumber(path.Child("endPort"), *port.EndPort)...)
 		if port.Port == nil || port.Port.Type == intstr.String || port.Port.IntVal > *port.EndPort {
 			errs = append(errs, field.Invalid(path.Child("endPort"), *port.EndPort,
 				"must be greater than or equal to `port`, which must be a number"))
@@ -97,15 +102,17 @@ func validatePeers(peers []networkingv1.NetworkPolicyPeer, at *field.Path) field
 
 // validateBlock requires exceptions within the block.
 func validateBlock(block *networkingv1.IPBlock, at *field.Path) field.ErrorList {
-	whole, err := netip.ParsePrefix(block.CIDR)
-	if err != nil {
-		return field.ErrorList{field.Invalid(at.Child("cidr"), block.CIDR, "must be a valid CIDR value")}
+	errs := validation.IsValidCIDRForLegacyField(at.Child("cidr"), block.CIDR, true, nil)
+	if len(errs) > 0 {
+		return errs
 	}
-	var errs field.ErrorList
+	whole := netip.MustParsePrefix(block.CIDR)
 	for i, except := range block.Except {
-		part, err := netip.ParsePrefix(except)
-		if err != nil || part.Bits() <= whole.Bits() || !whole.Contains(part.Addr()) {
-			errs = append(errs, field.Invalid(at.Child("except").Index(i), except, "must be a strict subset of `cidr`"))
+		path := at.Child("except").Index(i)
+		errs = append(errs, validation.IsValidCIDRForLegacyField(path, except, true, nil)...)
+		if part, err := netip.ParsePrefix(except); err == nil &&
+			(part.Bits() <= whole.Bits() || !whole.Contains(part.Addr())) {
+			errs = append(errs, field.Invalid(path, except, "must be a strict subset of `cidr`"))
 		}
 	}
 	return errs

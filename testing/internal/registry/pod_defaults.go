@@ -76,6 +76,7 @@ func completeRequests(resources *corev1.ResourceRequirements) {
 
 // completePodSpec sets the defaults that pods and their templates have in common.
 func completePodSpec(spec *corev1.PodSpec) {
+	dropDisabled(spec)
 	setIfZero(&spec.RestartPolicy, corev1.RestartPolicyAlways)
 	setIfZero(&spec.DNSPolicy, corev1.DNSClusterFirst)
 	setIfZero(&spec.SchedulerName, corev1.DefaultSchedulerName)
@@ -96,6 +97,24 @@ func completePodSpec(spec *corev1.PodSpec) {
 	}
 	for i := range spec.Volumes {
 		completeVolume(&spec.Volumes[i].VolumeSource)
+	}
+}
+
+// dropDisabled drops what API servers do not have by default, see "Feature Gates" in the documentation.
+func dropDisabled(spec *corev1.PodSpec) {
+	spec.SchedulingGroup, spec.EvictionResponders = nil, nil
+	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range containers {
+			if l := containers[i].Lifecycle; l != nil {
+				l.StopSignal = nil
+				if *l == (corev1.Lifecycle{}) {
+					containers[i].Lifecycle = nil
+				}
+			}
+			for j := range containers[i].VolumeMounts {
+				containers[i].VolumeMounts[j].BindMountOptions = nil
+			}
+		}
 	}
 }
 
@@ -146,6 +165,7 @@ func completeProbe(probe *corev1.Probe) {
 	setIfZero(&probe.FailureThreshold, 3)
 	completeHTTPGet(probe.HTTPGet)
 	if probe.GRPC != nil {
+		probe.GRPC.Mode = nil
 		setDefault(&probe.GRPC.Service, "")
 	}
 }
@@ -154,6 +174,7 @@ func completeHTTPGet(get *corev1.HTTPGetAction) {
 	if get == nil {
 		return
 	}
+	get.Protocol = nil
 	setIfZero(&get.Path, "/")
 	setIfZero(&get.Scheme, corev1.URISchemeHTTP)
 }
@@ -162,6 +183,8 @@ func completeVolume(v *corev1.VolumeSource) {
 	switch {
 	case *v == corev1.VolumeSource{}:
 		v.EmptyDir = &corev1.EmptyDirVolumeSource{}
+	case v.EmptyDir != nil:
+		v.EmptyDir.Mode = nil
 	case v.Secret != nil:
 		setDefault(&v.Secret.DefaultMode, corev1.SecretVolumeSourceDefaultMode)
 	case v.ConfigMap != nil:
@@ -173,6 +196,18 @@ func completeVolume(v *corev1.VolumeSource) {
 		completeProjected(v.Projected)
 	case v.HostPath != nil:
 		setDefault(&v.HostPath.Type, corev1.HostPathUnset)
+	case v.AzureDisk != nil:
+		setDefault(&v.AzureDisk.CachingMode, corev1.AzureDataDiskCachingReadWrite)
+		setDefault(&v.AzureDisk.Kind, corev1.AzureSharedBlobDisk)
+		setDefault(&v.AzureDisk.FSType, "ext4")
+		setDefault(&v.AzureDisk.ReadOnly, false)
+	case v.RBD != nil:
+		setIfZero(&v.RBD.RBDPool, "rbd")
+		setIfZero(&v.RBD.RadosUser, "admin")
+		setIfZero(&v.RBD.Keyring, "/etc/ceph/keyring")
+	case v.ScaleIO != nil:
+		setIfZero(&v.ScaleIO.StorageMode, "ThinProvisioned")
+		setIfZero(&v.ScaleIO.FSType, "xfs")
 	case v.ISCSI != nil:
 		setIfZero(&v.ISCSI.ISCSIInterface, "default")
 	case v.Image != nil:

@@ -1,9 +1,12 @@
 package registry
 
 import (
+	"math"
+
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 )
 
 // handler is what a probe or a hook of a container does. At most one field is set.
@@ -17,11 +20,12 @@ type handler struct {
 }
 
 // validateProbe requires one handler. A probe whose failure ends the container must succeed at once.
-func validateProbe(probe *corev1.Probe, ends bool, at *field.Path) field.ErrorList {
+func (p podRules) validateProbe(probe *corev1.Probe, ends bool, at *field.Path) field.ErrorList {
 	if probe == nil {
 		return nil
 	}
-	errs := validateHandler(handler{exec: probe.Exec, http: probe.HTTPGet, tcp: probe.TCPSocket, grpc: probe.GRPC}, at)
+	errs := p.validateHandler(handler{exec: probe.Exec, http: probe.HTTPGet, tcp: probe.TCPSocket, grpc: probe.GRPC},
+		at)
 	for _, number := range []struct {
 		name  string
 		value *int32
@@ -32,21 +36,40 @@ func validateProbe(probe *corev1.Probe, ends bool, at *field.Path) field.ErrorLi
 	} {
 		errs = append(errs, notNegative(at.Child(number.name), number.value)...)
 	}
+	grace := at.Child("terminationGracePeriodSeconds")
+	errs = append(errs, positive(grace, probe.TerminationGracePeriodSeconds)...)
+	if !ends && probe.TerminationGracePeriodSeconds != nil {
+		errs = append(errs,
+			field.Invalid(grace, *probe.TerminationGracePeriodSeconds, "must not be set for readinessProbes"))
+	}
 	if ends && probe.SuccessThreshold != 1 {
 		errs = append(errs, field.Invalid(at.Child("successThreshold"), probe.SuccessThreshold, "must be 1"))
 	}
 	return errs
 }
 
+// validateProbes validates when a container is started again, and what it runs at its start and its end.
+func (p podRules) validateProbes(c *corev1.Container, at *field.Path) field.ErrorList {
+	errs := p.validateProbe(c.LivenessProbe, true, at.Child("livenessProbe"))
+	errs = append(errs, p.validateProbe(c.ReadinessProbe, false, at.Child("readinessProbe"))...)
+	errs = append(errs, p.validateProbe(c.StartupProbe, true, at.Child("startupProbe"))...)
+	if c.Lifecycle == nil {
+		return errs
+	}
+	at = at.Child("lifecycle")
+	errs = append(errs, p.validateHook(c.Lifecycle.PostStart, at.Child("postStart"))...)
+	return append(errs, p.validateHook(c.Lifecycle.PreStop, at.Child("preStop"))...)
+}
+
 // validateHook requires one handler.
-func validateHook(hook *corev1.LifecycleHandler, at *field.Path) field.ErrorList {
+func (p podRules) validateHook(hook *corev1.LifecycleHandler, at *field.Path) field.ErrorList {
 	if hook == nil {
 		return nil
 	}
-	return validateHandler(handler{exec: hook.Exec, http: hook.HTTPGet, tcp: hook.TCPSocket, sleep: hook.Sleep}, at)
+	return p.validateHandler(handler{exec: hook.Exec, http: hook.HTTPGet, tcp: hook.TCPSocket, sleep: hook.Sleep}, at)
 }
 
-func validateHandler(h handler, at *field.Path) field.ErrorList {
+func (p podRules) validateHandler(h handler, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	handlers := 0
 	use := func(name string, validate func(*field.Path) field.ErrorList) {
@@ -77,7 +100,9 @@ func validateHandler(h handler, at *field.Path) field.ErrorList {
 		use("grpc", func(at *field.Path) field.ErrorList { return validatePortNumber(at.Child("port"), h.grpc.Port) })
 	}
 	if h.sleep != nil {
-		use("sleep", func(at *field.Path) field.ErrorList { return notNegative(at.Child("seconds"), &h.sleep.Seconds) })
+		use("sleep", func(at *field.Path) field.ErrorList {
+			return between(at, &h.sleep.Seconds, 0, ptr.Deref(p.spec.TerminationGracePeriodSeconds, math.MaxInt64))
+		})
 	}
 	if handlers == 0 {
 		errs = append(errs, field.Required(at, "must specify a handler type"))
@@ -87,13 +112,12 @@ func validateHandler(h handler, at *field.Path) field.ErrorList {
 
 func validateHTTPGet(get *corev1.HTTPGetAction, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
+	for _, header := range get.HTTPHeaders {
+		errs = append(errs, invalid(at.Child("httpHeaders"), header.Name, validation.IsHTTPHeaderName(header.Name))...)
+	}
 	if get.Path == "" {
 		errs = append(errs, field.Required(at.Child("path"), ""))
 	}
-	if get.Port.Type == intstr.String && get.Port.StrVal == "" {
-		errs = append(errs, field.Required(at.Child("port"), ""))
-	} else {
-		errs = append(errs, validateTargetPort(at.Child("port"), get.Port)...)
-	}
+	errs = append(errs, validateTargetPort(at.Child("port"), get.Port)...)
 	return append(errs, supported(at.Child("scheme"), get.Scheme, corev1.URISchemeHTTP, corev1.URISchemeHTTPS)...)
 }

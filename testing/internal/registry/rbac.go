@@ -85,7 +85,19 @@ func validateSubject(s *rbacv1.Subject, namespaced bool, at *field.Path) field.E
 func validateRole(r, _ *rbacv1.Role) field.ErrorList { return validatePolicyRules(r.Rules, true) }
 
 func validateClusterRole(r, _ *rbacv1.ClusterRole) field.ErrorList {
-	return validatePolicyRules(r.Rules, false)
+	errs := validatePolicyRules(r.Rules, false)
+	if r.AggregationRule == nil {
+		return errs
+	}
+	at, selectors := field.NewPath("aggregationRule", "clusterRoleSelectors"), r.AggregationRule.ClusterRoleSelectors
+	if len(selectors) == 0 {
+		errs = append(errs,
+			field.Required(at, "at least one clusterRoleSelector required if aggregationRule is non-nil"))
+	}
+	for i := range selectors {
+		errs = append(errs, validateSelector(&selectors[i], at.Index(i))...)
+	}
+	return errs
 }
 
 const atLeastOne = "must have at least one value"

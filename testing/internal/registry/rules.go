@@ -17,15 +17,17 @@ type rules struct {
 // contentRules are the rules of the kinds that have some.
 var contentRules = map[schema.GroupVersionKind]rules{
 	{Version: "v1", Kind: "ConfigMap"}:             of(nil, validateConfigMap),
-	{Version: "v1", Kind: "Endpoints"}:             of(completeEndpoints, nil),
+	{Version: "v1", Kind: "Endpoints"}:             of(completeEndpoints, validateEndpoints),
 	{Version: "v1", Kind: "Event"}:                 of(nil, validateEvent),
-	{Version: "v1", Kind: "LimitRange"}:            of(completeLimitRange, nil),
-	{Version: "v1", Kind: "Namespace"}:             of(completeNamespace, nil),
+	{Version: "v1", Kind: "LimitRange"}:            of(completeLimitRange, validateLimitRange),
+	{Version: "v1", Kind: "Namespace"}:             of(completeNamespace, validateNamespace),
+	{Version: "v1", Kind: "Node"}:                  of(completeNode, validateNode),
 	{Version: "v1", Kind: "PersistentVolume"}:      of(completePersistentVolume, validatePersistentVolume),
 	{Version: "v1", Kind: "PersistentVolumeClaim"}: of(completeClaim, validateClaim),
 	{Version: "v1", Kind: "Pod"}:                   of(completePod, validatePod),
 	{Version: "v1", Kind: "PodTemplate"}:           of(completePodTemplate, validatePodTemplate),
 	{Version: "v1", Kind: "ReplicationController"}: of(completeReplicationController, validateReplicationController),
+	{Version: "v1", Kind: "ResourceQuota"}:         of(nil, validateQuota),
 	{Version: "v1", Kind: "Secret"}:                of(completeSecret, validateSecret),
 	{Version: "v1", Kind: "Service"}:               of(completeService, validateService),
 
@@ -42,29 +44,41 @@ var contentRules = map[schema.GroupVersionKind]rules{
 	{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingWebhookConfiguration"}: of(
 		completeValidating, validateValidating),
 
-	{Group: "apps", Version: "v1", Kind: "DaemonSet"}:   of(completeDaemonSet, validateDaemonSet),
-	{Group: "apps", Version: "v1", Kind: "Deployment"}:  of(completeDeployment, validateDeployment),
-	{Group: "apps", Version: "v1", Kind: "ReplicaSet"}:  of(completeReplicaSet, validateReplicaSet),
-	{Group: "apps", Version: "v1", Kind: "StatefulSet"}: of(completeStatefulSet, validateStatefulSet),
+	{Group: "apps", Version: "v1", Kind: "ControllerRevision"}: of(nil, validateRevision),
+	{Group: "apps", Version: "v1", Kind: "DaemonSet"}:          of(completeDaemonSet, validateDaemonSet),
+	{Group: "apps", Version: "v1", Kind: "Deployment"}:         of(completeDeployment, validateDeployment),
+	{Group: "apps", Version: "v1", Kind: "ReplicaSet"}:         of(completeReplicaSet, validateReplicaSet),
+	{Group: "apps", Version: "v1", Kind: "StatefulSet"}:        of(completeStatefulSet, validateStatefulSet),
 
-	{Group: "autoscaling", Version: "v1", Kind: "HorizontalPodAutoscaler"}: of(completeAutoscalerV1, nil),
+	{Group: "autoscaling", Version: "v1", Kind: "HorizontalPodAutoscaler"}: of(
+		completeAutoscalerV1, validateAutoscalerV1),
 	{Group: "autoscaling", Version: "v2", Kind: "HorizontalPodAutoscaler"}: of(completeAutoscaler, validateAutoscaler),
 
 	{Group: "batch", Version: "v1", Kind: "CronJob"}: of(completeCronJob, validateCronJob),
 	{Group: "batch", Version: "v1", Kind: "Job"}:     of(completeJob, validateJob),
 
-	{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"}: of(nil, validateLease),
+	{Group: "certificates.k8s.io", Version: "v1", Kind: "CertificateSigningRequest"}: of(
+		completeSigningRequest, validateSigningRequest),
+
+	{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"}: of(completeLease, validateLease),
 
 	{Group: "discovery.k8s.io", Version: "v1", Kind: "EndpointSlice"}: of(completeEndpointSlice, validateEndpointSlice),
 
-	{Group: "flowcontrol.apiserver.k8s.io", Version: "v1", Kind: "FlowSchema"}: of(completeFlowSchema, nil),
-	{Group: "flowcontrol.apiserver.k8s.io", Version: "v1", Kind: "PriorityLevelConfiguration"}: of(
-		completePriorityLevel, nil),
+	{Group: "events.k8s.io", Version: "v1", Kind: "Event"}: of(nil, validateNewEvent),
 
+	{Group: "flowcontrol.apiserver.k8s.io", Version: "v1", Kind: "FlowSchema"}: of(
+		completeFlowSchema, validateFlowSchema),
+	{Group: "flowcontrol.apiserver.k8s.io", Version: "v1", Kind: "PriorityLevelConfiguration"}: of(
+		completePriorityLevel, validatePriorityLevel),
+
+	{Group: "networking.k8s.io", Version: "v1", Kind: "IPAddress"}:    of(nil, validateAddress),
 	{Group: "networking.k8s.io", Version: "v1", Kind: "Ingress"}:      of(nil, validateIngress),
-	{Group: "networking.k8s.io", Version: "v1", Kind: "IngressClass"}: of(nil, validateIngressClass),
+	{Group: "networking.k8s.io", Version: "v1", Kind: "IngressClass"}: of(completeIngressClass, validateIngressClass),
 	{Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"}: of(
 		completeNetworkPolicy, validateNetworkPolicy),
+	{Group: "networking.k8s.io", Version: "v1", Kind: "ServiceCIDR"}: of(nil, validateServiceRange),
+
+	{Group: "node.k8s.io", Version: "v1", Kind: "RuntimeClass"}: of(nil, validateRuntimeClass),
 
 	{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"}: of(nil, validateDisruptionBudget),
 
@@ -80,8 +94,13 @@ var contentRules = map[schema.GroupVersionKind]rules{
 	{Group: "scheduling.k8s.io", Version: "v1", Kind: "PriorityClass"}: of(
 		completePriorityClass, validatePriorityClass),
 
-	{Group: "storage.k8s.io", Version: "v1", Kind: "CSIDriver"}:    of(completeDriver, nil),
-	{Group: "storage.k8s.io", Version: "v1", Kind: "StorageClass"}: of(completeStorageClass, validateStorageClass),
+	{Group: "storage.k8s.io", Version: "v1", Kind: "CSIDriver"}:          of(completeDriver, validateDriver),
+	{Group: "storage.k8s.io", Version: "v1", Kind: "CSINode"}:            of(nil, validateCSINode),
+	{Group: "storage.k8s.io", Version: "v1", Kind: "CSIStorageCapacity"}: of(nil, validateCapacity),
+	{Group: "storage.k8s.io", Version: "v1", Kind: "StorageClass"}: of(completeStorageClass,
+		validateStorageClass),
+	{Group: "storage.k8s.io", Version: "v1", Kind: "VolumeAttachment"}:      of(completeAttachment, validateAttachment),
+	{Group: "storage.k8s.io", Version: "v1", Kind: "VolumeAttributesClass"}: of(nil, validateAttributesClass),
 }
 
 const rbac = "rbac.authorization.k8s.io"

@@ -18,6 +18,9 @@ func completeService(s, old *corev1.Service) {
 	spec := &s.Spec
 	setIfZero(&spec.Type, corev1.ServiceTypeClusterIP)
 	setIfZero(&spec.SessionAffinity, corev1.ServiceAffinityNone)
+	if spec.SessionAffinity == corev1.ServiceAffinityNone {
+		spec.SessionAffinityConfig = nil
+	}
 	if spec.SessionAffinity == corev1.ServiceAffinityClientIP {
 		setDefault(&spec.SessionAffinityConfig, corev1.SessionAffinityConfig{})
 		setDefault(&spec.SessionAffinityConfig.ClientIP, corev1.ClientIPConfig{})
@@ -37,6 +40,9 @@ func completeService(s, old *corev1.Service) {
 		s.Status.LoadBalancer = corev1.LoadBalancerStatus{}
 	}
 	completeServiceStatus(s)
+	if spec.ClusterIP != "" && len(spec.ClusterIPs) == 0 && old == nil {
+		spec.ClusterIPs = []string{spec.ClusterIP}
+	}
 	if spec.Type == corev1.ServiceTypeExternalName {
 		return
 	}
@@ -70,7 +76,7 @@ func hasNodePorts(spec *corev1.ServiceSpec) bool {
 
 // isExternal reports whether a service is reached from outside of the cluster.
 func isExternal(spec *corev1.ServiceSpec) bool {
-	return hasNodePorts(spec) || len(spec.ExternalIPs) > 0
+	return hasNodePorts(spec) || spec.Type == corev1.ServiceTypeClusterIP && len(spec.ExternalIPs) > 0
 }
 
 // needsHealthCheck reports whether load balancers ask nodes whether they have endpoints of the service.
@@ -83,10 +89,7 @@ func needsHealthCheck(spec *corev1.ServiceSpec) bool {
 // has none, and one without a selector may have endpoints of both families.
 func allocateAddress(s *corev1.Service) {
 	spec := &s.Spec
-	if spec.ClusterIP == "" && len(spec.ClusterIPs) > 0 {
-		spec.ClusterIP = spec.ClusterIPs[0]
-	}
-	if spec.ClusterIP == "" {
+	if spec.ClusterIP == "" && len(spec.ClusterIPs) == 0 {
 		n := hash(s, 1<<20-2) + 1
 		spec.ClusterIP = netip.AddrFrom4([4]byte{10, 96 + byte(n>>16), byte(n >> 8), byte(n)}).String()
 	}

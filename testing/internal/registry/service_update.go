@@ -25,13 +25,16 @@ func keepAllocated(spec, old *corev1.ServiceSpec) {
 	if !hasNodePorts(spec) || !hasNodePorts(old) {
 		return
 	}
+	has := func(ports []corev1.ServicePort, nodePort int32) bool {
+		return slices.ContainsFunc(ports, func(p corev1.ServicePort) bool { return p.NodePort == nodePort })
+	}
+	sent := slices.Clone(spec.Ports)
 	for i := range spec.Ports {
 		port := &spec.Ports[i]
-		same := slices.IndexFunc(old.Ports, func(o corev1.ServicePort) bool {
-			return o.Port == port.Port && o.Protocol == port.Protocol
-		})
-		if same >= 0 {
-			setIfZero(&port.NodePort, old.Ports[same].NodePort)
+		for _, o := range old.Ports {
+			if o.Name == port.Name && !has(sent, o.NodePort) {
+				setIfZero(&port.NodePort, o.NodePort)
+			}
 		}
 	}
 	setIfZero(&spec.HealthCheckNodePort, old.HealthCheckNodePort)

@@ -4,12 +4,16 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/admission/plugin/cel"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
+	"k8s.io/apiserver/pkg/cel/environment"
 )
 
 // webhook is what the two kinds of webhooks have in common.
@@ -23,6 +27,7 @@ type webhook struct {
 	timeoutSeconds *int32
 	versions       []string
 	selectors      map[string]*metav1.LabelSelector
+	conditions     []admissionv1.MatchCondition
 }
 
 func validateValidating(c, _ *admissionv1.ValidatingWebhookConfiguration) field.ErrorList {
@@ -32,7 +37,7 @@ func validateValidating(c, _ *admissionv1.ValidatingWebhookConfiguration) field.
 		w := &c.Webhooks[i]
 		errs = append(errs, validateWebhook(&webhook{
 			w.Name, &w.ClientConfig, w.Rules, w.FailurePolicy, w.MatchPolicy, w.SideEffects, w.TimeoutSeconds,
-			w.AdmissionReviewVersions, selectors(w.NamespaceSelector, w.ObjectSelector),
+			w.AdmissionReviewVersions, selectors(w.NamespaceSelector, w.ObjectSelector), w.MatchConditions,
 		}, names, field.NewPath("webhooks").Index(i))...)
 	}
 	return errs
@@ -45,7 +50,7 @@ func validateMutating(c, _ *admissionv1.MutatingWebhookConfiguration) field.Erro
 		w, at := &c.Webhooks[i], field.NewPath("webhooks").Index(i)
 		errs = append(errs, validateWebhook(&webhook{
 			w.Name, &w.ClientConfig, w.Rules, w.FailurePolicy, w.MatchPolicy, w.SideEffects, w.TimeoutSeconds,
-			w.AdmissionReviewVersions, selectors(w.NamespaceSelector, w.ObjectSelector),
+			w.AdmissionReviewVersions, selectors(w.NamespaceSelector, w.ObjectSelector), w.MatchConditions,
 		}, names, at)...)
 		if w.ReinvocationPolicy != nil {
 			errs = append(errs, supported(at.Child("reinvocationPolicy"), *w.ReinvocationPolicy,
@@ -89,9 +94,10 @@ func validateWebhook(w *webhook, names sets.Set[string], at *field.Path) field.E
 	if t := w.timeoutSeconds; t != nil && (*t < 1 || *t > 30) {
 		errs = append(errs, field.Invalid(at.Child("timeoutSeconds"), *t, "must be between 1 and 30 seconds"))
 	}
-	for name, selector := range w.selectors {
+	for name, selector := range ordered(w.selectors) {
 		errs = append(errs, validateSelector(selector, at.Child(name))...)
 	}
+	errs = append(errs, validateMatchConditions(w.conditions, at.Child("matchConditions"))...)
 	return append(errs, validateClientConfig(w.client, at.Child("clientConfig"))...)
 }
 
@@ -103,7 +109,14 @@ func validateReviewVersions(versions []string, at *field.Path) field.ErrorList {
 	case !slices.Contains(versions, "v1") && !slices.Contains(versions, "v1beta1"):
 		return field.ErrorList{field.Invalid(at, versions, "must include at least one of v1, v1beta1")}
 	}
-	return nil
+	var errs field.ErrorList
+	for i, version := range versions {
+		errs = append(errs, invalid(at.Index(i), version, validation.IsDNS1035Label(version))...)
+		if slices.Contains(versions[:i], version) {
+			errs = append(errs, field.Invalid(at.Index(i), version, "duplicate version"))
+		}
+	}
+	return errs
 }
 
 func validateClientConfig(c *admissionv1.WebhookClientConfig, at *field.Path) field.ErrorList {
@@ -124,8 +137,24 @@ func validateClientConfig(c *admissionv1.WebhookClientConfig, at *field.Path) fi
 	if service.Port != nil {
 		errs = append(errs, validatePortNumber(path.Child("port"), *service.Port)...)
 	}
-	if service.Path != nil && !strings.HasPrefix(*service.Path, "/") {
-		errs = append(errs, field.Invalid(path.Child("path"), *service.Path, "must start with a '/'"))
+	if service.Path != nil {
+		errs = append(errs, validateWebhookPath(*service.Path, path.Child("path"))...)
+	}
+	return errs
+}
+
+// validateWebhookPath requires a path whose parts are DNS subdomains. None is the root.
+func validateWebhookPath(path string, at *field.Path) field.ErrorList {
+	if path == "" || path == "/" {
+		return nil
+	}
+	rest, ok := strings.CutPrefix(path, "/")
+	if !ok {
+		return field.ErrorList{field.Invalid(at, path, "must start with a '/'")}
+	}
+	var errs field.ErrorList
+	for part := range strings.SplitSeq(strings.TrimSuffix(rest, "/"), "/") {
+		errs = append(errs, invalid(at, path, subdomainName(part, false))...)
 	}
 	return errs
 }
@@ -152,6 +181,10 @@ func validateRule(rule *admissionv1.RuleWithOperations, at *field.Path) field.Er
 		if len(list.values) == 0 {
 			errs = append(errs, field.Required(at.Child(list.name), ""))
 		}
+		if list.name == "apiVersions" && len(list.values) > 1 && slices.Contains(list.values, "*") {
+			errs = append(errs, field.Invalid(at.Child(list.name), list.values,
+				"if '*' is present, must not specify other API versions"))
+		}
 		for i, value := range list.values {
 			if value == "" {
 				errs = append(errs, field.Required(at.Child(list.name).Index(i), ""))
@@ -172,9 +205,77 @@ func validateRule(rule *admissionv1.RuleWithOperations, at *field.Path) field.Er
 		errs = append(errs, supported(at.Child("operations").Index(i), operation, admissionv1.OperationAll,
 			admissionv1.Create, admissionv1.Update, admissionv1.Delete, admissionv1.Connect)...)
 	}
+	if len(rule.Operations) > 1 && slices.Contains(rule.Operations, admissionv1.OperationAll) {
+		errs = append(errs, field.Invalid(at.Child("operations"), rule.Operations,
+			"if '*' is present, must not specify other operations"))
+	}
+	errs = append(errs, validateRuleResources(rule.Resources, at.Child("resources"))...)
 	if rule.Scope != nil {
 		errs = append(errs, supported(at.Child("scope"), *rule.Scope, admissionv1.ClusterScope,
 			admissionv1.NamespacedScope, admissionv1.AllScopes)...)
 	}
 	return errs
 }
+
+// validateRuleResources requires that no resource stands beside a wildcard that includes it.
+func validateRuleResources(resources []string, at *field.Path) field.ErrorList {
+	if len(resources) > 1 && slices.Contains(resources, "*/*") {
+		return field.ErrorList{field.Invalid(at, resources, "if '*/*' is present, must not specify other resources")}
+	}
+	var errs field.ErrorList
+	for i, name := range resources {
+		resource, sub, ok := strings.Cut(name, "/")
+		before := resources[:i]
+		if ok && (slices.Contains(before, resource+"/*") || slices.Contains(before, "*/"+sub)) {
+			errs = append(errs, field.Invalid(at.Index(i), name, "is included in a wildcard"))
+		}
+	}
+	// An API server looks at the last resource without a subresource.
+	whole := slices.DeleteFunc(slices.Clone(resources), func(name string) bool {
+		return name == "" || strings.Contains(name, "/")
+	})
+	if slices.Contains(whole, "*") && whole[len(whole)-1] != "*" {
+		errs = append(errs, field.Invalid(at, resources,
+			"if '*' is present, must not specify other resources without subresources"))
+	}
+	return errs
+}
+
+const maxConditions = 64
+
+// validateMatchConditions requires expressions of the Common Expression Language, each under a name of its own.
+func validateMatchConditions(conditions []admissionv1.MatchCondition, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if len(conditions) > maxConditions {
+		errs = append(errs, field.TooMany(at, len(conditions), maxConditions))
+	}
+	for i, c := range conditions {
+		path := at.Index(i)
+		if c.Name == "" {
+			errs = append(errs, field.Required(path.Child("name"), ""))
+		} else {
+			errs = append(errs, invalid(path.Child("name"), c.Name, validation.IsQualifiedName(c.Name))...)
+		}
+		if c.Name != "" && slices.ContainsFunc(conditions[:i], func(o admissionv1.MatchCondition) bool {
+			return o.Name == c.Name
+		}) {
+			errs = append(errs, field.Duplicate(path.Child("name"), c.Name))
+		}
+		expression := strings.TrimSpace(c.Expression)
+		if expression == "" {
+			errs = append(errs, field.Required(path.Child("expression"), ""))
+			continue
+		}
+		result := celCompiler().CompileCELExpression(&matchconditions.MatchCondition{Expression: expression},
+			cel.OptionalVariableDeclarations{HasAuthorizer: true}, environment.NewExpressions)
+		if result.Error != nil {
+			errs = append(errs, field.Invalid(path.Child("expression"), c.Expression, result.Error.Error()))
+		}
+	}
+	return errs
+}
+
+// celCompiler compiles conditions of admission.
+var celCompiler = sync.OnceValue(func() cel.Compiler {
+	return cel.NewCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
+})

@@ -61,6 +61,11 @@ func completeDaemonSet(d, old *appsv1.DaemonSet) {
 		setDefault(&spec.UpdateStrategy.RollingUpdate.MaxUnavailable, intstr.FromInt32(1))
 		setDefault(&spec.UpdateStrategy.RollingUpdate.MaxSurge, intstr.FromInt32(0))
 	}
+	if given, ok := d.Annotations[appsv1.DeprecatedTemplateGeneration]; ok {
+		if _, err := strconv.Atoi(given); err != nil {
+			return
+		}
+	}
 	generation := 1
 	if old != nil {
 		var err error

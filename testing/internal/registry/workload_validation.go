@@ -18,7 +18,7 @@ import (
 func validateDeployment(d, old *appsv1.Deployment) field.ErrorList {
 	at, spec := field.NewPath("spec"), &d.Spec
 	errs := validateSelected(spec.Selector, &spec.Template, at)
-	errs = append(errs, validateTemplate(&spec.Template, at.Child("template"), corev1.RestartPolicyAlways)...)
+	errs = append(errs, validateLasting(&spec.Template, at.Child("template"))...)
 	errs = append(errs, notNegative(at.Child("replicas"), spec.Replicas)...)
 	errs = append(errs, notNegative(at.Child("minReadySeconds"), &spec.MinReadySeconds)...)
 	errs = append(errs, notNegative(at.Child("revisionHistoryLimit"), spec.RevisionHistoryLimit)...)
@@ -49,7 +49,8 @@ func validateDeploymentStrategy(strategy *appsv1.DeploymentStrategy, at *field.P
 			return field.ErrorList{field.Required(rolling, "this should be defaulted and never be nil")}
 		}
 		unavailable, surge := strategy.RollingUpdate.MaxUnavailable, strategy.RollingUpdate.MaxSurge
-		errs := validateAmounts(unavailable, surge, rolling)
+		errs := append(validateShare(unavailable, rolling.Child("maxUnavailable")),
+			validateAmount(surge, rolling.Child("maxSurge"))...)
 		if isZero(unavailable) && isZero(surge) {
 			errs = append(errs, field.Invalid(rolling.Child("maxUnavailable"), unavailable,
 				"may not be 0 when `maxSurge` is 0"))
@@ -59,11 +60,6 @@ func validateDeploymentStrategy(strategy *appsv1.DeploymentStrategy, at *field.P
 		return oneOf(at, strategy.Type, appsv1.RecreateDeploymentStrategyType,
 			appsv1.RollingUpdateDeploymentStrategyType)
 	}
-}
-
-func validateAmounts(unavailable, surge *intstr.IntOrString, at *field.Path) field.ErrorList {
-	errs := validateAmount(unavailable, at.Child("maxUnavailable"))
-	return append(errs, validateAmount(surge, at.Child("maxSurge"))...)
 }
 
 // validateAmount requires a number that is not negative, or a percentage.
@@ -139,7 +135,7 @@ func validateSameSelector(selector, old *metav1.LabelSelector, at *field.Path) f
 func validateReplicaSet(r, old *appsv1.ReplicaSet) field.ErrorList {
 	at, spec := field.NewPath("spec"), &r.Spec
 	errs := validateSelected(spec.Selector, &spec.Template, at)
-	errs = append(errs, validateTemplate(&spec.Template, at.Child("template"), corev1.RestartPolicyAlways)...)
+	errs = append(errs, validateLasting(&spec.Template, at.Child("template"))...)
 	errs = append(errs, notNegative(at.Child("replicas"), spec.Replicas)...)
 	errs = append(errs, notNegative(at.Child("minReadySeconds"), &spec.MinReadySeconds)...)
 	if old != nil {
@@ -157,16 +153,14 @@ func validateDaemonSet(d, old *appsv1.DaemonSet) field.ErrorList {
 	} else {
 		errs = append(errs, validateSelected(spec.Selector, &spec.Template, at)...)
 	}
-	errs = append(errs, validateTemplate(&spec.Template, at.Child("template"), corev1.RestartPolicyAlways)...)
+	errs = append(errs, validateLasting(&spec.Template, at.Child("template"))...)
 	errs = append(errs, notNegative(at.Child("minReadySeconds"), &spec.MinReadySeconds)...)
 	errs = append(errs, notNegative(at.Child("revisionHistoryLimit"), spec.RevisionHistoryLimit)...)
-	errs = append(errs, oneOf(at.Child("updateStrategy"), spec.UpdateStrategy.Type,
-		appsv1.RollingUpdateDaemonSetStrategyType, appsv1.OnDeleteDaemonSetStrategyType)...)
-	if rolling := spec.UpdateStrategy.RollingUpdate; rolling != nil {
-		path := at.Child("updateStrategy", "rollingUpdate")
-		errs = append(errs, validateAmounts(rolling.MaxUnavailable, rolling.MaxSurge, path)...)
-		if isZero(rolling.MaxUnavailable) && isZero(rolling.MaxSurge) {
-			errs = append(errs, field.Required(path.Child("maxUnavailable"), "cannot be 0 when maxSurge is 0"))
+	errs = append(errs, validateDaemonStrategy(&spec.UpdateStrategy, at.Child("updateStrategy"))...)
+	if generation, ok := d.Annotations[appsv1.DeprecatedTemplateGeneration]; ok {
+		if _, err := strconv.ParseInt(generation, 10, 64); err != nil {
+			errs = append(errs, field.Invalid(metadata.Child("annotations").Key(appsv1.DeprecatedTemplateGeneration),
+				generation, err.Error()))
 		}
 	}
 	if old != nil {
@@ -175,19 +169,59 @@ func validateDaemonSet(d, old *appsv1.DaemonSet) field.ErrorList {
 	return errs
 }
 
+// validateDaemonStrategy requires that nodes are without a pod, or have two of them, for a while, but not both.
+func validateDaemonStrategy(strategy *appsv1.DaemonSetUpdateStrategy, at *field.Path) field.ErrorList {
+	errs := oneOf(at, strategy.Type, appsv1.RollingUpdateDaemonSetStrategyType, appsv1.OnDeleteDaemonSetStrategyType)
+	rolling := strategy.RollingUpdate
+	if strategy.Type != appsv1.RollingUpdateDaemonSetStrategyType {
+		return errs
+	}
+	at = at.Child("rollingUpdate")
+	if rolling == nil {
+		return append(errs, field.Required(at, ""))
+	}
+	errs = append(errs, validateShare(rolling.MaxUnavailable, at.Child("maxUnavailable"))...)
+	errs = append(errs, validateShare(rolling.MaxSurge, at.Child("maxSurge"))...)
+	switch unavailable, surge := !isZero(rolling.MaxUnavailable), !isZero(rolling.MaxSurge); {
+	case unavailable && surge:
+		errs = append(errs, field.Invalid(at.Child("maxSurge"), rolling.MaxSurge,
+			"may not be set when maxUnavailable is non-zero"))
+	case !unavailable && !surge:
+		errs = append(errs, field.Required(at.Child("maxUnavailable"), "cannot be 0 when maxSurge is 0"))
+	}
+	return errs
+}
+
 // validateStatefulSet requires what the Kubernetes API reference requires, StatefulSetSpec v1 apps.
 func validateStatefulSet(s, old *appsv1.StatefulSet) field.ErrorList {
 	at, spec := field.NewPath("spec"), &s.Spec
 	errs := validateSelected(spec.Selector, &spec.Template, at)
-	errs = append(errs, validateTemplate(withClaims(spec), at.Child("template"), corev1.RestartPolicyAlways)...)
+	errs = append(errs, validateLasting(withClaims(spec), at.Child("template"))...)
 	errs = append(errs, notNegative(at.Child("replicas"), spec.Replicas)...)
 	errs = append(errs, notNegative(at.Child("minReadySeconds"), &spec.MinReadySeconds)...)
 	if p := spec.PodManagementPolicy; p != appsv1.OrderedReadyPodManagement && p != appsv1.ParallelPodManagement {
 		errs = append(errs, field.Invalid(at.Child("podManagementPolicy"), p, "must be OrderedReady or Parallel"))
 	}
-	if u := spec.UpdateStrategy.Type; u != appsv1.RollingUpdateStatefulSetStrategyType &&
-		u != appsv1.OnDeleteStatefulSetStrategyType {
-		errs = append(errs, field.Invalid(at.Child("updateStrategy"), u, "must be RollingUpdate or OnDelete"))
+	errs = append(errs, validateStatefulStrategy(&spec.UpdateStrategy, at.Child("updateStrategy"))...)
+	if policy := spec.PersistentVolumeClaimRetentionPolicy; policy != nil {
+		path := at.Child("persistentVolumeClaimRetentionPolicy")
+		for name, value := range ordered(map[string]appsv1.PersistentVolumeClaimRetentionPolicyType{
+			"whenDeleted": policy.WhenDeleted, "whenScaled": policy.WhenScaled,
+		}) {
+			errs = append(errs,
+				supported(path.Child(name), value, appsv1.RetainPersistentVolumeClaimRetentionPolicyType,
+					appsv1.DeletePersistentVolumeClaimRetentionPolicyType)...)
+		}
+	}
+	for i := range spec.VolumeClaimTemplates {
+		errs = append(errs, validateClaimSpec(&spec.VolumeClaimTemplates[i].Spec,
+			at.Child("volumeClaimTemplates").Index(i).Child("spec"))...)
+	}
+	if spec.Ordinals != nil {
+		errs = append(errs, notNegative(at.Child("ordinals.start"), &spec.Ordinals.Start)...)
+	}
+	if name := spec.ServiceName; name != "" {
+		errs = append(errs, invalid(at.Child("serviceName"), name, labelName(name, false))...)
 	}
 	if old == nil {
 		return errs
@@ -205,20 +239,48 @@ func validateStatefulSet(s, old *appsv1.StatefulSet) field.ErrorList {
 	return errs
 }
 
-// withClaims returns the template as the controller completes it: each claim is a volume, which takes the place of one
-// of the same name.
-func withClaims(spec *appsv1.StatefulSetSpec) *corev1.PodTemplateSpec {
-	if len(spec.VolumeClaimTemplates) == 0 {
-		return &spec.Template
+// validateStatefulStrategy requires what a strategy has only if it is to roll.
+func validateStatefulStrategy(strategy *appsv1.StatefulSetUpdateStrategy, at *field.Path) field.ErrorList {
+	rolling := strategy.RollingUpdate
+	switch strategy.Type {
+	case appsv1.RollingUpdateStatefulSetStrategyType:
+	case appsv1.OnDeleteStatefulSetStrategyType:
+		if rolling != nil {
+			return field.ErrorList{field.Invalid(at.Child("rollingUpdate"), rolling,
+				"only allowed for updateStrategy 'RollingUpdate'")}
+		}
+	default:
+		return field.ErrorList{field.Invalid(at, strategy.Type, "must be RollingUpdate or OnDelete")}
 	}
+	if rolling == nil {
+		return nil
+	}
+	at = at.Child("rollingUpdate")
+	errs := append(notNegative(at.Child("partition"), rolling.Partition),
+		validateShare(rolling.MaxUnavailable, at.Child("maxUnavailable"))...)
+	if rolling.MaxUnavailable != nil && isZero(rolling.MaxUnavailable) {
+		errs = append(errs, field.Invalid(at.Child("maxUnavailable"), rolling.MaxUnavailable, "cannot be 0"))
+	}
+	return errs
+}
+
+// withClaims returns the template as the controller completes it: it names the host of a pod, and each claim is a
+// volume, which takes the place of one of the same name.
+func withClaims(spec *appsv1.StatefulSetSpec) *corev1.PodTemplateSpec {
 	claimed := func(v corev1.Volume) bool {
 		return slices.ContainsFunc(spec.VolumeClaimTemplates, func(c corev1.PersistentVolumeClaim) bool {
 			return c.Name == v.Name
 		})
 	}
 	template := spec.Template
+	template.Spec.Hostname, template.Spec.Subdomain = "", ""
 	template.Spec.Volumes = slices.DeleteFunc(slices.Clone(template.Spec.Volumes), claimed)
-	for _, claim := range spec.VolumeClaimTemplates {
+	for i, claim := range spec.VolumeClaimTemplates {
+		if slices.ContainsFunc(spec.VolumeClaimTemplates[i+1:], func(c corev1.PersistentVolumeClaim) bool {
+			return c.Name == claim.Name
+		}) {
+			continue
+		}
 		source := corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim.Name}
 		template.Spec.Volumes = append(template.Spec.Volumes,
 			corev1.Volume{Name: claim.Name, VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &source}})
@@ -235,6 +297,7 @@ func validatePodTemplate(t, _ *corev1.PodTemplate) field.ErrorList {
 func validateReplicationController(r, _ *corev1.ReplicationController) field.ErrorList {
 	at, spec := field.NewPath("spec"), &r.Spec
 	errs := notNegative(at.Child("replicas"), spec.Replicas)
+	errs = append(errs, notNegative(at.Child("minReadySeconds"), &spec.MinReadySeconds)...)
 	if len(spec.Selector) == 0 {
 		errs = append(errs, field.Required(at.Child("selector"), ""))
 	}
@@ -244,5 +307,5 @@ func validateReplicationController(r, _ *corev1.ReplicationController) field.Err
 	if len(spec.Selector) > 0 && !labels.SelectorFromSet(spec.Selector).Matches(labels.Set(spec.Template.Labels)) {
 		errs = append(errs, notSelected(spec.Template, at))
 	}
-	return append(errs, validateTemplate(spec.Template, at.Child("template"), corev1.RestartPolicyAlways)...)
+	return append(errs, validateLasting(spec.Template, at.Child("template"))...)
 }
