@@ -85,7 +85,7 @@ run-steps = hack/step $(1) $(TESTFLAGS) $(2)
 
 .PHONY: quick
 quick: ## Run the tests that need no control plane, but for simulations, those that a change concerns.
-	@hack/quick $(filter-out test/monitoring examples/demo cmd/espalier,$(patsubst ./%,%,$(MODULES)))
+	@hack/quick $(filter-out test/monitoring testing/internal/kubernetes examples/demo cmd/espalier,$(patsubst ./%,%,$(MODULES)))
 
 .PHONY: test
 test: steps ## Run all tests of all modules but what "make check", "make demo" and "make nightly" run.

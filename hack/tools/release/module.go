@@ -63,12 +63,14 @@ func copyFile(from, to string) error {
 	return os.WriteFile(to, content, 0o644)
 }
 
-// modulesOf returns the modules in a folder that are released. Each comes after those that it requires.
+// modulesOf returns the modules in a folder that are released. None of them is below an internal folder, whose packages
+// nobody else can import. Each comes after those that it requires.
 func modulesOf(root string) ([]*released, error) {
 	var modules []*released
 	err := fs.WalkDir(os.DirFS(root), ".", func(file string, _ fs.DirEntry, err error) error {
 		parts := strings.Split(file, "/")
-		unpublished := slices.Contains(unreleased, parts[0]) || slices.Contains(parts, "testdata")
+		unpublished := slices.Contains(unreleased, parts[0]) || slices.Contains(parts, "testdata") ||
+			slices.Contains(parts, "internal")
 		if err != nil || unpublished || path.Base(file) != "go.mod" {
 			return err
 		}
