@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -93,18 +94,52 @@ func TestProtocol(t *testing.T) {
 			pod := &corev1.Pod{ObjectMeta: meta("a"), Spec: corev1.PodSpec{
 				Containers: []corev1.Container{{Name: "main", Image: "image"}},
 			}}
+			pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/gate"}}
 			c.create(pod)
-			c.must(c.SubResource("binding").Create(c.ctx, pod, &corev1.Binding{
-				Target: corev1.ObjectReference{Kind: "Node", Name: "node"},
-			}))
+			bind := func(meta metav1.ObjectMeta, target corev1.ObjectReference) error {
+				return c.SubResource("binding").Create(c.ctx, pod, &corev1.Binding{ObjectMeta: meta, Target: target})
+			}
+			node := corev1.ObjectReference{Kind: "Node", Name: "node"}
+			c.refused(bind(metav1.ObjectMeta{}, node), apierrors.IsConflict)
+			pod.Spec.SchedulingGates = nil
+			c.must(c.Update(c.ctx, pod))
+			c.refused(bind(metav1.ObjectMeta{Name: "other"}, node), apierrors.IsBadRequest)
+			c.refused(bind(metav1.ObjectMeta{UID: "other"}, node), apierrors.IsConflict)
+			c.refused(bind(metav1.ObjectMeta{}, corev1.ObjectReference{}), apierrors.IsInternalError)
+			c.refused(bind(metav1.ObjectMeta{}, corev1.ObjectReference{Kind: "Pod", Name: "a"}), apierrors.IsInternalError)
+			c.must(bind(metav1.ObjectMeta{UID: pod.UID, Annotations: map[string]string{"a": "b"}}, node))
 			c.get(pod)
+			if pod.Annotations["a"] != "b" {
+				c.Errorf("the pod has the annotations %v, want that of its binding", pod.Annotations)
+			}
 			if pod.Spec.NodeName != "node" {
 				c.Errorf("the pod is %v", pod)
 			}
-			c.must(c.SubResource("eviction").Create(c.ctx, pod, &policyv1.Eviction{
+			evict := func(eviction policyv1.Eviction) error {
+				return c.SubResource("eviction").Create(c.ctx, pod, &eviction)
+			}
+			c.refused(evict(policyv1.Eviction{ObjectMeta: meta("other")}), apierrors.IsBadRequest)
+			c.refused(evict(policyv1.Eviction{DeleteOptions: &metav1.DeleteOptions{
+				Preconditions: metav1.NewUIDPreconditions("other"),
+			}}), apierrors.IsConflict)
+			c.must(evict(policyv1.Eviction{
 				DeleteOptions: &metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)},
 			}))
 			c.refused(c.Get(c.ctx, client.ObjectKeyFromObject(pod), pod), apierrors.IsNotFound)
+		},
+		"a token is for an account": func(c cluster) {
+			account := &corev1.ServiceAccount{ObjectMeta: meta("operator")}
+			c.create(account)
+			token := func(request authenticationv1.TokenRequest) error {
+				return c.SubResource("token").Create(c.ctx, account, &request)
+			}
+			c.refused(token(authenticationv1.TokenRequest{ObjectMeta: meta("other")}), apierrors.IsInvalid)
+			c.refused(token(authenticationv1.TokenRequest{
+				Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](599)},
+			}), apierrors.IsInvalid)
+			c.must(token(authenticationv1.TokenRequest{
+				Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](600)},
+			}))
 		},
 	} {
 		t.Run(name, func(t *testing.T) { run(t, server.Options{}, test) })

@@ -10,10 +10,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // tokenREST issues tokens of service accounts.
@@ -46,8 +48,21 @@ func (r tokenREST) Create(
 	if !ok {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("not a TokenRequest: %T", obj))
 	}
-	if _, err := r.store.Get(ctx, name, &metav1.GetOptions{}); err != nil {
+	if errs := validateTokenOf(asked, name, request.NamespaceValue(ctx)); len(errs) > 0 {
+		return nil, apierrors.NewInvalid(tokenRequest, name, errs)
+	}
+	account, err := r.store.Get(ctx, name, &metav1.GetOptions{})
+	if err != nil {
 		return nil, err
+	}
+	if uid := account.(client.Object).GetUID(); asked.UID != "" && asked.UID != uid {
+		return nil, apierrors.NewConflict(schema.GroupResource{Group: tokenRequest.Group, Resource: tokenRequest.Kind},
+			name,
+			fmt.Errorf("the UID in the token request (%s) does not match the UID of the service account (%s)",
+				asked.UID, uid))
+	}
+	if errs := validateTokenRequest(&asked.Spec); len(errs) > 0 {
+		return nil, apierrors.NewInvalid(tokenRequest, "", errs)
 	}
 	if err := validate(ctx, asked.DeepCopy()); err != nil {
 		return nil, err
@@ -65,4 +80,31 @@ func (r tokenREST) Create(
 		Token: token, ExpirationTimestamp: metav1.NewTime(until),
 	}
 	return asked, nil
+}
+
+var tokenRequest = authenticationv1.SchemeGroupVersion.WithKind("TokenRequest").GroupKind()
+
+// validateTokenOf requires that a request is for the service account in its URL.
+func validateTokenOf(asked *authenticationv1.TokenRequest, name, namespace string) field.ErrorList {
+	var errs field.ErrorList
+	at := field.NewPath("metadata")
+	if asked.Name != "" && asked.Name != name {
+		errs = append(errs,
+			field.Invalid(at.Child("name"), asked.Name, "must match the service account name if specified"))
+	}
+	if asked.Namespace != "" && asked.Namespace != namespace {
+		errs = append(errs, field.Invalid(at.Child("namespace"), asked.Namespace,
+			"must match the service account namespace if specified"))
+	}
+	return errs
+}
+
+// validateTokenRequest requires a time of ten minutes at least. What a token is bound to
+// is not looked at.
+func validateTokenRequest(spec *authenticationv1.TokenRequestSpec) field.ErrorList {
+	at, seconds := field.NewPath("spec", "expirationSeconds"), spec.ExpirationSeconds
+	if seconds != nil && (*seconds < 10*60 || *seconds > 1<<32) {
+		return field.ErrorList{field.Invalid(at, *seconds, "must be between 10 minutes and 2^32 seconds")}
+	}
+	return nil
 }
