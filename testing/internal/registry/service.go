@@ -85,8 +85,8 @@ func needsHealthCheck(spec *corev1.ServiceSpec) bool {
 		spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
 }
 
-// allocateAddress gives the service an IPv4 address of 10.96.0.0/12, which is what kubeadm configures. A headless one
-// has none, and one without a selector may have endpoints of both families.
+// allocateAddress gives the service an IPv4 address, see [ClaimAddress] for those of others. A headless one has none, and
+// one without a selector may have endpoints of both families.
 func allocateAddress(s *corev1.Service) {
 	spec := &s.Spec
 	if spec.ClusterIP == "" && len(spec.ClusterIPs) == 0 {
@@ -135,6 +135,50 @@ func allocateNodePorts(s *corev1.Service) {
 			}
 		}
 	}
+}
+
+// ClaimAddress refuses an address that no service can have, or that the client asked for and another service has, and
+// gives another address to a service to which one of others was allocated. Asked is what the client wants, if anything.
+func ClaimAddress(s *corev1.Service, asked string, others []corev1.Service) field.ErrorList {
+	spec := &s.Spec
+	if spec.Type == corev1.ServiceTypeExternalName || spec.ClusterIP == corev1.ClusterIPNone {
+		return nil
+	}
+	used := sets.New[string]()
+	for i := range others {
+		used.Insert(others[i].Spec.ClusterIPs...)
+	}
+	if asked == "" && len(spec.ClusterIPs) == 1 {
+		for used.Has(spec.ClusterIP) {
+			spec.ClusterIP = nextAddress(spec.ClusterIP)
+		}
+		spec.ClusterIPs = []string{spec.ClusterIP}
+		return nil
+	}
+	var errs field.ErrorList
+	for i, ip := range spec.ClusterIPs {
+		path := field.NewPath("spec", "clusterIPs").Index(i)
+		if addr, err := netip.ParseAddr(ip); err == nil && (!addresses.Contains(addr) || addr == addresses.Addr()) {
+			errs = append(errs, field.Invalid(path, spec.ClusterIPs, "failed to allocate IP "+ip+": the provided IP is not "+
+				"in the valid range. The range of valid IPs is "+addresses.String()))
+		}
+		if used.Has(ip) {
+			errs = append(errs, field.Invalid(path, spec.ClusterIPs, "failed to allocate IP "+ip+
+				": provided IP is already allocated"))
+		}
+	}
+	return errs
+}
+
+// addresses are those of services, which is what kubeadm configures.
+var addresses = netip.MustParsePrefix("10.96.0.0/12")
+
+// nextAddress returns the address after one, and the first after the last.
+func nextAddress(ip string) string {
+	if addr, err := netip.ParseAddr(ip); err == nil && addresses.Contains(addr.Next()) {
+		return addr.Next().String()
+	}
+	return addresses.Addr().Next().String()
 }
 
 // NodePorts are the node ports of a service, in the order of its ports.

@@ -127,6 +127,27 @@ func TestProtocol(t *testing.T) {
 			}))
 			c.refused(c.Get(c.ctx, client.ObjectKeyFromObject(pod), pod), apierrors.IsNotFound)
 		},
+		"no two services have an address": func(c cluster) {
+			service := func(name, address string) *corev1.Service {
+				return &corev1.Service{ObjectMeta: meta(name), Spec: corev1.ServiceSpec{
+					ClusterIP: address, Ports: []corev1.ServicePort{{Port: 80}},
+				}}
+			}
+			first := service("a", "")
+			c.create(first)
+			c.refused(c.Create(c.ctx, service("b", first.Spec.ClusterIP)), apierrors.IsInvalid)
+			c.refused(c.Create(c.ctx, service("b", "192.168.0.1")), apierrors.IsInvalid)
+			c.must(c.Delete(c.ctx, first))
+			taken := service("b", first.Spec.ClusterIP)
+			c.create(taken)
+			first = service("a", "")
+			c.create(first)
+			if first.Spec.ClusterIP == taken.Spec.ClusterIP {
+				c.Errorf("both services have the address %s", first.Spec.ClusterIP)
+			}
+			first.Labels = map[string]string{"a": "b"}
+			c.must(c.Update(c.ctx, first))
+		},
 		"a token is for an account": func(c cluster) {
 			account := &corev1.ServiceAccount{ObjectMeta: meta("operator")}
 			c.create(account)

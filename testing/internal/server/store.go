@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/generic"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
@@ -22,8 +21,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
-
-	"github.com/espalier-dev/espalier/testing/internal/registry"
 )
 
 // eventTTL is how long events are kept, which is the default of an API server.
@@ -53,9 +50,7 @@ func newStore(k kind, decorator generic.StorageDecorator, identities identifier)
 	resource := schema.GroupResource{Group: k.Kind.Group, Resource: k.Resource}
 	s := newStrategy(k, "", identities)
 	store := &genericregistry.Store{}
-	s.nodePorts = func(ctx context.Context, but *corev1.Service) sets.Set[int32] {
-		return nodePorts(ctx, store, but)
-	}
+	s.others = func(ctx context.Context, but *corev1.Service) []corev1.Service { return services(ctx, store, but) }
 	*store = genericregistry.Store{
 		NewFunc: k.object, NewListFunc: k.list,
 		DefaultQualifiedResource:  resource,
@@ -85,24 +80,15 @@ func newStore(k kind, decorator generic.StorageDecorator, identities identifier)
 	})
 }
 
-// nodePorts returns those of all Services in a store but one.
-func nodePorts(ctx context.Context, store *genericregistry.Store, but *corev1.Service) sets.Set[int32] {
-	used := sets.New[int32]()
-	if !slices.ContainsFunc(registry.NodePorts(but), func(port int32) bool { return port != 0 }) {
-		return used
-	}
+// services returns all Services in a store but one.
+func services(ctx context.Context, store *genericregistry.Store, but *corev1.Service) []corev1.Service {
 	list, err := store.ListPredicate(request.WithNamespace(ctx, ""), storage.Everything, nil)
 	if err != nil {
-		return used // what asked is about to fail, too
+		return nil // what asked is about to fail, too
 	}
-	services := list.(*corev1.ServiceList)
-	for i := range services.Items {
-		if s := &services.Items[i]; s.Namespace != but.Namespace || s.Name != but.Name {
-			used.Insert(registry.NodePorts(s)...)
-		}
-	}
-	used.Delete(0)
-	return used
+	return slices.DeleteFunc(list.(*corev1.ServiceList).Items, func(s corev1.Service) bool {
+		return s.Namespace == but.Namespace && s.Name == but.Name
+	})
 }
 
 // returnsDeleted are the kinds of which a delete is answered with the object, see the Kubernetes API reference.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,8 +24,8 @@ type strategy struct {
 	kind        kind
 	rules       registry.Strategy
 	subresource string
-	// nodePorts returns the node ports of all Services but one. It is nil for other kinds.
-	nodePorts func(ctx context.Context, but *corev1.Service) sets.Set[int32]
+	// others returns all Services but one. It is nil for other kinds.
+	others func(ctx context.Context, but *corev1.Service) []corev1.Service
 }
 
 var (
@@ -54,33 +55,58 @@ func (s strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 
 // PrepareForCreate implements [rest.RESTCreateStrategy].
 func (s strategy) PrepareForCreate(ctx context.Context, obj runtime.Object) {
-	s.claims(ctx, obj, func() { s.rules.PrepareForCreate(obj.(client.Object)) })
+	s.claims(ctx, obj, nil, func() { s.rules.PrepareForCreate(obj.(client.Object)) })
 }
 
-// claims has what prepares a Service allocate node ports that no other has.
-func (s strategy) claims(ctx context.Context, obj runtime.Object, prepare func()) {
+// claims has what prepares a Service allocate an address and node ports that no other has.
+func (s strategy) claims(ctx context.Context, obj, old runtime.Object, prepare func()) {
 	service, ok := obj.(*corev1.Service)
 	if !ok {
 		prepare()
 		return
 	}
-	asked := registry.NodePorts(service)
+	asked, ports := service.Spec.ClusterIP, registry.NodePorts(service)
 	prepare()
-	registry.ClaimNodePorts(service, asked, s.nodePorts(ctx, service))
+	others := s.others(ctx, service)
+	if !keepsAddress(service, old) {
+		registry.ClaimAddress(service, asked, others)
+	}
+	registry.ClaimNodePorts(service, ports, usedPorts(others))
 }
 
-// refusesPorts returns an error for each node port of a Service that another has.
-func (s strategy) refusesPorts(ctx context.Context, obj runtime.Object) field.ErrorList {
+// keepsAddress reports whether a Service has the address that it had before.
+func keepsAddress(service *corev1.Service, old runtime.Object) bool {
+	before, ok := old.(*corev1.Service)
+	return ok && slices.Equal(before.Spec.ClusterIPs, service.Spec.ClusterIPs)
+}
+
+func usedPorts(services []corev1.Service) sets.Set[int32] {
+	used := sets.New[int32]()
+	for i := range services {
+		used.Insert(registry.NodePorts(&services[i])...)
+	}
+	used.Delete(0)
+	return used
+}
+
+// refusesClaims returns an error for the address of a Service, unless it had that before, and for each of its node
+// ports, if another has it or none can have it.
+func (s strategy) refusesClaims(ctx context.Context, obj, old runtime.Object) field.ErrorList {
 	service, ok := obj.(*corev1.Service)
 	if !ok {
 		return nil
 	}
-	return registry.ClaimNodePorts(service, registry.NodePorts(service), s.nodePorts(ctx, service))
+	others := s.others(ctx, service)
+	errs := registry.ClaimNodePorts(service, registry.NodePorts(service), usedPorts(others))
+	if keepsAddress(service, old) {
+		return errs
+	}
+	return append(errs, registry.ClaimAddress(service, service.Spec.ClusterIP, others)...)
 }
 
 // Validate implements [rest.RESTCreateStrategy].
 func (s strategy) Validate(ctx context.Context, obj runtime.Object) field.ErrorList {
-	return append(s.rules.Validate(obj.(client.Object)), s.refusesPorts(ctx, obj)...)
+	return append(s.rules.Validate(obj.(client.Object)), s.refusesClaims(ctx, obj, nil)...)
 }
 
 // WarningsOnCreate implements [rest.RESTCreateStrategy].
@@ -96,7 +122,7 @@ func (s strategy) AllowCreateOnUpdate(context.Context) bool {
 
 // PrepareForUpdate implements [rest.RESTUpdateStrategy].
 func (s strategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
-	s.claims(ctx, obj, func() {
+	s.claims(ctx, obj, old, func() {
 		s.rules.PrepareForUpdate(obj.(client.Object), old.(client.Object), s.subresource)
 	})
 }
@@ -104,7 +130,7 @@ func (s strategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Object)
 // ValidateUpdate implements [rest.RESTUpdateStrategy].
 func (s strategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
 	errs := s.rules.ValidateUpdate(obj.(client.Object), old.(client.Object), s.subresource)
-	return append(errs, s.refusesPorts(ctx, obj)...)
+	return append(errs, s.refusesClaims(ctx, obj, old)...)
 }
 
 // WarningsOnUpdate implements [rest.RESTUpdateStrategy].
