@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
@@ -52,7 +53,9 @@ func TestClaims(t *testing.T) {
 		phase(waits, corev1.ClaimPending)
 		large, small := volume("large", 10), volume("small", 2)
 		c.create(large)
-		c.create(volume("tiny", 0))
+		tiny := volume("tiny", 0)
+		tiny.Spec.Capacity[corev1.ResourceStorage] = resource.MustParse("1Mi")
+		c.create(tiny)
 		c.create(small)
 		pod := &corev1.Pod{ObjectMeta: meta("user"), Spec: podTemplate("user").Spec}
 		for _, name := range []string{"waits", "made"} {

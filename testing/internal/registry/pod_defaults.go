@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"maps"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,6 +23,12 @@ func completePod(pod, old *corev1.Pod) {
 				}
 			}
 		}
+	}
+	if period := spec.TerminationGracePeriodSeconds; period != nil && *period < 0 {
+		spec.TerminationGracePeriodSeconds = ptr.To[int64](1)
+	}
+	if old == nil {
+		completePodResources(spec)
 	}
 	setDefault(&spec.EnableServiceLinks, corev1.DefaultEnableServiceLinks)
 	completePodSpec(spec)
@@ -72,6 +79,28 @@ func completeRequests(resources *corev1.ResourceRequirements) {
 		}
 		resources.Requests[name] = limit.DeepCopy()
 	}
+}
+
+// completePodResources requests for a pod as a whole what its containers request, or else what is limited, if something
+// is limited.
+func completePodResources(spec *corev1.PodSpec) {
+	r := spec.Resources
+	if r == nil || len(r.Limits) == 0 {
+		return
+	}
+	requests := corev1.ResourceList{}
+	for name, total := range totalRequests(spec) {
+		if name == corev1.ResourceCPU || name == corev1.ResourceMemory {
+			requests[name] = total
+		}
+	}
+	for name, limit := range r.Limits {
+		if _, ok := requests[name]; !ok {
+			requests[name] = limit.DeepCopy()
+		}
+	}
+	maps.Copy(requests, r.Requests)
+	r.Requests = requests
 }
 
 // completePodSpec sets the defaults that pods and their templates have in common.

@@ -18,7 +18,6 @@ import (
 func validatePod(pod, old *corev1.Pod) field.ErrorList {
 	at, spec := field.NewPath("spec"), &pod.Spec
 	errs := validatePodSpec(spec, pod.Name, at)
-	errs = append(errs, notNegative(at.Child("terminationGracePeriodSeconds"), spec.TerminationGracePeriodSeconds)...)
 	errs = append(errs, validatePodAnnotations(pod.Annotations, spec, metadata.Child("annotations"))...)
 	errs = append(errs, validateImages(spec.Containers, at.Child("containers"))...)
 	errs = append(errs, validateImages(spec.InitContainers, at.Child("initContainers"))...)
