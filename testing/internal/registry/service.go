@@ -85,8 +85,8 @@ func needsHealthCheck(spec *corev1.ServiceSpec) bool {
 		spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
 }
 
-// allocateAddress gives the service an IPv4 address, see [ClaimAddress] for those of others. A headless one has none, and
-// one without a selector may have endpoints of both families.
+// allocateAddress gives the service an IPv4 address, see [ClaimAddress] for those of others. A headless one has none,
+// and one without a selector may have endpoints of both families.
 func allocateAddress(s *corev1.Service) {
 	spec := &s.Spec
 	if spec.ClusterIP == "" && len(spec.ClusterIPs) == 0 {
@@ -159,8 +159,8 @@ func ClaimAddress(s *corev1.Service, asked string, others []corev1.Service) fiel
 	for i, ip := range spec.ClusterIPs {
 		path := field.NewPath("spec", "clusterIPs").Index(i)
 		if addr, err := netip.ParseAddr(ip); err == nil && (!addresses.Contains(addr) || addr == addresses.Addr()) {
-			errs = append(errs, field.Invalid(path, spec.ClusterIPs, "failed to allocate IP "+ip+": the provided IP is not "+
-				"in the valid range. The range of valid IPs is "+addresses.String()))
+			errs = append(errs, field.Invalid(path, spec.ClusterIPs, "failed to allocate IP "+ip+
+				": the provided IP is not in the valid range. The range of valid IPs is "+addresses.String()))
 		}
 		if used.Has(ip) {
 			errs = append(errs, field.Invalid(path, spec.ClusterIPs, "failed to allocate IP "+ip+

@@ -19,7 +19,8 @@ import (
 )
 
 // typeConverter knows the schemas of the built-in kinds. Those of kinds that are never stored are not published, and
-// deduced: that of a Scale, which has no lists, is the same then, and nobody reads who manages the fields of the others.
+// deduced: that of a Scale, which has no lists, is the same then, and nobody reads who manages the fields of the
+// others.
 type typeConverter struct {
 	managedfields.TypeConverter
 	deduced managedfields.TypeConverter
@@ -39,7 +40,8 @@ func newTypeConverter() typeConverter {
 // ObjectToTyped implements [managedfields.TypeConverter].
 func (c typeConverter) ObjectToTyped(obj runtime.Object, opts ...typed.ValidationOptions) (*typed.TypedValue, error) {
 	switch obj.(type) {
-	case *autoscalingv1.Scale, *corev1.Binding, *policyv1.Eviction, *authenticationv1.TokenRequest, *authenticationv1.SelfSubjectReview,
+	case *autoscalingv1.Scale, *corev1.Binding, *policyv1.Eviction,
+		*authenticationv1.TokenRequest, *authenticationv1.SelfSubjectReview,
 		*authorizationv1.SubjectAccessReview, *authorizationv1.LocalSubjectAccessReview,
 		*authorizationv1.SelfSubjectAccessReview, *authorizationv1.SelfSubjectRulesReview:
 		return c.deduced.ObjectToTyped(obj, opts...)
@@ -51,8 +53,8 @@ func (c typeConverter) ObjectToTyped(obj runtime.Object, opts ...typed.Validatio
 }
 
 // unvalidated does not validate an object that may have duplicates in its lists: one that has the Go type of its kind
-// has all else that the schema says. To compare it with another returns the same errors. To validate it takes a tenth of
-// a request.
+// has all else that the schema says. To compare it with another returns the same errors. To validate it takes a tenth
+// of a request.
 func (c typeConverter) unvalidated(obj runtime.Object, opts ...typed.ValidationOptions) (*typed.TypedValue, error) {
 	of := typedKind{reflect.TypeOf(obj), obj.GetObjectKind().GroupVersionKind()}
 	if known, ok := c.schemas.Load(of); ok {

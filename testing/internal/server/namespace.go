@@ -110,8 +110,8 @@ func (r namespaceREST) terminate(
 	return after, nil
 }
 
-// finalizersAfterDelete replaces the finalizers of the garbage collector by the one that a delete asks for. They stay if
-// it asks for nothing.
+// finalizersAfterDelete replaces the finalizers of the garbage collector by the one that a delete asks for. They stay
+// if it asks for nothing.
 func finalizersAfterDelete(finalizers []string, options *metav1.DeleteOptions) []string {
 	policy := options.PropagationPolicy
 	//lint:ignore SA1019 clients may still send it

@@ -30,8 +30,8 @@ type Entry struct {
 	derived atomic.Pointer[derived]
 }
 
-// Object returns what was last decoded of the entry for a reader, with the resource version; nil if nothing was. It must
-// not be changed.
+// Object returns what was last decoded of the entry for a reader, with the resource version; nil if nothing was. It
+// must not be changed.
 func (e *Entry) Object() runtime.Object {
 	if d := e.read.Load(); d != nil {
 		return d.object

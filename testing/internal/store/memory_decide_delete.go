@@ -54,8 +54,8 @@ func checkPreconditions(r *resource, live client.Object, preconditions *metav1.P
 		return nil
 	}
 	if uid := preconditions.UID; uid != nil && *uid != live.GetUID() {
-		return conflictOfKind(r, live.GetName(), "the UID in the precondition (%s) does not match the UID in record (%s). "+
-			"The object might have been deleted and then recreated", *uid, live.GetUID())
+		return conflictOfKind(r, live.GetName(), "the UID in the precondition (%s) does not match the UID in record "+
+			"(%s). The object might have been deleted and then recreated", *uid, live.GetUID())
 	}
 	if version := preconditions.ResourceVersion; version != nil && *version != live.GetResourceVersion() {
 		return conflictOfKind(r, live.GetName(), "the ResourceVersion in the precondition (%s) does not match the "+

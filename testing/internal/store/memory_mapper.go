@@ -150,7 +150,8 @@ func (m memoryMapper) listed() meta.RESTMapper {
 	}
 	prioritized := meta.PriorityRESTMapper{Delegate: listed}
 	for _, gv := range slices.SortedFunc(maps.Keys(preferred), func(a, b schema.GroupVersion) int {
-		return cmp.Or(strings.Compare(a.Group, b.Group), -apiversion.CompareKubeAwareVersionStrings(a.Version, b.Version))
+		return cmp.Or(
+			strings.Compare(a.Group, b.Group), -apiversion.CompareKubeAwareVersionStrings(a.Version, b.Version))
 	}) {
 		prioritized.ResourcePriority = append(prioritized.ResourcePriority, gv.WithResource(meta.AnyResource))
 		prioritized.KindPriority = append(prioritized.KindPriority, gv.WithKind(meta.AnyKind))

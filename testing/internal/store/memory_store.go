@@ -18,7 +18,8 @@ type memory struct {
 	watchers map[*memoryWatcher]struct{}
 }
 
-// newMemory returns an empty store, in which the namespaces default, kube-system, kube-public and kube-node-lease exist.
+// newMemory returns an empty store. The namespaces default, kube-system, kube-public and kube-node-lease exist there,
+// unless the options leave them out.
 func newMemory(options Options) *memory {
 	if options.Now == nil {
 		options.Now = time.Now

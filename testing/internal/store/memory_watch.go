@@ -93,7 +93,8 @@ func parseVersion(version string) (int64, error) {
 	return number, nil
 }
 
-// memoryWatcher sends events to one client, in the order of the changes. It reads the journal, so a write never waits for it.
+// memoryWatcher sends events to one client, in the order of the changes. It reads the journal, so a write never waits
+// for it.
 type memoryWatcher struct {
 	store   *memory
 	gvk     schema.GroupVersionKind

@@ -105,7 +105,9 @@ func (c *subresourceClient) Apply(
 ) error {
 	options := (&client.SubResourceApplyOptions{}).ApplyOpts(opts)
 	return c.client.apply(ctx, config, c.name, &options.ApplyOptions,
-		func(ctx context.Context, remote client.WithWatch, sent runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
+		func(
+			ctx context.Context, remote client.WithWatch, sent runtime.ApplyConfiguration, _ ...client.ApplyOption,
+		) error {
 			with := *options
 			if with.FieldManager == "" {
 				with.FieldManager = c.client.options.FieldManager

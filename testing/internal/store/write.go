@@ -82,7 +82,9 @@ func (c *Client) Apply(ctx context.Context, config runtime.ApplyConfiguration, o
 		return c.memory.Apply(ctx, config, opts...)
 	}
 	return c.apply(ctx, config, "", (&client.ApplyOptions{}).ApplyOptions(opts),
-		func(ctx context.Context, remote client.WithWatch, sent runtime.ApplyConfiguration, by ...client.ApplyOption) error {
+		func(
+			ctx context.Context, remote client.WithWatch, sent runtime.ApplyConfiguration, by ...client.ApplyOption,
+		) error {
 			return remote.Apply(ctx, sent, append(by, opts...)...)
 		})
 }
