@@ -61,7 +61,7 @@ func (s set) modules() []string {
 
 // recipe is everything that the built programs depend on, except the Go release.
 type recipe struct {
-	// version is the version of Kubernetes, such as v1.36.3.
+	// version is the version of Kubernetes, such as v1.37.2.
 	version string
 	goos    string
 	goarch  string

@@ -40,9 +40,9 @@ func TestModulesOfASet(t *testing.T) {
 }
 
 func TestRecipeKey(t *testing.T) {
-	base := recipe{version: "v1.36.3", goos: "linux", goarch: "amd64", mod: []byte("module"), sum: []byte("sum")}
+	base := recipe{version: "v1.37.2", goos: "linux", goarch: "amd64", mod: []byte("module"), sum: []byte("sum")}
 	for name, change := range map[string]func(*recipe){
-		"version":            func(r *recipe) { r.version = "v1.37.0" },
+		"version":            func(r *recipe) { r.version = "v1.38.0" },
 		"operating system":   func(r *recipe) { r.goos = "darwin" },
 		"architecture":       func(r *recipe) { r.goarch = "arm64" },
 		"go.mod":             func(r *recipe) { r.mod = []byte("module2") },
@@ -57,14 +57,14 @@ func TestRecipeKey(t *testing.T) {
 			}
 		})
 	}
-	if !strings.HasPrefix(base.key(), "v1.36.3-linux-amd64-") {
+	if !strings.HasPrefix(base.key(), "v1.37.2-linux-amd64-") {
 		t.Errorf("key is %s", base.key())
 	}
 }
 
 func TestRecipeFlagsCarryTheVersion(t *testing.T) {
-	flags := strings.Fields(strings.Join(recipe{version: "v1.36.3"}.flags(), " "))
-	for _, want := range []string{"gitVersion=v1.36.3", "gitMajor=1", "gitMinor=36"} {
+	flags := strings.Fields(strings.Join(recipe{version: "v1.37.2"}.flags(), " "))
+	for _, want := range []string{"gitVersion=v1.37.2", "gitMajor=1", "gitMinor=37"} {
 		if !slices.ContainsFunc(flags, func(f string) bool { return strings.HasSuffix(f, "."+want) }) {
 			t.Errorf("%s is not among %q", want, flags)
 		}
