@@ -15,12 +15,6 @@ var knownDifferences = map[string]string{
 	"read: a built-in kind in both versions": "objects are not converted between versions with other fields",
 
 	"definition: invalid": "definitions are not validated, but for schemas that are missing or not structural",
-
-	"apply: owner reference without UID": newerLibrary,
-	"metadata: invalid owner references": newerLibrary,
 }
-
-const newerLibrary = "the library that validates is newer than the server: it says metadata.ownerReferences[0].uid " +
-	"instead of metadata.ownerReferences.uid"
 
 const priority = "priority and tolerations come from admission plug-ins"

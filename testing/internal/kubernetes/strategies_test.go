@@ -72,20 +72,26 @@ import (
 
 // unjudged are the kinds that have no strategy below, with the reason.
 var unjudged = map[schema.GroupKind]string{
-	{Group: admission, Kind: "MutatingAdmissionPolicy"}:          policies,
-	{Group: admission, Kind: "MutatingAdmissionPolicyBinding"}:   policies,
-	{Group: admission, Kind: "ValidatingAdmissionPolicy"}:        policies,
-	{Group: admission, Kind: "ValidatingAdmissionPolicyBinding"}: policies,
-	{Group: "resource.k8s.io", Kind: "DeviceClass"}:              devices,
-	{Group: "resource.k8s.io", Kind: "ResourceClaim"}:            devices,
-	{Group: "resource.k8s.io", Kind: "ResourceClaimTemplate"}:    devices,
-	{Group: "resource.k8s.io", Kind: "ResourceSlice"}:            devices,
+	{Group: admission, Kind: "MutatingAdmissionPolicy"}:                 policies,
+	{Group: admission, Kind: "MutatingAdmissionPolicyBinding"}:          policies,
+	{Group: admission, Kind: "ValidatingAdmissionPolicy"}:               policies,
+	{Group: admission, Kind: "ValidatingAdmissionPolicyBinding"}:        policies,
+	{Group: "certificates.k8s.io", Kind: "ClusterTrustBundle"}:          signers,
+	{Group: "certificates.k8s.io", Kind: "PodCertificateRequest"}:       signers,
+	{Group: "resource.k8s.io", Kind: "DeviceClass"}:                     devices,
+	{Group: "resource.k8s.io", Kind: "DeviceTaintRule"}:                 devices,
+	{Group: "resource.k8s.io", Kind: "ResourceClaim"}:                   devices,
+	{Group: "resource.k8s.io", Kind: "ResourceClaimTemplate"}:           devices,
+	{Group: "resource.k8s.io", Kind: "ResourceSlice"}:                   devices,
+	{Group: "storagemigration.k8s.io", Kind: "StorageVersionMigration"}: migrations,
 }
 
 const (
-	admission = "admissionregistration.k8s.io"
-	policies  = "registry only completes policies of admission"
-	devices   = "nothing that runs here uses devices, so registry only completes their kinds"
+	admission  = "admissionregistration.k8s.io"
+	policies   = "registry only completes policies of admission"
+	devices    = "nothing that runs here uses devices, so registry only completes their kinds"
+	signers    = "nothing that runs here signs certificates for pods, so registry accepts any"
+	migrations = "nothing that runs here stores an object in several versions, so registry accepts any"
 )
 
 // strategies are those of Kubernetes, by kind.

@@ -100,6 +100,7 @@ func completeDriver(d, _ *storagev1.CSIDriver) {
 	setDefault(&d.Spec.FSGroupPolicy, storagev1.ReadWriteOnceWithFSTypeFSGroupPolicy)
 	setDefault(&d.Spec.RequiresRepublish, false)
 	setDefault(&d.Spec.SELinuxMount, false)
+	setDefault(&d.Spec.PreventPodSchedulingIfMissing, false)
 	if len(d.Spec.VolumeLifecycleModes) == 0 {
 		d.Spec.VolumeLifecycleModes = []storagev1.VolumeLifecycleMode{storagev1.VolumeLifecyclePersistent}
 	}

@@ -41,7 +41,6 @@ var withoutSubresource = set(map[string][]string{
 	"authorization.k8s.io": {
 		"LocalSubjectAccessReview", "SelfSubjectAccessReview", "SelfSubjectRulesReview", "SubjectAccessReview",
 	},
-	"storage.k8s.io": {"CSINode"},
 })
 
 // withoutGeneration are the kinds whose objects have no generation.
@@ -51,8 +50,7 @@ var withoutGeneration = set(map[string][]string{
 		"PersistentVolumeClaim", "ResourceQuota", "Secret", "Service", "ServiceAccount",
 	},
 	"apps":                      {"ControllerRevision"},
-	"autoscaling":               {"HorizontalPodAutoscaler"},
-	"certificates.k8s.io":       {"CertificateSigningRequest"},
+	"certificates.k8s.io":       {"CertificateSigningRequest", "ClusterTrustBundle", "PodCertificateRequest"},
 	"coordination.k8s.io":       {"Lease"},
 	"events.k8s.io":             {"Event"},
 	"networking.k8s.io":         {"IPAddress", "ServiceCIDR"},
@@ -62,6 +60,7 @@ var withoutGeneration = set(map[string][]string{
 	"storage.k8s.io": {
 		"CSIDriver", "CSINode", "CSIStorageCapacity", "StorageClass", "VolumeAttachment", "VolumeAttributesClass",
 	},
+	"storagemigration.k8s.io": {"StorageVersionMigration"},
 })
 
 // raisesGeneration reports whether a change of the metadata raises the generation. It does for two kinds: the revision
@@ -88,7 +87,7 @@ var conditionalUpdate = set(map[string][]string{
 	"internal.apiserver.k8s.io": {"StorageVersion"},
 	"node.k8s.io":               {"RuntimeClass"},
 	"policy":                    {"PodDisruptionBudget"},
-	"resource.k8s.io":           {"ResourcePoolStatusRequest"},
+	"resource.k8s.io":           {"DeviceTaintRule", "ResourcePoolStatusRequest"},
 	"storage.k8s.io":            {"CSIDriver", "CSINode", "CSIStorageCapacity", "VolumeAttachment"},
 	"storagemigration.k8s.io":   {"StorageVersionMigration"},
 })
@@ -118,10 +117,12 @@ func keepOnStatus(kind schema.GroupKind, obj, old client.Object) {
 // withStatusAlone are the kinds of which an update of the status writes no metadata.
 var withStatusAlone = set(map[string][]string{
 	"admissionregistration.k8s.io": {"ValidatingAdmissionPolicy"},
+	"certificates.k8s.io":          {"PodCertificateRequest"},
 	"flowcontrol.apiserver.k8s.io": {"FlowSchema", "PriorityLevelConfiguration"},
 	"networking.k8s.io":            {"ServiceCIDR"},
-	"resource.k8s.io":              {"ResourceClaim"},
-	"storage.k8s.io":               {"VolumeAttachment"},
+	"resource.k8s.io":              {"DeviceTaintRule", "ResourceClaim"},
+	"storage.k8s.io":               {"CSINode", "VolumeAttachment"},
+	"storagemigration.k8s.io":      {"StorageVersionMigration"},
 })
 
 // anyFinalizer are the kinds whose finalizers need no domain.

@@ -31,19 +31,13 @@ func ResetFields(t Type, subresource string) map[fieldpath.APIVersion]*fieldpath
 // signingRequest is the kind whose specification is never written after the creation.
 var signingRequest = schema.GroupKind{Group: "certificates.k8s.io", Kind: "CertificateSigningRequest"}
 
-// metadataOfStatus are the parts of the metadata that a status of a kind cannot write.
+// metadataOfStatus are the parts of the metadata that a status of a kind cannot write, if it can write others.
 var metadataOfStatus = map[schema.GroupKind][]fieldpath.Path{
 	{Group: "apps", Kind: "Deployment"}: {fieldpath.MakePathOrDie("metadata", "labels")},
 	{Kind: "Pod"}: {
 		fieldpath.MakePathOrDie("metadata", "deletionTimestamp"),
 		fieldpath.MakePathOrDie("metadata", "ownerReferences"),
 	},
-	{Group: "networking.k8s.io", Kind: "ServiceCIDR"}:                           {fieldpath.MakePathOrDie("metadata")},
-	{Group: "resource.k8s.io", Kind: "ResourceClaim"}:                           {fieldpath.MakePathOrDie("metadata")},
-	{Group: "storage.k8s.io", Kind: "VolumeAttachment"}:                         {fieldpath.MakePathOrDie("metadata")},
-	{Group: "flowcontrol.apiserver.k8s.io", Kind: "FlowSchema"}:                 {fieldpath.MakePathOrDie("metadata")},
-	{Group: "admissionregistration.k8s.io", Kind: "ValidatingAdmissionPolicy"}:  {fieldpath.MakePathOrDie("metadata")},
-	{Group: "flowcontrol.apiserver.k8s.io", Kind: "PriorityLevelConfiguration"}: {fieldpath.MakePathOrDie("metadata")},
 }
 
 // beyondStatus returns the fields of a kind that a request to its status cannot write.
@@ -52,6 +46,9 @@ func beyondStatus(kind schema.GroupKind, v Version) []fieldpath.Path {
 		return []fieldpath.Path{fieldpath.MakePathOrDie("metadata"), fieldpath.MakePathOrDie("spec")}
 	}
 	paths := metadataOfStatus[kind]
+	if withStatusAlone[kind] {
+		paths = append(paths, fieldpath.MakePathOrDie("metadata"))
+	}
 	t := reflect.TypeOf(v.New()).Elem()
 	for i := range t.NumField() {
 		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")

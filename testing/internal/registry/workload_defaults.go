@@ -35,6 +35,7 @@ func completeStatefulSet(s, _ *appsv1.StatefulSet) {
 	if spec.UpdateStrategy.Type == appsv1.RollingUpdateStatefulSetStrategyType {
 		setDefault(&spec.UpdateStrategy.RollingUpdate, appsv1.RollingUpdateStatefulSetStrategy{})
 		setDefault(&spec.UpdateStrategy.RollingUpdate.Partition, 0)
+		setDefault(&spec.UpdateStrategy.RollingUpdate.MaxUnavailable, intstr.FromInt32(1))
 	}
 	setDefault(&spec.PersistentVolumeClaimRetentionPolicy, appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{})
 	setIfZero(&spec.PersistentVolumeClaimRetentionPolicy.WhenDeleted,

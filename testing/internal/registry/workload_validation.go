@@ -226,15 +226,18 @@ func validateStatefulSet(s, old *appsv1.StatefulSet) field.ErrorList {
 	if old == nil {
 		return errs
 	}
-	changed := *spec
-	changed.Replicas, changed.Template = old.Spec.Replicas, old.Spec.Template
-	changed.UpdateStrategy, changed.MinReadySeconds = old.Spec.UpdateStrategy, old.Spec.MinReadySeconds
-	changed.Ordinals, changed.RevisionHistoryLimit = old.Spec.Ordinals, old.Spec.RevisionHistoryLimit
-	changed.PersistentVolumeClaimRetentionPolicy = old.Spec.PersistentVolumeClaimRetentionPolicy
-	if !equality.Semantic.DeepEqual(&changed, &old.Spec) {
-		errs = append(errs, field.Forbidden(at, "updates to statefulset spec for fields other than 'replicas', "+
-			"'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', "+
-			"'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"))
+	for _, f := range []struct {
+		name     string
+		now, was any
+	}{
+		{"podManagementPolicy", spec.PodManagementPolicy, old.Spec.PodManagementPolicy},
+		{"selector", spec.Selector, old.Spec.Selector},
+		{"serviceName", spec.ServiceName, old.Spec.ServiceName},
+		{"volumeClaimTemplates", spec.VolumeClaimTemplates, old.Spec.VolumeClaimTemplates},
+	} {
+		if !equality.Semantic.DeepEqual(f.now, f.was) {
+			errs = append(errs, immutable(at.Child(f.name), f.now))
+		}
 	}
 	return errs
 }
