@@ -3,10 +3,7 @@ package server_test
 // The differences to a real API server that are accepted, with the reasons. A test fails if one is there no longer.
 
 // knownDifferences are checks that the server answers otherwise.
-var knownDifferences = map[string]string{
-	"apply: owner reference without UID": newerLibrary,
-	"metadata: invalid owner references": newerLibrary,
-}
+var knownDifferences = map[string]string{}
 
 // knownSamples are samples of which the server makes something else.
 var knownSamples = map[string]string{
@@ -32,15 +29,6 @@ var knownDiscovery = map[string]string{
 	"apiregistration.k8s.io/v1 apiservices/status": noServers,
 	"group apiregistration.k8s.io":                 noServers,
 
-	"certificates.k8s.io/v1 clustertrustbundles":                 newerVersion,
-	"certificates.k8s.io/v1 podcertificaterequests":              newerVersion,
-	"certificates.k8s.io/v1 podcertificaterequests/status":       newerVersion,
-	"group storagemigration.k8s.io":                              newerVersion,
-	"resource.k8s.io/v1 devicetaintrules":                        newerVersion,
-	"resource.k8s.io/v1 devicetaintrules/status":                 newerVersion,
-	"storagemigration.k8s.io/v1 storageversionmigrations":        newerVersion,
-	"storagemigration.k8s.io/v1 storageversionmigrations/status": newerVersion,
-
 	"v1 bindings":          "a Pod is bound by its subresource",
 	"v1 componentstatuses": "it is deprecated",
 
@@ -62,9 +50,6 @@ var knownTraits = map[string]string{
 }
 
 const (
-	newerLibrary = "the library that validates is newer than the server: it says metadata.ownerReferences[0].uid " +
-		"instead of metadata.ownerReferences.uid"
-	newerVersion     = "the library is newer than the server: this version became generally available"
 	noContainers     = "no containers run"
 	noServers        = "there are no other API servers"
 	labelsOfTemplate = "labels that a Job has from its template are set after its fields got their managers"
