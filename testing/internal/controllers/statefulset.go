@@ -182,22 +182,29 @@ func (s stateful) step(d *decision, now time.Time) []write {
 	return s.roll(d, now)
 }
 
-// roll replaces the Pod of the highest ordinal that has not the template, when those above are available.
+// roll replaces Pods that do not have the template, the highest ordinals first: as many as may be unavailable besides
+// those that are already. If the policy is Parallel, outdated Pods that are unavailable are all replaced at once.
 func (s stateful) roll(d *decision, now time.Time) []write {
-	for i := len(s.pods) - 1; i >= max(0, s.partition()-s.first()); i-- {
-		switch pod := s.pods[i]; {
-		case pod == nil || pod.DeletionTimestamp != nil:
-			return nil
-		case pod.Labels[appsv1.StatefulSetRevisionLabel] != s.updated.Name:
-			return []write{{verb: remove, object: pod}}
-		case !d.available(pod, s.Spec.MinReadySeconds, now):
-			return nil
+	var outdated, broken []write
+	budget := s.maxUnavailable()
+	for i, pod := range slices.Backward(s.pods) {
+		leaves := pod.DeletionTimestamp != nil
+		available := !leaves && d.available(pod, s.Spec.MinReadySeconds, now)
+		if !available {
+			budget--
+		}
+		switch replaced := i >= s.partition() && pod.Labels[appsv1.StatefulSetRevisionLabel] != s.updated.Name; {
+		case !replaced || leaves:
+		case available:
+			outdated = append(outdated, write{verb: remove, object: pod})
+		case s.Spec.PodManagementPolicy == appsv1.ParallelPodManagement:
+			broken = append(broken, write{verb: remove, object: pod})
 		}
 	}
-	return nil
+	return append(broken, outdated[:min(max(budget, 0), len(outdated))]...)
 }
 
-// partition is the ordinal from which Pods are updated.
+// partition is how many of the first Pods are not updated.
 func (s stateful) partition() int {
 	if rolling := s.Spec.UpdateStrategy.RollingUpdate; rolling != nil {
 		return int(ptr.Deref(rolling.Partition, 0))
@@ -205,12 +212,20 @@ func (s stateful) partition() int {
 	return 0
 }
 
+// maxUnavailable is how many Pods may be unavailable while others are updated, at least one.
+func (s stateful) maxUnavailable() int {
+	if rolling := s.Spec.UpdateStrategy.RollingUpdate; rolling != nil {
+		return max(1, int(share(rolling.MaxUnavailable, len(s.pods), false)))
+	}
+	return 1
+}
+
 // create returns the claims and the Pod of an ordinal.
 func (s stateful) create(ordinal int) []write {
 	name := fmt.Sprintf("%s-%d", s.Name, ordinal)
 	template, revision := &s.Spec.Template, s.updated.Name
 	for _, old := range s.revisions {
-		if of := templateOf(old); ordinal < s.partition() && old.Name == s.current() && of != nil {
+		if of := templateOf(old); ordinal-s.first() < s.partition() && old.Name == s.current() && of != nil {
 			template, revision = of, old.Name
 		}
 	}

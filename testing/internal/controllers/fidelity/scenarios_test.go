@@ -23,6 +23,8 @@ var scenarios = map[string]func(p *play){
 	"adoption":    playAdoption,
 	"statefulset": playStatefulSet,
 	"parallel":    playParallel,
+	"together":    playTogether,
+	"unavailable": playUnavailable,
 	"job":         playJob,
 	"failure":     playFailure,
 	"deadline":    playDeadline,
@@ -250,6 +252,50 @@ func playParallel(p *play) {
 	p.step("delete a Pod")
 	p.patch(set, `{"spec":{"replicas":1}}`)
 	p.step("scale down")
+}
+
+// several returns a StatefulSet that replaces two Pods at a time, except the first.
+func several(policy appsv1.PodManagementPolicyType) *appsv1.StatefulSet {
+	set := statefulSet(policy)
+	set.Spec.Replicas = ptr.To(int32(4))
+	set.Spec.VolumeClaimTemplates = nil
+	set.Spec.Ordinals = &appsv1.StatefulSetOrdinals{Start: 5}
+	set.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{
+		Partition: ptr.To(int32(1)), MaxUnavailable: ptr.To(intstr.Parse("50%")),
+	}
+	return set
+}
+
+func playTogether(p *play) {
+	set := several(appsv1.OrderedReadyPodManagement)
+	p.create(set)
+	for range 4 {
+		p.settle()
+		p.ready("one", 1)
+	}
+	p.step("all are ready")
+	p.patch(set, imageIs("two"))
+	p.step("change the image")
+	p.ready("two", 1)
+	p.step("the first new Pod is ready")
+	p.ready("two", 1)
+	p.step("the second new Pod is ready")
+	p.ready("two", 1)
+	p.step("all new Pods are ready")
+}
+
+func playUnavailable(p *play) {
+	set := several(appsv1.ParallelPodManagement)
+	p.create(set)
+	p.step("create")
+	p.ready("one", 3)
+	p.step("the last is not ready")
+	p.patch(set, imageIs("two"))
+	p.step("change the image")
+	p.ready("two", 2)
+	p.step("two new Pods are ready")
+	p.ready("two", 1)
+	p.step("all new Pods are ready")
 }
 
 func job(change func(*batchv1.JobSpec)) *batchv1.Job {
