@@ -56,8 +56,9 @@ func TestScenarioEndsTheSame(t *testing.T) {
 	t.Run("play", func(t *testing.T) {
 		t.Run("undisturbed, and with a faulty API server", func(t *testing.T) {
 			t.Parallel()
-			undisturbed = play(t, demotest.NewOptions(t, plane.Environment(t), scenario.OperatorUser), demotest.EachStepIsNeeded)
 			options := demotest.NewOptions(t, plane.Environment(t), scenario.OperatorUser)
+			undisturbed = play(t, options, demotest.EachStepIsNeeded)
+			options = demotest.NewOptions(t, plane.Environment(t), scenario.OperatorUser)
 			options.Users[scenario.OperatorUser].Wrap(demotest.WithFaults(t, plane.Config(t)))
 			faulty = play(t, options, nil)
 		})
@@ -121,7 +122,8 @@ func TestScenarioFails(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			demotest.PlaySabotaged(t, scenario.Open, demotest.NewOptions(t, env, scenario.OperatorUser), objects, sabotage)
+			options := demotest.NewOptions(t, env, scenario.OperatorUser)
+			demotest.PlaySabotaged(t, scenario.Open, options, objects, sabotage)
 		})
 	}
 }
