@@ -76,10 +76,6 @@ demo: $(if $(filter true,$(REAL)),controlplane) ## Show running operators step b
 TESTFLAGS = -vet=off -ldflags=-s -p 4 -parallel 8 -timeout $(TIMEOUT) $(if $(filter-out 1,$(COUNT)),-count=$(COUNT)) \
 	$(if $(RUN),-run '$(RUN)')
 
-# The folders of the test files of the main module that have a text in them.
-main-module   = '*_test.go' $(patsubst %,':!%',$(filter-out .,$(MODULES)))
-packages-with = $(addprefix ./,$(sort $(dir $(shell git grep -l $(1) -- $(main-module)))))
-
 # run-steps runs the tests of steps, which test/steps.txt has, with more arguments for go test.
 run-steps = hack/step $(1) $(TESTFLAGS) $(2)
 
@@ -107,7 +103,7 @@ race: ## The same with the race detector, but for tests that show less with it.
 	@$(MAKE) --no-print-directory test RACE=1
 
 # These compare with a real API server, or need more than one.
-real differential e2e bench: export REAL = true
+real e2e bench: export REAL = true
 
 .PHONY: real
 real: controlplane ## Run the tests of test/real.txt, which need kube-apiserver.
@@ -128,12 +124,6 @@ faults: ## Run the fault matrix of components with pairs of faults.
 .PHONY: simulate
 simulate: $(server) ## Run operators in simulated clusters, under faults and in virtual time (SEEDS=1000 tries more).
 	@$(call run-steps,stories,$(if $(SEEDS),-args -simulation.seeds=$(SEEDS)))
-
-.PHONY: differential
-differential: controlplane ## Compare the API server in memory with a real one, by the tables that run on both.
-	KUBEBUILDER_ASSETS=$${KUBEBUILDER_ASSETS:-$(CURDIR)/bin/controlplane} KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=5m \
-		$(GO) test $(TESTFLAGS) \
-		$(call packages-with,os.Exit.rtesting.Main) -rtesting.differential -rtesting.faults=off
 
 .PHONY: e2e
 e2e: controlplane cluster ## Run operators on a cluster with real controllers and a scheduler, and simulated nodes.

@@ -64,11 +64,10 @@ func begin(
 	r.configs = row.configs(scheme)
 	for _, c := range r.all() {
 		c.report, c.ignore = r.report, row.replays.fields().ignored()
-		c.how.Faithful = row.faithful && c.WithClientBuilder == nil
+		c.how.Faithful = row.faithful && c.WithClientBuilder == nil && c.Server == nil
 		c.how.Reconciled, c.how.Now = -1, r.clock.Now
 		c.useFake()
 	}
-	r.chooseServers(t, row)
 	return r
 }
 
@@ -111,7 +110,6 @@ func (r *caseRun) end(t *testing.T) {
 	r.report.Fail(t)
 	defer func() {
 		t.Helper()
-		r.reportDifferences(t)
 		for _, c := range r.all() {
 			if err := c.Release(context.Background()); err != nil {
 				t.Errorf("error during clean up: %s", err)

@@ -42,14 +42,12 @@ type ExpectConfig struct {
 	// override those of its list. The REST mapper of the fake clients is a *meta.DefaultRESTMapper, to which a test may
 	// add further kinds.
 	GivenAPIResources []*metav1.APIResourceList
-	// GivenIndexes are the fields that the cache behind the client has indexed. The flag -rtesting.differential leaves
-	// out a config with indexes: a real API server knows none of them.
+	// GivenIndexes are the fields that the cache behind the client has indexed.
 	GivenIndexes []Index
 	// WithClientBuilder changes the builders of the fake clients behind Client and APIReader. Its settings override
 	// others.
 	WithClientBuilder func(*fake.ClientBuilder) *fake.ClientBuilder
-	// UseFake makes the API server in memory that of [NodeTests] and of package testing/fake, which refuses, completes
-	// and leaves out what a real one does. Client and APIReader read from it, past any cache, and all objects have
+	// UseFake makes the API server that of [NodeTests] and of package testing/fake, which is that of Kubernetes. Client and APIReader read from it, past any cache, and all objects have
 	// managed fields. StatusSubResourceTypes have no effect, and what only a server sets is compared only where an
 	// expectation sets it. Without UseFake there are two fake clients of controller-runtime. Rows of NodeTests need no
 	// UseFake, and it has no effect beside a WithClientBuilder or a Server.
@@ -63,7 +61,7 @@ type ExpectConfig struct {
 	GivenTracks []TrackRequest
 	// Differ compares; nil is DefaultDiffer.
 	Differ Differ
-	// Server is a client of a real API server, for Client and APIReader; nil for an API server in memory. The given
+	// Server is a client of a real API server, for Client and APIReader; nil for one in the test binary. The given
 	// objects are created there, see Release for their deletion. The metadata of expected objects that the server sets
 	// is not compared. Patches and preconditions with versions or UIDs differ from run to run, and the server adds
 	// defaults: tables with them need a Differ of their own.

@@ -15,8 +15,8 @@
 // The page docs/testing.md of this module is the guide, with files of tests that can be copied. It says what a row
 // gives and expects, and how rows are replayed with faults. This is the list of what there is:
 //
-//   - [NodeTests] call one node, [RootTests] a root with its tree. Their API server in memory answers as a real one
-//     does, and each row that passes is replayed with faults. [Fault], [Replays], [NoReplays], [Rest], [External],
+//   - [NodeTests] call one node, [RootTests] a root with its tree. Kubernetes' own API server answers, in the test binary,
+//     and each row that passes is replayed with faults. [Fault], [Replays], [NoReplays], [Rest], [External],
 //     [HTTP], [Call] and [As] belong to that.
 //   - [SubReconcilerTests] and [ReconcilerTests] have the same rows, over the fake client of controller-runtime and
 //     without replays, see [NodeTests] for the differences. A row of them that has a Server runs against a real API
@@ -35,7 +35,6 @@
 //
 //	-rtesting.update        rows that fail are written with what was seen
 //	-rtesting.faults=pairs  rows are replayed with two faults, too; off: without any
-//	-rtesting.differential  rows are compared with a real API server, see [Main]
 //
 // The environment variable COLOR_DIFF has differences in colour. A row that panics fails, and other rows go on.
 //

@@ -10,10 +10,9 @@ import (
 	"github.com/espalier-dev/espalier/reconcilers"
 )
 
-// NodeTests are rows of a node, by name, over a faithful API server in memory: it refuses, completes and leaves out
-// what a real one refuses, completes and does not write. A row that passes is then replayed with a fault at each of its
-// calls, see [Fault], with the node as the tree of a [reconcilers.ResourceReconciler], and must end in the same state.
-// They run in no particular order.
+// NodeTests are rows of a node, by name, over the API server of Kubernetes, which runs in the test binary. A row that
+// passes is then replayed with a fault at each of its calls, see [Fault], with the node as the tree of a
+// [reconcilers.ResourceReconciler], and must end in the same state. They run in no particular order.
 //
 //	rtesting.NodeTests[*v1.Tenant]{
 //		"creates the quota": {
@@ -31,13 +30,12 @@ import (
 //     none if the expectation has no generation.
 //   - A type of the scheme has a status subresource if the Go type has a field Status. StatusSubResourceTypes have no
 //     effect.
-//   - The calls of a row with a Server are made in memory, and there too. The row fails if an answer differs, as with
-//     the flag of [Main]. Objects that are used past the config, through the Server itself, have other names.
 //   - Prepare, the factory and CleanUp run again for each replay: Prepare and CleanUp once for each run, with a context
 //     that ends after CleanUp, and the factory once for each instance of the code, that is, after each death too. They
 //     get the t of the row. So they must not call t.Parallel, which panics when it is called twice: call it in the test
 //     of the table.
-//   - A row with WithClientBuilder runs over the fake client, since that is what the builder makes.
+//   - A row with WithClientBuilder runs over the fake client, since that is what the builder makes, and one with a Server
+//     over that. Neither is replayed.
 type NodeTests[Type client.Object] map[string]SubReconcilerTestCase[Type]
 
 // Run runs the rows as subtests.

@@ -1,5 +1,4 @@
-// Package fake has a client for tests whose API server is in memory and answers as a real one does: it completes,
-// refuses, and leaves out what a real one completes, refuses, and does not write. It takes the place of the fake client
+// Package fake has a client for tests that the API server of Kubernetes answers, which runs in the test binary. It takes the place of the fake client
 // of controller-runtime by its import path:
 //
 //	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(tenant).Build()

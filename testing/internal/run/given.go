@@ -48,8 +48,6 @@ type How struct {
 	Reconciled int
 	// Requested is the name of the resource to reconcile, if its kind is not known; nil if it is.
 	Requested *types.NamespacedName
-	// Real is the real API server with which a faithful config is compared; nil for none.
-	Real client.WithWatch
 	// Now is the time of writes to a faithful API server; nil is the real time.
 	Now func() time.Time
 }
@@ -99,7 +97,7 @@ func AddGiven(inner client.Client, tracker clientgotesting.ObjectTracker) func(c
 
 // Without returns what is given without objects. All calls to the clients fail with err.
 func (g Given) Without(err error) Given {
-	g.GivenObjects, g.APIGivenObjects, g.StatusSubResourceTypes, g.Indexes, g.Real = nil, nil, nil, nil, nil
+	g.GivenObjects, g.APIGivenObjects, g.StatusSubResourceTypes, g.Indexes = nil, nil, nil, nil
 	g.Builder = func(b *fake.ClientBuilder) *fake.ClientBuilder { return b }
 	g.WithReactors = []clientgotesting.ReactionFunc{func(clientgotesting.Action) (bool, runtime.Object, error) {
 		return true, nil, err

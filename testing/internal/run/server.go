@@ -6,14 +6,12 @@ import (
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/espalier-dev/espalier/testing/internal/differential"
 	"github.com/espalier-dev/espalier/testing/internal/recording"
 	"github.com/espalier-dev/espalier/testing/internal/store"
 )
 
-// Server is the API server that a config works with. There are: the one in memory that is compatible with tables of
-// older versions (compat.go), the faithful one in memory (faithful.go), the same compared with a real one
-// (differential.go), and a real one as tables of older versions know it (live.go).
+// Server is the API server that a config works with. There are: fake clients of controller-runtime (compat.go), the API
+// server of Kubernetes in the process (faithful.go), and one that the test runs (live.go).
 type Server struct {
 	// Client reads as from a cache. Reader reads past it, and has no journal.
 	Client, Reader *recording.Client
@@ -26,8 +24,6 @@ type Server struct {
 	// reports whether that is something new. They are nil for a compatible back end.
 	Revision func() int64
 	Settle   func() bool
-	// Comparison has what a real API server has answered in another way; nil without one.
-	Comparison *differential.Server
 	// Close ends the use.
 	Close func(ctx context.Context) error
 	// Problems are what is wrong with the given state.
@@ -43,8 +39,6 @@ func (g Given) start(journal *recording.Journal) Server {
 	switch {
 	case g.Server != nil:
 		return g.live(journal)
-	case g.Real != nil:
-		return g.differential(journal)
 	case g.Faithful:
 		return g.faithful(journal)
 	default:

@@ -46,7 +46,6 @@ const DefaultManager = "espalier.test"
 // Client is a client of a [Store]. It makes each call by a client of controller-runtime, in the goroutine of its
 // caller. What it adds are the cache that a [View] stands for, [Intercept], and that managed fields are left out.
 type Client struct {
-	memory  *memoryClient
 	store   *Store
 	options ClientOptions
 	indexes indexes
@@ -60,9 +59,6 @@ func (s *Store) Client(options ClientOptions) *Client {
 		options.Scheme = s.options.Scheme
 	}
 	c := &Client{store: s, options: options, indexes: newIndexes(options.Indexes)}
-	if s.memory != nil {
-		c.memory = &memoryClient{store: s.memory, options: options, indexes: c.indexes}
-	}
 	return c
 }
 

@@ -25,9 +25,6 @@ const controlPlane = "kube-controller-manager"
 // It follows "Garbage Collection" in the Kubernetes documentation. An object stays if an owner reference has no UID, or
 // a kind that is not served.
 func (s *Store) CollectGarbage() (changed bool) {
-	if s.memory != nil {
-		return s.memory.CollectGarbage()
-	}
 	start := s.Revision()
 	for s.collects() {
 		c := collector{s, s.kinds()}

@@ -12,9 +12,6 @@ import (
 // [server.World.Give]. Each of the objects must have a UID of its own. The error names the object; nothing is stored
 // then.
 func (s *Store) Give(objs ...client.Object) error {
-	if s.memory != nil {
-		return s.memory.Give(objs...)
-	}
 	for _, obj := range objs {
 		if err := managedfields.ValidateManagedFields(obj.GetManagedFields()); err != nil {
 			return err

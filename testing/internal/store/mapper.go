@@ -16,9 +16,6 @@ import (
 
 // RESTMapper knows the kinds that are served now, unless the options have another mapper.
 func (s *Store) RESTMapper() meta.RESTMapper {
-	if s.memory != nil {
-		return s.memory.RESTMapper()
-	}
 	if s.options.Mapper != nil {
 		return s.options.Mapper
 	}
@@ -31,9 +28,6 @@ func (s *Store) RESTMapper() meta.RESTMapper {
 
 // Resources returns the resources that are served now, as discovery lists them.
 func (s *Store) Resources() []*metav1.APIResourceList {
-	if s.memory != nil {
-		return s.memory.Resources()
-	}
 	lists := map[schema.GroupVersion]*metav1.APIResourceList{}
 	for _, k := range s.kinds().all() {
 		for _, v := range k.versions {

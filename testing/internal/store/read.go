@@ -25,9 +25,6 @@ import (
 func (c *Client) Get(
 	ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption,
 ) error {
-	if c.memory != nil {
-		return c.memory.Get(ctx, key, obj, opts...)
-	}
 	gvk, err := c.GroupVersionKindFor(obj)
 	if err != nil {
 		return err
@@ -93,9 +90,6 @@ func (c *Client) behind(ctx context.Context, r request) context.Context {
 
 // List implements [client.Client].
 func (c *Client) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	if c.memory != nil {
-		return c.memory.List(ctx, list, opts...)
-	}
 	options := (&client.ListOptions{}).ApplyOptions(opts)
 	gvk, err := c.itemKind(list)
 	if err != nil {

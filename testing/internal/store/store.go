@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"maps"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,10 +20,6 @@ import (
 	"github.com/espalier-dev/espalier/testing/internal/server"
 	"github.com/espalier-dev/espalier/testing/internal/storage"
 )
-
-// onKubernetes reports whether the API server of Kubernetes answers, and not the one in memory. It asks late, so that
-// the go command knows that results depend on it.
-var onKubernetes = sync.OnceValue(func() bool { return os.Getenv("ESPALIER_ROWS") == "kubernetes" })
 
 // Options configure a [Store].
 type Options struct {
@@ -46,8 +41,6 @@ type Options struct {
 
 // Store has the objects of a cluster. It is safe for concurrent use.
 type Store struct {
-	// memory is nil if the API server of Kubernetes answers.
-	memory  *memory
 	options Options
 
 	mu   sync.Mutex
@@ -69,9 +62,6 @@ const firstRevision = 999
 // New returns an empty store. The namespaces default, kube-system, kube-public and kube-node-lease exist there, unless
 // the options leave them out.
 func New(options Options) *Store {
-	if !onKubernetes() {
-		return &Store{memory: newMemory(options), options: options}
-	}
 	shared, err := server.Shared()
 	if err != nil {
 		panic(err) // No test can begin.
@@ -118,9 +108,6 @@ func (s *Store) time() time.Time {
 
 // Fork returns a copy. A change of one of the two does not change the other. Watches stay with the original.
 func (s *Store) Fork() *Store {
-	if s.memory != nil {
-		return &Store{memory: s.memory.Fork(), options: s.options}
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := &Store{
@@ -133,10 +120,6 @@ func (s *Store) Fork() *Store {
 
 // SetNow sets the time of the writes that follow, such as that of a run in a fork; nil is the real time.
 func (s *Store) SetNow(now func() time.Time) {
-	if s.memory != nil {
-		s.memory.SetNow(now)
-		return
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.now = orRealTime(now)
@@ -191,17 +174,11 @@ type Change struct {
 
 // Revision returns the revision of the last change. It is never 0.
 func (s *Store) Revision() int64 {
-	if s.memory != nil {
-		return s.memory.Revision()
-	}
 	return s.storage().Revision()
 }
 
 // Changes returns the changes after a revision, oldest first.
 func (s *Store) Changes(since int64) []Change {
-	if s.memory != nil {
-		return s.memory.Changes(since)
-	}
 	served := s.kinds()
 	changes := s.storage().Changes(since)
 	public := make([]Change, len(changes))
@@ -219,9 +196,6 @@ func (s *Store) Changes(since int64) []Change {
 
 // Objects returns all objects as they are stored, ordered by kind, namespace and name. They must not be changed.
 func (s *Store) Objects() []client.Object {
-	if s.memory != nil {
-		return s.memory.Objects()
-	}
 	served := s.kinds()
 	entries := s.storage().Entries("/")
 	objects := make([]client.Object, len(entries))
@@ -234,9 +208,6 @@ func (s *Store) Objects() []client.Object {
 
 // Object returns an object as it is stored, nil if there is none. It must not be changed.
 func (s *Store) Object(key Key) client.Object {
-	if s.memory != nil {
-		return s.memory.object(key)
-	}
 	return s.find(s.kinds(), key)
 }
 

@@ -12,9 +12,6 @@ func (c *Client) Status() client.SubResourceWriter { return c.SubResource("statu
 
 // SubResource implements [client.Client].
 func (c *Client) SubResource(name string) client.SubResourceClient {
-	if c.memory != nil {
-		return c.memory.SubResource(name)
-	}
 	return &subresourceClient{client: c, name: name}
 }
 

@@ -14,9 +14,6 @@ import (
 func (c *Client) Watch(
 	ctx context.Context, list client.ObjectList, opts ...client.ListOption,
 ) (watch.Interface, error) {
-	if c.memory != nil {
-		return c.memory.Watch(ctx, list, opts...)
-	}
 	options := (&client.ListOptions{}).ApplyOptions(opts)
 	gvk, err := c.itemKind(list)
 	if err != nil {

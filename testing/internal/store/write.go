@@ -17,9 +17,6 @@ import (
 
 // Create implements [client.Client].
 func (c *Client) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
-	if c.memory != nil {
-		return c.memory.Create(ctx, obj, opts...)
-	}
 	options := (&client.CreateOptions{}).ApplyOptions(append([]client.CreateOption{c.owner()}, opts...))
 	w := write{verb: Create, manager: options.FieldManager, dryRun: options.DryRun}
 	return c.write(ctx, w, obj, obj, func(ctx context.Context, remote client.WithWatch, sent, _ client.Object) error {
@@ -29,9 +26,6 @@ func (c *Client) Create(ctx context.Context, obj client.Object, opts ...client.C
 
 // Update implements [client.Client].
 func (c *Client) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
-	if c.memory != nil {
-		return c.memory.Update(ctx, obj, opts...)
-	}
 	options := (&client.UpdateOptions{}).ApplyOptions(append([]client.UpdateOption{c.owner()}, opts...))
 	w := write{verb: Update, manager: options.FieldManager, dryRun: options.DryRun}
 	if c.options.RefuseDropped {
@@ -46,9 +40,6 @@ func (c *Client) Update(ctx context.Context, obj client.Object, opts ...client.U
 func (c *Client) Patch(
 	ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption,
 ) error {
-	if c.memory != nil {
-		return c.memory.Patch(ctx, obj, patch, opts...)
-	}
 	made, err := newPatch(patch, obj)
 	if err != nil {
 		return err
@@ -78,9 +69,6 @@ func (c *Client) patchOwner(of patch) []client.PatchOption {
 
 // Apply implements [client.Client].
 func (c *Client) Apply(ctx context.Context, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-	if c.memory != nil {
-		return c.memory.Apply(ctx, config, opts...)
-	}
 	return c.apply(ctx, config, "", (&client.ApplyOptions{}).ApplyOptions(opts),
 		func(
 			ctx context.Context, remote client.WithWatch, sent runtime.ApplyConfiguration, by ...client.ApplyOption,
@@ -198,9 +186,6 @@ func (c *Client) entry(r request) *storage.Entry {
 // Delete implements [client.Client]. There are no kubelets: a Pod on a node with a grace period stays until it is
 // deleted with a period of zero.
 func (c *Client) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
-	if c.memory != nil {
-		return c.memory.Delete(ctx, obj, opts...)
-	}
 	gvk, err := c.GroupVersionKindFor(obj)
 	if err != nil {
 		return err
@@ -222,9 +207,6 @@ func (c *Client) Delete(ctx context.Context, obj client.Object, opts ...client.D
 
 // DeleteAllOf implements [client.Client].
 func (c *Client) DeleteAllOf(ctx context.Context, obj client.Object, opts ...client.DeleteAllOfOption) error {
-	if c.memory != nil {
-		return c.memory.DeleteAllOf(ctx, obj, opts...)
-	}
 	gvk, err := c.GroupVersionKindFor(obj)
 	if err != nil {
 		return err

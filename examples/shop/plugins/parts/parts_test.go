@@ -2,14 +2,12 @@ package parts_test
 
 import (
 	"context"
-	"os"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/espalier-dev/espalier/apis"
 	v1 "github.com/espalier-dev/espalier/examples/shop/api/v1"
@@ -19,11 +17,6 @@ import (
 	"github.com/espalier-dev/espalier/reconcilers"
 	rtesting "github.com/espalier-dev/espalier/testing"
 )
-
-// TestMain lets the flag -rtesting.differential make the calls of the tables on a real API server, too.
-func TestMain(m *testing.M) {
-	os.Exit(rtesting.Main(m, &envtest.Environment{CRDDirectoryPaths: []string{"../../config/crd"}}))
-}
 
 // A shop, as an author of the operator would test it: a plugin in the process takes the place of all others.
 var shop = rtesting.NewFixture(&v1.Shop{
