@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"bytes"
 	"sync/atomic"
 	"time"
 
@@ -37,6 +38,14 @@ func (e *Entry) Object() runtime.Object {
 		return d.object
 	}
 	return nil
+}
+
+// Same reports whether a reader gets the same of two entries of one key; nil is a key that holds nothing.
+func (e *Entry) Same(other *Entry) bool {
+	if e == other || e == nil || other == nil {
+		return e == other
+	}
+	return e.Revision == other.Revision && e.Given == other.Given && bytes.Equal(e.Value, other.Value)
 }
 
 // derived is what somebody has made of an entry, and what others have.

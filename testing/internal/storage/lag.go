@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"strings"
 
 	"k8s.io/apiserver/pkg/storage"
 )
@@ -39,6 +40,19 @@ func (l *Lag) of(prefix string, h *history) int64 {
 		return h.revision
 	}
 	return min(max(revision, h.compacted, 1), h.revision)
+}
+
+// Seen returns what a reader with a context sees of a resource, of which the keys begin with a prefix: what a key holds,
+// or, if the key ends with "/", what is below it, in the order of the keys.
+func (s *Storage) Seen(ctx context.Context, prefix, key string) []*Entry {
+	reader, h := &store{storage: s, prefix: prefix, lag: lagOf(ctx)}, s.current.Load()
+	if strings.HasSuffix(key, "/") {
+		return reader.list(h, reader.lag.of(prefix, h), span{key: key, prefix: true}, "")
+	}
+	if e := reader.get(h, key); e != nil {
+		return []*Entry{e}
+	}
+	return nil
 }
 
 // get returns what a reader sees of a key, nil if nothing.

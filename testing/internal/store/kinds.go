@@ -130,6 +130,7 @@ type catalog struct {
 	known, resources sync.Map
 	// undefined is what is served without definitions.
 	undefined *kinds
+	answers   answers
 }
 
 func newCatalog(options Options) *catalog {

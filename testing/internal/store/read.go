@@ -35,7 +35,7 @@ func (c *Client) Get(
 	err = c.do(ctx, r, func(ctx context.Context, remote client.WithWatch) error {
 		found = empty(obj)
 		if r.Live {
-			return remote.Get(ctx, key, found, opts...)
+			return c.get(ctx, r, remote, found, opts...)
 		}
 		return c.getCached(ctx, r, remote, found)
 	})
@@ -54,7 +54,7 @@ func (c *Client) getCached(ctx context.Context, r request, remote client.WithWat
 	if r.kind != nil && (r.Name == "" || r.Namespace == "" && r.kind.isNamespaced()) {
 		return notFound
 	}
-	err := remote.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: r.Name}, found)
+	err := c.get(ctx, r, remote, found)
 	if apierrors.IsNotFound(err) {
 		return notFound
 	}
@@ -105,6 +105,8 @@ func (c *Client) List(ctx context.Context, list client.ObjectList, opts ...clien
 			return c.listCached(ctx, r, remote, found, options)
 		case c.indexes.indexed(gvk.GroupKind(), options.FieldSelector):
 			return c.listIndexed(ctx, r, remote, found, options)
+		case isPlain(options):
+			return c.list(ctx, r, remote, found, options.LabelSelector)
 		}
 		return remote.List(ctx, found, options)
 	})
@@ -159,8 +161,7 @@ func (c *Client) listIndexed(
 	if err != nil {
 		return err
 	}
-	all := client.ListOptions{Namespace: r.Namespace, LabelSelector: options.LabelSelector}
-	if err := remote.List(ctx, list, &all); err != nil {
+	if err := c.list(ctx, r, remote, list, options.LabelSelector); err != nil {
 		return err
 	}
 	items, err := meta.ExtractList(list)

@@ -1,0 +1,240 @@
+package store
+
+import (
+	"context"
+	"reflect"
+	"slices"
+	"strconv"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/testing/internal/storage"
+)
+
+// answers remembers what the API server answered readers, so that who reads again, or in another fork, needs no request.
+// An answer depends on what is stored, on the definition of the kind, and on the question, and on nothing else. Most
+// reads of a row are such repetitions: each replay reads what the one before has read.
+type answers struct {
+	mu    sync.Mutex
+	known map[question][]answer
+}
+
+// maxQuestions are kept, and maxAnswers to each: what the last forks have stored.
+const maxQuestions, maxAnswers = 4096, 4
+
+// question is what a reader asks for.
+type question struct {
+	scheme *runtime.Scheme
+	kind   schema.GroupVersionKind
+	// goType is that of the object, or of the list in which it is an item.
+	goType reflect.Type
+	// key is that of the object in the storage, or, for a list without its items, what their keys begin with.
+	key string
+}
+
+// answer is what a reader got for what was stored: an object, a list without items, or an error.
+type answer struct {
+	entry, definition *storage.Entry
+	object            runtime.Object
+	err               *apierrors.StatusError
+}
+
+// find returns the answer to a question about an entry. Its object must not be changed.
+func (a *answers) find(q question, entry, definition *storage.Entry) (answer, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, known := range slices.Backward(a.known[q]) {
+		if known.definition == definition && known.entry.Same(entry) {
+			return known, true
+		}
+	}
+	return answer{}, false
+}
+
+func (a *answers) add(q question, given answer) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.known == nil || len(a.known) >= maxQuestions {
+		a.known = map[question][]answer{}
+	}
+	known := a.known[q]
+	if len(known) >= maxAnswers {
+		known = known[1:]
+	}
+	a.known[q] = append(slices.Clip(known), given)
+}
+
+// question returns the question for an object, or for a list whose keys begin with a key.
+func (c *Client) question(r request, of runtime.Object, key string) question {
+	return question{scheme: c.options.Scheme, kind: r.Kind, goType: reflect.TypeOf(of), key: key}
+}
+
+// answers returns what is known of the kinds of the store, which forks share.
+func (s *Store) answers() *answers {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return &s.served.catalog.answers
+}
+
+// definition returns the definition of a kind, nil if it has none.
+func (s *Store) definition(of *kind) *storage.Entry {
+	if of.definition == "" {
+		return nil
+	}
+	return s.storage().Entry(definitionsPrefix + of.definition)
+}
+
+// isPath reports whether the names of a request can be part of a key. If not, the API server says what is wrong.
+func (r request) isPath() bool {
+	return r.kind != nil && len(path.IsValidPathSegmentName(r.Name)) == 0 &&
+		len(path.IsValidPathSegmentName(r.Namespace)) == 0
+}
+
+// get reads an object.
+func (c *Client) get(
+	ctx context.Context, r request, remote client.WithWatch, found client.Object, opts ...client.GetOption,
+) error {
+	name := client.ObjectKey{Namespace: r.Namespace, Name: r.Name}
+	if !r.isPath() || r.Name == "" || len(opts) > 0 || r.kind.isNamespaced() && r.Namespace == "" {
+		return remote.Get(ctx, name, found, opts...)
+	}
+	kept, key, definition := c.store.storage(), r.kind.key(r.Namespace, r.Name), c.store.definition(r.kind)
+	see := func() *storage.Entry {
+		if seen := kept.Seen(ctx, r.kind.prefix, key); len(seen) > 0 {
+			return seen[0]
+		}
+		return nil
+	}
+	entry, q := see(), c.question(r, found, key)
+	if known, ok := c.store.answers().find(q, entry, definition); ok {
+		if known.err != nil {
+			return &apierrors.StatusError{ErrStatus: *known.err.ErrStatus.DeepCopy()}
+		}
+		fillWith(found, known.object.DeepCopyObject())
+		return nil
+	}
+	err := remote.Get(ctx, name, found)
+	if now := see(); now != entry {
+		return err // Somebody has written meanwhile.
+	}
+	status, isStatus := err.(*apierrors.StatusError)
+	switch {
+	case err == nil && entry != nil:
+		if kept := found.DeepCopyObject(); reflect.TypeOf(kept) == q.goType {
+			c.store.answers().add(q, answer{entry: entry, definition: definition, object: kept})
+		}
+	case isStatus && entry == nil && apierrors.IsNotFound(err):
+		kept := &apierrors.StatusError{ErrStatus: *status.ErrStatus.DeepCopy()}
+		c.store.answers().add(q, answer{definition: definition, err: kept})
+	}
+	return err
+}
+
+// list lists a namespace, or all for an empty one, and what labels select; nil selects all.
+func (c *Client) list(
+	ctx context.Context, r request, remote client.WithWatch, list client.ObjectList, selector labels.Selector,
+) error {
+	all := &client.ListOptions{Namespace: r.Namespace, LabelSelector: selector}
+	if !r.isPath() {
+		return remote.List(ctx, list, all)
+	}
+	kept, prefix, definition := c.store.storage(), r.kind.key(r.Namespace, "")+"/", c.store.definition(r.kind)
+	entries, revision := kept.Seen(ctx, r.kind.prefix, prefix), kept.Revision()
+	if c.knownList(r, list, prefix, entries, definition, revision) {
+		return selectItems(list, selector)
+	}
+	all.LabelSelector = nil
+	if err := remote.List(ctx, list, all); err != nil {
+		return err
+	}
+	if slices.Equal(kept.Seen(ctx, r.kind.prefix, prefix), entries) {
+		c.rememberList(r, list, prefix, entries, definition)
+	}
+	return selectItems(list, selector)
+}
+
+// knownList fills a list with what is known of entries, and reports whether all is known.
+func (c *Client) knownList(
+	r request, list client.ObjectList, prefix string, entries []*storage.Entry, definition *storage.Entry,
+	revision int64,
+) bool {
+	envelope, ok := c.store.answers().find(c.question(r, list, prefix), nil, definition)
+	if !ok {
+		return false
+	}
+	items := make([]runtime.Object, len(entries))
+	for i, e := range entries {
+		item, ok := c.store.answers().find(c.question(r, list, e.Key), e, definition)
+		if !ok {
+			return false
+		}
+		items[i] = item.object.DeepCopyObject()
+	}
+	fillWith(list, envelope.object.DeepCopyObject())
+	if len(items) > 0 && meta.SetList(list, items) != nil {
+		return false
+	}
+	list.SetResourceVersion(strconv.FormatInt(revision, 10))
+	return true
+}
+
+// rememberList notes the answers to a list of entries, unless it has other items.
+func (c *Client) rememberList(
+	r request, list client.ObjectList, prefix string, entries []*storage.Entry, definition *storage.Entry,
+) {
+	items, err := meta.ExtractList(list)
+	if err != nil || len(items) != len(entries) {
+		return
+	}
+	for i, obj := range items {
+		item, ok := obj.(client.Object)
+		if !ok || r.kind.key(item.GetNamespace(), item.GetName()) != entries[i].Key {
+			return
+		}
+	}
+	for i, item := range items {
+		q := c.question(r, list, entries[i].Key)
+		if _, ok := c.store.answers().find(q, entries[i], definition); !ok {
+			c.store.answers().add(q, answer{entry: entries[i], definition: definition, object: item.DeepCopyObject()})
+		}
+	}
+	envelope := empty(list)
+	fillWith(envelope, list)
+	emptyItems(envelope)
+	c.store.answers().add(c.question(r, list, prefix), answer{definition: definition, object: envelope.DeepCopyObject()})
+}
+
+// selectItems leaves what labels select in a list.
+func selectItems(list client.ObjectList, selector labels.Selector) error {
+	if selector == nil || selector.Empty() {
+		return nil
+	}
+	items, err := meta.ExtractList(list)
+	if err != nil {
+		return err
+	}
+	selected := slices.DeleteFunc(items, func(obj runtime.Object) bool {
+		item, ok := obj.(client.Object)
+		return !ok || !selector.Matches(labels.Set(item.GetLabels()))
+	})
+	if err := meta.SetList(list, selected); err != nil {
+		return err
+	}
+	if len(selected) == 0 {
+		emptyItems(list)
+	}
+	return nil
+}
+
+// isPlain reports whether a list is of a namespace and of labels alone.
+func isPlain(options *client.ListOptions) bool {
+	return options.FieldSelector == nil && options.Raw == nil && options.Limit == 0 && options.Continue == "" &&
+		options.UnsafeDisableDeepCopy == nil
+}

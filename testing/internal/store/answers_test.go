@@ -1,0 +1,97 @@
+package store_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/testing/internal/store"
+)
+
+// TestReadAgain reads twice what is stored, in a store and in its fork, and changes what it got in between.
+func TestReadAgain(t *testing.T) {
+	t.Parallel()
+	labelled := app("two")
+	labelled.Labels = map[string]string{"a": "b"}
+	s := newStore(t, app("one"), labelled, &corev1.ConfigMap{ObjectMeta: metadata("one")})
+	for _, read := range []func(c client.Client) (client.Object, error){
+		func(c client.Client) (client.Object, error) {
+			obj := app("one")
+			return obj, c.Get(t.Context(), client.ObjectKeyFromObject(obj), obj)
+		},
+		func(c client.Client) (client.Object, error) {
+			obj := &metav1.PartialObjectMetadata{}
+			obj.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+			return obj, c.Get(t.Context(), client.ObjectKeyFromObject(app("one")), obj)
+		},
+		func(c client.Client) (client.Object, error) {
+			list := &AppList{}
+			err := c.List(t.Context(), list, client.InNamespace("ns"), client.MatchingLabels{"a": "b"})
+			if err == nil && len(list.Items) != 1 {
+				t.Fatalf("%d items are selected, want 1", len(list.Items))
+			}
+			return &list.Items[0], err
+		},
+	} {
+		var first client.Object
+		for _, s := range []*store.Store{s, s, s.Fork()} {
+			for _, options := range []store.ClientOptions{{}, {View: store.NewView()}} {
+				obj, err := read(s.Client(options))
+				must(t, err)
+				obj.GetObjectKind().SetGroupVersionKind(appVersion.WithKind("App")) // A cache sets it.
+				if first == nil {
+					first = obj.DeepCopyObject().(client.Object)
+				}
+				if diff := cmp.Diff(first, obj); diff != "" {
+					t.Errorf("another answer to the same question (-first, +now):\n%s", diff)
+				}
+				obj.SetLabels(map[string]string{"changed": "by the reader"})
+			}
+		}
+	}
+}
+
+// TestReadWithAnotherDefinition reads an object after the definition of its kind got a default.
+func TestReadWithAnotherDefinition(t *testing.T) {
+	t.Parallel()
+	definition := widgets()
+	c := newClient(t, definition)
+	must(t, c.Create(t.Context(), widget("one")))
+	read := func() string {
+		w := widget("")
+		must(t, c.Get(t.Context(), client.ObjectKeyFromObject(widget("one")), w))
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(w.GroupVersionKind())
+		must(t, c.List(t.Context(), list))
+		added, _, err := unstructured.NestedString(w.Object, "spec", "added")
+		must(t, err)
+		listed, _, err := unstructured.NestedString(list.Items[0].Object, "spec", "added")
+		must(t, err)
+		if added != listed {
+			t.Errorf("the object has %q, in a list it has %q", added, listed)
+		}
+		return added
+	}
+	if got := read(); got != "" {
+		t.Errorf("the field is %q without a default", got)
+	}
+	changed := &unstructured.Unstructured{}
+	changed.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	must(t, c.Get(t.Context(), client.ObjectKeyFromObject(definition), changed))
+	added := `{
+		"op": "add", "path": "/spec/versions/%d/schema/openAPIV3Schema/properties/spec/properties/added",
+		"value": {"type": "string", "default": "by default"}
+	}`
+	patch := client.RawPatch(types.JSONPatchType, fmt.Appendf(nil, "["+added+","+added+"]", 0, 1))
+	must(t, c.Patch(t.Context(), changed, patch))
+	if got := read(); got != "by default" {
+		t.Errorf("the field is %q with a default", got)
+	}
+}
