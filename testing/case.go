@@ -108,6 +108,13 @@ func (r *caseRun) stashAdditional(ctx context.Context) context.Context {
 func (r *caseRun) end(t *testing.T) {
 	t.Helper()
 	r.report.Fail(t)
+	for _, c := range r.all() {
+		if s := c.made().Store; s != nil {
+			for _, note := range s.WithoutEffect() {
+				t.Logf("Note: %s", note)
+			}
+		}
+	}
 	defer func() {
 		t.Helper()
 		for _, c := range r.all() {

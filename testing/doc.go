@@ -34,7 +34,7 @@
 // # Flags
 //
 //	-rtesting.update        rows that fail are written with what was seen
-//	-rtesting.faults=pairs  rows are replayed with two faults, too; off: without any
+//	-rtesting.faults=pairs  rows are replayed with two faults, too; off: without any; by default with one, for up to 5 s
 //
 // The environment variable COLOR_DIFF has differences in colour. A row that panics fails, and other rows go on.
 //

@@ -122,7 +122,7 @@ func init() {
 				_ = ensures(ctx, cm, "one")
 				return nil
 			}), ExpectCreates: oneChild}),
-			args: []string{"-test.timeout=24s"},
+			args: []string{"-test.timeout=24s", "-rtesting.faults=pairs"},
 			want: []string{
 				"the replays ended: context deadline exceeded", "the row ends in another way", "paste",
 			},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -184,5 +185,12 @@ func init() {
 	scenarios["two given objects of one UID, one that the client has not seen"] = scenario{
 		run:  expectingMore(cmCase{GivenObjects: twins[:1], APIGivenObjects: twins[1:]}),
 		want: []string{sameUID}, unwanted: []string{"ExpectResource"},
+	}
+	scenarios["what has no effect in a row"] = scenario{
+		run: expectingMore(cmCase{GivenObjects: []client.Object{
+			&admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "checks"}},
+		}}),
+		want: []string{"Note: ValidatingWebhookConfiguration checks has no effect: webhooks are not called; " +
+			"test it with testing/simulation"},
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/espalier-dev/espalier/internal/fault"
 	"github.com/espalier-dev/espalier/testing/internal/replay"
@@ -47,9 +48,15 @@ func (r Replays) isZero() bool {
 	return r.Skip == nil && r.Ignore == nil && r.Requests == 0 && r.not == ""
 }
 
+// budget is how long the faults of a row are tried by default. A row of twelve creates takes a tenth of it.
+const budget = 5 * time.Second
+
 // options returns the replay options.
 func (r Replays) options(mode faultMode, short bool) replay.Options {
 	o := replay.Options{Requests: r.Requests, Pairs: mode == faultPairs, Skip: r.skips, Ignore: r.ignored()}
+	if mode == faultsDefault {
+		o.Budget = budget
+	}
 	if short {
 		o.Share = 3
 	}

@@ -185,7 +185,8 @@ func (r *replayed) explore(t *testing.T, ctx context.Context, program replay.Pro
 	case report.NotReplayed != "":
 		t.Logf("not replayed: %s%s", report.NotReplayed, advice(report.Varying))
 	default:
-		t.Logf("replayed with %s in %.2f s", words.Count(report.Replays, "fault"), time.Since(began).Seconds())
+		t.Logf("replayed with %s in %.2f s%s", words.Count(report.Replays, "fault"), time.Since(began).Seconds(),
+			leftOut(report.Left))
 	}
 	if err == nil && report.NotReplayed == "" {
 		r.compareOwn(t)
@@ -194,6 +195,14 @@ func (r *replayed) explore(t *testing.T, ctx context.Context, program replay.Pro
 		t.Logf("Note: %s", note)
 	}
 	r.fail(t, ctx, report.Findings, options)
+}
+
+// leftOut says that faults were left out; empty if none were.
+func leftOut(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %d more would have taken longer than %s: -rtesting.faults=pairs tries them", n, budget)
 }
 
 // advice says how to replay a row that ends differently each time; empty if nothing varies.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/espalier-dev/espalier/internal/fault"
 )
@@ -23,12 +24,14 @@ type Options struct {
 	Share int
 	// Pairs explores two faults in one run too: pairs of a sample of those that find nothing alone.
 	Pairs bool
+	// Budget is for how long runs with a fault begin, by the clock of the caller; 0 has no end.
+	Budget time.Duration
 }
 
 // Report is what was found.
 type Report struct {
-	// Replays is how many runs with a fault were made.
-	Replays int
+	// Replays is how many runs with a fault were made. Left is how many faults were left out when the budget was spent.
+	Replays, Left int
 	// NotReplayed says why there were none; empty if there were.
 	NotReplayed string
 	// Varying are the differences at the end of two runs without a fault, if that is why there were none, as "object"
@@ -62,8 +65,14 @@ func Explore(ctx context.Context, program Program, options Options) (Report, err
 	if err != nil || e.report.NotReplayed != "" {
 		return e.report, err
 	}
+	began := time.Now()
 	var harmless []fault.Fault
-	for _, f := range e.points(reference) {
+	points := e.points(reference)
+	for i, f := range points {
+		if i > 0 && options.Budget > 0 && time.Since(began) >= options.Budget {
+			e.report.Left = len(points) - i
+			break
+		}
 		found := len(e.report.Findings)
 		switch err := e.replay(ctx, f); {
 		case errors.Is(err, errNotDeleted):

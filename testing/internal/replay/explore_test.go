@@ -148,6 +148,16 @@ func TestAShareOfTheFaultsIsTheSameEachTime(t *testing.T) {
 	}
 }
 
+func TestASpentBudgetLeavesFaultsOut(t *testing.T) {
+	t.Parallel()
+	program := programOf(given(t, widget()), twoSteps)
+	all := len(faultsOf(t, program))
+	report := explore(t, program, replay.Options{Budget: time.Nanosecond})
+	if report.Replays != 1 || report.Left != all-1 {
+		t.Errorf("%d faults were tried and %d left out, want 1 of %d", report.Replays, report.Left, all)
+	}
+}
+
 func TestFaultsThatDoNotBothHappenAreNoReplay(t *testing.T) {
 	t.Parallel()
 	program := programOf(given(t, widget()), func(ctx context.Context, p *process) error { return p.ensure(ctx, "one") })

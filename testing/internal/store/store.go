@@ -206,6 +206,18 @@ func (s *Store) Objects() []client.Object {
 	return objects
 }
 
+// WithoutEffect says what is stored but does not do here what it does in a cluster, see [server.WithoutEffect].
+func (s *Store) WithoutEffect() (notes []string) {
+	served, kept := s.kinds(), s.storage()
+	for _, e := range slices.Concat(kept.Entries("/admissionregistration.k8s.io/"), kept.Entries(definitionsPrefix)) {
+		obj := served.object(e)
+		if note := server.WithoutEffect(keyOf(obj).Kind, obj); note != "" {
+			notes = append(notes, note)
+		}
+	}
+	return notes
+}
+
 // Object returns an object as it is stored, nil if there is none. It must not be changed.
 func (s *Store) Object(key Key) client.Object {
 	return s.find(s.kinds(), key)
