@@ -89,7 +89,7 @@ func (c *ExpectConfig) AssertClientDeleteExpectations(t *testing.T) {
 		Name:     func(r DeleteRef) string { return objects.Text(r.Kind, r.Namespace, r.Name) },
 		Observed: DeleteRef.observed, Found: NewDeleteRef,
 		Diff: func(first *check.First, expected, actual DeleteRef) string {
-			if c.how.Faithful {
+			if c.how.APIServer {
 				actual.Preconditions = check.PreconditionsWithoutServerSet(expected.Preconditions, actual.Preconditions)
 			}
 			return c.differ(first).DeleteRef(expected, actual)
@@ -208,7 +208,7 @@ func (c *ExpectConfig) assertApplies(t *testing.T, field, kind string, expected 
 			if a, ok := expected.ApplyConfiguration.(applied); ok {
 				expected.ApplyConfiguration = a.like(actual.ApplyConfiguration)
 			}
-			if c.how.Faithful {
+			if c.how.APIServer {
 				actual.ApplyConfiguration = check.AppliedWithoutServerSet(
 					expected.ApplyConfiguration, actual.ApplyConfiguration)
 			}
@@ -228,7 +228,7 @@ func (c *ExpectConfig) assertPatches(t *testing.T, field, kind string, expected 
 		Name:     func(r PatchRef) string { return objects.Text(r.Kind, r.Namespace, r.Name) },
 		Observed: PatchRef.observed, Found: NewPatchRef,
 		Diff: func(first *check.First, expected, actual PatchRef) string {
-			if c.how.Faithful {
+			if c.how.APIServer {
 				actual = actual.withoutServerSet(expected)
 			}
 			actual.Patch = c.alikePatch(expected, actual)
@@ -255,7 +255,7 @@ func assertObjects[A CreateAction](
 			check.WithServerFields(expected, actual)
 			return diff(c.differ(first), expected, actual)
 		}
-	case c.how.Faithful:
+	case c.how.APIServer:
 		compare = func(first *check.First, expected, actual client.Object) string {
 			return diff(c.differ(first), expected, c.alike(expected, check.WithoutServerSet(expected, actual)))
 		}

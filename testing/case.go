@@ -30,7 +30,7 @@ type caseRun struct {
 	panicked atomic.Pointer[string]
 	// lacksError says that an expected error was not returned.
 	lacksError bool
-	// clock is the time of a faithful row.
+	// clock is the time of a row on the API server of Kubernetes.
 	clock *run.Clock
 }
 
@@ -64,7 +64,7 @@ func begin(
 	r.configs = row.configs(scheme)
 	for _, c := range r.all() {
 		c.report, c.ignore = r.report, row.replays.fields().ignored()
-		c.how.Faithful = row.faithful && c.WithClientBuilder == nil && c.Server == nil
+		c.how.APIServer = row.onServer && c.WithClientBuilder == nil && c.Server == nil
 		c.how.Reconciled, c.how.Now = -1, r.clock.Now
 		c.useFake()
 	}
@@ -75,8 +75,8 @@ func (r *caseRun) notePanic(value any) {
 	r.panicked.CompareAndSwap(nil, new(words.Panic(value)))
 }
 
-// check fails the test at once if the config of a case cannot be made, or if its faithful API server cannot have what
-// is given: all other failures would be consequences.
+// check fails the test at once if the config of a case cannot be made, or if its API server cannot have what is
+// given: all other failures would be consequences.
 func (r *caseRun) check(t *testing.T) {
 	t.Helper()
 	if r.expect.Scheme == nil {
@@ -86,7 +86,7 @@ func (r *caseRun) check(t *testing.T) {
 		if err := c.check(r.resource); err != nil {
 			t.Fatalf("%s%s", err, c.suffix())
 		}
-		if !c.how.Faithful {
+		if !c.how.APIServer {
 			continue
 		}
 		if problems := c.made().Problems; len(problems) > 0 {

@@ -45,7 +45,7 @@ func (r Rollout[Type]) newCluster(resource Type, given []client.Object) (*cluste
 		GivenObjects:      append(slices.Clone(given), resource),
 		GivenAPIResources: r.GivenAPIResources,
 		How: run.How{
-			Faithful: true, Uncached: true, Reconciled: -1, Now: func() time.Time { return r.Now },
+			APIServer: true, PastCache: true, Reconciled: -1, Now: func() time.Time { return r.Now },
 		},
 	}.Start()
 	c.unrecorded = c.Client.Client

@@ -89,7 +89,7 @@ func (r Rollout[Type]) Try() (*RolledOut[Type], error) {
 		r.Now = RolledOutAt
 	}
 	given := run.Given{
-		Scheme: r.Scheme, GivenObjects: append(slices.Clone(r.GivenObjects), r.Resource), How: run.How{Faithful: true},
+		Scheme: r.Scheme, GivenObjects: append(slices.Clone(r.GivenObjects), r.Resource), How: run.How{APIServer: true},
 	}
 	if err := given.Check(r.Resource); err != nil {
 		return nil, err

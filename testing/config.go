@@ -167,8 +167,8 @@ func (c *ExpectConfig) make() *parts {
 
 // useFake carries UseFake out.
 func (c *ExpectConfig) useFake() {
-	if c.UseFake && !c.how.Faithful && c.WithClientBuilder == nil && c.Server == nil {
-		c.how.Faithful, c.how.Uncached, c.how.Reconciled = true, true, -1
+	if c.UseFake && !c.how.APIServer && c.WithClientBuilder == nil && c.Server == nil {
+		c.how.APIServer, c.how.PastCache, c.how.Reconciled = true, true, -1
 	}
 }
 

@@ -62,6 +62,6 @@
 //   - internal/words keeps the failures until the end of the row, writes them with the line of the row, and updates the
 //     row.
 //   - In case.go, end calls CleanUp and releases the config.
-//   - A faithful row that has passed is made a program of internal/replay (replays.go, replays_program.go), which runs
+//   - A row of NodeTests or RootTests that has passed is made a program of internal/replay (replays.go, replays_program.go), which runs
 //     it with faults (fault.go, replay_options.go). What it finds is reported by finding.go.
 package testing

@@ -25,7 +25,7 @@ func TestHTTPFailsWithAStatus(t *testing.T) {
 	charged := bank{}
 	web := rtesting.HTTP(charged)
 	var answers []string
-	runFaithful(t, cmNodes{"a request fails": {
+	runNodes(t, cmNodes{"a request fails": {
 		Resource:  settings.Object(),
 		Externals: []rtesting.External{charged.external()},
 		Fault:     rtesting.Fails("POST bank.example.com/charge"),
@@ -116,7 +116,7 @@ func TestNotedCalls(t *testing.T) {
 	}
 	row := callingRows[name].row
 	row.Resource = settings.Object()
-	runFaithful(t, cmNodes{"case": row})
+	runNodes(t, cmNodes{"case": row})
 }
 
 // A double charge is found only if the row lists the state of the bank. A row that forgets it is told.

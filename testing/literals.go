@@ -134,9 +134,9 @@ func nameOfTrack(r TrackRequest) string {
 	return objects.Text(ref.Kind, ref.Namespace, name) + " by " + objects.Path(r.Tracker.Namespace, r.Tracker.Name)
 }
 
-// asWritten returns literals with the shortest one first: without what only a faithful server sets.
+// asWritten returns literals with the shortest one first: without what only an API server sets.
 func (c *ExpectConfig) asWritten(literals []client.Object) []client.Object {
-	if _, kept := literals[0].(*Inventory); !c.how.Faithful || kept {
+	if _, kept := literals[0].(*Inventory); !c.how.APIServer || kept {
 		return literals
 	}
 	return append([]client.Object{check.WithoutAnyServerSet(literals[0])}, literals...)

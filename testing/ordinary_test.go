@@ -166,7 +166,7 @@ func childOf(ctx context.Context, cm *corev1.ConfigMap, uid types.UID) (*corev1.
 	return child, nil
 }
 
-func TestOrdinaryRows(t *testing.T) { runFaithful(t, ordinary()) }
+func TestOrdinaryRows(t *testing.T) { runNodes(t, ordinary()) }
 
 func init() {
 	twins := []client.Object{configMap("a"), configMap("b")}
@@ -177,7 +177,7 @@ func init() {
 	expectingMore := func(row cmCase) func(t *testing.T) {
 		row.Resource, row.Metadata = settings.Object(), does(nothing)
 		row.ExpectResource = changed.Object()
-		return func(t *testing.T) { runFaithful(t, cmNodes{"case": row}) }
+		return func(t *testing.T) { runNodes(t, cmNodes{"case": row}) }
 	}
 	scenarios["two given objects of one UID"] = scenario{
 		run: expectingMore(cmCase{GivenObjects: twins}), want: []string{sameUID}, unwanted: []string{"ExpectResource"},

@@ -34,7 +34,7 @@ func TestReplaysHaveWhatTheRowHas(t *testing.T) {
 			t.Errorf("want Prepare and CleanUp for each run, got %d and %d", prepared, cleaned)
 		}
 	})
-	runFaithful(t, cmNodes{
+	runNodes(t, cmNodes{
 		"stashed values": {
 			Resource:           settings.Object(),
 			GivenStashedValues: map[stash.Key]any{seen: "it"},
@@ -157,7 +157,7 @@ func TestExternals(t *testing.T) {
 	call := func(ctx context.Context, _ *corev1.ConfigMap) error {
 		return rtesting.Call(ctx, "charge me", func() error { called["me"]++; return nil })
 	}
-	runFaithful(t, cmNodes{
+	runNodes(t, cmNodes{
 		"a request": {
 			Resource:  settings.Object(),
 			Metadata:  does(post),
@@ -241,14 +241,14 @@ func TestAs(t *testing.T) {
 		}}
 	})
 	row := cmCase{Resource: settings.Object(), GivenObjects: []client.Object{managed}, Metadata: kubelet, ExpectOrder: []string{}}
-	runFaithful(t, cmNodes{"not recorded": row})
+	runNodes(t, cmNodes{"not recorded": row})
 	row.StatusSubResourceTypes = []client.Object{&corev1.Pod{}}
 	runNode(t, cmTests{"not recorded": row})
 }
 
 func TestUntil(t *testing.T) {
 	t.Parallel()
-	runFaithful(t, cmNodes{
+	runNodes(t, cmNodes{
 		"delays pass": {
 			Resource:      settings.Object(),
 			Now:           time.Unix(1000, 0),
@@ -344,10 +344,10 @@ func TestVirtualTime(t *testing.T) {
 		}
 		return nil
 	})
-	runFaithful(t, cmNodes{"faithful": {Resource: settings.Object(), VirtualTime: true, Metadata: sleeps}})
-	runNode(t, cmTests{"compatible": {Resource: settings.Object(), VirtualTime: true, Metadata: sleeps}})
+	runNodes(t, cmNodes{"of a node": {Resource: settings.Object(), VirtualTime: true, Metadata: sleeps}})
+	runNode(t, cmTests{"of a sub-reconciler": {Resource: settings.Object(), VirtualTime: true, Metadata: sleeps}})
 	before := time.Now()
-	runFaithful(t, cmNodes{"until rest": {
+	runNodes(t, cmNodes{"until rest": {
 		Resource: settings.Object(), VirtualTime: true, Until: rtesting.Rest(), Now: time.Unix(1000, 0),
 		Metadata:      map[string]any{"node": waits(time.Hour)},
 		ExpectCreates: []client.Object{controlled(configMap("late"))},

@@ -26,7 +26,7 @@ var planted = map[string]struct {
 }{
 	"a password is overwritten after a stale read": {
 		run: func(t *testing.T, bug bool) {
-			faithful(cmCase{
+			nodes(cmCase{
 				Metadata: keepsPassword(bug),
 				ExpectCreates: []client.Object{
 					&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "db"}},

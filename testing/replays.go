@@ -63,8 +63,8 @@ type begun struct {
 	end func() error
 }
 
-// runAndReplay runs a case, and its replays if it is a faithful one and passes. They start from the case as it was
-// given, before Prepare.
+// runAndReplay runs a case, and its replays if it is on the API server of Kubernetes and passes. They start from the
+// case as it was given, before Prepare.
 func runAndReplay[Case any, P caseOf[Case]](
 	t *testing.T, tc P, once func(t *testing.T) writes, replays func(given P) *replayed,
 ) {
@@ -76,7 +76,7 @@ func runAndReplay[Case any, P caseOf[Case]](
 		t.Helper()
 		own = once(t)
 	})
-	if row := tc.row(); row.faithful && !t.Failed() {
+	if row := tc.row(); row.onServer && !t.Failed() {
 		P(given).row().origin = row.origin
 		r := replays(given)
 		r.own = own
@@ -95,7 +95,7 @@ func replaysOf[Case any, P caseOf[Case]](
 	now := *r.row.now
 	r.configs = r.row.configs(scheme)
 	for _, c := range r.all() {
-		c.how.Faithful, c.how.Reconciled, c.how.Now = true, -1, func() time.Time { return now }
+		c.how.APIServer, c.how.Reconciled, c.how.Now = true, -1, func() time.Time { return now }
 	}
 	give(r.expect)
 	r.not = r.cannot()

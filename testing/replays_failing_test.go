@@ -65,25 +65,25 @@ func init() { maps.Copy(scenarios, replayed) }
 // replayed are suites whose replays fail.
 var replayed = map[string]scenario{
 	"a change in each request": {
-		run:      faithful(cmCase{Metadata: counts(0), ExpectUpdates: counted}),
+		run:      nodes(cmCase{Metadata: counts(0), ExpectUpdates: counted}),
 		want:     append(noRest, "20 times: get ConfigMap settings · update ConfigMap settings · again", "a change"),
 		unwanted: []string{"not replayed"},
 	},
 	"an error in each later request": {
-		run: faithful(cmCase{Metadata: does(func(ctx context.Context, _ *corev1.ConfigMap) error {
+		run: nodes(cmCase{Metadata: does(func(ctx context.Context, _ *corev1.ConfigMap) error {
 			return reconcilers.RetrieveConfigOrDie(ctx).Create(ctx, configMap("one"))
 		}), ExpectCreates: []client.Object{configMap("one")}}),
 		want: append(noRest, `ends with an error: ConfigMapResourceReconciler: configmaps "one" already exists`),
 	},
 	"a state that outlives the instance": {
-		run: faithful(cmCase{Metadata: once(map[string]bool{}), ExpectCreates: oneChild}),
+		run: nodes(cmCase{Metadata: once(map[string]bool{}), ExpectCreates: oneChild}),
 		want: []string{
 			"without a fault, a new instance of the code makes other writes than that of the row",
 			"the row:  create ConfigMap default/one\n", "new instance: no writes\n", "list the service in Externals",
 		},
 	},
 	"a state that outlives the instance of a row until rest": {
-		run: faithful(cmCase{
+		run: nodes(cmCase{
 			Until: rtesting.Rest(), Metadata: once(map[string]bool{}), ExpectCreates: oneChild,
 		}),
 		want: []string{"the row:  create ConfigMap default/one\n", "new instance: no writes\n"},
@@ -107,7 +107,7 @@ var replayed = map[string]scenario{
 		want: []string{"the row:  create ConfigMap default/one\n", "new instance: no writes\n"},
 	},
 	"a fault while it waits": {
-		run: faithful(cmCase{
+		run: nodes(cmCase{
 			VirtualTime: true, Until: rtesting.Rest(), Metadata: expires(func(ctx context.Context) error {
 				c := reconcilers.RetrieveConfigOrDie(ctx)
 				all := &corev1.ConfigMapList{}

@@ -161,7 +161,7 @@ func TestReportedReplays(t *testing.T) {
 	for name, tc := range reported {
 		row := tc.row
 		row.Resource = settings.Object()
-		runFaithful(t, cmNodes{name: row})
+		runNodes(t, cmNodes{name: row})
 	}
 }
 

@@ -62,8 +62,8 @@ type row struct {
 type mark struct {
 	// origin is where the table of the case is run.
 	origin *words.Origin
-	// faithful says that the row is one of NodeTests or RootTests.
-	faithful bool
+	// onServer says that the row is one of NodeTests or RootTests.
+	onServer bool
 	// continues says that the row is one of the AdditionalReconciles of another.
 	continues bool
 }
@@ -201,7 +201,7 @@ func configOf(tc any) *ExpectConfig {
 	return c
 }
 
-// hasBuilder reports whether a WithClientBuilder takes the place of the faithful API server of a config.
+// hasBuilder reports whether a WithClientBuilder takes the place of the API server of a config.
 func (r row) hasBuilder() bool {
 	for _, c := range r.additional {
 		if c.WithClientBuilder != nil {
@@ -235,10 +235,10 @@ func (r row) problem() string {
 	}
 	reason := ": make the row one of NodeTests or RootTests"
 	switch {
-	case r.faithful && !r.hasBuilder():
+	case r.onServer && !r.hasBuilder():
 		return ""
-	case r.faithful:
-		reason = ", which a WithClientBuilder replaces"
+	case r.onServer:
+		reason = ", which the WithClientBuilder asks for"
 	}
 	for _, field := range []struct {
 		name string
@@ -248,7 +248,7 @@ func (r row) problem() string {
 		{"Externals", r.externals != nil}, {"Until", r.until != Until{}},
 	} {
 		if field.set {
-			return field.name + " needs a faithful API server" + reason
+			return field.name + " has no effect on a fake client" + reason
 		}
 	}
 	return ""

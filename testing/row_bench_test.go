@@ -83,8 +83,8 @@ func BenchmarkRowOfTwelveCreates(b *testing.B) {
 	})
 }
 
-// BenchmarkFaithfulRowOfTwelveCreates measures the same row over a faithful store, without and with replays.
-func BenchmarkFaithfulRowOfTwelveCreates(b *testing.B) {
+// BenchmarkNodeRowOfTwelveCreates measures the same row on the API server of Kubernetes, without and with replays.
+func BenchmarkNodeRowOfTwelveCreates(b *testing.B) {
 	tc, factory := rowOfTwelveCreates()
 	for _, faults := range []string{"off", "default"} {
 		b.Run("faults="+faults, func(b *testing.B) {
@@ -97,14 +97,14 @@ func BenchmarkFaithfulRowOfTwelveCreates(b *testing.B) {
 	}
 }
 
-// BenchmarkFaithfulRowWithoutEffect measures a row that does nothing.
-func BenchmarkFaithfulRowWithoutEffect(b *testing.B) {
+// BenchmarkNodeRowWithoutEffect measures a row that does nothing.
+func BenchmarkNodeRowWithoutEffect(b *testing.B) {
 	if err := flag.Set("rtesting.faults", "off"); err != nil {
 		b.Fatal(err)
 	}
 	defer func() { _ = flag.Set("rtesting.faults", "default") }()
 	tc := cmCase{Resource: settings.Object(), Metadata: does(nothing)}
-	benchmarkRow(b, func(t *testing.T) { runFaithful(t, cmNodes{"row": tc}) })
+	benchmarkRow(b, func(t *testing.T) { runNodes(t, cmNodes{"row": tc}) })
 }
 
 // BenchmarkEqualObjects measures the comparison of two equal Deployments.

@@ -25,7 +25,7 @@ func TestPrepareAndCleanUpHaveTheContextOfTheRun(t *testing.T) {
 			runs = append(runs, ctx)
 			return ctx.Err()
 		}
-		runFaithful(t, cmNodes{"dies": {
+		runNodes(t, cmNodes{"dies": {
 			Resource: settings.Object(),
 			Fault:    rtesting.DiesAfter("create ConfigMap default/one"),
 			Prepare: func(t *testing.T, ctx context.Context, tc *cmCase) (context.Context, error) {
@@ -63,15 +63,15 @@ func TestAContextOfARowEnds(t *testing.T) {
 			return ctx, waits(ctx, nil)
 		},
 	}
-	runFaithful(t, cmNodes{"faithful": row})
-	runNode(t, cmTests{"compatible": row})
+	runNodes(t, cmNodes{"of a node": row})
+	runNode(t, cmTests{"of a sub-reconciler": row})
 }
 
 // The namespaces that are there without being given are from the time of the row, in replays too.
 func TestNamespacesAreFromTheTimeOfTheRow(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)
-	runFaithful(t, cmNodes{"row": {
+	runNodes(t, cmNodes{"row": {
 		Resource:          settings.Object(),
 		Now:               now,
 		AdditionalConfigs: map[string]rtesting.ExpectConfig{"remote": {}},
@@ -97,7 +97,7 @@ func TestNamespacesAreFromTheTimeOfTheRow(t *testing.T) {
 // process.
 func TestBothTimesPassInReplays(t *testing.T) {
 	t.Parallel()
-	runFaithful(t, cmNodes{"row": {
+	runNodes(t, cmNodes{"row": {
 		Resource: settings.Object(), VirtualTime: true, Now: time.Unix(1000, 0),
 		Fault: rtesting.DiesAfter("create ConfigMap default/late"),
 		Prepare: func(_ *testing.T, ctx context.Context, tc *cmCase) (context.Context, error) {
@@ -125,7 +125,7 @@ func TestRestOfAResourceThatIsGone(t *testing.T) {
 		c.Finalizers = []string{"example.com/done"}
 		c.DeletionTimestamp = &metav1.Time{Time: time.Unix(1000, 0)}
 	})
-	runFaithful(t, cmNodes{"row": {
+	runNodes(t, cmNodes{"row": {
 		Resource: leaving.Object(),
 		Until:    rtesting.Rest(),
 		Metadata: does(func(ctx context.Context, cm *corev1.ConfigMap) error {
@@ -192,7 +192,7 @@ func TestGivenIndexes(t *testing.T) {
 	}
 	replayed := row
 	replayed.Fault = rtesting.DiesAfter("create ConfigMap default/placed")
-	runFaithful(t, cmNodes{"passes": row, "is replayed": replayed})
+	runNodes(t, cmNodes{"passes": row, "is replayed": replayed})
 	row.ExpectCreates, row.Metadata = nil, does(func(ctx context.Context, _ *corev1.ConfigMap) error {
 		pods := &corev1.PodList{}
 		err := reconcilers.RetrieveConfigOrDie(ctx).List(ctx, pods, client.MatchingFields{"onNode": "node"})
@@ -201,5 +201,5 @@ func TestGivenIndexes(t *testing.T) {
 		}
 		return err
 	})
-	runNode(t, cmTests{"compatible": row})
+	runNode(t, cmTests{"of a sub-reconciler": row})
 }

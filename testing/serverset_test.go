@@ -34,7 +34,7 @@ func TestExpectedOwnerOfAnApply(t *testing.T) {
 	applied := func(owner *applymetav1.OwnerReferenceApplyConfiguration) *applycorev1.ConfigMapApplyConfiguration {
 		return applycorev1.ConfigMap("one", "default").WithOwnerReferences(owner)
 	}
-	runFaithful(t, cmNodes{"row": {
+	runNodes(t, cmNodes{"row": {
 		Resource:      settings.Object(),
 		ExpectApplies: []rtesting.ApplyRef{{Kind: "ConfigMap", Namespace: "default", Name: "one", ApplyConfiguration: applied(owner)}},
 		Metadata: does(func(ctx context.Context, cm *corev1.ConfigMap) error {

@@ -211,7 +211,7 @@ func (tc *SubReconcilerTestCase[Type]) runOnce(
 		if tc.VirtualTime {
 			t.Fatal("a row in virtual time has no AdditionalReconciles: a bubble has no subtests")
 		}
-		next.mark = mark{origin: tc.mark.origin.Nested(next.Name), faithful: tc.mark.faithful, continues: true}
+		next.mark = mark{origin: tc.mark.origin.Nested(next.Name), onServer: tc.mark.onServer, continues: true}
 		t.Run(next.Name, func(t *testing.T) {
 			t.Helper()
 			again := func(
@@ -229,7 +229,7 @@ func (tc *SubReconcilerTestCase[Type]) runOnce(
 func (tc *SubReconcilerTestCase[Type]) give(c *ExpectConfig) {
 	c.GivenObjects = append(slices.Clone(tc.GivenObjects), tc.Resource)
 	c.how.Reconciled = len(tc.GivenObjects)
-	if !c.how.Faithful {
+	if !c.how.APIServer {
 		c.APIGivenObjects = append(slices.Clone(tc.APIGivenObjects), tc.Resource)
 	}
 }
@@ -265,7 +265,7 @@ func (tc *SubReconcilerTestCase[Type]) reconcile(t *testing.T, run *caseRun, r r
 	expected := first.before
 	if !gotype.IsNil(tc.ExpectResource) {
 		expected = objects.AsGiven(tc.ExpectResource)
-		if run.expect.how.Faithful {
+		if run.expect.how.APIServer {
 			expected = objects.Copy(tc.ExpectResource)
 		}
 	}
@@ -326,9 +326,9 @@ func (tc *SubReconcilerTestCase[Type]) handle(
 	return h, true
 }
 
-// fetch fills obj from the Server, or a faithful one. In a compatible config it does nothing.
+// fetch fills obj from the API server. On a fake client it does nothing.
 func (c *ExpectConfig) fetch(ctx context.Context, obj client.Object) error {
-	if c.Server == nil && !c.how.Faithful {
+	if c.Server == nil && !c.how.APIServer {
 		return nil
 	}
 	return c.made().Client.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj)

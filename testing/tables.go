@@ -34,8 +34,8 @@ import (
 //     that ends after CleanUp, and the factory once for each instance of the code, that is, after each death too. They
 //     get the t of the row. So they must not call t.Parallel, which panics when it is called twice: call it in the test
 //     of the table.
-//   - A row with WithClientBuilder runs over the fake client, since that is what the builder makes, and one with a Server
-//     over that. Neither is replayed.
+//   - A row with WithClientBuilder runs over the fake client, since that is what the builder makes, and one with a
+//     Server over that. Neither is replayed.
 type NodeTests[Type client.Object] map[string]SubReconcilerTestCase[Type]
 
 // Run runs the rows as subtests.
@@ -43,7 +43,7 @@ func (nt NodeTests[Type]) Run(t *testing.T, scheme *runtime.Scheme, factory SubR
 	t.Helper()
 	runTests(t, nt, func(t *testing.T, tc *SubReconcilerTestCase[Type]) {
 		t.Helper()
-		tc.mark.faithful = true
+		tc.mark.onServer = true
 		tc.Run(t, scheme, factory)
 	})
 }
@@ -69,7 +69,7 @@ func (rt RootTests) Run(t *testing.T, scheme *runtime.Scheme, factory Reconciler
 	t.Helper()
 	runTests(t, rt, func(t *testing.T, tc *ReconcilerTestCase) {
 		t.Helper()
-		tc.mark.faithful = true
+		tc.mark.onServer = true
 		tc.Run(t, scheme, factory)
 	})
 }

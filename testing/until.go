@@ -110,7 +110,7 @@ func (c *ExpectConfig) storeStatus(ctx context.Context, before, after client.Obj
 	return client.IgnoreNotFound(c.made().Client.Client.Status().Patch(ctx, after, patch))
 }
 
-// clusters are the faithful back ends of a row.
+// clusters are the API servers of a row.
 func (r *caseRun) clusters() []run.Server {
 	var clusters []run.Server
 	for _, c := range r.all() {

@@ -131,7 +131,7 @@ func assertResource(t *testing.T, c *ExpectConfig, expected, actual client.Objec
 	check.Value[client.Object]{
 		Field: "ExpectResource", About: objects.NameOf(actual, c.Scheme),
 		Diff: func(first *check.First, expected, actual client.Object) string {
-			if c.how.Faithful {
+			if c.how.APIServer {
 				return c.differ(first).Resource(expected, c.alike(expected, check.WithoutServerSet(expected, actual)))
 			}
 			expected = objects.AsGiven(expected)
@@ -153,7 +153,7 @@ func assertStashed(
 ) {
 	t.Helper()
 	want := copyOfValue(expected[key])
-	if obj, ok := actual.(client.Object); ok && c.how.Faithful {
+	if obj, ok := actual.(client.Object); ok && c.how.APIServer {
 		if wanted, ok := want.(client.Object); ok {
 			actual = c.alike(wanted, check.WithoutServerSet(wanted, obj))
 		}

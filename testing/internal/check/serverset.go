@@ -14,7 +14,7 @@ import (
 	"github.com/espalier-dev/espalier/testing/internal/objects"
 )
 
-// A faithful API server gives objects what only a server sets: UID, resource version, generation, creation time and
+// An API server gives objects what only a server sets: UID, resource version, generation, creation time and
 // managed fields. Rows are written without them. So they are compared only where an expectation sets them, and so are
 // the UIDs of owner references. The observed generation of a status that is current equals none, if the expectation has
 // no generation.

@@ -40,15 +40,15 @@ type Given struct {
 
 // How says how a config of a row is run. The zero value is that of a config without a row.
 type How struct {
-	// Faithful says that the API server in memory is a faithful one, see NodeTests.
-	Faithful bool
-	// Uncached says that the faithful one has managed fields and that all read past the cache, see UseFake.
-	Uncached bool
+	// APIServer says that the API server of Kubernetes answers, see NodeTests, and not a fake client.
+	APIServer bool
+	// PastCache says that it has managed fields and that all read past the cache, see UseFake.
+	PastCache bool
 	// Reconciled is the index of the resource to reconcile among the GivenObjects, negative if it is not known.
 	Reconciled int
 	// Requested is the name of the resource to reconcile, if its kind is not known; nil if it is.
 	Requested *types.NamespacedName
-	// Now is the time of writes to a faithful API server; nil is the real time.
+	// Now is the time of writes to that; nil is the real time.
 	Now func() time.Time
 }
 

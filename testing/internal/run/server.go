@@ -10,18 +10,18 @@ import (
 	"github.com/espalier-dev/espalier/testing/internal/store"
 )
 
-// Server is the API server that a config works with. There are: fake clients of controller-runtime (compat.go), the API
-// server of Kubernetes in the process (faithful.go), and one that the test runs (live.go).
+// Server is the API server that a config works with. There are: fake clients of controller-runtime (fakeclient.go), the API
+// server of Kubernetes in the process (apiserver.go), and one that the test runs (live.go).
 type Server struct {
 	// Client reads as from a cache. Reader reads past it, and has no journal.
 	Client, Reader *recording.Client
 	Discovery      discovery.DiscoveryInterface
-	// Fake is the fake client behind Client. It is nil unless the back end is the compatible one.
+	// Fake is the fake client behind Client. It is nil on another.
 	Fake client.Client
-	// Store is the faithful back end. It is nil in others.
+	// Store is what the API server of Kubernetes has. It is nil on another.
 	Store *store.Store
 	// Revision is higher after each change. Settle lets the control plane act and the client see what there is, and
-	// reports whether that is something new. They are nil for a compatible back end.
+	// reports whether that is something new. They are nil on a fake client.
 	Revision func() int64
 	Settle   func() bool
 	// Close ends the use.
@@ -39,9 +39,9 @@ func (g Given) start(journal *recording.Journal) Server {
 	switch {
 	case g.Server != nil:
 		return g.live(journal)
-	case g.Faithful:
-		return g.faithful(journal)
+	case g.APIServer:
+		return g.onAPIServer(journal)
 	default:
-		return g.compat(journal)
+		return g.onFakeClient(journal)
 	}
 }

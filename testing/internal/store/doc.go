@@ -2,8 +2,8 @@
 // an API server does. What an API server refuses, completes, or does not write, the store refuses, completes, and does
 // not write.
 //
-//   - The API server of Kubernetes answers, which runs in the process, see package server. All stores share one. A store
-//     is a fork of its storage.
+//   - The API server of Kubernetes answers, which runs in the process, see package server. All stores share one. A
+//     store is a fork of its storage.
 //   - [Store.Fork] costs about a microsecond, and the store can be shown as it was at any earlier revision.
 //   - A cache that lags is a [View]: the client shows the store as of an earlier revision. The view of a kind never
 //     goes back.

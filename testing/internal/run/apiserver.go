@@ -15,9 +15,9 @@ import (
 	"github.com/espalier-dev/espalier/testing/internal/store"
 )
 
-// faithful returns a store, which answers as an API server does. The reader sees all of it. What the APIGivenObjects
+// onAPIServer returns a store, which answers as an API server does. The reader sees all of it. What the APIGivenObjects
 // add is what the cache behind the client has not seen yet.
-func (g Given) faithful(journal *recording.Journal) Server {
+func (g Given) onAPIServer(journal *recording.Journal) Server {
 	s, hidden, problems := g.NewStore()
 	view := store.NewView()
 	view.Hide(hidden...)
@@ -33,7 +33,7 @@ func (g Given) faithful(journal *recording.Journal) Server {
 
 // inMemory returns the clients of a store.
 func (g Given) inMemory(s *store.Store, view *store.View) Clients {
-	if g.Uncached {
+	if g.PastCache {
 		view = nil
 	}
 	return Clients{
@@ -91,7 +91,7 @@ func (g Given) NewStore() (s *store.Store, hidden []store.Key, problems []string
 		Scheme:        g.Scheme,
 		Resources:     apiresources.Valid(g.GivenAPIResources),
 		Now:           g.Now,
-		ManagedFields: g.Uncached,
+		ManagedFields: g.PastCache,
 		NoNamespaces:  g.WithoutNamespaces,
 	})
 	var all []client.Object

@@ -16,8 +16,8 @@ import (
 
 type cmNodes = rtesting.NodeTests[*corev1.ConfigMap]
 
-// runFaithful runs rows whose node is in their metadata.
-func runFaithful(t *testing.T, rows cmNodes) {
+// runNodes runs rows whose node is in their metadata.
+func runNodes(t *testing.T, rows cmNodes) {
 	rows.Run(t, scheme, func(_ *testing.T, tc *cmCase, _ reconcilers.Config) reconcilers.SubReconciler[*corev1.ConfigMap] {
 		return tc.Metadata["node"].(reconcilers.SubReconciler[*corev1.ConfigMap])
 	})
@@ -73,7 +73,7 @@ func TestNodeTests(t *testing.T) {
 		}
 		return nil
 	})
-	runFaithful(t, cmNodes{
+	runNodes(t, cmNodes{
 		"children are created": {
 			Resource:      settings.Object(),
 			Metadata:      both,

@@ -15,11 +15,11 @@ import (
 	rtesting "github.com/espalier-dev/espalier/testing"
 )
 
-// faithful is [one] over a faithful store.
-func faithful(tc cmCase) func(t *testing.T) {
+// nodes is [one] as NodeTests.
+func nodes(tc cmCase) func(t *testing.T) {
 	return func(t *testing.T) {
 		tc.Resource = settings.Object()
-		runFaithful(t, cmNodes{"case": tc})
+		runNodes(t, cmNodes{"case": tc})
 	}
 }
 
@@ -36,7 +36,7 @@ func init() {
 	withUID := controlled(configMap("one"))
 	withUID.OwnerReferences[0].UID = "another"
 	withVersion := settings.With(func(c *corev1.ConfigMap) { c.ResourceVersion = "5" })
-	const needs = " needs a faithful API server: make the row one of NodeTests or RootTests"
+	const needs = " has no effect on a fake client: make the row one of NodeTests or RootTests"
 	for name, failing := range map[string]scenario{
 		"fault over the fake client":     {run: one(cmCase{Fault: anyFault}), want: []string{"Fault" + needs}},
 		"replays over the fake client":   {run: one(cmCase{Replays: rtesting.NoReplays("x")}), want: []string{"Replays" + needs}},
@@ -46,11 +46,11 @@ func init() {
 			run: whole(rtesting.ReconcilerTestCase{Fault: anyFault}), want: []string{"Fault" + needs},
 		},
 		"external without a reset": {
-			run:  faithful(cmCase{Externals: []rtesting.External{{}}, Metadata: does(nothing)}),
+			run:  nodes(cmCase{Externals: []rtesting.External{{}}, Metadata: does(nothing)}),
 			want: []string{"Externals[0] needs a Reset and an End"},
 		},
 		"external without an end that Prepare sets": {
-			run: faithful(cmCase{Metadata: does(nothing), Prepare: func(
+			run: nodes(cmCase{Metadata: does(nothing), Prepare: func(
 				_ *testing.T, ctx context.Context, tc *cmCase,
 			) (context.Context, error) {
 				tc.Externals = []rtesting.External{{Reset: func() {}}}
@@ -59,7 +59,7 @@ func init() {
 			want: []string{"Externals[0] needs a Reset and an End"},
 		},
 		"externals that Prepare makes": {
-			run: faithful(cmCase{
+			run: nodes(cmCase{
 				Fault: rtesting.DiesAfter("charge me"),
 				Prepare: func(_ *testing.T, ctx context.Context, tc *cmCase) (context.Context, error) {
 					charged := 0
@@ -81,40 +81,40 @@ func init() {
 			want: []string{"the row ends in another way", "external"},
 		},
 		"until rest with a builder": {
-			run: faithful(cmCase{
+			run: nodes(cmCase{
 				Until: rtesting.Rest(), Metadata: does(nothing),
 				WithClientBuilder: func(b *fake.ClientBuilder) *fake.ClientBuilder { return b },
 			}),
-			want: []string{"Until needs a faithful API server, which a WithClientBuilder replaces"},
+			want: []string{"Until has no effect on a fake client, which the WithClientBuilder asks for"},
 		},
 		"externals with a builder of another config": {
-			run: faithful(cmCase{
+			run: nodes(cmCase{
 				Externals: []rtesting.External{bank{}.external()}, Metadata: does(nothing),
 				AdditionalConfigs: map[string]rtesting.ExpectConfig{"remote": {
 					WithClientBuilder: func(b *fake.ClientBuilder) *fake.ClientBuilder { return b },
 				}},
 			}),
-			want: []string{"Externals needs a faithful API server, which a WithClientBuilder replaces"},
+			want: []string{"Externals has no effect on a fake client, which the WithClientBuilder asks for"},
 		},
 		"index without a field": {
-			run:  faithful(cmCase{Metadata: does(nothing), GivenIndexes: []rtesting.Index{{Object: pod}}}),
+			run:  nodes(cmCase{Metadata: does(nothing), GivenIndexes: []rtesting.Index{{Object: pod}}}),
 			want: []string{"GivenIndexes[0]: an Index needs an Object, a Field and an Extract"},
 		},
 		"occurrence zero": {
-			run: faithful(cmCase{
+			run: nodes(cmCase{
 				Fault: anyFault.And(rtesting.Fails("create ConfigMap default/one", 0)), Metadata: makes("one"),
 			}),
 			want: []string{`Fault: Fails("create ConfigMap default/one"): want one occurrence, 1 or more, not [0]`},
 		},
 		"two occurrences": {
-			run: faithful(cmCase{
+			run: nodes(cmCase{
 				Replays:  rtesting.Replays{Skip: []rtesting.Fault{anyFault, rtesting.Stale("get *", 1, 2)}},
 				Metadata: does(nothing),
 			}),
 			want: []string{`Replays.Skip[1]: Stale("get *"): want one occurrence, 1 or more, not [1 2]`},
 		},
 		"findings until the deadline": {
-			run: faithful(cmCase{Metadata: does(func(ctx context.Context, cm *corev1.ConfigMap) error {
+			run: nodes(cmCase{Metadata: does(func(ctx context.Context, cm *corev1.ConfigMap) error {
 				select {
 				case <-ctx.Done():
 				case <-time.After(time.Second):
@@ -139,22 +139,22 @@ func init() {
 			want: []string{"ExpectResource differs", "2"},
 		},
 		"fault that does not happen": {
-			run: faithful(cmCase{Fault: anyFault, Metadata: does(nothing)}),
+			run: nodes(cmCase{Fault: anyFault, Metadata: does(nothing)}),
 			want: []string{
 				`the row cannot be replayed with DiesAfter("create ConfigMap default/one")`, "did not happen",
 			},
 		},
 		"fault of a row that expects an error": {
-			run:  faithful(cmCase{Fault: anyFault, Metadata: fails(errOops), ShouldErr: true}),
+			run:  nodes(cmCase{Fault: anyFault, Metadata: fails(errOops), ShouldErr: true}),
 			want: []string{"the Fault cannot be replayed: it expects an error"},
 		},
 		"fault in a row with expectations": {
-			run:      faithful(cmCase{Fault: anyFault, Metadata: makes("one"), ExpectDeletes: []rtesting.DeleteRef{deleteRef}}),
+			run:      nodes(cmCase{Fault: anyFault, Metadata: makes("one"), ExpectDeletes: []rtesting.DeleteRef{deleteRef}}),
 			want:     []string{"ExpectDeletes[0] not observed"},
 			unwanted: []string{"replayed"},
 		},
 		"two versions of an object": {
-			run: faithful(cmCase{
+			run: nodes(cmCase{
 				Metadata: does(nothing), GivenObjects: []client.Object{pod, configMap("one")},
 				APIGivenObjects: []client.Object{pod, configMap("one", "k", "newer")},
 			}),
@@ -163,35 +163,35 @@ func init() {
 			},
 		},
 		"another version of the resource": {
-			run:  faithful(cmCase{Metadata: does(nothing), APIGivenObjects: []client.Object{changed}}),
+			run:  nodes(cmCase{Metadata: does(nothing), APIGivenObjects: []client.Object{changed}}),
 			want: []string{"APIGivenObjects[0], ConfigMap default/settings, is another version"},
 		},
 		"additional reconciles in virtual time": {
-			run: faithful(cmCase{
+			run: nodes(cmCase{
 				Metadata: does(nothing), VirtualTime: true, AdditionalReconciles: []cmCase{{Name: "again"}},
 			}),
 			want: []string{"a row in virtual time has no AdditionalReconciles"},
 		},
 		"no rest": {
-			run: faithful(cmCase{Until: rtesting.Rest(), Metadata: does(func(ctx context.Context, cm *corev1.ConfigMap) error {
+			run: nodes(cmCase{Until: rtesting.Rest(), Metadata: does(func(ctx context.Context, cm *corev1.ConfigMap) error {
 				return reconcilers.RetrieveConfigOrDie(ctx).Patch(ctx, changed.Object(), client.RawPatch(
 					"application/merge-patch+json", []byte(`{"data":{"k":"`+cm.Data["k"]+`w"}}`)))
 			})}),
 			want: []string{"there is no rest after 20 requests"},
 		},
 		"identity that is expected": {
-			run: faithful(cmCase{
+			run: nodes(cmCase{
 				Metadata: makes("one"), ExpectCreates: []client.Object{withUID}, ExpectResource: withVersion.Object(),
 			}),
 			want: []string{"ExpectCreates[0] differs: ConfigMap default/one", `"another"`, `"5"`},
 		},
 		"literals without an identity": {
-			run:      faithful(cmCase{Metadata: makes("one")}),
+			run:      nodes(cmCase{Metadata: makes("one")}),
 			want:     []string{`BlockOwnerDeletion: new(true)`},
 			unwanted: []string{"UID:"},
 		},
 		"finding": {
-			run: faithful(cmCase{
+			run: nodes(cmCase{
 				ExpectCreates: []client.Object{controlled(configMap("one"))},
 				Metadata: does(func(ctx context.Context, cm *corev1.ConfigMap) error {
 					_ = ensures(ctx, cm, "one")
@@ -205,7 +205,7 @@ func init() {
 			},
 		},
 		"finding of a fault": {
-			run: faithful(cmCase{
+			run: nodes(cmCase{
 				Fault: rtesting.Fails("get ConfigMap default/one"),
 				Metadata: does(func(ctx context.Context, cm *corev1.ConfigMap) error {
 					_ = ensures(ctx, cm, "one")
@@ -216,7 +216,7 @@ func init() {
 			unwanted: []string{"paste", "ExpectCreates"},
 		},
 		"a mistaken flag": {
-			run:   faithful(cmCase{Metadata: does(nothing)}),
+			run:   nodes(cmCase{Metadata: does(nothing)}),
 			args:  []string{"-rtesting.faults=none"},
 			alone: true,
 			want:  []string{`"none": want off, default or pairs`},
