@@ -42,8 +42,8 @@ func (l *Lag) of(prefix string, h *history) int64 {
 	return min(max(revision, h.compacted, 1), h.revision)
 }
 
-// Seen returns what a reader with a context sees of a resource, of which the keys begin with a prefix: what a key holds,
-// or, if the key ends with "/", what is below it, in the order of the keys.
+// Seen returns what a reader with a context sees of a resource, of which the keys begin with a prefix: what a key
+// holds, or, if the key ends with "/", what is below it, in the order of the keys.
 func (s *Storage) Seen(ctx context.Context, prefix, key string) []*Entry {
 	reader, h := &store{storage: s, prefix: prefix, lag: lagOf(ctx)}, s.current.Load()
 	if strings.HasSuffix(key, "/") {

@@ -18,9 +18,9 @@ import (
 	"github.com/espalier-dev/espalier/testing/internal/storage"
 )
 
-// answers remembers what the API server answered readers, so that who reads again, or in another fork, needs no request.
-// An answer depends on what is stored, on the definition of the kind, and on the question, and on nothing else. Most
-// reads of a row are such repetitions: each replay reads what the one before has read.
+// answers remembers what the API server answered readers, so that who reads again, or in another fork, needs no
+// request. An answer depends on what is stored, on the definition of the kind, and on the question, and on nothing else.
+// Most reads of a row are such repetitions: each replay reads what the one before has read.
 type answers struct {
 	mu    sync.Mutex
 	known map[question][]answer
@@ -208,7 +208,8 @@ func (c *Client) rememberList(
 	envelope := empty(list)
 	fillWith(envelope, list)
 	emptyItems(envelope)
-	c.store.answers().add(c.question(r, list, prefix), answer{definition: definition, object: envelope.DeepCopyObject()})
+	without := answer{definition: definition, object: envelope.DeepCopyObject()}
+	c.store.answers().add(c.question(r, list, prefix), without)
 }
 
 // selectItems leaves what labels select in a list.
