@@ -10,8 +10,8 @@ import (
 	"github.com/espalier-dev/espalier/testing/internal/store"
 )
 
-// Server is the API server that a config works with. There are: fake clients of controller-runtime (fakeclient.go), the API
-// server of Kubernetes in the process (apiserver.go), and one that the test runs (live.go).
+// Server is the API server that a config works with. There are: fake clients of controller-runtime (fakeclient.go), the
+// API server of Kubernetes in the process (apiserver.go), and one that the test runs (live.go).
 type Server struct {
 	// Client reads as from a cache. Reader reads past it, and has no journal.
 	Client, Reader *recording.Client

@@ -86,7 +86,8 @@ func startShared() (s *Server, err error) {
 }
 
 // silenced has the libraries print nothing by klog until the returned function is called: they report each step of a
-// start, and that a client does not measure latencies as an error. A logger that the program has given to klog gets all.
+// start, and that a client does not measure latencies as an error. A logger that the program has given to klog gets
+// all.
 func silenced() (restore func()) {
 	before := klog.CaptureState()
 	flags := flag.NewFlagSet("klog", flag.ContinueOnError)

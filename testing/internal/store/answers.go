@@ -19,8 +19,8 @@ import (
 )
 
 // answers remembers what the API server answered readers, so that who reads again, or in another fork, needs no
-// request. An answer depends on what is stored, on the definition of the kind, and on the question, and on nothing else.
-// Most reads of a row are such repetitions: each replay reads what the one before has read.
+// request. An answer depends on what is stored, on the definition of the kind, and on the question, and on nothing
+// else. Most reads of a row are such repetitions: each replay reads what the one before has read.
 type answers struct {
 	mu    sync.Mutex
 	known map[question][]answer
