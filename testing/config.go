@@ -47,10 +47,11 @@ type ExpectConfig struct {
 	// WithClientBuilder changes the builders of the fake clients behind Client and APIReader. Its settings override
 	// others.
 	WithClientBuilder func(*fake.ClientBuilder) *fake.ClientBuilder
-	// UseFake makes the API server that of [NodeTests] and of package testing/fake, which is that of Kubernetes. Client and APIReader read from it, past any cache, and all objects have
-	// managed fields. StatusSubResourceTypes have no effect, and what only a server sets is compared only where an
-	// expectation sets it. Without UseFake there are two fake clients of controller-runtime. Rows of NodeTests need no
-	// UseFake, and it has no effect beside a WithClientBuilder or a Server.
+	// UseFake makes the API server that of [NodeTests] and of package testing/fake, which is that of Kubernetes.
+	// Client and APIReader read from it, past any cache, and all objects have managed fields. StatusSubResourceTypes
+	// have no effect, and what only a server sets is compared only where an expectation sets it. Without UseFake there
+	// are two fake clients of controller-runtime. Rows of NodeTests need no UseFake, and it has no effect beside a
+	// WithClientBuilder or a Server.
 	UseFake bool
 	// WithoutNamespaces leaves out the namespaces that each cluster has: default, kube-system, kube-public and
 	// kube-node-lease. Those of given objects are made. It has an effect where the API server is that of NodeTests.

@@ -15,8 +15,8 @@
 // The page docs/testing.md of this module is the guide, with files of tests that can be copied. It says what a row
 // gives and expects, and how rows are replayed with faults. This is the list of what there is:
 //
-//   - [NodeTests] call one node, [RootTests] a root with its tree. Kubernetes' own API server answers, in the test binary,
-//     and each row that passes is replayed with faults. [Fault], [Replays], [NoReplays], [Rest], [External],
+//   - [NodeTests] call one node, [RootTests] a root with its tree. Kubernetes' own API server answers, in the test
+//     binary, and each row that passes is replayed with faults. [Fault], [Replays], [NoReplays], [Rest], [External],
 //     [HTTP], [Call] and [As] belong to that.
 //   - [SubReconcilerTests] and [ReconcilerTests] have the same rows, over the fake client of controller-runtime and
 //     without replays, see [NodeTests] for the differences. A row of them that has a Server runs against a real API
@@ -34,7 +34,7 @@
 // # Flags
 //
 //	-rtesting.update        rows that fail are written with what was seen
-//	-rtesting.faults=pairs  rows are replayed with two faults, too; off: without any; by default with one, for up to 5 s
+//	-rtesting.faults=pairs  rows are replayed with two faults, too; off: without any; default: with one, for up to 5 s
 //
 // The environment variable COLOR_DIFF has differences in colour. A row that panics fails, and other rows go on.
 //
@@ -62,6 +62,7 @@
 //   - internal/words keeps the failures until the end of the row, writes them with the line of the row, and updates the
 //     row.
 //   - In case.go, end calls CleanUp and releases the config.
-//   - A row of NodeTests or RootTests that has passed is made a program of internal/replay (replays.go, replays_program.go), which runs
-//     it with faults (fault.go, replay_options.go). What it finds is reported by finding.go.
+//   - A row of NodeTests or RootTests that has passed is made a program of internal/replay (replays.go,
+//     replays_program.go), which runs it with faults (fault.go, replay_options.go). What it finds is reported by
+//     finding.go.
 package testing

@@ -1,5 +1,5 @@
-// Package fake has a client for tests that the API server of Kubernetes answers, which runs in the test binary. It takes the place of the fake client
-// of controller-runtime by its import path:
+// Package fake has a client for tests that the API server of Kubernetes answers, which runs in the test binary. It
+// takes the place of the fake client of controller-runtime by its import path:
 //
 //	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(tenant).Build()
 //

@@ -46,8 +46,8 @@ func (g Given) Check(resource client.Object) error {
 	return nil
 }
 
-// checkVersions checks that the API server of Kubernetes is given one version of each object. What the client has not seen yet
-// is an object, not a change of one.
+// checkVersions checks that the API server of Kubernetes is given one version of each object. What the client has not
+// seen yet is an object, not a change of one.
 func (g Given) checkVersions() error {
 	if !g.APIServer || len(g.APIGivenObjects) == 0 {
 		return nil

@@ -18,8 +18,9 @@ import (
 	"github.com/espalier-dev/espalier/testing/internal/recording"
 )
 
-// onFakeClient returns two fake clients of controller-runtime: one for the Client, with the GivenObjects, and one for the
-// APIReader, with the APIGivenObjects. What they know of identity, validation and deletion is what that client knows.
+// onFakeClient returns two fake clients of controller-runtime: one for the Client, with the GivenObjects, and one for
+// the APIReader, with the APIGivenObjects. What they know of identity, validation and deletion is what that client
+// knows.
 func (g Given) onFakeClient(journal *recording.Journal) Server {
 	resources := slices.Concat(g.GivenAPIResources, apiresources.ServedTypes(g.GivenObjects, g.Scheme))
 	mapper, problems := apiresources.NewMapper(resources)
