@@ -15,9 +15,7 @@ import (
 )
 
 // checks begin with those for which a control plane takes its time.
-var checks = slices.Concat(namespaceChecks, definitionChecks, identityChecks, deletionChecks, schemaChecks,
-	builtInChecks, callChecks, applyChecks, watchChecks, operatorChecks, lifecycleChecks, strictChecks,
-	limitChecks)
+var checks = slices.Concat(smokeChecks, definitionChecks, builtInChecks, operatorChecks, lifecycleChecks)
 
 // Answers are what checks answered, by their names.
 type Answers map[string]string

@@ -5,14 +5,10 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/testing/internal/store"
 )
 
@@ -33,33 +29,29 @@ func (s realServer) Eventually(ctx context.Context, done func() bool) bool {
 	}) == nil
 }
 
-// memories returns what [NewStores] returns.
-func memories(t *testing.T, options store.Options) func() (Cluster, error) {
+// rows is a server as rows have it: a store, whose controllers work when a check waits for them.
+type rows struct{ *store.Store }
+
+// newRows returns a function that makes servers with [Definitions], each a fork of one.
+func newRows(t *testing.T) func() (Cluster, error) {
 	t.Helper()
-	newStore, err := NewStores(options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return newStore
-}
-
-// fakeClient is what controller-runtime has for tests. It is set up as its documentation says.
-type fakeClient struct{ client.WithWatch }
-
-func newFakeClient() fakeClient {
-	scheme := newClientScheme() // The fake client adds kinds to its scheme.
-	builder := fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().
-		WithStatusSubresource(&appsv1.Deployment{}, &resources.Widget{}, &Gizmo{}, custom("gadget", "v1", "", "", nil)).
-		WithObjects(namespace(corev1.NamespaceDefault), namespace("kube-system"), namespace("kube-public"),
-			namespace("kube-node-lease"))
+	s := store.New(store.Options{Scheme: newServerScheme(), ManagedFields: true})
 	for _, definition := range Definitions() {
-		builder.WithObjects(definition)
+		if err := s.Give(definition); err != nil {
+			t.Fatal(err)
+		}
 	}
-	return fakeClient{builder.Build()}
+	return func() (Cluster, error) { return rows{s.Fork()}, nil }
 }
 
-func (c fakeClient) Connect() (client.WithWatch, error) { return c.WithWatch, nil }
+func (r rows) Connect() (client.WithWatch, error) {
+	return r.Client(store.ClientOptions{Scheme: Scheme()}), nil
+}
 
-func (fakeClient) Eventually(_ context.Context, done func() bool) bool { return done() }
+func (r rows) Eventually(_ context.Context, done func() bool) bool {
+	for r.CollectGarbage() {
+	}
+	return done()
+}
 
-func (fakeClient) Patience() time.Duration { return time.Second }
+func (rows) Patience() time.Duration { return time.Minute }

@@ -8,9 +8,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/espalier-dev/espalier/internal/testenv/resources"
 )
 
+// definitionChecks are about definitions, the kinds that are served, and the handler that each definition has.
 var definitionChecks = []check{
+	// Names that are accepted, and instances of a definition that is deleted or changed.
 	{"definition: created", func(p *probe) {
 		d := p.ownDefinition()
 		p.call("create", p.create(d))
@@ -45,81 +49,6 @@ var definitionChecks = []check{
 		p.release(held)
 		p.eventually("definition gone", func() bool { return p.gone(d) })
 	}},
-	{"definition: kind of a deleted one", func(p *probe) {
-		d := p.ownDefinition()
-		p.given(d)
-		p.serves(d)
-		p.given(p.instance(d, "a"))
-		p.must(p.remove(d.DeepCopy()))
-		p.eventually("definition gone", func() bool { return p.gone(d) })
-		p.eventually("no match", func() bool {
-			p.reconnect()
-			return verdict(p.get(p.instance(d, "a"))) == "NoMatch"
-		})
-	}},
-	{"definition: recreated", func(p *probe) {
-		d := p.ownDefinition()
-		p.given(d)
-		p.serves(d)
-		p.given(p.instance(d, "a"))
-		p.must(p.remove(d.DeepCopy()))
-		p.eventually("definition gone", func() bool { return p.gone(d) })
-		again := p.ownDefinition()
-		p.call("create", p.create(again))
-		p.serves(again)
-		p.exists("instance", p.instance(d, "a"))
-		p.note("other UID %t", again.UID != d.UID)
-	}},
-	{"definition: invalid", func(p *probe) {
-		d := p.ownDefinition()
-		d.Spec.Versions[0].Schema = nil
-		p.call("no schema", p.create(d, client.DryRunAll))
-		d = p.ownDefinition()
-		d.Spec.Names.Plural = "others"
-		p.call("other plural", p.create(d, client.DryRunAll))
-		d = p.ownDefinition()
-		d.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties = map[string]apiextensionsv1.JSONSchemaProps{"spec": {}}
-		p.call("not structural", p.create(d, client.DryRunAll))
-		d = p.ownDefinition()
-		d.Spec.Versions[0].Storage = false
-		p.call("no storage version", p.create(d, client.DryRunAll))
-		d = p.ownDefinition()
-		d.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties = map[string]apiextensionsv1.JSONSchemaProps{
-			"spec": {Type: "object", XValidations: apiextensionsv1.ValidationRules{{Rule: "self.nothing =="}}},
-		}
-		p.call("rule", p.create(d, client.DryRunAll))
-	}},
-	{"definition: what does not change", func(p *probe) {
-		d := p.ownDefinition()
-		p.given(d)
-		p.serves(d)
-		p.call("scope", p.patch(d.DeepCopy(), merge(`{"spec":{"scope":"Cluster"}}`)))
-		p.call("kind", p.patch(d.DeepCopy(), merge(`{"spec":{"names":{"kind":"Other"}}}`)))
-		p.call("group", p.patch(d.DeepCopy(), merge(`{"spec":{"group":"other.example.com"}}`)))
-	}},
-	{"definition: stricter than what is stored", func(p *probe) {
-		d := p.ownDefinition()
-		p.given(d)
-		p.serves(d)
-		long := p.instance(d, "a")
-		long.Object["word"], long.Object["other"] = "much too long", "x"
-		p.given(long)
-		now := &apiextensionsv1.CustomResourceDefinition{}
-		p.must(p.Get(p.ctx, client.ObjectKeyFromObject(d), now))
-		now.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties = map[string]apiextensionsv1.JSONSchemaProps{
-			"word": {Type: "string", MaxLength: new(int64(4))},
-		}
-		p.must(p.update(now))
-		another := p.instance(d, "b")
-		another.Object["word"] = "much too long"
-		p.eventually("refused", func() bool {
-			return verdict(p.create(another.DeepCopy(), client.DryRunAll)) == "Invalid word"
-		})
-		p.call("other field", p.patch(long.DeepCopy(), merge(`{"other":"y"}`)))
-		p.call("field itself", p.patch(long.DeepCopy(), merge(`{"word":"also too long"}`)))
-		p.call("mended", p.patch(long.DeepCopy(), merge(`{"word":"ok"}`)))
-		p.call("back", p.patch(long.DeepCopy(), merge(`{"word":"much too long"}`)))
-	}},
 	{"definition: schema that changes under what is stored", func(p *probe) {
 		d := p.ownDefinition()
 		p.given(d)
@@ -142,23 +71,6 @@ var definitionChecks = []check{
 		p.must(p.remove(old.DeepCopy()))
 		p.call("finalizer", p.patch(old.DeepCopy(), merge(`{"metadata":{"finalizers":null}}`)))
 		p.exists("exists", old)
-	}},
-	{"definition: what is read is not stored until it is written", func(p *probe) {
-		d := p.ownDefinition()
-		p.given(d)
-		p.serves(d)
-		old := p.instance(d, "a")
-		old.Object["dropped"] = "x"
-		p.given(old)
-		p.evolves(d, `{"type":"object","properties":{"word":{"type":"string","maxLength":2}}}`)
-		p.note("dropped %s", at(p.read(old), "dropped"))
-		p.evolves(d, `{"type":"object","x-kubernetes-preserve-unknown-fields":true,"properties":{"word":`+
-			`{"type":"string","maxLength":1}}}`)
-		p.note("again %s", at(p.read(old), "dropped"))
-		p.evolves(d, `{"type":"object","properties":{"word":{"type":"string","maxLength":2}}}`)
-		p.writes("update", old, func() error { return p.update(p.read(old)) })
-		p.writes("update", old, func() error { return p.update(p.read(old)) })
-		p.note("generation %d", p.read(old).GetGeneration())
 	}},
 	{"definition: kind of another", func(p *probe) {
 		d := p.ownDefinition()
@@ -202,17 +114,131 @@ var definitionChecks = []check{
 			return p.create(other.DeepCopy(), client.DryRunAll) == nil
 		})
 	}},
-	{"definition: short name of another is added", func(p *probe) {
-		d, second := p.ownDefinition(), definition("x"+p.namespace)
+
+	// Kinds and versions that are served.
+	{"kind: without a definition", func(p *probe) {
+		u := custom("nothing", "v1", p.namespace, "a", nil)
+		p.call("get", p.get(u.DeepCopy()))
+		p.call("create", p.create(u.DeepCopy()))
+		p.call("update", p.update(u.DeepCopy()))
+		p.call("delete", p.remove(u.DeepCopy()))
+		p.call("patch", p.patch(u.DeepCopy(), merge(`{}`)))
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(kind(group, "v1", "NothingList"))
+		p.call("list", p.List(p.ctx, list))
+		u.SetGroupVersionKind(kind("nowhere.example.com", "v1", "Nothing"))
+		p.call("other group", p.get(u))
+	}},
+	{"kind: Go type without a definition", func(p *probe) {
+		a := resources.NewAssembly(p.namespace, "a")
+		p.call("get", p.get(a))
+		p.call("create", p.create(a))
+		p.call("list", p.List(p.ctx, &resources.AssemblyList{}))
+	}},
+	{"kind: mapping", func(p *probe) {
+		for _, gvk := range []struct{ group, version, kind string }{
+			{"", "v1", "ConfigMap"}, {"apps", "v1", "Deployment"}, {"networking.k8s.io", "v1", "Ingress"},
+			{"", "v1", "Endpoints"}, {"rbac.authorization.k8s.io", "v1", "ClusterRole"}, {group, "v1", "Room"},
+			{group, "v1beta1", "Gadget"}, {group, "v1alpha1", "Gadget"}, {group, "v1", "Nothing"},
+			{"apps", "v1beta1", "Deployment"},
+		} {
+			k := kind(gvk.group, gvk.version, gvk.kind)
+			mapping, err := p.RESTMapper().RESTMapping(k.GroupKind(), k.Version)
+			if !p.call(k.Kind+" "+k.Version, err) {
+				continue
+			}
+			p.note("%s %s", mapping.Resource.Resource, mapping.Scope.Name())
+		}
+	}},
+	{"kind: other served version", func(p *probe) {
+		p.given(p.gadget("a", fields{"color": "red"}))
+		beta := custom("gadget", "v1beta1", p.namespace, "a", nil)
+		p.call("get", p.get(beta))
+		p.note("%s %s", beta.GetAPIVersion(), at(beta, "spec"))
+		beta = custom("gadget", "v1beta1", p.namespace, "b", fields{"size": int64(2)})
+		p.call("create", p.create(beta))
+		p.note("%s", beta.GetAPIVersion())
+		g := p.gadget("b", nil)
+		p.call("get", p.get(g))
+		p.note("%s %s", g.GetAPIVersion(), at(g, "spec"))
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(kind(group, "v1beta1", "GadgetList"))
+		p.note("list %s", p.names(list))
+		p.note("%s %s", list.GetAPIVersion(), list.Items[0].GetAPIVersion())
+	}},
+	{"kind: version that is not served", func(p *probe) {
+		p.given(p.gadget("a", nil))
+		p.call("get", p.get(custom("gadget", "v1alpha1", p.namespace, "a", nil)))
+		p.call("unknown", p.get(custom("gadget", "v7", p.namespace, "a", nil)))
+	}},
+
+	// What the handler of a definition does to its objects.
+	{"schema: unknown fields", func(p *probe) {
+		g := p.gadget("a", fields{
+			"unknown": "x", "nested": fields{"known": "y", "unknown": "z"}, "anything": fields{"unknown": "kept"},
+		})
+		g.Object["unknown"] = "x"
+		p.call("create", p.create(g))
+		p.note("answered %s %s", at(g, "spec"), at(g, "unknown"))
+		p.note("stored %s", at(p.read(g), "spec"))
+		p.call("patch", p.patch(g, merge(`{"spec":{"unknown":"x","size":2}}`)))
+		p.note("stored %s", at(p.read(g), "spec"))
+	}},
+	{"schema: unknown fields are refused if asked", func(p *probe) {
+		strict := client.WithFieldValidation(p, client.FieldValidation("Strict"))
+		p.call("custom resource", strict.Create(p.ctx, p.gadget("a", fields{"unknown": "x"})))
+		u := p.applicable("a", "1")
+		u.Object["unknown"] = "x"
+		p.call("built-in", strict.Create(p.ctx, u))
+		p.given(p.gadget("a", nil))
+		p.call("patch", strict.Patch(p.ctx, p.gadget("a", nil), merge(`{"spec":{"unknown":"x"}}`)))
+	}},
+	{"schema: defaults", func(p *probe) {
+		g := p.gadget("a", fields{"nested": fields{}})
+		p.given(g)
+		p.note("answered %s", at(g, "spec"))
+		p.note("stored %s", at(p.read(g), "spec"))
+		p.must(p.patch(g, merge(`{"spec":{"color":null}}`)))
+		p.note("removed %s", at(g, "spec"))
+		g = p.gadget("b", fields{"color": "red"})
+		p.given(g)
+		p.note("given %s", at(g, "spec"))
+	}},
+	{"schema: rule", func(p *probe) {
+		p.call("broken", p.create(p.gadget("a", fields{"lowest": int64(2)})))
+		p.call("kept", p.create(p.gadget("a", fields{"lowest": int64(1)})))
+		p.call("broken by update", p.patch(p.gadget("a", nil), merge(`{"spec":{"lowest":3}}`)))
+	}},
+	{"status: left by an update", func(p *probe) {
+		g := p.gadget("a", nil)
+		p.given(g)
+		g.Object["status"] = fields{"phase": "Done"}
+		p.must(p.updateStatus(g))
+		g.Object["status"] = fields{"phase": "Pending"}
+		g.Object["spec"].(fields)["size"] = int64(2)
+		p.call("update", p.update(g))
+		p.note("%s %s", at(g, "spec", "size"), at(g, "status"))
+		p.call("patch", p.patch(g, merge(`{"status":{"phase":"Pending"}}`)))
+		p.note("%s", at(g, "status"))
+		d := p.deployment("a")
 		p.given(d)
-		p.given(second)
-		p.serves(d)
-		p.eventually("established", func() bool { return condition(p.read(second), "Established") == "True" })
-		p.must(p.patch(second.DeepCopy(), merge(`{"spec":{"names":{"shortNames":["`+p.namespace+`","`+
-			p.namespace+`z"]}}}`)))
-		p.eventually("refused", func() bool { return condition(p.read(second), "NamesAccepted") == "False" })
-		p.conditions(second)
-		p.call("create", p.create(custom("x"+p.namespace, "v1", p.namespace, "a", nil)))
+		p.writes("Deployment", d, func() error { return p.patch(d.DeepCopy(), merge(`{"status":{"replicas":3}}`)) })
+	}},
+	{"status: of kinds without it", func(p *probe) {
+		room := p.room()
+		p.given(room)
+		room.Object["status"] = fields{"phase": "Done"}
+		p.call("update", p.updateStatus(room))
+		p.call("patch", p.Status().Patch(p.ctx, room, merge(`{"status":{"phase":"Done"}}`)))
+		cm := p.configMap("a")
+		p.given(cm)
+		p.call("ConfigMap", p.updateStatus(cm))
+	}},
+	{"subresource: scale of a custom resource", func(p *probe) {
+		g := p.gadget("a", fields{"replicas": int64(1)})
+		p.given(g)
+		p.scales(g)
+		p.note("generation %d", p.read(g).GetGeneration())
 	}},
 }
 

@@ -22,9 +22,7 @@ const group = "fidelity.espalier.dev"
 // finalizer is one that nobody else removes.
 const finalizer = "fidelity.espalier.dev/hold"
 
-// serverScheme has the kinds that each API server has.
-var serverScheme = sync.OnceValue(newServerScheme)
-
+// newServerScheme returns the kinds that each API server has.
 func newServerScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
@@ -32,18 +30,15 @@ func newServerScheme() *runtime.Scheme {
 	return scheme
 }
 
-// Scheme has the kinds that clients of a cluster know: those that each API server has, resources.Widget and Gizmo,
-// which clusters define, and resources.Assembly, which they do not. It is the same for all callers.
+// Scheme has the kinds that clients of a cluster know: those that each API server has, resources.Widget, which
+// clusters define, and resources.Assembly, which they do not. It is the same for all callers.
 func Scheme() *runtime.Scheme { return clientScheme() }
 
-var clientScheme = sync.OnceValue(newClientScheme)
-
-func newClientScheme() *runtime.Scheme {
+var clientScheme = sync.OnceValue(func() *runtime.Scheme {
 	scheme := newServerScheme()
 	utilruntime.Must(resources.AddToScheme(scheme))
-	addGizmo(scheme)
 	return scheme
-}
+})
 
 // Definitions are those that each cluster has from the start. Gadget is namespaced and has a schema and subresources,
 // Room is in no namespace and has neither.
@@ -58,9 +53,7 @@ func Definitions() []*apiextensionsv1.CustomResourceDefinition {
 
 	room := definition("room")
 	room.Spec.Scope = apiextensionsv1.ClusterScoped
-	gizmo := &apiextensionsv1.CustomResourceDefinition{}
-	utilruntime.Must(yaml.UnmarshalStrict([]byte(gizmoDefinition), gizmo))
-	return []*apiextensionsv1.CustomResourceDefinition{gadget, room, gizmo, resources.CRD()}
+	return []*apiextensionsv1.CustomResourceDefinition{gadget, room, resources.CRD()}
 }
 
 // definition returns one of a kind with any fields and no subresources.
@@ -119,14 +112,6 @@ spec:
               replicas: {type: integer}
               color: {type: string, enum: [blue, red], default: blue}
               note: {type: string, nullable: true}
-              pattern: {type: string, pattern: "^[a-z]+$"}
-              when: {type: string, format: date-time}
-              port: {x-kubernetes-int-or-string: true}
-              class:
-                type: string
-                x-kubernetes-validations:
-                - rule: self == oldSelf
-                  message: class does not change
               words: {type: object, additionalProperties: {type: string}}
               nested:
                 type: object
@@ -134,25 +119,12 @@ spec:
                   known: {type: string}
                   level: {type: integer, default: 3}
               anything: {type: object, x-kubernetes-preserve-unknown-fields: true}
-              template: {type: object, x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true}
               tags: {type: array, x-kubernetes-list-type: set, items: {type: string}}
-              plain: {type: array, items: {type: string}}
-              items:
-                type: array
-                x-kubernetes-list-type: map
-                x-kubernetes-list-map-keys: [name]
-                items:
-                  type: object
-                  required: [name]
-                  properties:
-                    name: {type: string}
-                    value: {type: string}
           status:
             type: object
             properties:
               phase: {type: string, enum: [Pending, Done]}
               replicas: {type: integer}
-              observedGeneration: {type: integer}
 `
 
 // fields are the content of an unstructured object.
@@ -179,9 +151,19 @@ func (p *probe) gadget(name string, more fields) *unstructured.Unstructured {
 	return custom("gadget", "v1", p.namespace, name, spec)
 }
 
+func gadgetList() *unstructured.UnstructuredList {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kind(group, "v1", "GadgetList"))
+	return list
+}
+
 // room returns a Room. Rooms are in no namespace, so the name has that of the check.
 func (p *probe) room() *unstructured.Unstructured {
 	return custom("room", "v1", "", p.namespace, fields{"seats": int64(2)})
+}
+
+func namespace(name string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
 func (p *probe) metadata(name string) metav1.ObjectMeta {
@@ -204,6 +186,18 @@ func (p *probe) release(obj client.Object) {
 	now := p.read(obj)
 	now.SetFinalizers(nil)
 	p.must(p.update(now))
+}
+
+// owned makes the owners those of the object.
+func owned(obj client.Object, owners ...*corev1.ConfigMap) client.Object {
+	var refs []metav1.OwnerReference
+	for _, owner := range owners {
+		refs = append(refs, metav1.OwnerReference{
+			APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID, BlockOwnerDeletion: new(true),
+		})
+	}
+	obj.SetOwnerReferences(refs)
+	return obj
 }
 
 func podSpec() corev1.PodSpec {

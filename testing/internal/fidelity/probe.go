@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -158,6 +159,18 @@ func (p *probe) patch(obj client.Object, patch client.Patch, opts ...client.Patc
 	return p.Patch(p.ctx, obj, patch, opts...)
 }
 
+func merge(patch string) client.Patch {
+	return client.RawPatch(types.MergePatchType, []byte(patch))
+}
+
+func jsonPatch(patch string) client.Patch {
+	return client.RawPatch(types.JSONPatchType, []byte(patch))
+}
+
+func strategic(patch string) client.Patch {
+	return client.RawPatch(types.StrategicMergePatchType, []byte(patch))
+}
+
 // given creates an object that the check needs.
 func (p *probe) given(obj client.Object) {
 	p.must(p.create(obj))
@@ -209,12 +222,6 @@ func (p *probe) writes(what string, obj client.Object, write func() error) {
 		kept = "not written"
 	}
 	p.note("%s: %s, %s", what, verdict(err), kept)
-}
-
-// revision is the number in a resource version, 0 if it is none.
-func revision(resourceVersion string) int64 {
-	n, _ := strconv.ParseInt(resourceVersion, 10, 64)
-	return n
 }
 
 // at returns the JSON of what is at a path of the object.

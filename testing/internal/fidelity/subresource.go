@@ -1,44 +1,13 @@
 package fidelity
 
 import (
-	"strings"
-
-	authenticationv1 "k8s.io/api/authentication/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
-	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-func containerImages(spec corev1.PodSpec) string {
-	var images []string
-	for _, container := range spec.Containers {
-		images = append(images, container.Name+"="+container.Image)
-	}
-	return strings.Join(images, " ")
-}
-
-func gadgetList() *unstructured.UnstructuredList {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(kind(group, "v1", "GadgetList"))
-	return list
-}
-
-func (p *probe) metadataOnly(name string) *metav1.PartialObjectMetadata {
-	only := &metav1.PartialObjectMetadata{ObjectMeta: p.metadata(name)}
-	only.SetGroupVersionKind(kind("", "v1", "ConfigMap"))
-	return only
-}
-
 func eviction() *policyv1.Eviction { return &policyv1.Eviction{} }
-
-func tokenRequest() *authenticationv1.TokenRequest {
-	return &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
-		ExpirationSeconds: new(int64(3600)),
-	}}
-}
 
 // newScale returns an empty scale. The client wants it unstructured for an unstructured object.
 func newScale(obj client.Object) client.Object {

@@ -2,9 +2,6 @@ package server_test
 
 // The differences to a real API server that are accepted, with the reasons. A test fails if one is there no longer.
 
-// knownDifferences are checks that the server answers otherwise.
-var knownDifferences = map[string]string{}
-
 // knownSamples are samples of which the server makes something else.
 var knownSamples = map[string]string{
 	"Node.v1/registry-x":                  "nobody takes the taint of a new node away",

@@ -1,6 +1,7 @@
 package fidelity
 
 import (
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -11,16 +12,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/espalier-dev/espalier/testing/internal/store"
 )
 
-// TestRandomGarbage shows that the garbage collectors of a real control plane and of the store leave the same objects,
+var (
+	seed   = flag.Uint64("seed", 1, "of the first random owners and dependents")
+	rounds = flag.Uint64("rounds", 20, "how many times random owners and dependents are tried")
+)
+
+// TestRandomGarbage shows that the garbage collectors of a real control plane and of rows leave the same objects,
 // of random owners and dependents, after each of some deletions.
 func TestRandomGarbage(t *testing.T) {
 	t.Parallel()
 	server := realServer{plane.Config(t)}
-	newStore := memories(t, store.Options{})
+	inRows := newRows(t)
 	var wg sync.WaitGroup
 	running := make(chan struct{}, 8)
 	for round := *seed; round < *seed+*rounds; round++ {
@@ -33,13 +37,13 @@ func TestRandomGarbage(t *testing.T) {
 				c := check{"", func(p *probe) { randomGarbage(p, round, reached) }}
 				return c.answer(t.Context(), newCluster, namespace)
 			}
-			answer := run(newStore, func(p *probe) bool {
+			answer := run(inRows, func(p *probe) bool {
 				p.cluster.Eventually(p.ctx, func() bool { return true })
 				states = append(states, p.garbage())
 				return true
 			})
 			if answer != "" {
-				t.Errorf("seed %d: store: %s", round, answer)
+				t.Errorf("seed %d: rows: %s", round, answer)
 				return
 			}
 			n := 0
@@ -48,7 +52,7 @@ func TestRandomGarbage(t *testing.T) {
 				if n++; eventuallyIs(p, want) {
 					return true
 				}
-				p.note("after deletion %d: real %s; store %s", n, p.garbage(), want)
+				p.note("after deletion %d: real %s; rows %s", n, p.garbage(), want)
 				return false
 			})
 			if answer != "" {
@@ -72,6 +76,10 @@ func eventuallyIs(p *probe, want string) bool {
 	return p.cluster.Eventually(p.ctx, func() bool { return p.gone(later) }) && p.garbage() == want
 }
 
+var policies = []metav1.DeletionPropagation{
+	metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan,
+}
+
 // randomGarbage makes objects that own each other and deletes some of them. Reached is called after each deletion, and
 // says whether to go on. All references block the deletion of the owner: what becomes of others depends on the time.
 func randomGarbage(p *probe, seed uint64, reached func(p *probe) bool) {
@@ -92,8 +100,7 @@ func randomGarbage(p *probe, seed uint64, reached func(p *probe) bool) {
 	}
 	for range 4 {
 		target := objects[r.IntN(len(objects))]
-		policy := pick(dice{Rand: r}, metav1.DeletePropagationBackground, metav1.DeletePropagationForeground,
-			metav1.DeletePropagationOrphan)
+		policy := policies[r.IntN(len(policies))]
 		release := r.IntN(4) == 0
 		switch now := p.configMap(target.Name); {
 		case p.get(now) != nil:
