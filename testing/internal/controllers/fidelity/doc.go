@@ -7,7 +7,7 @@
 // stand-ins and compares; differences that are accepted are listed in the test with their reasons. Another test plays
 // them with a real control plane and compares with the files:
 //
-//	go test ./internal/controllers/fidelity -run StandIns
-//	go test ./internal/controllers/fidelity -run RealCluster          # needs a control plane
-//	go test ./internal/controllers/fidelity -run RealCluster -update  # writes the files
+//	go test ./testing/internal/controllers/fidelity -run StandIns
+//	go test ./testing/internal/controllers/fidelity -run RealCluster          # needs a control plane
+//	go test ./testing/internal/controllers/fidelity -run RealCluster -update  # writes the files
 package fidelity
