@@ -67,7 +67,6 @@ var espalier = table{
 		{"testing/internal/storage", derived},
 		{"testing/internal/registry", derived},
 		{"testing/internal/store", derived},
-		{"testing/internal/fieldmanager", derived},
 		{"testing/internal/crdfile", derived},
 		// What a cluster has beside its API server.
 		{"testing/internal/controllers", derived},

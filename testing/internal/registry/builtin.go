@@ -5,12 +5,10 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/espalier-dev/espalier/testing/internal/fieldmanager"
-
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/managedfields"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/version"
@@ -49,6 +47,20 @@ var builtIn = sync.OnceValue(func() map[schema.GroupKind]Type {
 	return types
 })
 
+// customResourceDefinitions returns the kind of definitions.
+func customResourceDefinitions() Type {
+	version := apiextensionsv1.SchemeGroupVersion
+	return Type{
+		Kind:     version.WithKind("CustomResourceDefinition").GroupKind(),
+		Resource: "customresourcedefinitions",
+		Scope:    Cluster,
+		Versions: []Version{{
+			Name: version.Version, HasStatus: true,
+			New: func() client.Object { return &apiextensionsv1.CustomResourceDefinition{} },
+		}},
+	}
+}
+
 func newBuiltIn(kind schema.GroupVersionKind) (Type, bool) {
 	t := Type{
 		Kind: kind.GroupKind(), Resource: plural(kind), Scope: Namespaced,
@@ -72,7 +84,7 @@ func newBuiltIn(kind schema.GroupVersionKind) (Type, bool) {
 		if !ok {
 			return Type{}, false
 		}
-		if s.goStrategy, ok = newGoStrategy(typed, !withoutSubresource[t.Kind]); !ok {
+		if s.layout, ok = layoutOf(typed, !withoutSubresource[t.Kind]); !ok {
 			return Type{}, false
 		}
 		if rule, ok := nameRules[t.Kind]; ok {
@@ -81,7 +93,9 @@ func newBuiltIn(kind schema.GroupVersionKind) (Type, bool) {
 		if special, ok := contentRules[t.Kind.WithVersion(version.Version)]; ok {
 			s.rules = special
 		}
-		t.Versions = append(t.Versions, Version{version.Version, s})
+		t.Versions = append(t.Versions, Version{
+			Name: version.Version, New: s.layout.empty, HasStatus: s.hasStatus, Strategy: s,
+		})
 	}
 	return t, len(t.Versions) > 0
 }
@@ -103,7 +117,7 @@ func servedVersions(kind schema.GroupKind) []schema.GroupVersion {
 
 // builtInStrategy is that of a built-in kind.
 type builtInStrategy struct {
-	goStrategy
+	layout
 	kind  schema.GroupKind
 	scope Scope
 	name  nameRule
@@ -170,6 +184,3 @@ func (s builtInStrategy) ValidateUpdate(obj, old client.Object, subresource stri
 	}
 	return append(errs, contents...)
 }
-
-// Converter implements [Strategy].
-func (s builtInStrategy) Converter() managedfields.TypeConverter { return fieldmanager.BuiltIn() }

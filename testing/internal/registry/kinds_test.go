@@ -25,7 +25,7 @@ func TestKinds(t *testing.T) {
 
 func traitsOnStrategy(t *testing.T, obj client.Object) registrytest.Traits {
 	found, s := builtIn(t, obj)
-	got := registrytest.Traits{Resource: found.Resource, Namespaced: found.Scope == registry.Namespaced, Status: s.HasStatus(),
+	got := registrytest.Traits{Resource: found.Resource, Namespaced: found.Scope == registry.Namespaced, Status: s.HasStatus,
 		UnconditionalUpdate: found.AllowUnconditionalUpdate, CreateOnUpdate: found.AllowCreateOnUpdate}
 	obj.SetUID(sampleUID)
 	obj.SetGeneration(5)

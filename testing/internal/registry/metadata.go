@@ -41,8 +41,7 @@ func keepMetadata(obj, old client.Object) {
 }
 
 func validateMetadata(obj client.Object, scope Scope, name nameRule) field.ErrorList {
-	namespaced := scope == Namespaced || scope == AnyScope && obj.GetNamespace() != ""
-	return apivalidation.ValidateObjectMetaAccessor(withoutUsual(obj), namespaced, name, metadata)
+	return apivalidation.ValidateObjectMetaAccessor(withoutUsual(obj), scope == Namespaced, name, metadata)
 }
 
 // validateMetadataUpdate accepts what was wrong with old already.

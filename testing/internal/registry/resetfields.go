@@ -8,12 +8,12 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// ResetFields returns, by version, the fields of a kind that a request cannot write, if its status is a subresource.
+// ResetFields returns, by version, the fields of a built-in kind that a request cannot write, if its status is a subresource.
 // They get no field manager. The subresource is "" or "status".
 func ResetFields(t Type, subresource string) map[fieldpath.APIVersion]*fieldpath.Set {
 	sets := map[fieldpath.APIVersion]*fieldpath.Set{}
 	for _, v := range t.Versions {
-		if !v.HasStatus() {
+		if !v.HasStatus {
 			continue
 		}
 		set := fieldpath.NewSet(fieldpath.MakePathOrDie("status"))
@@ -42,9 +42,6 @@ var metadataOfStatus = map[schema.GroupKind][]fieldpath.Path{
 
 // beyondStatus returns the fields of a kind that a request to its status cannot write.
 func beyondStatus(kind schema.GroupKind, v Version) []fieldpath.Path {
-	if _, ok := v.Strategy.(builtInStrategy); !ok {
-		return []fieldpath.Path{fieldpath.MakePathOrDie("metadata"), fieldpath.MakePathOrDie("spec")}
-	}
 	paths := metadataOfStatus[kind]
 	if withStatusAlone[kind] {
 		paths = append(paths, fieldpath.MakePathOrDie("metadata"))

@@ -32,8 +32,8 @@ func record(t *testing.T, file string, answers any) bool {
 	return *update
 }
 
-// builtIn returns the strategy of the version of an object, with its type.
-func builtIn(t testing.TB, obj client.Object) (registry.Type, registry.Strategy) {
+// builtIn returns the version of an object, with its type.
+func builtIn(t testing.TB, obj client.Object) (registry.Type, registry.Version) {
 	t.Helper()
 	kind := obj.GetObjectKind().GroupVersionKind()
 	found, ok := registry.BuiltIn(kind)
@@ -42,11 +42,11 @@ func builtIn(t testing.TB, obj client.Object) (registry.Type, registry.Strategy)
 	}
 	for _, v := range found.Versions {
 		if v.Name == kind.Version {
-			return found, v.Strategy
+			return found, v
 		}
 	}
 	t.Fatalf("%s is not served, want it to be", kind)
-	return registry.Type{}, nil
+	return registry.Type{}, registry.Version{}
 }
 
 // sampleUID is the UID that a store would have given to an object.

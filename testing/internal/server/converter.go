@@ -12,10 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
+	clientgoapply "k8s.io/client-go/applyconfigurations"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
-
-	"github.com/espalier-dev/espalier/testing/internal/fieldmanager"
 )
 
 // typeConverter knows the schemas of the built-in kinds. Those of kinds that are never stored are not published, and
@@ -34,7 +33,9 @@ type typedKind struct {
 }
 
 func newTypeConverter() typeConverter {
-	return typeConverter{fieldmanager.BuiltIn(), managedfields.NewDeducedTypeConverter(), &sync.Map{}}
+	return typeConverter{
+		clientgoapply.NewTypeConverter(published()), managedfields.NewDeducedTypeConverter(), &sync.Map{},
+	}
 }
 
 // ObjectToTyped implements [managedfields.TypeConverter].

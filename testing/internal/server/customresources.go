@@ -236,7 +236,7 @@ func (c *customResources) find(ctx context.Context, info *request.RequestInfo) (
 	namespaced := info.Namespace != "" || info.Verb == "list" || info.Verb == "watch"
 	key := fmt.Sprintf("%v %s %s", namespaced, resource, t.Kind)
 	for _, v := range t.Versions {
-		key += fmt.Sprintf(" %s %v", v.Name, v.HasStatus())
+		key += fmt.Sprintf(" %s %v", v.Name, v.HasStatus)
 	}
 	return c.handler(key, servedDefinition(definitionOfType(t, namespaced)))
 }
@@ -262,7 +262,7 @@ func definitionOfType(t registry.Type, namespaced bool) *apiextensionsv1.CustomR
 				Type: "object", XPreserveUnknownFields: &keep,
 			}},
 		}
-		if v.HasStatus() {
+		if v.HasStatus {
 			version.Subresources = &apiextensionsv1.CustomResourceSubresources{
 				Status: &apiextensionsv1.CustomResourceSubresourceStatus{},
 			}

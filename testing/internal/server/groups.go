@@ -77,7 +77,7 @@ func newResources(
 		return newNamespaces(store), nil
 	}
 	served := resources{k.Resource: kindREST{store, k.Kind}}
-	if k.versions[0].HasStatus() {
+	if k.versions[0].HasStatus {
 		served[k.Resource+"/status"] = newStatus(store, "status")
 	}
 	if _, ok := scaledOf(k.object()); ok {

@@ -73,7 +73,7 @@ var builtInKinds = sync.OnceValue(func() map[schema.GroupKind]Kind {
 		served.Versions = nil
 		for _, v := range k.versions {
 			_, scaled := scaledOf(k.object())
-			served.Versions = append(served.Versions, Version{Name: v.Name, Status: v.HasStatus(), Scale: scaled})
+			served.Versions = append(served.Versions, Version{Name: v.Name, Status: v.HasStatus, Scale: scaled})
 		}
 		all[k.Kind] = served
 	}
@@ -92,7 +92,7 @@ func kindOfType(t registry.Type) Kind {
 		prefix:            prefixOf(schema.GroupResource{Group: t.Kind.Group, Resource: t.Resource}),
 	}
 	for _, v := range t.Versions {
-		k.Versions = append(k.Versions, Version{Name: v.Name, Status: v.HasStatus()})
+		k.Versions = append(k.Versions, Version{Name: v.Name, Status: v.HasStatus})
 	}
 	return k
 }

@@ -75,7 +75,7 @@ func newKind(t registry.Type) *kind {
 		singular: strings.ToLower(t.Kind.Kind), scope: t.Scope,
 	}
 	for _, v := range t.Versions {
-		k.versions = append(k.versions, version{v.Name, v.HasStatus(), v.New})
+		k.versions = append(k.versions, version{v.Name, v.HasStatus, v.New})
 	}
 	k.prefix = path.Join("/", t.Kind.Group, t.Resource)
 	if t.Kind == (schema.GroupKind{Group: "events.k8s.io", Kind: "Event"}) {

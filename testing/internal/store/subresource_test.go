@@ -121,7 +121,7 @@ func TestTokens(t *testing.T) {
 	if request.Status.Token == "" || request.Status.ExpirationTimestamp.Sub(now).Seconds() != 600 {
 		t.Errorf("the status is %+v, want a token for 600 s", request.Status)
 	}
-	account.Name, request.Name = "none", ""
+	account.Name, request = "none", &authenticationv1.TokenRequest{}
 	reason(t, c.SubResource("token").Create(t.Context(), account, request), metav1.StatusReasonNotFound, "")
 }
 

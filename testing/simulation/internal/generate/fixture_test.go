@@ -15,7 +15,7 @@ import (
 // definitions are the files of those that the tests draw from, by their kinds.
 var definitions = map[string]string{
 	"Keyword":  "testdata/keywords.yaml",
-	"Gadget":   "../../../internal/registry/testdata/definitions/gadgets.yaml",
+	"Gadget":   "testdata/gadgets.yaml",
 	"Platform": "../../../../examples/platform/config/crd/platform.example.com_platforms.yaml",
 	"Shop":     "../../../../examples/shop/config/crd/shop.example.com_shops.yaml",
 }

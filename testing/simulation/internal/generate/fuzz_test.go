@@ -31,7 +31,7 @@ func FuzzResource(f *testing.F) {
 		r := rand.New(&bytesSource{bytes, rand.NewPCG(0, 0)})
 		obj := draw(t, g, r)
 		stored := c.create(obj)
-		c.update(g.Edit(r, stored), stored)
+		c.delete(c.update(g.Edit(r, stored), stored))
 		for variant := range g.Smaller(obj) {
 			c.create(variant)
 			break

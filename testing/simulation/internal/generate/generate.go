@@ -6,72 +6,42 @@
 package generate
 
 import (
-	"cmp"
-	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
 
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-
-	"github.com/espalier-dev/espalier/testing/internal/registry"
 )
 
 // Generator draws resources of one version of a definition. It never changes, so goroutines may share it.
 type Generator struct {
-	kind     schema.GroupVersionKind
-	scope    registry.Scope
-	strategy registry.Strategy
-	root     *node
+	kind  schema.GroupVersionKind
+	judge *judge
+	root  *node
 }
 
 // New compiles the schema of a served version of a definition. The error names what it cannot draw from by the path of
 // the field, such as a pattern without words of the allowed length. Give a hint for such a field.
 func New(definition *apiextensionsv1.CustomResourceDefinition, version string, hints Hints) (*Generator, error) {
-	if err := validate(definition); err != nil {
+	judge, err := newJudge(definition, version)
+	if err != nil {
 		return nil, fmt.Errorf("CustomResourceDefinition %s: %w", definition.Name, err)
 	}
-	defined, err := registry.FromDefinition(definition)
-	if err != nil {
-		return nil, err
-	}
-	at := slices.IndexFunc(defined.Versions, func(v registry.Version) bool { return v.Name == version })
-	if at < 0 {
-		return nil, fmt.Errorf("CustomResourceDefinition %s: version %q is not served", definition.Name, version)
-	}
 	g := &Generator{
-		kind: defined.Kind.WithVersion(version), scope: defined.Scope, strategy: defined.Versions[at].Strategy,
+		kind: schema.GroupVersionKind{
+			Group: definition.Spec.Group, Version: version, Kind: definition.Spec.Names.Kind,
+		},
+		judge: judge,
 	}
 	if g.root, err = compile(definition, version, hints); err != nil {
 		return nil, fmt.Errorf("CustomResourceDefinition %s, version %s: %w", definition.Name, version, err)
 	}
 	return g, nil
-}
-
-// validate returns what an API server finds wrong with a definition that is created.
-func validate(definition *apiextensionsv1.CustomResourceDefinition) error {
-	complete := definition.DeepCopy()
-	apiextensionsv1.SetObjectDefaults_CustomResourceDefinition(complete)
-	var internal apiextensions.CustomResourceDefinition
-	err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(
-		complete, &internal, nil)
-	if err != nil {
-		return err
-	}
-	internal.Status.StoredVersions = nil
-	for _, version := range internal.Spec.Versions {
-		if version.Storage {
-			internal.Status.StoredVersions = append(internal.Status.StoredVersions, version.Name)
-		}
-	}
-	return validation.ValidateCustomResourceDefinition(context.Background(), &internal).ToAggregate()
 }
 
 // How often something is tried before it is given up. To mend an edit takes fewer tries: rules that refuse it may be
@@ -94,7 +64,7 @@ func (g *Generator) Resource(r *rand.Rand, namespace, name string) (*unstructure
 	for range maxDraws {
 		obj := &unstructured.Unstructured{Object: newDrawer(r).content(g.root)}
 		obj.SetGroupVersionKind(g.kind)
-		if g.scope != registry.Cluster {
+		if g.judge.strategy.NamespaceScoped() {
 			obj.SetNamespace(namespace)
 		}
 		obj.SetName(name)
@@ -118,40 +88,10 @@ func (g *Generator) Check(obj, old *unstructured.Unstructured) error {
 }
 
 func (g *Generator) check(obj, old *unstructured.Unstructured) field.ErrorList {
-	sent := obj.DeepCopy()
 	if old == nil {
-		g.strategy.PrepareForCreate(sent)
-		return sorted(g.strategy.Validate(sent))
+		return g.judge.refusesNew(obj)
 	}
-	stored := g.stored(old, old)
-	keepServerMetadata(sent, stored)
-	g.strategy.PrepareForUpdate(sent, stored, "")
-	return sorted(g.strategy.ValidateUpdate(sent, stored, ""))
-}
-
-// sorted sorts errors, which are found in the order of maps.
-func sorted(errs field.ErrorList) field.ErrorList {
-	slices.SortFunc(errs, func(a, b *field.Error) int {
-		return cmp.Or(cmp.Compare(a.Field, b.Field), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Detail, b.Detail))
-	})
-	return errs
-}
-
-// keepServerMetadata gives two states of a resource the metadata that an update does not change.
-func keepServerMetadata(obj, old *unstructured.Unstructured) {
-	old.SetResourceVersion(cmp.Or(old.GetResourceVersion(), "1"))
-	obj.SetResourceVersion(old.GetResourceVersion())
-	obj.SetUID(old.GetUID())
-	obj.SetCreationTimestamp(old.GetCreationTimestamp())
-	obj.SetDeletionTimestamp(old.GetDeletionTimestamp())
-	obj.SetDeletionGracePeriodSeconds(old.GetDeletionGracePeriodSeconds())
-}
-
-// stored returns what an API server stores if it gets obj while it has old.
-func (g *Generator) stored(obj, old *unstructured.Unstructured) *unstructured.Unstructured {
-	completed := obj.DeepCopy()
-	g.strategy.PrepareForUpdate(completed, old, "")
-	return completed
+	return g.judge.refuses(obj, old)
 }
 
 // mend changes what errors name until there are none, and returns those that are left after a number of tries.
@@ -174,7 +114,7 @@ func (g *Generator) mend(r *rand.Rand, obj, old *unstructured.Unstructured, trie
 
 // same reports whether an API server stores the same for both.
 func (g *Generator) same(a, b *unstructured.Unstructured) bool {
-	return equality.Semantic.DeepEqual(g.stored(a, b).Object, g.stored(b, b).Object)
+	return equality.Semantic.DeepEqual(g.judge.updated(a, b).Object, g.judge.updated(b, b).Object)
 }
 
 // refusals counts errors by the rule.

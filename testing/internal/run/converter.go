@@ -1,9 +1,8 @@
-package fieldmanager
+package run
 
 import (
 	"errors"
 	"fmt"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/managedfields"
@@ -13,19 +12,13 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
-// BuiltIn returns the converter of the built-in kinds, which has their published schemas. It is the same for all
-// callers. The first call parses the schemas, which takes a while.
-var BuiltIn = sync.OnceValue(func() managedfields.TypeConverter {
+// newTypeConverter returns the converter of the built-in kinds, which has their published schemas, that deduces a schema
+// for all others from their JSON: there, a list is replaced as a whole.
+func newTypeConverter() managedfields.TypeConverter {
 	builtIn := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(builtIn))
-	return clientgoapply.NewTypeConverter(builtIn)
-})
-
-// BuiltInOrDeduced returns the converter of the built-in kinds that deduces a schema for all others from their JSON:
-// there, a list is replaced as a whole. It is the same for all callers.
-var BuiltInOrDeduced = sync.OnceValue(func() managedfields.TypeConverter {
-	return either{BuiltIn(), managedfields.NewDeducedTypeConverter()}
-})
+	return either{clientgoapply.NewTypeConverter(builtIn), managedfields.NewDeducedTypeConverter()}
+}
 
 // either uses the schema of the first converter, and of the second for an object that the first does not know.
 type either struct {

@@ -9,7 +9,6 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // named returns a definition with names, which are separated by commas: plural, singular, kind, and short names.
@@ -89,40 +88,5 @@ func TestEstablishedStays(t *testing.T) {
 	}
 	if diff := gocmp.Diff([]string{"ch"}, definition.Status.AcceptedNames.ShortNames); diff != "" {
 		t.Errorf("other short names are accepted (-want +got):\n%s", diff)
-	}
-}
-
-// TestCheckFields looks for unknown fields, at each place of an object and without changing it.
-func TestCheckFields(t *testing.T) {
-	t.Parallel()
-	gadgets := strategyOf(t, definitionFrom(t, "gadgets"))
-	definitions := definitionStrategy(t)
-	for _, test := range []struct {
-		strategy registry.Strategy
-		content  map[string]any
-		unknown  []string
-	}{
-		{gadgets, map[string]any{"metadata": map[string]any{"name": "a"}, "spec": map[string]any{}}, nil},
-		{gadgets, map[string]any{
-			"metadata": map[string]any{"name": "a", "x": "y"}, "spec": map[string]any{"x": nil},
-			"status": map[string]any{"x": map[string]any{}}, "x": int64(1),
-		}, []string{`"metadata.x"`, `"spec.x"`, `"status.x"`, `"x"`}},
-		{definitions, map[string]any{"spec": map[string]any{"group": "a.com"}}, nil},
-		{definitions, map[string]any{"spec": map[string]any{"x": "y"}}, []string{`"spec.x"`}},
-	} {
-		sent := runtime.DeepCopyJSON(test.content)
-		err := test.strategy.CheckFields(test.content)
-		if diff := gocmp.Diff(sent, test.content); diff != "" {
-			t.Errorf("the content has changed, want it as it was (-want +got):\n%s", diff)
-		}
-		if (err != nil) != (len(test.unknown) > 0) {
-			t.Errorf("%v: the error is %v, want one for the unknown fields %q", test.content, err, test.unknown)
-			continue
-		}
-		for _, field := range test.unknown {
-			if !strings.Contains(err.Error(), "unknown field "+field) {
-				t.Errorf("the error is %v, want it to name %s", err, field)
-			}
-		}
 	}
 }
