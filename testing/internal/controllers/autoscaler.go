@@ -65,11 +65,14 @@ func targetOf(k key, a *autoscalingv2.HorizontalPodAutoscaler) key {
 	return key{schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind(), k.namespace, ref.Name}
 }
 
-// decideAutoscaler scales the target and sets the status, see the Kubernetes API reference,
+// decideAutoscaler scales the target and sets the status, unless it has done so within the last period, see the Kubernetes API reference,
 // HorizontalPodAutoscalerStatus v2 autoscaling.
 func decideAutoscaler(
 	a *autoscalingv2.HorizontalPodAutoscaler, target client.Object, values []value, now time.Time,
 ) decision {
+	if last := a.Status.LastScaleTime; last != nil && now.Before(last.Add(period)) {
+		return decision{next: last.Add(period)}
+	}
 	var d decision
 	next := a.DeepCopy()
 	s := &next.Status
@@ -120,9 +123,7 @@ func decideAutoscaler(
 			fmt.Sprintf("the HPA controller was able to update the target scale to %d", wanted))
 		s.LastScaleTime = new(metav1.NewTime(now))
 		d.add(write{verb: scale, object: target, replicas: wanted})
-	}
-	if last := s.LastScaleTime; last != nil && now.Before(last.Add(period)) {
-		d.by(last.Add(period))
+		d.by(now.Add(period))
 	}
 	d.add(changed(updateStatus, next, a)...)
 	return d

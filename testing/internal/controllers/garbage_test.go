@@ -1,6 +1,7 @@
 package controllers_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -53,6 +54,46 @@ func TestGarbage(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestOrphanOfSeveral deletes an owner of several objects, one of which has another owner, so that they stay.
+func TestOrphanOfSeveral(t *testing.T) {
+	run(t, controllers.Options{}, func(c cluster) {
+		owner, other := configMap("owner"), configMap("other")
+		owner.Finalizers = []string{"example.com/wait"}
+		c.create(owner)
+		c.create(other)
+		one, two, both := configMap("one", owner), configMap("two", owner), configMap("both", owner, other)
+		both.OwnerReferences[1].Controller = ptr.To(false)
+		for _, obj := range []client.Object{one, two, both} {
+			c.create(obj)
+		}
+		c.must(c.Delete(c.ctx, owner, client.PropagationPolicy(metav1.DeletePropagationOrphan)))
+		c.get(owner)
+		if want := []string{"example.com/wait", metav1.FinalizerOrphanDependents}; !slices.Equal(owner.Finalizers, want) {
+			c.Errorf("the finalizers of the owner are %v, want %v", owner.Finalizers, want)
+		}
+		time.Sleep(time.Second)
+		c.get(owner)
+		if want := []string{"example.com/wait"}; !slices.Equal(owner.Finalizers, want) {
+			c.Errorf("the finalizers of the owner are %v, want %v", owner.Finalizers, want)
+		}
+		owner.Finalizers = nil
+		c.must(client.IgnoreNotFound(c.Update(c.ctx, owner)))
+		time.Sleep(time.Minute)
+		c.gone(owner)
+		for _, obj := range []*corev1.ConfigMap{one, two} {
+			c.get(obj)
+			if len(obj.OwnerReferences) > 0 || obj.DeletionTimestamp != nil {
+				c.Errorf("the owners of %s are %v, want none", obj.Name, obj.OwnerReferences)
+			}
+		}
+		c.get(both)
+		if len(both.OwnerReferences) != 1 || both.OwnerReferences[0].Name != "other" || both.DeletionTimestamp != nil {
+			c.Errorf("the owners of both are %v, want other alone", both.OwnerReferences)
+		}
+		c.idle()
+	})
 }
 
 // TestGarbageReferences has references to owners that are not there, each of another kind.

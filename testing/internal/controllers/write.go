@@ -21,6 +21,13 @@ func (r *runner) do(ctx context.Context, by string, w write) error {
 			return err
 		}
 	}
+	if w.verb == finalize {
+		// What was just created is not in the view. The namespace is looked at again when it is.
+		left, err := r.hasContent(ctx, w.object.GetName())
+		if left || err != nil {
+			return err
+		}
+	}
 	kind := w.groupKind()
 	// What is in the view is not changed.
 	obj := w.object.DeepCopyObject().(client.Object)
@@ -132,6 +139,25 @@ func (r *runner) exists(ctx context.Context, o owner) (bool, error) {
 		return false, nil
 	}
 	return err == nil && found.GetUID() == o.uid, err
+}
+
+// hasContent asks the server whether there are objects in a namespace.
+func (r *runner) hasContent(ctx context.Context, namespace string) (bool, error) {
+	for _, kind := range r.view.kinds() {
+		if !r.view.tables[kind].namespaced || r.present != nil && !r.present(kind) {
+			continue
+		}
+		resource := r.resources[kind].GroupVersionResource
+		found, err := r.metadata.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: 1})
+		switch {
+		case apierrors.IsNotFound(err): // The kind is not served any more.
+		case err != nil:
+			return false, fmt.Errorf("look for %s in the namespace: %w", resource.Resource, err)
+		case len(found.Items) > 0:
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // isAbsent reports whether a server says that an object is not there. A server that has no such resource, for it does

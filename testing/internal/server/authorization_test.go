@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -93,6 +94,51 @@ func TestReviews(t *testing.T) {
 			c.Errorf("the review of the token is %v, want that it is of %s", of.Status, want)
 		}
 		c.refused(c.Create(c.ctx, &authenticationv1.TokenReview{}), apierrors.IsBadRequest)
+	})
+}
+
+// TestReviewsOfNothing asks about access without saying to what, or whose.
+func TestReviewsOfNothing(t *testing.T) {
+	run(t, server.Options{}, func(c cluster) {
+		list := &authorizationv1.ResourceAttributes{Namespace: "default", Verb: "list", Resource: "secrets"}
+		path := &authorizationv1.NonResourceAttributes{Verb: "get", Path: "/version"}
+		named := &authorizationv1.SelfSubjectAccessReview{
+			ObjectMeta: metav1.ObjectMeta{Name: "a"},
+			Spec:       authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: list},
+		}
+		self := func(spec authorizationv1.SelfSubjectAccessReviewSpec) client.Object {
+			return &authorizationv1.SelfSubjectAccessReview{Spec: spec}
+		}
+		of := func(spec authorizationv1.SubjectAccessReviewSpec) client.Object {
+			return &authorizationv1.SubjectAccessReview{Spec: spec}
+		}
+		local := func(spec authorizationv1.SubjectAccessReviewSpec) client.Object {
+			return &authorizationv1.LocalSubjectAccessReview{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "kube-public"}, Spec: spec,
+			}
+		}
+		one := "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+		for _, test := range []struct {
+			review client.Object
+			says   string
+		}{
+			{self(authorizationv1.SelfSubjectAccessReviewSpec{}), one},
+			{self(authorizationv1.SelfSubjectAccessReviewSpec{
+				ResourceAttributes: list, NonResourceAttributes: path,
+			}), one},
+			{named, "metadata: Invalid value"},
+			{of(authorizationv1.SubjectAccessReviewSpec{User: "jane"}), one},
+			{of(authorizationv1.SubjectAccessReviewSpec{ResourceAttributes: list}), "spec.user: Invalid value"},
+			{local(authorizationv1.SubjectAccessReviewSpec{User: "jane", ResourceAttributes: list}),
+				"spec.resourceAttributes.namespace: Invalid value"},
+			{local(authorizationv1.SubjectAccessReviewSpec{User: "jane", NonResourceAttributes: path}),
+				"spec.nonResourceAttributes: Invalid value"},
+		} {
+			err := c.Create(c.ctx, test.review)
+			if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), test.says) {
+				c.Errorf("%T is refused with %v, want that it is invalid: %s", test.review, err, test.says)
+			}
+		}
 	})
 }
 

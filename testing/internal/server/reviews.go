@@ -89,6 +89,10 @@ func (r reviewREST) GetSingularName() string { return r.kind }
 func (r reviewREST) Create(
 	ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc, _ *metav1.CreateOptions,
 ) (runtime.Object, error) {
+	if errs := validateReview(obj); len(errs) > 0 {
+		kind := schema.GroupKind{Group: authorizationv1.GroupName, Kind: obj.GetObjectKind().GroupVersionKind().Kind}
+		return nil, apierrors.NewInvalid(kind, "", errs)
+	}
 	if err := validate(ctx, obj.DeepCopyObject()); err != nil {
 		return nil, err
 	}
@@ -99,11 +103,7 @@ func (r reviewREST) Create(
 		return review, r.decide(ctx, subjectOf(&review.Spec), review.Spec.ResourceAttributes,
 			review.Spec.NonResourceAttributes, &review.Status)
 	case *authorizationv1.LocalSubjectAccessReview:
-		attributes := review.Spec.ResourceAttributes
-		if attributes == nil || attributes.Namespace != request.NamespaceValue(ctx) {
-			return nil, apierrors.NewBadRequest("spec.resourceAttributes.namespace must match the namespace")
-		}
-		return review, r.decide(ctx, subjectOf(&review.Spec), attributes, nil, &review.Status)
+		return review, r.decide(ctx, subjectOf(&review.Spec), review.Spec.ResourceAttributes, nil, &review.Status)
 	}
 	self, ok := request.UserFrom(ctx)
 	if !ok {
@@ -199,15 +199,12 @@ func (r reviewREST) decide(
 	url *authorizationv1.NonResourceAttributes, status *authorizationv1.SubjectAccessReviewStatus,
 ) error {
 	record := authorizer.AttributesRecord{User: who}
-	switch {
-	case resource != nil:
+	if resource != nil {
 		record.ResourceRequest, record.Verb, record.Namespace = true, resource.Verb, resource.Namespace
 		record.APIGroup, record.APIVersion = resource.Group, resource.Version
 		record.Resource, record.Subresource, record.Name = resource.Resource, resource.Subresource, resource.Name
-	case url != nil:
+	} else {
 		record.Verb, record.Path = url.Verb, url.Path
-	default:
-		return apierrors.NewBadRequest("exactly one of nonResourceAttributes or resourceAttributes must be specified")
 	}
 	decision, reason, err := r.authorizer.Authorize(ctx, record)
 	*status = authorizationv1.SubjectAccessReviewStatus{

@@ -109,7 +109,10 @@ func (s scaleREST) Update(
 	validate := func(ctx context.Context, obj, old runtime.Object) error {
 		return update(ctx, scaleOf(obj), scaleOf(old))
 	}
-	obj, _, err := s.store.Update(ctx, name, scaleUpdate{info, s.version}, create, validate, false, options)
+	resource := s.store.DefaultQualifiedResource
+	resource.Resource += "/scale"
+	change := scaleUpdate{info, s.version, resource}
+	obj, _, err := s.store.Update(ctx, name, change, create, validate, false, options)
 	if err != nil {
 		return nil, false, err
 	}
@@ -120,6 +123,8 @@ func (s scaleREST) Update(
 type scaleUpdate struct {
 	scale   rest.UpdatedObjectInfo
 	version schema.GroupVersion
+	// resource is the subresource.
+	resource schema.GroupResource
 }
 
 // Preconditions implements [rest.UpdatedObjectInfo].
@@ -145,6 +150,10 @@ func (u scaleUpdate) UpdatedObject(ctx context.Context, live runtime.Object) (ru
 	if scale.Spec.Replicas < 0 {
 		return nil, apierrors.NewInvalid(scaleKind.GroupKind(), scale.Name, field.ErrorList{field.Invalid(
 			field.NewPath("spec", "replicas"), scale.Spec.Replicas, "must be greater than or equal to 0")})
+	}
+	if owner := live.(client.Object); scale.UID != "" && scale.UID != owner.GetUID() {
+		return nil, apierrors.NewConflict(u.resource, owner.GetName(), fmt.Errorf(
+			"the UID %s of the scale is not the UID %s of the object: read the scale again", scale.UID, owner.GetUID()))
 	}
 	managed, err := managers.ToParent(scale.ManagedFields)
 	if err != nil {

@@ -166,6 +166,25 @@ func TestGarbage(t *testing.T) {
 				w.Errorf("the owners are %v, want none", got)
 			}
 		},
+		"orphan of several dependents, one of which has two owners": func(w world) {
+			w.create("owner", nil)
+			w.create("other", nil)
+			w.create("a", nil, "owner")
+			w.create("b", blocking, "owner")
+			w.create("both", nil, "owner", "other")
+			w.delete("owner", orphan)
+			if got := read(w, w.c, configMap("owner")).Finalizers; len(got) != 1 || got[0] != "orphan" {
+				w.Errorf("the finalizers are %v, want orphan", got)
+			}
+			w.want("other", "a", "b", "both")
+			for name, want := range map[string]int{"a": 0, "b": 0, "both": 1} {
+				if got := read(w, w.c, configMap(name)).OwnerReferences; len(got) != want {
+					w.Errorf("the owners of %s are %v, want %d", name, got, want)
+				}
+			}
+			w.delete("other", background)
+			w.want("a", "b")
+		},
 		"orphan of an owner with a finalizer": func(w world) {
 			w.create("owner", holding)
 			w.create("child", nil, "owner")
