@@ -95,11 +95,12 @@ type handled struct {
 	handler customHandler
 }
 
-const definitionsPrefix = "/apiextensions.k8s.io/customresourcedefinitions/"
+// DefinitionsPrefix is what the keys of definitions begin with in the storage.
+const DefinitionsPrefix = "/apiextensions.k8s.io/customresourcedefinitions/"
 
 // definitionIn returns the definition of a name in a storage, nil if there is none.
 func definitionIn(kept *storage.Storage, name string) *definition {
-	e := kept.Entry(definitionsPrefix + name)
+	e := kept.Entry(DefinitionsPrefix + name)
 	if e == nil {
 		return nil
 	}
@@ -109,7 +110,7 @@ func definitionIn(kept *storage.Storage, name string) *definition {
 // definitionsIn returns the definitions in a storage, ordered by name.
 func definitionsIn(kept *storage.Storage) []*definition {
 	var found []*definition
-	for _, e := range kept.Entries(definitionsPrefix) {
+	for _, e := range kept.Entries(DefinitionsPrefix) {
 		if d := readDefinition(e); d.err == nil {
 			found = append(found, d)
 		}

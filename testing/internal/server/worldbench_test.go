@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -87,6 +88,30 @@ func BenchmarkWorldCall(b *testing.B) {
 				call()
 			}
 			b.ReportMetric(float64((processorTime(b)-before).Microseconds())/float64(b.N), "cpu-µs/op")
+		})
+	}
+}
+
+// BenchmarkWorldKind finds kinds in a world with twenty definitions.
+func BenchmarkWorldKind(b *testing.B) {
+	w := newWorld(b)
+	for i := range 20 {
+		d := widgets()
+		name := "widget" + string(rune('a'+i))
+		d.Name, d.Spec.Names.Plural, d.Spec.Names.Singular = name+"s.example.com", name+"s", name
+		d.Spec.Names.Kind, d.Spec.Names.ListKind = "W"+name[1:], "W"+name[1:]+"List"
+		w.give(d)
+	}
+	world := w.world()
+	for _, kind := range []schema.GroupKind{
+		{Kind: "ConfigMap"}, {Group: "example.com", Kind: "Widgett"}, {Group: "nodot", Kind: "Planet"},
+	} {
+		b.Run(kind.String(), func(b *testing.B) {
+			for b.Loop() {
+				if _, ok := world.Kind(kind); !ok {
+					b.Fatal("the kind is not served")
+				}
+			}
 		})
 	}
 }

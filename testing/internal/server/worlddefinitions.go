@@ -45,7 +45,7 @@ func (s definitionStorage) GuaranteedUpdate(
 		return err
 	}
 	if destination.(*apiextensions.CustomResourceDefinition).DeletionTimestamp != nil {
-		if err := s.resources.deleteObjects(ctx, strings.TrimPrefix(key, definitionsPrefix)); err != nil {
+		if err := s.resources.deleteObjects(ctx, strings.TrimPrefix(key, DefinitionsPrefix)); err != nil {
 			return err
 		}
 		return s.resources.removeDefinition(ctx, s, key)
@@ -91,7 +91,7 @@ func (s definitionStorage) acceptFreedNames(ctx context.Context) error {
 			continue
 		}
 		same := apistorage.SimpleUpdate(func(obj runtime.Object) (runtime.Object, error) { return obj, nil })
-		err := s.update(ctx, definitionsPrefix+d.Name, &apiextensions.CustomResourceDefinition{}, false, nil, same, nil)
+		err := s.update(ctx, DefinitionsPrefix+d.Name, &apiextensions.CustomResourceDefinition{}, false, nil, same, nil)
 		if err != nil && !apistorage.IsNotFound(err) {
 			return err
 		}
@@ -159,10 +159,10 @@ func (c *customResources) deleteObjects(ctx context.Context, name string) error 
 // removeDefinition removes a definition that is being deleted if it has no objects any more.
 func (c *customResources) removeDefinition(ctx context.Context, from definitionStorage, key string) error {
 	kept := storage.Of(ctx, c.base)
-	d := definitionIn(kept, strings.TrimPrefix(key, definitionsPrefix))
+	d := definitionIn(kept, strings.TrimPrefix(key, DefinitionsPrefix))
 	if d == nil || d.DeletionTimestamp == nil ||
 		!slices.Contains(d.Finalizers, apiextensionsv1.CustomResourceCleanupFinalizer) ||
-		d.served != nil && len(kept.Entries(d.kind.prefix)) > 0 {
+		d.served != nil && len(kept.Entries(d.kind.Prefix+"/")) > 0 {
 		return nil
 	}
 	if len(d.Finalizers) > 1 {
@@ -198,5 +198,5 @@ func (s objectStorage) Delete(
 	if err := s.Interface.Delete(ctx, key, out, preconditions, validate, cached, options); err != nil {
 		return err
 	}
-	return s.resources.removeDefinition(ctx, s.resources.definitions, definitionsPrefix+s.definition)
+	return s.resources.removeDefinition(ctx, s.resources.definitions, DefinitionsPrefix+s.definition)
 }

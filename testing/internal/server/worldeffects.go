@@ -28,7 +28,7 @@ func admissionKind(kind string) schema.GroupKind {
 // apiVersion of objects is changed. It returns "" for any other object.
 func WithoutEffect(kind schema.GroupKind, obj client.Object) string {
 	why, ok := withoutEffect[kind]
-	if kind == definitionKind {
+	if kind == DefinitionKind {
 		d, err := definitionOf(obj)
 		why = "its conversion webhook is not called, only the apiVersion of objects is converted"
 		ok = err == nil && d.Spec.Conversion != nil &&

@@ -43,7 +43,7 @@ func (w World) Give(scheme *runtime.Scheme, objs ...client.Object) error {
 			if err != nil {
 				gvk = obj.GetObjectKind().GroupVersionKind()
 			}
-			if (gvk.GroupKind() == definitionKind) != definitions {
+			if (gvk.GroupKind() == DefinitionKind) != definitions {
 				continue
 			}
 			if err := g.add(gvk, obj); err != nil {
@@ -92,7 +92,7 @@ func (g *giving) kind(gvk schema.GroupVersionKind) (Kind, error) {
 			k, ok = defined, true
 		}
 	}
-	if !ok || !k.Serves(gvk.Version) {
+	if !ok || k.Version(gvk.Version) == nil {
 		return Kind{}, noMatch(gvk)
 	}
 	return k, nil
@@ -250,7 +250,7 @@ func namespace(name string) *corev1.Namespace {
 // stored returns a copy of an object in the form in which the server has it: a Go type for a built-in kind, and else
 // unstructured.
 func stored(k Kind, gvk schema.GroupVersionKind, obj client.Object) (client.Object, error) {
-	if k.GroupKind == definitionKind {
+	if k.GroupKind == DefinitionKind {
 		return definitionOf(obj)
 	}
 	if b, ok := builtInKind(k); ok {

@@ -19,13 +19,17 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/espalier-dev/espalier/testing/internal/registry"
 	"github.com/espalier-dev/espalier/testing/internal/server"
 )
 
 // unstructuredKinds is [unstructuredTypes] by kind.
-func unstructuredKinds(kind schema.GroupKind) (registry.Type, bool) {
-	return unstructuredTypes(schema.GroupResource{Group: kind.Group, Resource: strings.ToLower(kind.Kind) + "s"})
+func unstructuredKinds(kind schema.GroupKind) *server.Kind {
+	t, ok := unstructuredTypes(schema.GroupResource{Group: kind.Group, Resource: strings.ToLower(kind.Kind) + "s"})
+	if !ok {
+		return nil
+	}
+	k := server.NewKind(t)
+	return &k
 }
 
 func (w world) world() server.World {
@@ -258,5 +262,29 @@ func TestGivenObjectsInForks(t *testing.T) {
 		if size, _, _ := unstructured.NestedInt64(obj.Object, "spec", "size"); size != test.size {
 			t.Errorf("the size is %d, want %d", size, test.size)
 		}
+	}
+}
+
+// TestDefinedKind has a definition with several versions, and deletes it.
+func TestDefinedKind(t *testing.T) {
+	w := newWorld(t)
+	d := widgets()
+	d.Spec.Names.Singular = "gizmo"
+	second := *d.Spec.Versions[0].DeepCopy()
+	second.Name, second.Storage = "v2", false
+	hidden := *second.DeepCopy()
+	hidden.Name, hidden.Served = "v3", false
+	d.Spec.Versions = append([]apiextensionsv1.CustomResourceDefinitionVersion{hidden, second}, d.Spec.Versions...)
+	w.give(d)
+	bare := w.world()
+	bare.Kinds = nil
+	widget := schema.GroupKind{Group: "example.com", Kind: "Widget"}
+	k, ok := bare.Kind(widget)
+	if !ok || k.Singular != "gizmo" || len(k.Versions) != 2 || k.Versions[0].Name != "v1" || !k.Versions[0].HasStatus {
+		t.Errorf("the kind is %+v, want gizmo with v1, which is stored, and v2", k)
+	}
+	w.must(w.Delete(w.ctx, d))
+	if _, ok := bare.Kind(widget); ok {
+		t.Error("a kind is served whose definition was deleted, want it not to be")
 	}
 }

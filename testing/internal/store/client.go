@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/espalier-dev/espalier/internal/jsonmerge"
+	"github.com/espalier-dev/espalier/testing/internal/server"
 	"github.com/espalier-dev/espalier/testing/internal/storage"
 )
 
@@ -85,7 +86,7 @@ func (c *Client) IsObjectNamespaced(obj runtime.Object) (bool, error) {
 type request struct {
 	Call
 	// kind is nil if it is not served: the remote client says so.
-	kind *kind
+	kind *server.Kind
 	// manager is who writes.
 	manager string
 }
@@ -94,7 +95,7 @@ type request struct {
 func (c *Client) request(verb Verb, gvk schema.GroupVersionKind, key client.ObjectKey) request {
 	r := request{Call: Call{Verb: verb, Kind: gvk, Namespace: key.Namespace, Name: key.Name}}
 	if r.kind = c.store.kinds().find(gvk.GroupKind()); r.kind != nil {
-		r.Namespace = r.kind.namespace(key.Namespace)
+		r.Namespace = r.kind.NamespaceOf(key.Namespace)
 	}
 	return r
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-dev/espalier/testing/internal/server"
 	"github.com/espalier-dev/espalier/testing/internal/storage"
 )
 
@@ -20,8 +21,8 @@ func (c *Client) refuseDropped(r request, w write, before *storage.Entry) error 
 	if w.status == nil || r.kind == nil || before == nil || c.entry(r) != before {
 		return nil
 	}
-	v := r.kind.version(r.Kind.Version)
-	if v == nil || !v.hasStatus {
+	v := r.kind.Version(r.Kind.Version)
+	if v == nil || !v.HasStatus {
 		return nil
 	}
 	live := map[string]any{}
@@ -36,8 +37,8 @@ func (c *Client) refuseDropped(r request, w write, before *storage.Entry) error 
 }
 
 // statusIn returns a status in the form that it has in the Go type of a version, which may leave out what is zero.
-func statusIn(status any, v *version) any {
-	obj := v.object()
+func statusIn(status any, v *server.Version) any {
+	obj := v.New()
 	encoded, err := json.Marshal(map[string]any{"status": status})
 	if _, ok := obj.(runtime.Unstructured); ok || err != nil || json.Unmarshal(encoded, obj) != nil {
 		return status

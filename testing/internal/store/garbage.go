@@ -89,11 +89,11 @@ func (c collector) collect(obj client.Object) {
 func (c collector) ownerState(obj client.Object, reference metav1.OwnerReference) garbage.State {
 	gvk := schema.FromAPIVersionAndKind(reference.APIVersion, reference.Kind)
 	k := c.served.find(gvk.GroupKind())
-	if k.version(gvk.Version) == nil || k.isNamespaced() && obj.GetNamespace() == "" {
+	if k.Version(gvk.Version) == nil || k.IsNamespaced() && obj.GetNamespace() == "" {
 		return garbage.Unknown
 	}
-	owner := c.store.find(c.served, newKey(k.GroupKind, k.namespace(obj.GetNamespace()), reference.Name))
-	if owner == nil && k.scope == registry.AnyScope {
+	owner := c.store.find(c.served, newKey(k.GroupKind, k.NamespaceOf(obj.GetNamespace()), reference.Name))
+	if owner == nil && k.Scope == registry.AnyScope {
 		owner = c.store.find(c.served, newKey(k.GroupKind, "", reference.Name))
 	}
 	switch {

@@ -38,7 +38,7 @@ func (s *Store) Give(objs ...client.Object) error {
 func (s *Store) world() server.World {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return server.World{Storage: s.kept, Types: s.served.catalog.typeOf, Kinds: s.served.typeOfKind}
+	return server.World{Storage: s.kept, Types: s.served.catalog.typeOf, Kinds: s.served.custom}
 }
 
 // defineGiven serves what given definitions define.
@@ -46,7 +46,7 @@ func (s *Store) defineGiven() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.collected, s.servedAt = 0, s.kept.Revision()
-	if len(s.kept.Entries(definitionsPrefix)) > 0 || len(s.served.defined) > 0 {
+	if len(s.kept.Entries(server.DefinitionsPrefix)) > 0 || len(s.served.defined) > 0 {
 		s.served = s.served.with(s.kept)
 	}
 }
@@ -57,5 +57,5 @@ func (s *Store) find(served *kinds, key Key) client.Object {
 	if k == nil {
 		return nil
 	}
-	return served.object(s.storage().Entry(k.key(key.Namespace, key.Name)))
+	return served.object(s.storage().Entry(k.Key(key.Namespace, key.Name)))
 }

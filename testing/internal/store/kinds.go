@@ -1,124 +1,17 @@
 package store
 
 import (
-	"path"
 	"strings"
 	"sync"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/testing/internal/registry"
+	"github.com/espalier-dev/espalier/testing/internal/server"
 )
-
-// kind is a kind as it is served.
-type kind struct {
-	schema.GroupKind
-	resource schema.GroupResource
-	singular string
-	scope    registry.Scope
-	// versions are served; the first is the one that is stored.
-	versions []version
-	// custom is nil for a kind that is built in or defined.
-	custom *registry.Type
-	// definition is the name of the definition, empty if there is none.
-	definition string
-	// prefix is what the keys of its objects begin with in the storage.
-	prefix string
-}
-
-// version is a served version of a kind.
-type version struct {
-	name      string
-	hasStatus bool
-	// object returns an empty object, in the Go type that the kind has where nobody asks for another.
-	object func() client.Object
-}
-
-// key is that of an object in the storage.
-func (k *kind) key(namespace, name string) string {
-	return path.Join(k.prefix, k.namespace(namespace), name)
-}
-
-// namespace returns the namespace of an object for which a caller gave one.
-func (k *kind) namespace(given string) string {
-	if k.scope == registry.Cluster {
-		return ""
-	}
-	return given
-}
-
-// isNamespaced reports whether all objects of the kind are in a namespace.
-func (k *kind) isNamespaced() bool { return k.scope == registry.Namespaced }
-
-// version returns a served version, nil if there is no such.
-func (k *kind) version(name string) *version {
-	if k == nil {
-		return nil
-	}
-	for i := range k.versions {
-		if k.versions[i].name == name {
-			return &k.versions[i]
-		}
-	}
-	return nil
-}
-
-func newKind(t registry.Type) *kind {
-	k := &kind{
-		GroupKind: t.Kind, resource: schema.GroupResource{Group: t.Kind.Group, Resource: t.Resource},
-		singular: strings.ToLower(t.Kind.Kind), scope: t.Scope,
-	}
-	for _, v := range t.Versions {
-		k.versions = append(k.versions, version{v.Name, v.HasStatus, v.New})
-	}
-	k.prefix = path.Join("/", t.Kind.Group, t.Resource)
-	if t.Kind == (schema.GroupKind{Group: "events.k8s.io", Kind: "Event"}) {
-		k.prefix = "/events" // Both kinds of events are the same objects.
-	}
-	return k
-}
-
-// definedKind returns the kind that a definition defines.
-func definedKind(d *apiextensionsv1.CustomResourceDefinition) *kind {
-	k := &kind{
-		GroupKind: definedBy(d), resource: schema.GroupResource{Group: d.Spec.Group, Resource: d.Spec.Names.Plural},
-		singular: d.Spec.Names.Singular, scope: registry.Cluster,
-		prefix: path.Join("/", d.Spec.Group, d.Spec.Names.Plural), definition: d.Name,
-	}
-	if k.singular == "" {
-		k.singular = strings.ToLower(k.Kind)
-	}
-	if d.Spec.Scope == apiextensionsv1.NamespaceScoped {
-		k.scope = registry.Namespaced
-	}
-	for _, v := range d.Spec.Versions {
-		if !v.Served {
-			continue
-		}
-		gvk := k.WithVersion(v.Name)
-		served := version{v.Name, v.Subresources != nil && v.Subresources.Status != nil, func() client.Object {
-			u := &unstructured.Unstructured{}
-			u.SetGroupVersionKind(gvk)
-			return u
-		}}
-		if v.Storage {
-			k.versions = append([]version{served}, k.versions...)
-		} else {
-			k.versions = append(k.versions, served)
-		}
-	}
-	return k
-}
-
-func definedBy(d *apiextensionsv1.CustomResourceDefinition) schema.GroupKind {
-	return schema.GroupKind{Group: d.Spec.Group, Kind: d.Spec.Names.Kind}
-}
 
 // catalog has the kinds that need no definition. They never change, so forks share them.
 type catalog struct {
@@ -203,7 +96,7 @@ func (c *catalog) find(kind schema.GroupKind) (registry.Type, bool) {
 
 // all are the kinds of the scheme and of discovery.
 func (c *catalog) all() map[schema.GroupKind]bool {
-	kinds := map[schema.GroupKind]bool{definitionKind: true}
+	kinds := map[schema.GroupKind]bool{server.DefinitionKind: true}
 	for kind := range c.scheme.AllKnownTypes() {
 		if kind.Version != runtime.APIVersionInternal {
 			kinds[kind.GroupKind()] = true
@@ -216,20 +109,29 @@ func (c *catalog) all() map[schema.GroupKind]bool {
 }
 
 // kind returns a kind that needs no definition, nil if it is not served.
-func (c *catalog) kind(of schema.GroupKind) *kind {
+func (c *catalog) kind(of schema.GroupKind) *server.Kind {
 	if known, ok := c.known.Load(of); ok {
-		return known.(*kind)
+		return known.(*server.Kind)
 	}
-	var served *kind
+	var served *server.Kind
 	if t, ok := c.find(of); ok {
-		served = newKind(t)
-		if _, builtIn := registry.BuiltIn(of.WithVersion("")); !builtIn {
-			served.custom = &t
-			c.resources.Store(served.resource, t)
+		made := server.NewKind(t)
+		served = &made
+		if !isBuiltIn(of) {
+			c.resources.Store(resourceOf(served), t)
 		}
 	}
 	known, _ := c.known.LoadOrStore(of, served)
-	return known.(*kind)
+	return known.(*server.Kind)
+}
+
+func isBuiltIn(kind schema.GroupKind) bool {
+	_, ok := registry.BuiltIn(kind.WithVersion(""))
+	return ok
+}
+
+func resourceOf(k *server.Kind) schema.GroupResource {
+	return schema.GroupResource{Group: k.Group, Resource: k.Resource}
 }
 
 // typeOf returns the kind of a resource that is neither built in nor defined, for the API server. Clients ask for the
@@ -241,5 +143,3 @@ func (c *catalog) typeOf(resource schema.GroupResource) (registry.Type, bool) {
 	}
 	return t.(registry.Type), true
 }
-
-var definitionKind = apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition").GroupKind()

@@ -12,6 +12,7 @@ import (
 	apiversion "k8s.io/apimachinery/pkg/version"
 
 	"github.com/espalier-dev/espalier/testing/internal/registry"
+	"github.com/espalier-dev/espalier/testing/internal/server"
 )
 
 // RESTMapper knows the kinds that are served now, unless the options have another mapper.
@@ -19,10 +20,10 @@ func (s *Store) RESTMapper() meta.RESTMapper {
 	if s.options.Mapper != nil {
 		return s.options.Mapper
 	}
-	return mapper{s.kinds, func(of *kind) meta.RESTScope {
+	return mapper{s.kinds, func(of *server.Kind) meta.RESTScope {
 		// If nothing says what the scope is, it is that of the objects.
-		objects := s.storage().Entries(of.prefix + "/")
-		return scopeOf(of, len(objects) > 0 && strings.Count(objects[0].Key[len(of.prefix):], "/") == 1)
+		objects := s.storage().Entries(of.Prefix + "/")
+		return scopeOf(of, len(objects) > 0 && strings.Count(objects[0].Key[len(of.Prefix):], "/") == 1)
 	}}
 }
 
@@ -30,12 +31,12 @@ func (s *Store) RESTMapper() meta.RESTMapper {
 func (s *Store) Resources() []*metav1.APIResourceList {
 	lists := map[schema.GroupVersion]*metav1.APIResourceList{}
 	for _, k := range s.kinds().all() {
-		for _, v := range k.versions {
-			gv := schema.GroupVersion{Group: k.Group, Version: v.name}
+		for _, v := range k.Versions {
+			gv := schema.GroupVersion{Group: k.Group, Version: v.Name}
 			if lists[gv] == nil {
 				lists[gv] = &metav1.APIResourceList{GroupVersion: gv.String()}
 			}
-			lists[gv].APIResources = append(lists[gv].APIResources, k.discovered(v)...)
+			lists[gv].APIResources = append(lists[gv].APIResources, discovered(k, v)...)
 		}
 	}
 	all := make([]*metav1.APIResourceList, 0, len(lists))
@@ -50,15 +51,15 @@ func (s *Store) Resources() []*metav1.APIResourceList {
 }
 
 // discovered returns the resource of a version and its status.
-func (k *kind) discovered(v version) []metav1.APIResource {
+func discovered(k *server.Kind, v server.Version) []metav1.APIResource {
 	found := []metav1.APIResource{{
-		Name: k.resource.Resource, SingularName: k.singular, Kind: k.Kind,
-		Group: k.Group, Version: v.name, Namespaced: k.scope != registry.Cluster,
+		Name: k.Resource, SingularName: k.Singular, Kind: k.Kind,
+		Group: k.Group, Version: v.Name, Namespaced: k.Scope != registry.Cluster,
 		Verbs: metav1.Verbs{
 			"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch",
 		},
 	}}
-	if v.hasStatus {
+	if v.HasStatus {
 		status := found[0]
 		status.Name += "/status"
 		status.Verbs = metav1.Verbs{"get", "patch", "update"}
@@ -70,7 +71,7 @@ func (k *kind) discovered(v version) []metav1.APIResource {
 // mapper asks for the kinds each time, because definitions come and go.
 type mapper struct {
 	kinds func() *kinds
-	scope func(of *kind) meta.RESTScope
+	scope func(of *server.Kind) meta.RESTScope
 }
 
 // RESTMapping implements [meta.RESTMapper]. Without versions it returns the one in which objects are stored.
@@ -85,12 +86,12 @@ func (m mapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RE
 // RESTMappings implements [meta.RESTMapper].
 func (m mapper) RESTMappings(kind schema.GroupKind, versions ...string) ([]*meta.RESTMapping, error) {
 	served, wanted := m.kinds().find(kind), versions
-	if len(versions) == 0 && served != nil && len(served.versions) > 0 {
-		wanted = []string{served.versions[0].name}
+	if len(versions) == 0 && served != nil && len(served.Versions) > 0 {
+		wanted = []string{served.Versions[0].Name}
 	}
 	var mappings []*meta.RESTMapping
 	for _, name := range wanted {
-		if served.version(name) != nil {
+		if served.Version(name) != nil {
 			mappings = append(mappings, m.mapping(served, name))
 		}
 	}
@@ -100,9 +101,9 @@ func (m mapper) RESTMappings(kind schema.GroupKind, versions ...string) ([]*meta
 	return mappings, nil
 }
 
-func (m mapper) mapping(of *kind, version string) *meta.RESTMapping {
+func (m mapper) mapping(of *server.Kind, version string) *meta.RESTMapping {
 	return &meta.RESTMapping{
-		Resource: of.resource.WithVersion(version), GroupVersionKind: of.WithVersion(version), Scope: m.scope(of),
+		Resource: resourceOf(of).WithVersion(version), GroupVersionKind: of.WithVersion(version), Scope: m.scope(of),
 	}
 }
 
@@ -141,11 +142,11 @@ func (m mapper) listed() meta.RESTMapper {
 	listed := meta.NewDefaultRESTMapper(nil)
 	preferred := map[schema.GroupVersion]bool{}
 	for _, k := range m.kinds().all() {
-		for _, v := range k.versions {
-			mapping := m.mapping(k, v.name)
-			singular := mapping.Resource.GroupVersion().WithResource(k.singular)
+		for _, v := range k.Versions {
+			mapping := m.mapping(k, v.Name)
+			singular := mapping.Resource.GroupVersion().WithResource(k.Singular)
 			listed.AddSpecific(mapping.GroupVersionKind, mapping.Resource, singular, mapping.Scope)
-			preferred[schema.GroupVersion{Group: k.Group, Version: k.versions[0].name}] = true
+			preferred[schema.GroupVersion{Group: k.Group, Version: k.Versions[0].Name}] = true
 		}
 	}
 	prioritized := meta.PriorityRESTMapper{Delegate: listed}

@@ -51,7 +51,7 @@ func (c *Client) Get(
 func (c *Client) getCached(ctx context.Context, r request, remote client.WithWatch, found client.Object) error {
 	notFound := apierrors.NewNotFound(schema.GroupResource{Group: r.Kind.Group, Resource: r.Kind.Kind}, r.Name)
 	ctx = c.behind(ctx, r)
-	if r.kind != nil && (r.Name == "" || r.Namespace == "" && r.kind.isNamespaced()) {
+	if r.kind != nil && (r.Name == "" || r.Namespace == "" && r.kind.IsNamespaced()) {
 		return notFound
 	}
 	err := c.get(ctx, r, remote, found)
@@ -81,9 +81,9 @@ func (c *Client) behind(ctx context.Context, r request) context.Context {
 	if shown == revision && len(hidden) == 0 {
 		return ctx
 	}
-	lag := storage.Lag{Revisions: map[string]int64{r.kind.prefix: shown}, Hidden: map[string]bool{}}
+	lag := storage.Lag{Revisions: map[string]int64{r.kind.Prefix: shown}, Hidden: map[string]bool{}}
 	for _, key := range hidden {
-		lag.Hidden[r.kind.key(key.Namespace, key.Name)] = true
+		lag.Hidden[r.kind.Key(key.Namespace, key.Name)] = true
 	}
 	return storage.Behind(ctx, lag)
 }

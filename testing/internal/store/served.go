@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -27,23 +26,20 @@ import (
 type kinds struct {
 	catalog *catalog
 	// defined are those that are, or were, defined; nil if they are not any more.
-	defined map[schema.GroupKind]*kind
+	defined map[schema.GroupKind]*server.Kind
 
 	mu      sync.Mutex
 	remotes map[remoteKey]client.WithWatch
 }
 
-// definitionsPrefix is what the keys of definitions begin with in the storage.
-const definitionsPrefix = "/apiextensions.k8s.io/customresourcedefinitions/"
-
 // with returns what is served with the definitions in a storage, after it was k.
 func (k *kinds) with(kept *storage.Storage) *kinds {
-	defined := map[schema.GroupKind]*kind{}
+	defined := map[schema.GroupKind]*server.Kind{}
 	for of := range k.defined {
 		defined[of] = nil
 	}
-	for _, e := range kept.Entries(definitionsPrefix) {
-		found := definedIn(e)
+	for _, e := range kept.Entries(server.DefinitionsPrefix) {
+		found := server.DefinedIn(e)
 		if found != nil && defined[found.GroupKind] == nil {
 			defined[found.GroupKind] = found
 		}
@@ -51,42 +47,29 @@ func (k *kinds) with(kept *storage.Storage) *kinds {
 	return &kinds{catalog: k.catalog, defined: defined}
 }
 
-type ofDefinition struct{}
-
-// definedIn returns the kind that the definition in an entry defines, nil if that is not served.
-func definedIn(e *storage.Entry) *kind {
-	return e.Derived(ofDefinition{}, func() any {
-		d := &apiextensionsv1.CustomResourceDefinition{}
-		if err := json.Unmarshal(e.Value, d); err != nil || !registry.Established(d) {
-			return (*kind)(nil)
-		}
-		return definedKind(d)
-	}).(*kind)
-}
-
 // find returns a kind, nil if it is not served.
-func (k *kinds) find(of schema.GroupKind) *kind {
+func (k *kinds) find(of schema.GroupKind) *server.Kind {
 	if found, ok := k.defined[of]; ok {
 		return found
 	}
 	return k.catalog.kind(of)
 }
 
-// typeOfKind returns a kind that is neither built in nor defined.
-func (k *kinds) typeOfKind(of schema.GroupKind) (registry.Type, bool) {
-	if found := k.find(of); found != nil && found.custom != nil {
-		return *found.custom, true
+// custom returns a kind that is neither built in nor defined, nil if it is not served.
+func (k *kinds) custom(of schema.GroupKind) *server.Kind {
+	if _, defined := k.defined[of]; defined || isBuiltIn(of) {
+		return nil
 	}
-	return registry.Type{}, false
+	return k.catalog.kind(of)
 }
 
 // all are the kinds that are served.
-func (k *kinds) all() []*kind {
+func (k *kinds) all() []*server.Kind {
 	known := k.catalog.all()
 	for of := range k.defined {
 		known[of] = true
 	}
-	var all []*kind
+	var all []*server.Kind
 	for of := range maps.Keys(known) {
 		if found := k.find(of); found != nil {
 			all = append(all, found)
@@ -118,8 +101,8 @@ func (k *kinds) decode(e *storage.Entry) client.Object {
 		gvk = is.GroupVersionKind()
 	}
 	var obj client.Object = &unstructured.Unstructured{}
-	if v := k.find(gvk.GroupKind()).version(gvk.Version); v != nil {
-		obj = v.object()
+	if v := k.find(gvk.GroupKind()).Version(gvk.Version); v != nil {
+		obj = v.New()
 	}
 	if _, ok := obj.(runtime.Unstructured); !ok && json.Unmarshal(e.Value, obj) != nil {
 		obj = &unstructured.Unstructured{}
@@ -140,8 +123,8 @@ func (k *kinds) stripped(shared runtime.Object) (client.Object, bool) {
 		return nil, false
 	}
 	gvk := builtInKind(shared)
-	if v := k.find(gvk.GroupKind()).version(gvk.Version); v == nil ||
-		reflect.TypeOf(v.object()) != reflect.TypeOf(shared) {
+	if v := k.find(gvk.GroupKind()).Version(gvk.Version); v == nil ||
+		reflect.TypeOf(v.New()) != reflect.TypeOf(shared) {
 		return nil, false
 	}
 	obj := reflect.New(reflect.TypeOf(shared).Elem())
@@ -179,7 +162,7 @@ func keyOf(obj client.Object) Key {
 // remote returns the client for calls about a kind. Empty says that the objects are in no namespace, or in any.
 func (k *kinds) remote(scheme *runtime.Scheme, gvk schema.GroupVersionKind, empty bool) (client.WithWatch, error) {
 	of := k.find(gvk.GroupKind())
-	way := remoteKey{scheme: scheme, cluster: of != nil && of.scope == registry.AnyScope && empty}
+	way := remoteKey{scheme: scheme, cluster: of != nil && of.Scope == registry.AnyScope && empty}
 	// Most schemes have the options of calls in each group and version.
 	way.completes = !scheme.Recognizes(gvk.GroupVersion().WithKind("CreateOptions"))
 	k.mu.Lock()
@@ -221,7 +204,7 @@ func (k *kinds) newRemote(way remoteKey) (client.WithWatch, error) {
 		client.Options{
 			HTTPClient: &http.Client{Transport: s.Transport()}, Scheme: scheme,
 			Mapper: mapper{
-				func() *kinds { return k }, func(of *kind) meta.RESTScope { return scopeOf(of, way.cluster) },
+				func() *kinds { return k }, func(of *server.Kind) meta.RESTScope { return scopeOf(of, way.cluster) },
 			},
 		})
 }
@@ -247,12 +230,12 @@ func completed(scheme *runtime.Scheme) *runtime.Scheme {
 }
 
 // scopeOf returns the scope of a kind. Cluster says what it is if nothing else says it.
-func scopeOf(of *kind, cluster bool) meta.RESTScope {
-	if of.scope == registry.Cluster || of.scope == registry.AnyScope && cluster {
+func scopeOf(of *server.Kind, cluster bool) meta.RESTScope {
+	if of.Scope == registry.Cluster || of.Scope == registry.AnyScope && cluster {
 		return meta.RESTScopeRoot
 	}
 	return meta.RESTScopeNamespace
 }
 
 // isDefinitionKey reports whether a key of the storage is that of a definition.
-func isDefinitionKey(key string) bool { return strings.HasPrefix(key, definitionsPrefix) }
+func isDefinitionKey(key string) bool { return strings.HasPrefix(key, server.DefinitionsPrefix) }
