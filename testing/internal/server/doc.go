@@ -3,7 +3,7 @@
 // server through [RoundTripper].
 //
 //   - groups.go and its neighbours serve the built-in kinds that are generally available. The types are those of
-//     k8s.io/api, and what is special about a kind is in package registry of the module espalier.
+//     k8s.io/api, and what is special about a kind is in package registry.
 //   - definitions.go serves CustomResourceDefinitions and custom resources.
 //   - admission.go and authorization.go say which requests are accepted.
 //
@@ -13,7 +13,7 @@
 // A server may also have worlds: each request then reads and writes a storage of its own choice, see worlds.go. All
 // tests of a process share one such server. customresources.go serves what worlds define, stamps.go gives UIDs and
 // times, worldadmission.go has the admission plug-ins. worldgive.go stores objects that no server would store, and
-// worldkinds.go and worldmapper.go say what a world serves. Nothing runs between requests.
+// worldkinds.go says what a world serves. Nothing runs between requests.
 //
 // In real time it can also serve OpenAPI documents, ask for credentials and call webhooks over the network, see package
 // cluster.

@@ -28,7 +28,8 @@ type World struct {
 	// Types returns the kind of a resource that has no definition and is no built-in one, such as that of a Go type.
 	// Nil, and false, say that there is none.
 	Types func(resource schema.GroupResource) (registry.Type, bool)
-	// Kinds returns the same by the name of the kind, nil if there is none. It is for [World.Give] and [World.Kind]; requests need Types.
+	// Kinds returns the same by the name of the kind, nil if there is none. It is for [World.Give] and [World.Kind];
+	// requests need Types.
 	Kinds func(kind schema.GroupKind) *Kind
 }
 

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-dev/espalier/testing/internal/server"
 	"github.com/espalier-dev/espalier/testing/internal/storage"
 )
 
@@ -84,11 +85,8 @@ func (s *Store) answers() *answers {
 }
 
 // definition returns the definition of a kind, nil if it has none.
-func (s *Store) definition(of *kind) *storage.Entry {
-	if of.definition == "" {
-		return nil
-	}
-	return s.storage().Entry(definitionsPrefix + of.definition)
+func (s *Store) definition(of *server.Kind) *storage.Entry {
+	return s.storage().Entry(server.DefinitionsPrefix + of.Resource + "." + of.Group)
 }
 
 // isPath reports whether the names of a request can be part of a key. If not, the API server says what is wrong.
@@ -102,12 +100,12 @@ func (c *Client) get(
 	ctx context.Context, r request, remote client.WithWatch, found client.Object, opts ...client.GetOption,
 ) error {
 	name := client.ObjectKey{Namespace: r.Namespace, Name: r.Name}
-	if !r.isPath() || r.Name == "" || len(opts) > 0 || r.kind.isNamespaced() && r.Namespace == "" {
+	if !r.isPath() || r.Name == "" || len(opts) > 0 || r.kind.IsNamespaced() && r.Namespace == "" {
 		return remote.Get(ctx, name, found, opts...)
 	}
-	kept, key, definition := c.store.storage(), r.kind.key(r.Namespace, r.Name), c.store.definition(r.kind)
+	kept, key, definition := c.store.storage(), r.kind.Key(r.Namespace, r.Name), c.store.definition(r.kind)
 	see := func() *storage.Entry {
-		if seen := kept.Seen(ctx, r.kind.prefix, key); len(seen) > 0 {
+		if seen := kept.Seen(ctx, r.kind.Prefix, key); len(seen) > 0 {
 			return seen[0]
 		}
 		return nil
@@ -145,8 +143,8 @@ func (c *Client) list(
 	if !r.isPath() {
 		return remote.List(ctx, list, all)
 	}
-	kept, prefix, definition := c.store.storage(), r.kind.key(r.Namespace, "")+"/", c.store.definition(r.kind)
-	entries, revision := kept.Seen(ctx, r.kind.prefix, prefix), kept.Revision()
+	kept, prefix, definition := c.store.storage(), r.kind.Key(r.Namespace, ""), c.store.definition(r.kind)
+	entries, revision := kept.Seen(ctx, r.kind.Prefix, prefix), kept.Revision()
 	if c.knownList(r, list, prefix, entries, definition, revision) {
 		return selectItems(list, selector)
 	}
@@ -154,7 +152,7 @@ func (c *Client) list(
 	if err := remote.List(ctx, list, all); err != nil {
 		return err
 	}
-	if slices.Equal(kept.Seen(ctx, r.kind.prefix, prefix), entries) {
+	if slices.Equal(kept.Seen(ctx, r.kind.Prefix, prefix), entries) {
 		c.rememberList(r, list, prefix, entries, definition)
 	}
 	return selectItems(list, selector)
@@ -195,7 +193,7 @@ func (c *Client) rememberList(
 	}
 	for i, obj := range items {
 		item, ok := obj.(client.Object)
-		if !ok || r.kind.key(item.GetNamespace(), item.GetName()) != entries[i].Key {
+		if !ok || r.kind.Key(item.GetNamespace(), item.GetName()) != entries[i].Key {
 			return
 		}
 	}

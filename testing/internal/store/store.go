@@ -209,7 +209,8 @@ func (s *Store) Objects() []client.Object {
 // WithoutEffect says what is stored but does not do here what it does in a cluster, see [server.WithoutEffect].
 func (s *Store) WithoutEffect() (notes []string) {
 	served, kept := s.kinds(), s.storage()
-	for _, e := range slices.Concat(kept.Entries("/admissionregistration.k8s.io/"), kept.Entries(definitionsPrefix)) {
+	admission := kept.Entries("/admissionregistration.k8s.io/")
+	for _, e := range append(admission, kept.Entries(server.DefinitionsPrefix)...) {
 		obj := served.object(e)
 		if note := server.WithoutEffect(keyOf(obj).Kind, obj); note != "" {
 			notes = append(notes, note)
