@@ -122,6 +122,7 @@ func all(options Options) ([]*controller, error) {
 	always := []*controller{garbageCollector(), namespaces(options)}
 	workloads := []*controller{
 		deployments(), replicaSets(), statefulSets(), daemonSets(), jobs(), cronJobs(), autoscalers(options),
+		disruptionBudgets(),
 		claims(), volumes(), loadBalancers(), endpointSlices(), injectors(options),
 		scheduler(options), kubelet(options),
 	}

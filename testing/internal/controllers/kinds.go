@@ -8,6 +8,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -35,6 +36,7 @@ var (
 	sliceKind      = schema.GroupKind{Group: discoveryv1.GroupName, Kind: "EndpointSlice"}
 	classKind      = schema.GroupKind{Group: storagev1.GroupName, Kind: "StorageClass"}
 	autoscalerKind = schema.GroupKind{Group: autoscalingv2.GroupName, Kind: "HorizontalPodAutoscaler"}
+	budgetKind     = schema.GroupKind{Group: policyv1.GroupName, Kind: "PodDisruptionBudget"}
 	definitionKind = schema.GroupKind{Group: apiextensionsv1.GroupName, Kind: "CustomResourceDefinition"}
 	validatingKind = schema.GroupKind{Group: admissionv1.GroupName, Kind: "ValidatingWebhookConfiguration"}
 	mutatingKind   = schema.GroupKind{Group: admissionv1.GroupName, Kind: "MutatingWebhookConfiguration"}
@@ -46,7 +48,7 @@ var typed = map[schema.GroupKind]string{
 	podKind: "v1", nodeKind: "v1", namespaceKind: "v1", serviceKind: "v1", secretKind: "v1",
 	claimKind: "v1", volumeKind: "v1", deploymentKind: "v1", replicaSetKind: "v1", statefulKind: "v1",
 	daemonKind: "v1", revisionKind: "v1", jobKind: "v1", cronJobKind: "v1", sliceKind: "v1", classKind: "v1",
-	autoscalerKind: "v2", definitionKind: "v1", validatingKind: "v1", mutatingKind: "v1",
+	autoscalerKind: "v2", budgetKind: "v1", definitionKind: "v1", validatingKind: "v1", mutatingKind: "v1",
 }
 
 // scheme has the types of the typed kinds. That of k8s.io/client-go is not used, because operators add their kinds to

@@ -94,10 +94,10 @@ func hashOf(template *corev1.PodTemplateSpec, collisions *int32) string {
 }
 
 // with returns labels or annotations with one more.
-func with(m map[string]string, name, value string) map[string]string {
+func with[V any](m map[string]V, name string, value V) map[string]V {
 	m = maps.Clone(m)
 	if m == nil {
-		m = map[string]string{}
+		m = map[string]V{}
 	}
 	m[name] = value
 	return m

@@ -12,7 +12,9 @@ import (
 
 	restful "github.com/emicklei/go-restful/v3"
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
+	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -62,6 +64,10 @@ func newGroups(
 			}
 		}
 	}
+	core, policy := groups[corev1.SchemeGroupVersion], groups[policyv1.SchemeGroupVersion]
+	core["pods/eviction"] = evictionREST{
+		pods: core["pods"].(kindREST).Store, budgets: policy["poddisruptionbudgets"].(kindREST).Store,
+	}
 	return groups, nil
 }
 
@@ -87,7 +93,7 @@ func newResources(
 	case "CertificateSigningRequest":
 		served["certificatesigningrequests/approval"] = newApproval(store)
 	case "Pod":
-		served["pods/eviction"], served["pods/binding"] = evictionREST{store}, bindingREST{store}
+		served["pods/binding"] = bindingREST{store}
 	case "ServiceAccount":
 		served["serviceaccounts/token"] = tokenREST{store, credentials}
 	}

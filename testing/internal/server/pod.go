@@ -4,10 +4,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,57 +18,6 @@ import (
 	storeerrors "k8s.io/apiserver/pkg/storage/errors"
 	"k8s.io/apiserver/pkg/util/dryrun"
 )
-
-// evictionREST deletes Pods by the subresource eviction. Disruption budgets are not looked at.
-type evictionREST struct{ store *genericregistry.Store }
-
-var (
-	_ rest.NamedCreater             = evictionREST{}
-	_ rest.GroupVersionKindProvider = evictionREST{}
-)
-
-// New implements [rest.Storage].
-func (evictionREST) New() runtime.Object { return &policyv1.Eviction{} }
-
-// Destroy implements [rest.Storage].
-func (evictionREST) Destroy() {}
-
-// GroupVersionKind implements [rest.GroupVersionKindProvider].
-func (evictionREST) GroupVersionKind(schema.GroupVersion) schema.GroupVersionKind {
-	return policyv1.SchemeGroupVersion.WithKind("Eviction")
-}
-
-// Create implements [rest.NamedCreater].
-func (r evictionREST) Create(
-	ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc,
-	options *metav1.CreateOptions,
-) (runtime.Object, error) {
-	eviction, ok := obj.(*policyv1.Eviction)
-	if !ok {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("not an Eviction: %T", obj))
-	}
-	if name != eviction.Name {
-		return nil, apierrors.NewBadRequest("name in URL does not match name in Eviction object")
-	}
-	how := &metav1.DeleteOptions{}
-	if eviction.DeleteOptions != nil {
-		how = eviction.DeleteOptions
-	}
-	switch {
-	case len(how.DryRun) == 0:
-		how.DryRun = options.DryRun
-	case len(options.DryRun) > 0 && !slices.Equal(how.DryRun, options.DryRun):
-		return nil, fmt.Errorf("dry-run options %v of the request do not match %v of the eviction", options.DryRun,
-			how.DryRun)
-	}
-	if err := validate(ctx, eviction.DeepCopy()); err != nil {
-		return nil, err
-	}
-	if _, _, err := r.store.Delete(ctx, name, rest.ValidateAllObjectFunc, how); err != nil {
-		return nil, err
-	}
-	return &metav1.Status{Status: metav1.StatusSuccess}, nil
-}
 
 // bindingREST puts Pods on nodes by the subresource binding, as a scheduler does.
 type bindingREST struct{ store *genericregistry.Store }
