@@ -65,8 +65,8 @@ func targetOf(k key, a *autoscalingv2.HorizontalPodAutoscaler) key {
 	return key{schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind(), k.namespace, ref.Name}
 }
 
-// decideAutoscaler scales the target and sets the status, unless it has done so within the last period, see the Kubernetes API reference,
-// HorizontalPodAutoscalerStatus v2 autoscaling.
+// decideAutoscaler scales the target and sets the status, unless it has done so within the last period, see the
+// Kubernetes API reference, HorizontalPodAutoscalerStatus v2 autoscaling.
 func decideAutoscaler(
 	a *autoscalingv2.HorizontalPodAutoscaler, target client.Object, values []value, now time.Time,
 ) decision {

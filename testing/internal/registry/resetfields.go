@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// ResetFields returns, by version, the fields of a built-in kind that a request cannot write, if its status is a subresource.
-// They get no field manager. The subresource is "" or "status".
+// ResetFields returns, by version, the fields of a built-in kind that a request cannot write, if its status is a
+// subresource. They get no field manager. The subresource is "" or "status".
 func ResetFields(t Type, subresource string) map[fieldpath.APIVersion]*fieldpath.Set {
 	sets := map[fieldpath.APIVersion]*fieldpath.Set{}
 	for _, v := range t.Versions {

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
-// newTypeConverter returns the converter of the built-in kinds, which has their published schemas, that deduces a schema
-// for all others from their JSON: there, a list is replaced as a whole.
+// newTypeConverter returns the converter of the built-in kinds, which has their published schemas, that deduces a
+// schema for all others from their JSON: there, a list is replaced as a whole.
 func newTypeConverter() managedfields.TypeConverter {
 	builtIn := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(builtIn))
