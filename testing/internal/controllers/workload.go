@@ -93,7 +93,7 @@ func hashOf(template *corev1.PodTemplateSpec, collisions *int32) string {
 	return rand.SafeEncodeString(strconv.FormatUint(uint64(h.Sum32()), 10))
 }
 
-// with returns labels or annotations with one more.
+// with returns a map with one more entry.
 func with[V any](m map[string]V, name string, value V) map[string]V {
 	m = maps.Clone(m)
 	if m == nil {
