@@ -88,15 +88,10 @@ func decideAutoscaler(
 	}
 	set(autoscalingv2.AbleToScale, true, "SucceededGetScale",
 		"the HPA controller was able to get the target's current scale")
-	s.CurrentReplicas, s.CurrentMetrics = current, nil
-	wanted, known := int32(0), false
-	for i, metric := range a.Spec.Metrics {
-		if i < len(values) && values[i].ok {
-			n, status := proposal(metric, values[i].quantity, spec)
-			wanted, known = max(wanted, n), true
-			s.CurrentMetrics = append(s.CurrentMetrics, status)
-		}
-	}
+	s.CurrentReplicas = current
+	var wanted int32
+	wanted, s.CurrentMetrics = highest(a.Spec.Metrics, values, spec)
+	known := len(s.CurrentMetrics) > 0
 	switch {
 	case spec == 0:
 		set(autoscalingv2.ScalingActive, false, "ScalingDisabled",
@@ -127,6 +122,19 @@ func decideAutoscaler(
 	}
 	d.add(changed(updateStatus, next, a)...)
 	return d
+}
+
+// highest returns the largest number of replicas that a metric with a value asks for, and the status of these metrics.
+func highest(metrics []autoscalingv2.MetricSpec, values []value, replicas int32) (
+	wanted int32, measured []autoscalingv2.MetricStatus,
+) {
+	for i, metric := range metrics {
+		if i < len(values) && values[i].ok {
+			n, status := proposal(metric, values[i].quantity, replicas)
+			wanted, measured = max(wanted, n), append(measured, status)
+		}
+	}
+	return wanted, measured
 }
 
 // replicasIn returns the replicas that a target asks for and has; ok is false for one that is not known.

@@ -19,8 +19,9 @@ func completeNode(n, old *corev1.Node) {
 	} else if len(spec.PodCIDRs) > 0 {
 		spec.PodCIDR = spec.PodCIDRs[0]
 	}
+	//lint:ignore SA1019 clients still send it
 	if old == nil || old.Spec.ConfigSource == nil {
-		spec.ConfigSource = nil
+		spec.ConfigSource = nil //lint:ignore SA1019 see above
 	}
 	if old == nil || old.Spec.PodPreemptionPolicy == nil {
 		spec.PodPreemptionPolicy = nil

@@ -231,7 +231,7 @@ func setDisruptionTarget(status *corev1.PodStatus, now metav1.Time) {
 		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI",
 		Message: "Eviction API: evicting", LastTransitionTime: now,
 	}
-	i := slices.IndexFunc(status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.DisruptionTarget })
+	i := slices.IndexFunc(status.Conditions, func(known corev1.PodCondition) bool { return known.Type == c.Type })
 	switch {
 	case i < 0:
 		status.Conditions = append(status.Conditions, c)

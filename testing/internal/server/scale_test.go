@@ -130,7 +130,7 @@ func (c cluster) owners(obj *unstructured.Unstructured, want ...string) {
 	got := []string{}
 	for _, entry := range obj.GetManagedFields() {
 		fields := map[string]map[string]any{}
-		if err := json.Unmarshal(entry.FieldsV1.Raw, &fields); err != nil {
+		if err := json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields); err != nil {
 			c.Fatal(err)
 		}
 		if _, ok := fields["f:spec"]["f:replicas"]; ok {

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"runtime"
 	"sync"
@@ -11,7 +10,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier/testing/internal/registry"
@@ -70,7 +68,6 @@ var shared = sync.OnceValues(startShared)
 func startShared() (s *Server, err error) {
 	// Channels that the server makes in a bubble could not be used outside of it.
 	outsideBubbles(func() {
-		defer silenced()()
 		base := storage.New(storage.Options{Revision: 999, Retention: -1, BookmarkInterval: -1, Now: beginning})
 		var namespaces []client.Object
 		for _, name := range initialNamespaces {
@@ -84,18 +81,6 @@ func startShared() (s *Server, err error) {
 		return nil, fmt.Errorf("start the API server that tests share: %w", err)
 	}
 	return s, nil
-}
-
-// silenced has the libraries print nothing by klog until the returned function is called: they report each step of a
-// start, and that a client does not measure latencies as an error. A logger that the program has given to klog gets
-// all.
-func silenced() (restore func()) {
-	before := klog.CaptureState()
-	flags := flag.NewFlagSet("klog", flag.ContinueOnError)
-	klog.InitFlags(flags)
-	_ = flags.Set("legacy_stderr_threshold_behavior", "false")
-	_ = flags.Set("stderrthreshold", "FATAL")
-	return before.Restore
 }
 
 // beginning is the clock of what the shared server has from the start. It is that of a bubble that has just begun.

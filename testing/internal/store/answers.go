@@ -9,7 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -91,8 +91,8 @@ func (s *Store) definition(of *server.Kind) *storage.Entry {
 
 // isPath reports whether the names of a request can be part of a key. If not, the API server says what is wrong.
 func (r request) isPath() bool {
-	return r.kind != nil && len(path.IsValidPathSegmentName(r.Name)) == 0 &&
-		len(path.IsValidPathSegmentName(r.Namespace)) == 0
+	return r.kind != nil && len(content.IsPathSegmentName(r.Name)) == 0 &&
+		len(content.IsPathSegmentName(r.Namespace)) == 0
 }
 
 // get reads an object.

@@ -10,7 +10,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -235,10 +234,4 @@ func (c *Client) indexSelector(
 		}
 		return true
 	}, nil
-}
-
-// isPartial reports whether an object is metadata alone.
-func isPartial(obj runtime.Object) bool {
-	_, ok := obj.(*metav1.PartialObjectMetadata)
-	return ok
 }

@@ -34,11 +34,11 @@ func (e *Environment) ignored() []string {
 // checkEnvtest says which fields of envtest are ignored, and returns an error if one cannot be.
 func (e *Environment) checkEnvtest() error {
 	if ptr.Deref(e.UseExistingCluster, false) {
-		return errors.New("UseExistingCluster: this cluster runs in the process: use the Environment of envtest for " +
-			"one that exists")
+		return errors.New("the field UseExistingCluster is set, but this cluster runs in the process: use the " +
+			"Environment of envtest for one that exists")
 	}
 	if e.Pods != nil && !e.Workloads {
-		return errors.New("Pods says what becomes of a Pod, but none runs: set Workloads")
+		return errors.New("the field Pods says what becomes of a Pod, but none runs: set Workloads")
 	}
 	if names := e.ignored(); len(names) > 0 {
 		logf.Log.WithName("cluster").Info("fields of envtest are ignored, for there are no binaries",
