@@ -169,7 +169,7 @@ func (p *policed) generations(t *testing.T) [2]int64 {
 func (p *policed) rests(t *testing.T, before [2]int64) {
 	t.Helper()
 	staysAtRest(t, p.Requests, func() {
-		for i := range 100 {
+		for i := range 10 {
 			if err := p.Create(t.Context(), instanceOf(p.free, "theirs"), client.DryRunAll); err != nil {
 				t.Fatalf("creation %d: %v", i, err)
 			}
