@@ -6,7 +6,6 @@ import (
 	"maps"
 	"sync"
 
-	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,7 +27,7 @@ var kindsByName = sync.OnceValue(func() map[schema.GroupKind]kind {
 	for _, k := range kinds() {
 		byName[k.Kind] = k
 	}
-	byName[schema.GroupKind{Group: eventsv1.GroupName, Kind: "Event"}] = byName[schema.GroupKind{Kind: "Event"}]
+	byName[eventKind] = byName[schema.GroupKind{Kind: "Event"}]
 	return byName
 })
 

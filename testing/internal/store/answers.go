@@ -86,7 +86,7 @@ func (s *Store) answers() *answers {
 
 // definition returns the definition of a kind, nil if it has none.
 func (s *Store) definition(of *server.Kind) *storage.Entry {
-	return s.storage().Entry(server.DefinitionsPrefix + of.Resource + "." + of.Group)
+	return s.kept.Entry(server.DefinitionsPrefix + of.Resource + "." + of.Group)
 }
 
 // isPath reports whether the names of a request can be part of a key. If not, the API server says what is wrong.
@@ -103,7 +103,7 @@ func (c *Client) get(
 	if !r.isPath() || r.Name == "" || len(opts) > 0 || r.kind.IsNamespaced() && r.Namespace == "" {
 		return remote.Get(ctx, name, found, opts...)
 	}
-	kept, key, definition := c.store.storage(), r.kind.Key(r.Namespace, r.Name), c.store.definition(r.kind)
+	kept, key, definition := c.store.kept, r.kind.Key(r.Namespace, r.Name), c.store.definition(r.kind)
 	see := func() *storage.Entry {
 		if seen := kept.Seen(ctx, r.kind.Prefix, key); len(seen) > 0 {
 			return seen[0]
@@ -143,7 +143,7 @@ func (c *Client) list(
 	if !r.isPath() {
 		return remote.List(ctx, list, all)
 	}
-	kept, prefix, definition := c.store.storage(), r.kind.Key(r.Namespace, ""), c.store.definition(r.kind)
+	kept, prefix, definition := c.store.kept, r.kind.Key(r.Namespace, ""), c.store.definition(r.kind)
 	entries, revision := kept.Seen(ctx, r.kind.Prefix, prefix), kept.Revision()
 	if c.knownList(r, list, prefix, entries, definition, revision) {
 		return selectItems(list, selector)
@@ -210,26 +210,14 @@ func (c *Client) rememberList(
 	c.store.answers().add(c.question(r, list, prefix), without)
 }
 
-// selectItems leaves what labels select in a list.
+// selectItems leaves what labels select in a list; nil selects all.
 func selectItems(list client.ObjectList, selector labels.Selector) error {
 	if selector == nil || selector.Empty() {
 		return nil
 	}
-	items, err := meta.ExtractList(list)
-	if err != nil {
-		return err
-	}
-	selected := slices.DeleteFunc(items, func(obj runtime.Object) bool {
-		item, ok := obj.(client.Object)
-		return !ok || !selector.Matches(labels.Set(item.GetLabels()))
+	return keepItems(list, 0, func(item client.Object) bool {
+		return selector.Matches(labels.Set(item.GetLabels()))
 	})
-	if err := meta.SetList(list, selected); err != nil {
-		return err
-	}
-	if len(selected) == 0 {
-		emptyItems(list)
-	}
-	return nil
 }
 
 // isPlain reports whether a list is of a namespace and of labels alone.

@@ -59,8 +59,7 @@ func (s *Store) Client(options ClientOptions) *Client {
 	if options.Scheme == nil {
 		options.Scheme = s.options.Scheme
 	}
-	c := &Client{store: s, options: options, indexes: newIndexes(options.Indexes)}
-	return c
+	return &Client{store: s, options: options, indexes: newIndexes(options.Indexes)}
 }
 
 // Store returns the store of the client.

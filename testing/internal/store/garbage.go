@@ -163,7 +163,7 @@ func unstructuredOf(obj client.Object) *unstructured.Unstructured {
 
 // collectNamespaces deletes what is in terminating namespaces, and removes those that are empty.
 func (c collector) collectNamespaces() {
-	for _, e := range c.store.storage().Entries("/namespaces/") {
+	for _, e := range c.store.kept.Entries("/namespaces/") {
 		ns := c.served.object(e)
 		if ns.GetDeletionTimestamp() != nil && c.emptyNamespace(ns.GetName()) {
 			c.finalizeNamespace(ns)

@@ -57,5 +57,5 @@ func (s *Store) find(served *kinds, key Key) client.Object {
 	if k == nil {
 		return nil
 	}
-	return served.object(s.storage().Entry(k.Key(key.Namespace, key.Name)))
+	return served.object(s.kept.Entry(k.Key(key.Namespace, key.Name)))
 }

@@ -22,7 +22,7 @@ func (s *Store) RESTMapper() meta.RESTMapper {
 	}
 	return mapper{s.kinds, func(of *server.Kind) meta.RESTScope {
 		// If nothing says what the scope is, it is that of the objects.
-		objects := s.storage().Entries(of.Prefix + "/")
+		objects := s.kept.Entries(of.Prefix + "/")
 		return scopeOf(of, len(objects) > 0 && strings.Count(objects[0].Key[len(of.Prefix):], "/") == 1)
 	}}
 }

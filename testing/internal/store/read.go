@@ -163,21 +163,25 @@ func (c *Client) listIndexed(
 	if err := c.list(ctx, r, remote, list, options.LabelSelector); err != nil {
 		return err
 	}
+	return keepItems(list, options.Limit, func(item client.Object) bool {
+		c.store.hideFields(item)
+		c.setKind(item, r.Kind)
+		return selects(item)
+	})
+}
+
+// keepItems leaves the items of a list for which keep returns true, no more than a limit; 0 has none.
+func keepItems(list client.ObjectList, limit int64, keep func(client.Object) bool) error {
 	items, err := meta.ExtractList(list)
 	if err != nil {
 		return err
 	}
 	items = slices.DeleteFunc(items, func(obj runtime.Object) bool {
 		item, ok := obj.(client.Object)
-		if !ok {
-			return true
-		}
-		c.store.hideFields(item)
-		c.setKind(item, r.Kind)
-		return !selects(item)
+		return !ok || !keep(item)
 	})
-	if options.Limit > 0 {
-		items = items[:min(len(items), int(options.Limit))]
+	if limit > 0 {
+		items = items[:min(len(items), int(limit))]
 	}
 	if err := meta.SetList(list, items); err != nil {
 		return fmt.Errorf("cannot fill %T: %w", list, err)

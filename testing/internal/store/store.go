@@ -43,9 +43,10 @@ type Options struct {
 type Store struct {
 	options Options
 
-	mu   sync.Mutex
-	now  func() time.Time
 	kept *storage.Storage
+
+	mu  sync.Mutex
+	now func() time.Time
 	// served is what is served at the revision servedAt.
 	served   *kinds
 	servedAt int64
@@ -55,12 +56,9 @@ type Store struct {
 	collected int64
 }
 
-// firstRevision is the revision of an empty store. Resource versions that are made up for given objects are lower, as
-// long as there are unused ones. So the first write usually has the version 1000.
-const firstRevision = 999
-
-// New returns an empty store. The namespaces default, kube-system, kube-public and kube-node-lease exist there, unless
-// the options leave them out.
+// New returns an empty store. Resource versions that are made up for given objects are lower than its revision, as long
+// as there are unused ones. So the first write usually has the version 1000, as in all worlds. The
+// namespaces default, kube-system, kube-public and kube-node-lease exist there, unless the options leave them out.
 func New(options Options) *Store {
 	shared, err := server.Shared()
 	if err != nil {
@@ -69,7 +67,7 @@ func New(options Options) *Store {
 	s := &Store{options: options, now: orRealTime(options.Now), served: newCatalog(options).undefined}
 	base := shared.Worlds()
 	if options.NoNamespaces {
-		base = storage.New(storage.Options{Revision: firstRevision, Retention: -1, BookmarkInterval: -1})
+		base = storage.New(storage.Options{Revision: base.Revision(), Retention: -1, BookmarkInterval: -1})
 	}
 	s.kept = base.Fork(s.time)
 	s.servedAt = s.kept.Revision()
@@ -125,12 +123,6 @@ func (s *Store) SetNow(now func() time.Time) {
 	s.now = orRealTime(now)
 }
 
-func (s *Store) storage() *storage.Storage {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.kept
-}
-
 // kinds returns what is served now.
 func (s *Store) kinds() *kinds {
 	s.mu.Lock()
@@ -174,13 +166,13 @@ type Change struct {
 
 // Revision returns the revision of the last change. It is never 0.
 func (s *Store) Revision() int64 {
-	return s.storage().Revision()
+	return s.kept.Revision()
 }
 
 // Changes returns the changes after a revision, oldest first.
 func (s *Store) Changes(since int64) []Change {
 	served := s.kinds()
-	changes := s.storage().Changes(since)
+	changes := s.kept.Changes(since)
 	public := make([]Change, len(changes))
 	for i, c := range changes {
 		public[i] = Change{Revision: c.Revision, Key: keyOf(served.object(entryOf(c))), Manager: c.Writer}
@@ -197,7 +189,7 @@ func (s *Store) Changes(since int64) []Change {
 // Objects returns all objects as they are stored, ordered by kind, namespace and name. They must not be changed.
 func (s *Store) Objects() []client.Object {
 	served := s.kinds()
-	entries := s.storage().Entries("/")
+	entries := s.kept.Entries("/")
 	objects := make([]client.Object, len(entries))
 	for i, e := range entries {
 		objects[i] = served.object(e)
@@ -208,7 +200,7 @@ func (s *Store) Objects() []client.Object {
 
 // WithoutEffect says what is stored but does not do here what it does in a cluster, see [server.WithoutEffect].
 func (s *Store) WithoutEffect() (notes []string) {
-	served, kept := s.kinds(), s.storage()
+	served, kept := s.kinds(), s.kept
 	admission := kept.Entries("/admissionregistration.k8s.io/")
 	for _, e := range append(admission, kept.Entries(server.DefinitionsPrefix)...) {
 		obj := served.object(e)

@@ -180,7 +180,7 @@ func (c *Client) entry(r request) *storage.Entry {
 	if r.kind == nil {
 		return nil
 	}
-	return c.store.storage().Entry(r.kind.Key(r.Namespace, r.Name))
+	return c.store.kept.Entry(r.kind.Key(r.Namespace, r.Name))
 }
 
 // Delete implements [client.Client]. There are no kubelets: a Pod on a node with a grace period stays until it is
