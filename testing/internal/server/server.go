@@ -87,6 +87,8 @@ type Server struct {
 	// custom and world are nil but for worlds.
 	custom *customResources
 	world  *worldHandler
+	// repeats are those of worlds that repeat.
+	repeats repeats
 
 	// mu protects stopped, and requests from a request that begins when nobody waits for it any more.
 	mu       sync.Mutex

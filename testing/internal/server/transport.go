@@ -11,9 +11,12 @@ import (
 // Transport returns the transport of clients of worlds. A request is served in the goroutine of its caller, with the
 // context of the caller, and has ended when the call returns. A watch is served as by [RoundTripper], with the values
 // of the caller's context.
-func (s *Server) Transport() http.RoundTripper { return transport{s.Handler()} }
+func (s *Server) Transport() http.RoundTripper { return transport{s.Handler(), &s.repeats} }
 
-type transport struct{ handler http.Handler }
+type transport struct {
+	handler http.Handler
+	repeats *repeats
+}
 
 // RoundTrip implements [http.RoundTripper].
 func (t transport) RoundTrip(request *http.Request) (response *http.Response, err error) {
@@ -24,20 +27,32 @@ func (t transport) RoundTrip(request *http.Request) (response *http.Response, er
 	if err := request.Context().Err(); err != nil {
 		return nil, err
 	}
-	w := &answer{header: http.Header{}}
 	defer func() {
 		if reason := recover(); reason != nil {
 			err = fmt.Errorf("%s %s: %w: the handler panicked: %v",
 				request.Method, request.URL.Path, io.ErrUnexpectedEOF, reason)
 		}
 	}()
-	t.handler.ServeHTTP(w, lent(request))
-	w.WriteHeader(http.StatusOK)
+	asked, err := repeatable(request)
+	if err != nil {
+		return nil, err
+	}
+	w := &answer{header: http.Header{}}
+	if asked != nil {
+		w = t.repeats.serve(asked, request, t.serve)
+	} else {
+		t.serve(request, w)
+	}
 	return &http.Response{
 		Status: fmt.Sprintf("%d %s", w.status, http.StatusText(w.status)), StatusCode: w.status,
 		Proto: "HTTP/2.0", ProtoMajor: 2,
 		Header: w.header, Body: io.NopCloser(&w.body), ContentLength: int64(w.body.Len()), Request: request,
 	}, nil
+}
+
+func (t transport) serve(request *http.Request, w *answer) {
+	t.handler.ServeHTTP(w, lent(request))
+	w.WriteHeader(http.StatusOK)
 }
 
 // lent returns a request as a server gets it. The caller does nothing with what it shares until the call returns.

@@ -29,13 +29,20 @@ type World struct {
 	// Kinds returns the same by the name of the kind, nil if there is none. It is for [World.Give] and [World.Kind];
 	// requests need Types.
 	Kinds func(kind schema.GroupKind) *Kind
+	// Repeats says that a write may be answered without a request, as it was in another world with the same history.
+	// All worlds that say so and have forks of one storage have the same Types and Kinds.
+	Repeats bool
 }
 
 type typesKey struct{}
 
 // In has the requests with the returned context read and write the world.
 func (w World) In(ctx context.Context) context.Context {
-	return storage.With(context.WithValue(ctx, typesKey{}, w.Types), w.Storage)
+	ctx = context.WithValue(ctx, typesKey{}, w.Types)
+	if w.Repeats {
+		ctx = context.WithValue(ctx, repeatsKey{}, true)
+	}
+	return storage.With(ctx, w.Storage)
 }
 
 // typeOf returns the kind of a resource in the world of a context.

@@ -70,7 +70,8 @@ func As(ctx context.Context, writer string) context.Context {
 	return context.WithValue(ctx, writerKey{}, writer)
 }
 
-func writerOf(ctx context.Context) string {
+// WriterOf returns the writer that [As] has set, empty if none.
+func WriterOf(ctx context.Context) string {
 	writer, _ := ctx.Value(writerKey{}).(string)
 	return writer
 }

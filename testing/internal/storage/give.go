@@ -26,6 +26,7 @@ func (s *Storage) Give(entries ...*Entry) error {
 	defer s.mutex.Unlock()
 	h := s.current.Load()
 	next := h.successor()
+	next.identity = newIdentity()
 	next.entries = h.entries.Clone()
 	for _, e := range entries {
 		if e.Revision != 0 {

@@ -20,6 +20,7 @@ var (
 type history struct {
 	// revision is that of the last change.
 	revision int64
+	identity identity
 	// compacted is the oldest revision that can be read if it is not 0.
 	compacted int64
 	// entries are ordered by key.
@@ -39,6 +40,7 @@ func newHistory(entries []*Entry, revision int64) *history {
 	const degree = 16
 	h := &history{
 		revision:   max(1, revision),
+		identity:   newIdentity(),
 		compacted:  revision,
 		entries:    btree.New(degree, func(a, b *Entry) bool { return a.Key < b.Key }),
 		superseded: make(chan struct{}),
@@ -58,34 +60,38 @@ func (h *history) successor() *history {
 
 // after returns the history that w leads to at a time, and the new entry. That of a deletion has no value and is not in
 // the history. It returns false if w expects another revision of its key. Dry says that the revisions stay, that of the
-// key and that of the history. It is not safe for concurrent use: to share the entries with the next history, it marks
-// them as shared.
+// key and that of the history. It is not safe for concurrent use, see [history.with].
 func (h *history) after(w write, now time.Time, dry bool) (next *history, written *Entry, ok bool) {
 	before := h.get(w.key)
 	if before.revisionOrZero() != w.expected {
 		return nil, nil, false
 	}
-	next = h.successor()
-	revision := w.expected
-	if !dry {
-		next.revision++
-		revision = next.revision
+	c := change{revision: h.revision + 1, at: now, before: before, writer: w.writer}
+	written = &Entry{Key: w.key, Value: w.value, Revision: c.revision, Expires: w.expires}
+	if dry {
+		c.revision, written.Revision = h.revision, w.expected
 	}
+	if w.value != nil {
+		written.Given = before != nil && before.Given
+		c.after = written
+	}
+	return h.with(c), written, true
+}
+
+// with returns the history that has one more change. It is not safe for concurrent use: to share the entries with the
+// next history, it marks them as shared.
+func (h *history) with(c change) *history {
+	next := h.successor()
+	next.revision, next.identity = c.revision, h.identity.after(c)
 	next.entries = h.entries.Clone()
-	written = &Entry{Key: w.key, Value: w.value, Revision: revision, Expires: w.expires}
-	after := written
-	if w.value == nil {
-		next.entries.Delete(before)
-		after = nil
+	if c.after == nil {
+		next.entries.Delete(c.before)
 	} else {
-		after.Given = before != nil && before.Given
-		next.entries.ReplaceOrInsert(after)
+		next.entries.ReplaceOrInsert(c.after)
 	}
 	// The slice may have room that later histories use. h does not see that, for its slice ends before.
-	next.changes = append(h.changes, change{
-		revision: next.revision, at: now, before: before, after: after, writer: w.writer,
-	})
-	return next, written, true
+	next.changes = append(h.changes, c)
+	return next
 }
 
 // compact returns a history without the changes up to revision, or h if there are none.

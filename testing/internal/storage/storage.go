@@ -105,11 +105,13 @@ func (s *Storage) write(ctx context.Context, w write) (*Entry, bool, error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	now := time.Now()
-	w.writer = writerOf(ctx)
-	next, written, ok := s.current.Load().after(w, now, s.dry)
+	w.writer = WriterOf(ctx)
+	h := s.current.Load()
+	next, written, ok := h.after(w, now, s.dry)
 	if !ok {
 		return nil, false, nil
 	}
+	s.recorded(ctx, h, next)
 	if s.options.Retention > 0 {
 		next = next.compact(next.lastBefore(now.Add(-s.options.Retention)))
 	}

@@ -38,7 +38,7 @@ func (s *Store) Give(objs ...client.Object) error {
 func (s *Store) world() server.World {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return server.World{Storage: s.kept, Types: s.served.catalog.typeOf, Kinds: s.served.custom}
+	return server.World{Storage: s.kept, Types: s.served.catalog.typeOf, Kinds: s.served.custom, Repeats: true}
 }
 
 // defineGiven serves what given definitions define.
