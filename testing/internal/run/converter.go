@@ -3,6 +3,7 @@ package run
 import (
 	"errors"
 	"fmt"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/managedfields"
@@ -12,13 +13,14 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
-// newTypeConverter returns the converter of the built-in kinds, which has their published schemas, that deduces a
-// schema for all others from their JSON: there, a list is replaced as a whole.
-func newTypeConverter() managedfields.TypeConverter {
+// typeConverter returns the converter of the built-in kinds, which has their published schemas, that deduces a schema
+// for all others from their JSON: there, a list is replaced as a whole. All fake clients share it: to make one takes
+// longer than most rows.
+var typeConverter = sync.OnceValue(func() managedfields.TypeConverter {
 	builtIn := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(builtIn))
 	return either{clientgoapply.NewTypeConverter(builtIn), managedfields.NewDeducedTypeConverter()}
-}
+})
 
 // either uses the schema of the first converter, and of the second for an object that the first does not know.
 type either struct {

@@ -58,7 +58,7 @@ func (g Given) newFakeClient(
 // newTracker returns a tracker as that which a fake client makes for itself. Objects that are given later go there.
 func newTracker(scheme *runtime.Scheme) clientgotesting.ObjectTracker {
 	decoder := serializer.NewCodecFactory(scheme).UniversalDecoder()
-	return clientgotesting.NewFieldManagedObjectTracker(scheme, decoder, newTypeConverter())
+	return clientgotesting.NewFieldManagedObjectTracker(scheme, decoder, typeConverter())
 }
 
 // keptTracker returns the tracker that a builder was given at first, and nil if it was given something in the place of

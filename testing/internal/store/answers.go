@@ -135,16 +135,21 @@ func (c *Client) get(
 	return err
 }
 
-// list lists a namespace, or all for an empty one, and what labels select; nil selects all.
+// list lists a namespace, or all for an empty one, and what labels select; nil selects all. A limit other than 0 has it
+// list the first page.
 func (c *Client) list(
 	ctx context.Context, r request, remote client.WithWatch, list client.ObjectList, selector labels.Selector,
+	limit int64,
 ) error {
-	all := &client.ListOptions{Namespace: r.Namespace, LabelSelector: selector}
+	all := &client.ListOptions{Namespace: r.Namespace, LabelSelector: selector, Limit: limit}
 	if !r.isPath() {
 		return remote.List(ctx, list, all)
 	}
 	kept, prefix, definition := c.store.kept, r.kind.Key(r.Namespace, ""), c.store.definition(r.kind)
 	entries, revision := kept.Seen(ctx, r.kind.Prefix, prefix), kept.Revision()
+	if limit != 0 && int64(len(entries)) > limit {
+		return remote.List(ctx, list, all)
+	}
 	if c.knownList(r, list, prefix, entries, definition, revision) {
 		return selectItems(list, selector)
 	}
@@ -220,8 +225,8 @@ func selectItems(list client.ObjectList, selector labels.Selector) error {
 	})
 }
 
-// isPlain reports whether a list is of a namespace and of labels alone.
+// isPlain reports whether a list is of a namespace and of labels alone, from the beginning.
 func isPlain(options *client.ListOptions) bool {
-	return options.FieldSelector == nil && options.Raw == nil && options.Limit == 0 && options.Continue == "" &&
+	return options.FieldSelector == nil && options.Raw == nil && options.Continue == "" &&
 		options.UnsafeDisableDeepCopy == nil
 }

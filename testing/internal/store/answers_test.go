@@ -95,3 +95,18 @@ func TestReadWithAnotherDefinition(t *testing.T) {
 		t.Errorf("the field is %q with a default", got)
 	}
 }
+
+// TestReadPages lists by limits around the number of objects, before and after all were listed.
+func TestReadPages(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, app("one"), app("two"))
+	for range 2 {
+		for limit, items := range map[int64]int{0: 2, 1: 1, 2: 2, 3: 2} {
+			list := &AppList{}
+			must(t, c.List(t.Context(), list, client.InNamespace("ns"), client.Limit(limit)))
+			if len(list.Items) != items || (list.Continue != "") != (items < 2) {
+				t.Errorf("limit %d: %d items, to be continued at %q", limit, len(list.Items), list.Continue)
+			}
+		}
+	}
+}

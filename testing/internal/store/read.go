@@ -105,7 +105,7 @@ func (c *Client) List(ctx context.Context, list client.ObjectList, opts ...clien
 		case c.indexes.indexed(gvk.GroupKind(), options.FieldSelector):
 			return c.listIndexed(ctx, r, remote, found, options)
 		case isPlain(options):
-			return c.list(ctx, r, remote, found, options.LabelSelector)
+			return c.list(ctx, r, remote, found, options.LabelSelector, options.Limit)
 		}
 		return remote.List(ctx, found, options)
 	})
@@ -160,7 +160,7 @@ func (c *Client) listIndexed(
 	if err != nil {
 		return err
 	}
-	if err := c.list(ctx, r, remote, list, options.LabelSelector); err != nil {
+	if err := c.list(ctx, r, remote, list, options.LabelSelector, 0); err != nil {
 		return err
 	}
 	return keepItems(list, options.Limit, func(item client.Object) bool {
