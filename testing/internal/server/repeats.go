@@ -97,7 +97,8 @@ func repeatable(request *http.Request) (*asked, error) {
 // serve answers a request as it was answered before, or has serve answer it.
 func (r *repeats) serve(a *asked, request *http.Request, serve func(*http.Request, *answer)) *answer {
 	if known := r.find(a.question); known != nil && a.in.Repeat(known.effect) {
-		return &answer{header: known.header.Clone(), status: known.status, body: *bytes.NewBuffer(slices.Clone(known.body))}
+		body := bytes.NewBuffer(slices.Clone(known.body))
+		return &answer{header: known.header.Clone(), status: known.status, body: *body}
 	}
 	ctx, recording := a.in.Record(request.Context(), a.state)
 	sent := request.WithContext(ctx)
