@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -32,6 +33,14 @@ func (o Objects) Snapshot(t testing.TB, config *rest.Config, without ...[]string
 		}
 		for _, annotation := range []string{FasterAnnotation, demo.TouchedAnnotation} {
 			unstructured.RemoveNestedField(obj.Object, "metadata", "annotations", annotation)
+		}
+		ip, _, err := unstructured.NestedString(obj.Object, "spec", "clusterIP")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if obj.GetKind() == "Service" && ip != corev1.ClusterIPNone { // An API server may draw the addresses.
+			unstructured.RemoveNestedField(obj.Object, "spec", "clusterIP")
+			unstructured.RemoveNestedField(obj.Object, "spec", "clusterIPs")
 		}
 		for _, field := range without {
 			unstructured.RemoveNestedField(obj.Object, field...)
