@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -34,7 +35,7 @@ const maxQuestions, maxAnswers = 4096, 4
 type question struct {
 	scheme *runtime.Scheme
 	kind   schema.GroupVersionKind
-	// goType is that of the object, or of the list in which it is an item.
+	// goType is that of the object, or of the list of Go types in which it is an item.
 	goType reflect.Type
 	// key is that of the object in the storage, or, for a list without its items, what their keys begin with.
 	key string
@@ -75,6 +76,15 @@ func (a *answers) add(q question, given answer) {
 // question returns the question for an object, or for a list whose keys begin with a key.
 func (c *Client) question(r request, of runtime.Object, key string) question {
 	return question{scheme: c.options.Scheme, kind: r.Kind, goType: reflect.TypeOf(of), key: key}
+}
+
+// itemQuestion returns the question for an item of a list. An unstructured item is what a reader of the object gets:
+// the list gives it its kind. A Go type may have no kind in a list.
+func (c *Client) itemQuestion(r request, list client.ObjectList, key string) question {
+	if _, ok := list.(*unstructured.UnstructuredList); ok {
+		return c.question(r, &unstructured.Unstructured{}, key)
+	}
+	return c.question(r, list, key)
 }
 
 // answers returns what is known of the kinds of the store, which forks share.
@@ -174,7 +184,7 @@ func (c *Client) knownList(
 	}
 	items := make([]runtime.Object, len(entries))
 	for i, e := range entries {
-		item, ok := c.store.answers().find(c.question(r, list, e.Key), e, definition)
+		item, ok := c.store.answers().find(c.itemQuestion(r, list, e.Key), e, definition)
 		if !ok {
 			return false
 		}
@@ -203,7 +213,7 @@ func (c *Client) rememberList(
 		}
 	}
 	for i, item := range items {
-		q := c.question(r, list, entries[i].Key)
+		q := c.itemQuestion(r, list, entries[i].Key)
 		if _, ok := c.store.answers().find(q, entries[i], definition); !ok {
 			c.store.answers().add(q, answer{entry: entries[i], definition: definition, object: item.DeepCopyObject()})
 		}
@@ -213,6 +223,19 @@ func (c *Client) rememberList(
 	emptyItems(envelope)
 	without := answer{definition: definition, object: envelope.DeepCopyObject()}
 	c.store.answers().add(c.question(r, list, prefix), without)
+}
+
+// rememberWritten notes the answer to a write, which is what a reader gets now. A Go type may have kept fields of what
+// was sent, and a given object is shown as it was given.
+func (c *Client) rememberWritten(r request, obj runtime.Object) {
+	written, ok := obj.(*unstructured.Unstructured)
+	entry := c.entry(r)
+	if !ok || r.DryRun || r.Subresource != "" || entry == nil || entry.Given || entry.Show != nil ||
+		strconv.FormatInt(entry.Revision, 10) != written.GetResourceVersion() {
+		return
+	}
+	kept := answer{entry: entry, definition: c.store.definition(r.kind), object: written.DeepCopy()}
+	c.store.answers().add(c.question(r, written, entry.Key), kept)
 }
 
 // selectItems leaves what labels select in a list; nil selects all.

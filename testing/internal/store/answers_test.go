@@ -110,3 +110,60 @@ func TestReadPages(t *testing.T) {
 		}
 	}
 }
+
+// TestReadWritten reads what was written, alone and in a list, and compares it with what the API server answers.
+func TestReadWritten(t *testing.T) {
+	t.Parallel()
+	for _, content := range []string{
+		`{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "one", "namespace": "ns"}}`,
+		`{
+			"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "one", "namespace": "ns"},
+			"stringData": {"a": "b"}
+		}`,
+		`{
+			"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "one", "namespace": "ns"},
+			"spec": {"selector": {"matchLabels": {"a": "b"}}, "template": {
+				"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "a", "image": "b"}]}
+			}}
+		}`,
+	} {
+		c := newClient(t, widgets())
+		written := func(by string) *unstructured.Unstructured {
+			obj := &unstructured.Unstructured{}
+			must(t, obj.UnmarshalJSON([]byte(content)))
+			obj.SetLabels(map[string]string{"by": by})
+			return obj
+		}
+		patched := func(data string) error {
+			return c.Patch(t.Context(), written(""), client.RawPatch(types.MergePatchType, []byte(data)))
+		}
+		update := func(opts ...client.UpdateOption) error {
+			obj := read(t, c, written(""))
+			obj.SetLabels(map[string]string{"by": "update"})
+			return c.Update(t.Context(), obj, opts...)
+		}
+		for _, write := range []func() error{
+			func() error { return c.Create(t.Context(), written("create")) },
+			func() error { return update() },
+			func() error { return patched(`{"metadata": {"labels": null}}`) },
+			func() error { return patched(`{}`) },
+			func() error { return update(client.DryRunAll) },
+			func() error {
+				config := client.ApplyConfigurationFromUnstructured(written("apply"))
+				return c.Apply(t.Context(), config, client.FieldOwner("test"), client.ForceOwnership)
+			},
+		} {
+			must(t, write())
+			want, list := written(""), &unstructured.UnstructuredList{}
+			list.SetGroupVersionKind(want.GroupVersionKind())
+			// Memory answers no question with options.
+			must(t, c.Get(t.Context(), client.ObjectKeyFromObject(want), want, &client.GetOptions{}))
+			must(t, c.List(t.Context(), list))
+			for _, got := range []*unstructured.Unstructured{read(t, c, want), &list.Items[0]} {
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("another answer than that of the API server (-server, +memory):\n%s", diff)
+				}
+			}
+		}
+	}
+}

@@ -103,7 +103,11 @@ func (c *Client) apply(
 		if err := json.Unmarshal(data, &sent.Object); err != nil {
 			return err
 		}
-		return send(ctx, remote, client.ApplyConfigurationFromUnstructured(sent), by...)
+		if err := send(ctx, remote, client.ApplyConfigurationFromUnstructured(sent), by...); err != nil {
+			return err
+		}
+		c.rememberWritten(r, sent)
+		return nil
 	})
 	if err != nil {
 		return err
@@ -162,6 +166,7 @@ func (c *Client) write(
 		if err := send(ctx, remote, sent, answer); err != nil {
 			return err
 		}
+		c.rememberWritten(r, answer)
 		return c.refuseDropped(r, w, before)
 	})
 	if err != nil {
