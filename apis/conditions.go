@@ -82,17 +82,13 @@ func (r ConditionSet) ManageWithContext(ctx context.Context, status ConditionsAc
 	r.happyType = cmp.Or(r.happyType, ConditionReady)
 	r.happyReason = cmp.Or(r.happyReason, r.happyType)
 	now := metav1.NewTime(rtime.RetrieveNow(ctx))
-	m := &conditionManager{
+	return &conditionManager{
 		ConditionSet: r,
 		status:       status,
 		now:          now.Rfc3339Copy(),
 		generation:   RetrieveGeneration(ctx),
 		log:          conditionlog.Of(ctx),
 	}
-	if m.log.NotesChanges() {
-		m.resource = conditionlog.ResourceOf(ctx)
-	}
-	return m
 }
 
 // isDependent reports whether the happy condition sums up the condition of type t.
@@ -184,8 +180,6 @@ type conditionManager struct {
 	now        metav1.Time
 	generation int64
 	log        *conditionlog.Log
-	// resource is the resource whose changes the log is told of; nil if it is to be told of none.
-	resource conditionlog.Resource
 }
 
 func (m *conditionManager) IsHappy() bool {
@@ -208,28 +202,6 @@ func (m *conditionManager) SetCondition(new metav1.Condition) {
 	if m.status == nil {
 		return
 	}
-	m.set(new)
-	if m.isOfBranch() {
-		m.changed("", func(other *conditionManager) { other.set(new) })
-	}
-}
-
-// isOfBranch reports whether a change that was made is to be noted. It is asked afterwards, since a status that has no
-// conditions cannot be told from another one.
-func (m *conditionManager) isOfBranch() bool {
-	return m.resource != nil && m.resource.HasStatus(m.status)
-}
-
-// changed notes a change. Again makes it with a manager of another status.
-func (m *conditionManager) changed(summary string, again func(*conditionManager)) {
-	m.log.Changed(conditionlog.Change{Summary: summary, Again: func(status any) {
-		other := *m
-		other.status, other.log, other.resource = status.(ConditionsAccessor), nil, nil
-		again(&other)
-	}})
-}
-
-func (m *conditionManager) set(new metav1.Condition) {
 	m.log.Set(new.Type)
 	new.LastTransitionTime = m.now
 	if new.ObservedGeneration == 0 {
@@ -292,23 +264,11 @@ func (m *conditionManager) mark(
 		Reason:  reason,
 		Message: fmt.Sprintf(messageFormat, messageA...),
 	}
-	m.follows(marked)
-	if m.isOfBranch() {
-		summary := m.happyType
-		if len(m.dependents) == 0 {
-			summary = ""
-		}
-		m.changed(summary, func(other *conditionManager) { other.follows(marked) })
-	}
-}
-
-// follows sets a condition that is marked, and has the happy condition follow it.
-func (m *conditionManager) follows(marked metav1.Condition) {
 	repeated := m.happyRepeats(marked.Type)
-	m.set(marked)
+	m.SetCondition(marked)
 	if happy, ok := m.follow(marked, repeated); ok {
 		happy.Type = m.happyType
-		m.set(happy)
+		m.SetCondition(happy)
 	}
 }
 
@@ -341,16 +301,9 @@ func (m *conditionManager) InitializeConditions() {
 	if m.status == nil {
 		return
 	}
-	m.initialize()
-	if m.isOfBranch() {
-		m.changed("", (*conditionManager).initialize)
-	}
-}
-
-func (m *conditionManager) initialize() {
 	status := metav1.ConditionUnknown
 	if happy := m.find(m.happyType); happy == nil {
-		m.set(metav1.Condition{
+		m.SetCondition(metav1.Condition{
 			Type: m.happyType, Status: metav1.ConditionUnknown, Reason: reasonInitializing,
 		})
 	} else if ConditionIsTrue(happy) {
@@ -358,7 +311,7 @@ func (m *conditionManager) initialize() {
 	}
 	for _, t := range m.dependents {
 		if m.find(t) == nil {
-			m.set(metav1.Condition{Type: t, Status: status, Reason: reasonInitializing})
+			m.SetCondition(metav1.Condition{Type: t, Status: status, Reason: reasonInitializing})
 		}
 	}
 }

@@ -39,11 +39,6 @@ func (a Always[Type]) Validate(ctx context.Context) error {
 
 // Reconcile runs the nodes, see [Always].
 func (a Always[Type]) Reconcile(ctx context.Context, resource Type) (Result, error) {
-	return a.reconcile(ctx, "Always", "Always", resource)
-}
-
-// reconcile runs the nodes, which are those in a field of a node of that kind.
-func (a Always[Type]) reconcile(ctx context.Context, kind, field string, resource Type) (Result, error) {
 	aggregate := Result{}
 	var errs []error
 	parent := pathOf(ctx)
@@ -54,7 +49,7 @@ func (a Always[Type]) reconcile(ctx context.Context, kind, field string, resourc
 		var result Result
 		var err error
 		if gotype.IsNil(node) {
-			err = nilElement(kind, field, i)
+			err = nilElement("Always", "Always", i)
 		} else {
 			result, err = ReconcileNested(&paths[i], node, resource)
 		}

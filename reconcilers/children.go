@@ -103,14 +103,9 @@ func (k *children[T, CT, CLT]) take(ctx context.Context, config Config, resource
 	key, node := k.listKey(ctx, config), itemOf(ctx).of(k.node)
 	for _, child := range found {
 		if other := request.lists.Take(key, child, node, at); other != nil {
-			first, second := other.String(), at.String()
-			if request.lists.IsBranch() && second < first {
-				// Which one is first is by chance, and the text must not be.
-				first, second = second, first
-			}
 			return fmt.Errorf("the nodes %s and %s both count %s as their child: "+
 				"set LabelChildren (Labeled in the short form) or OurChild on both",
-				first, second, describeObject(child))
+				other, at, describeObject(child))
 		}
 	}
 	return nil

@@ -82,7 +82,7 @@ func (k *children[T, CT, CLT]) cached(ctx context.Context, config Config, resour
 		return k.shown(ctx, config, resource)
 	}
 	key := k.listKey(ctx, config)
-	return request.lists.Once(ctx, key, func() ([]client.Object, error) {
+	return request.lists.Once(key, func() ([]client.Object, error) {
 		// References into the cache are enough, because they are copied below.
 		listed, err := k.list(ctx, config, resource, client.UnsafeDisableDeepCopy)
 		if err == nil {

@@ -30,7 +30,6 @@ type (
 func combinators(node widgetNode) map[string]widgetNode {
 	return map[string]widgetNode{
 		"Always":        widgetAlways{node},
-		"Parallel":      parallel(node),
 		"Reverse":       widgetReverse{node},
 		"TryCatch":      &widgetTryCatch{Try: node},
 		"Finally":       &widgetTryCatch{Try: widgetSequence{}, Finally: node},
@@ -170,7 +169,6 @@ func TestCombinatorsNameTheirNodes(t *testing.T) {
 func TestCombinatorsLocateErrors(t *testing.T) {
 	paths := map[string]string{
 		"Always":        "Root/0",
-		"Parallel":      "Root/0",
 		"Reverse":       "Root/0",
 		"TryCatch":      "Root/TryCatch",
 		"Finally":       "Root/TryCatch",

@@ -7,7 +7,6 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/conditionlog"
 	"github.com/espalier-dev/espalier/internal/gotype"
-	"github.com/espalier-dev/espalier/internal/statusfield"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
@@ -37,8 +36,6 @@ type treeContext struct {
 	item *item
 	// list is the run of the innermost list that has one.
 	list *listRun
-	// branch is the branch of the innermost [Parallel], or nil.
-	branch *branchPlace
 	// casts are the objects that stand for the resource, innermost first.
 	casts *castFrame
 
@@ -76,28 +73,8 @@ func (s *treeContext) Value(key any) any {
 		if s.state != nil {
 			return &s.state.conditions
 		}
-		if s.branch != nil {
-			return &s.branch.conditions
-		}
-	case conditionlog.ResourceKey{}:
-		return s
 	}
 	return s.Context.Value(key)
-}
-
-var _ conditionlog.Resource = (*treeContext)(nil)
-
-// HasStatus reports whether a status is that of the resource in the branch, or of a cast object that stands for it.
-func (s *treeContext) HasStatus(status any) bool {
-	if s.branch == nil {
-		return false
-	}
-	for c := s.casts; c != nil; c = c.outer {
-		if statusfield.Of(c.object).Shares(status) {
-			return true
-		}
-	}
-	return statusfield.Of(s.branch.resource).Shares(status)
 }
 
 // contextOf returns the innermost treeContext of ctx. Without one it returns an empty treeContext, so that callers need
@@ -351,12 +328,8 @@ func (s *treeContext) dryRun() bool {
 	return s.admissionRequest != nil && s.admissionRequest.DryRun != nil && *s.admissionRequest.DryRun
 }
 
-// nodeConfig returns the config for nodes. In a dry run it has no effects, and in a branch its events wait for those of
-// other branches.
+// nodeConfig returns the config for nodes. In a dry run it has no effects.
 func (s *treeContext) nodeConfig(config Config) Config {
-	if s.branch != nil {
-		config = s.branch.events.config(config)
-	}
 	if s.dryRun() {
 		return dryRunConfig(config)
 	}

@@ -58,8 +58,6 @@ type Description struct {
 	list bool
 	// items is true if Nodes run for items with keys, each of which has values of its own.
 	items bool
-	// parallel is true if Nodes run at the same time.
-	parallel bool
 	// alternatives is true if only one of Nodes runs in a request.
 	alternatives bool
 	// tracks is true for an object manager that has the resource woken by the objects that it writes.

@@ -2,8 +2,6 @@ package reconcilers_test
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
@@ -55,32 +53,6 @@ func TestDescribe(t *testing.T) {
 `
 	if diff := cmp.Diff(expected, reconcilers.Describe(wholeTree(&trace{})).String()); diff != "" {
 		t.Errorf("the tree differs (-expected, +actual):\n%s", diff)
-	}
-}
-
-func TestDescribeParallel(t *testing.T) {
-	child := reflectingChild(&trace{})
-	child.Name = "Settings"
-	root := &widgetRoot{Reconciler: &widgetParallel{Limit: 4, Nodes: []widgetNode{
-		child, parallel(widgetSequence{idle{}}, &widgetFinalizer{Finalizer: ours, Reconciler: idle{}}),
-	}}}
-	const expected = `ResourceReconciler "WidgetResourceReconciler" Widget
-└─ Parallel 4 at a time
-   ├─ ChildReconciler "Settings" ConfigMap
-   └─ Parallel
-      ├─ Sequence
-      │  └─ idle
-      └─ WithFinalizer "WithFinalizer" test.espalier.dev/ours
-         └─ idle
-`
-	tree := reconcilers.Describe(root)
-	if diff := cmp.Diff(expected, tree.String()); diff != "" {
-		t.Errorf("the tree differs (-expected, +actual):\n%s", diff)
-	}
-	rules, err := tree.PolicyRules(widgetScheme, nil)
-	got := fmt.Sprint(rules)
-	if err != nil || !strings.Contains(got, "configmaps") || !strings.Contains(got, "widgets/finalizers") {
-		t.Errorf("the rules are %s (%v), want those for the child and the finalizer of branches among them", got, err)
 	}
 }
 

@@ -53,7 +53,7 @@
 //		},
 //	}
 //
-// [Sequence], [List] and [Always] run nodes one after the other, [Parallel] runs them at the same time, [IfThen],
+// [Sequence], [List] and [Always] run nodes one after the other, [IfThen],
 // [While] and [ForEach] choose and repeat, [TryCatch], [SuppressTransientErrors] and [WithFinalizer] guard, [Advice],
 // [OverrideSetup], [WithConfig] and [CastResource] adapt. The doc comment of each node says what it runs, when it
 // stops, and what it does on an error and on deletion. [Describe] describes the tree, and [Description.PolicyRules]

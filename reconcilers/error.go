@@ -237,14 +237,12 @@ func (s *requestState) fail(at *nodePath, object string, class Class, err error)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.note(failure{err: err, path: at.String(), object: object, class: class})
-}
-
-// note keeps a failure, unless there is one of the same error. The lock is held.
-func (s *requestState) note(f failure) {
-	if !slices.ContainsFunc(s.failures, func(known failure) bool { return known.err == f.err }) {
-		s.failures = append(s.failures, f)
+	for _, known := range s.failures {
+		if known.err == err {
+			return
+		}
 	}
+	s.failures = append(s.failures, failure{err: err, path: at.String(), object: object, class: class})
 }
 
 // locate finds where err came up, or the first of the errors that it wraps or joins.

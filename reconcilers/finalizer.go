@@ -67,37 +67,22 @@ func (c finalizerChange) words() (done, reason string) {
 	return "removed finalizer", "clean-up is done"
 }
 
-// changeFinalizers changes the finalizers of resource, in the cluster and in memory.
-func changeFinalizers(ctx context.Context, resource client.Object, change finalizerChange) error {
-	s := contextOf(ctx)
-	if s.branch != nil {
-		return s.branch.changeFinalizers(ctx, resource, change)
-	}
-	answer, err := patchFinalizers(ctx, resource, change.of(resource.GetFinalizers()), change)
-	if answer != nil {
-		s.state.finalizersPatched(answer)
-	}
-	return err
-}
-
 // without returns a copy of names without some of them.
 func without(names []string, removed ...string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(removed, name) })
 }
 
-// patchFinalizers makes finalizers those of resource, because of a change. It returns the answer of the API server, or
-// nil if there is none.
-func patchFinalizers(
-	ctx context.Context, resource client.Object, finalizers []string, change finalizerChange,
-) (client.Object, error) {
+// changeFinalizers changes the finalizers of resource, in the cluster and in memory.
+func changeFinalizers(ctx context.Context, resource client.Object, change finalizerChange) error {
 	config, err := RetrieveOriginalConfig(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	base, err := patchBase(ctx, resource)
 	if err != nil {
-		return nil, err
+		return err
 	}
+	finalizers := change.of(resource.GetFinalizers())
 	desired := base.DeepCopyObject().(client.Object)
 	desired.SetFinalizers(finalizers)
 	var hidden []string
@@ -113,7 +98,7 @@ func patchFinalizers(
 		if removes && base.GetDeletionTimestamp() != nil && apierrs.IsNotFound(err) {
 			// The cache does not show yet that the last finalizer is gone, and the resource with it.
 			resource.SetFinalizers(finalizers)
-			return nil, nil
+			return nil
 		}
 		recordFailure(ctx, describeObject(base), err)
 		noteFailure(ctx, write, err)
@@ -121,19 +106,21 @@ func patchFinalizers(
 			config.record(base, corev1.EventTypeWarning, "FinalizerPatchFailed",
 				"Failed to patch finalizer %q: %s", change.name, err)
 		}
-		return nil, err
+		return err
 	}
 	done, reason := change.words()
 	noteWrite(ctx, done, write, because(reason))
-	if state := contextOf(ctx).state; state == nil || !state.skipFinalizerEvents {
+	state := contextOf(ctx).state
+	if state == nil || !state.skipFinalizerEvents {
 		config.record(base, corev1.EventTypeNormal, "FinalizerPatched", "Patched finalizer %q", change.name)
 	}
+	state.finalizersPatched(desired)
 
 	// Nothing else is copied, because earlier nodes may have changed the rest of resource in memory.
 	resource.SetFinalizers(without(desired.GetFinalizers(), hidden...))
 	resource.SetResourceVersion(desired.GetResourceVersion())
 	resource.SetGeneration(desired.GetGeneration())
-	return desired, nil
+	return nil
 }
 
 // patchBase returns a copy of the resource to compute a patch from. Below a cast it is a copy of the original resource.

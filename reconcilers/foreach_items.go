@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/espalier-dev/espalier/apis"
-	"github.com/espalier-dev/espalier/internal/conditionlog"
 	"github.com/espalier-dev/espalier/internal/graph"
 	"github.com/espalier-dev/espalier/internal/message"
 	"github.com/espalier-dev/espalier/internal/statusfield"
@@ -119,7 +118,6 @@ func (p *itemsPass[Type, Item]) reconcileItem(run keyedItem) {
 	}
 	it := newItem(itemOf(p.ctx), p.Name, run.key)
 	it.state, it.gone = &known.state, it.gone || run.isGone()
-	it.conditions.Within(conditionlog.Of(p.ctx))
 	ctx, listed, withdrawn := p.enter(it, run, cleansUp)
 	putConditions(p.resource, known.conditions)
 	finalizers := p.resource.GetFinalizers()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"slices"
 	"strings"
 
 	"github.com/espalier-dev/espalier/internal/conditionlog"
@@ -49,19 +48,6 @@ func newItem(outer *item, loop, key string) *item {
 	i.label = labelPrefix(key) + hex.EncodeToString(sum[:6])
 	i.conditions.Start()
 	return i
-}
-
-// branch returns the item for one of several branches that run at the same time. It is nil for nil.
-func (i *item) branch() *item {
-	if i == nil {
-		return nil
-	}
-	b := &item{
-		key: i.key, id: i.id, keys: i.keys, label: i.label, gone: i.gone,
-		state: i.state, cleared: slices.Clone(i.cleared),
-	}
-	b.conditions.Branch(&i.conditions)
-	return b
 }
 
 // labelPrefix returns as much of a key as the value of a label may begin with, and a hyphen. It is empty if that is

@@ -15,7 +15,7 @@ import (
 // Observer is told what the nodes of the trees with a [Config] do: metrics, spans and a page of the trees are
 // observers. [Config.WithObserver] adds one. Without an observer nothing is measured and no fact is made.
 //
-// The methods are called concurrently: for several requests, and for nodes that run beside each other in one request.
+// The methods are called concurrently, for several requests.
 // They must return soon, must make no request, and change nothing that they get. The request and its resource are on
 // the context, see [RetrieveRequest].
 type Observer interface {

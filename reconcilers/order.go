@@ -129,7 +129,7 @@ func checkOrder(tree Description) error {
 func graphOf(d Description, parent string) graph.Node {
 	path := d.pathBelow(parent)
 	n := graph.Node{
-		Name: d.Name, Path: path, List: d.list, Alternatives: d.alternatives, Closed: d.items, Parallel: d.parallel,
+		Name: d.Name, Path: path, List: d.list, Alternatives: d.alternatives, Closed: d.items,
 		Barrier: d.Order == nil || len(d.Finalizers) > 0,
 		// Lists of others have no function of the author, so they store nothing.
 		StoresAny: d.Order == nil && (len(d.Nodes) == 0 || d.Nodes[0].Index == ""),

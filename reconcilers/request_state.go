@@ -46,9 +46,6 @@ type requestState struct {
 	// lists are those of the children.
 	lists listing.Lists
 
-	// outer is the state that this one is a branch of; nil for none.
-	outer *requestState
-
 	mu       sync.Mutex
 	failures []failure
 	// asked has the lists of children that the API server was asked for, past a cache that does not have all.
@@ -66,37 +63,6 @@ type requestState struct {
 	// ownerRef refers to owner, the resource whose children were made last.
 	owner    ownerIdentity
 	ownerRef metav1.OwnerReference
-}
-
-// branch returns the state for one of several branches that run at the same time. It is nil for nil.
-func (s *requestState) branch() *requestState {
-	if s == nil {
-		return nil
-	}
-	b := &requestState{
-		resource: s.resource, stored: s.stored, observers: s.observers, skipFinalizerEvents: s.skipFinalizerEvents,
-		takeOverFrom: s.takeOverFrom, leavePanics: s.leavePanics, described: s.described, reads: s.reads, outer: s,
-	}
-	b.conditions.Branch(&s.conditions)
-	b.lists.Branch(&s.lists)
-	return b
-}
-
-// merge notes what the nodes of a branch have noted. Before is the digest of reads with which the branch began.
-func (s *requestState) merge(b *requestState, before uint64) {
-	if s == nil {
-		return
-	}
-	s.lists.Merge(&b.lists)
-	s.panicked(b.panic)
-	s.wakeAfter(b.wake)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.retry, s.hanging = s.retry || b.retry, cmp.Or(s.hanging, b.hanging)
-	s.reads += b.reads - before
-	for _, f := range b.failures {
-		s.note(f)
-	}
 }
 
 // readSeed is the seed of the digests of reads.
@@ -124,7 +90,6 @@ func (s *requestState) inputsBeside(uid types.UID) uint64 {
 
 // noteAsked notes that the API server was asked for a list of children.
 func (s *requestState) noteAsked(list listing.ListKey) {
-	s = s.ofAllBranches()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.asked == nil {
@@ -135,18 +100,9 @@ func (s *requestState) noteAsked(list listing.ListKey) {
 
 // wasAsked reports whether the API server was asked for a list of children.
 func (s *requestState) wasAsked(list listing.ListKey) bool {
-	s = s.ofAllBranches()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.asked[list]
-}
-
-// ofAllBranches returns the state that is no branch of another one.
-func (s *requestState) ofAllBranches() *requestState {
-	for s.outer != nil {
-		s = s.outer
-	}
-	return s
 }
 
 // wantRetry notes that what was refused is to be tried again, with back-off.

@@ -171,7 +171,7 @@ func (r *rootParts[T]) prepare(ctx context.Context, req Request, p *requestState
 	s.Context = ctx
 	s.request = req
 	r.fill(&s)
-	s.state, s.watches, s.list, s.branch = p, r.watches, nil, nil
+	s.state, s.watches, s.list = p, r.watches, nil
 	return Enter(&s, r.name)
 }
 

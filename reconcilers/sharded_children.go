@@ -130,16 +130,7 @@ func (k *children[T, CT, CLT]) confirmAbsent(
 		return nil
 	}
 	known, request, key := k.existing(ctx, config, false), listKeeper(ctx), k.listKey(ctx, config)
-	if known == nil || !known.ofShard {
-		return nil
-	}
-	// An answer takes the place of what is known. So a branch must not create anything while another one asks.
-	end, err := request.ofAllBranches().lists.Turn(ctx, key)
-	if err != nil {
-		return err
-	}
-	defer end()
-	if request.wasAsked(key) {
+	if known == nil || !known.ofShard || request.wasAsked(key) {
 		return nil
 	}
 	shown, _ := request.lists.Get(key)

@@ -1,8 +1,8 @@
 // Package stash holds values that the nodes of one reconcile request share.
 //
 // A root reconciler puts a new, empty store on the context of each request. A value that one node stores can be read by
-// the nodes that run after it or beside it. The store is safe for concurrent use. It lives as long as the request. The
-// next request starts with an empty store.
+// the nodes that run after it. The store is safe for concurrent use. It lives as long as the request. The next request
+// starts with an empty store.
 //
 // Use a typed [Stasher] rather than the untyped functions where you can:
 //
@@ -40,20 +40,6 @@ type contextKey struct{}
 type store struct {
 	mu     sync.RWMutex
 	values map[Key]any
-	// isCopy is true for a copy of another store, and changed has the keys whose values were stored or removed there.
-	isCopy  bool
-	changed map[Key]bool
-}
-
-// change notes that a value is stored or removed. The lock is held.
-func (s *store) change(key Key) {
-	if !s.isCopy {
-		return
-	}
-	if s.changed == nil {
-		s.changed = map[Key]bool{}
-	}
-	s.changed[key] = true
 }
 
 // WithContext returns a context with a fresh, empty store. A store that ctx already had is shadowed, not copied.
@@ -69,7 +55,7 @@ func WithCopy(ctx context.Context) context.Context {
 	s := from(ctx)
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return context.WithValue(ctx, contextKey{}, &store{values: maps.Clone(s.values), isCopy: true})
+	return context.WithValue(ctx, contextKey{}, &store{values: maps.Clone(s.values)})
 }
 
 // Check returns an error if ctx has no store. A node that may be called without a root asks it first.
@@ -99,7 +85,6 @@ func StoreValue(ctx context.Context, key Key, value any) {
 		s.values = map[Key]any{}
 	}
 	s.values[key] = value
-	s.change(key)
 }
 
 // HasValue reports whether a value, nil included, is stored under key.
@@ -127,7 +112,6 @@ func ClearValue(ctx context.Context, key Key) any {
 	defer s.mu.Unlock()
 	value := s.values[key]
 	delete(s.values, key)
-	s.change(key)
 	return value
 }
 

@@ -219,33 +219,3 @@ func TestConcurrentUse(t *testing.T) {
 		}
 	}
 }
-
-func TestMerge(t *testing.T) {
-	ctx := stash.WithContext(t.Context())
-	for _, key := range []stash.Key{"kept", "changed", "removed", "put back", "both"} {
-		stash.StoreValue(ctx, key, []string{"before"})
-	}
-	one, two, three := stash.WithCopy(ctx), stash.WithCopy(ctx), stash.WithCopy(ctx)
-	stash.StoreValue(one, "changed", []string{"one"})
-	stash.StoreValue(one, "both", 1)
-	stash.StoreValue(one, "equal", 1)
-	stash.ClearValue(one, "never there")
-	stash.ClearValue(two, "removed")
-	stash.StoreValue(two, "equal", 1)
-	stash.ClearValue(two, "both")
-	stash.StoreValue(three, "both", 3)
-	stash.StoreValue(three, "put back", 5)
-	stash.StoreValue(three, "put back", []string{"before"})
-
-	conflicts := stash.Merge(ctx, one, two, three)
-	if got, want := fmt.Sprint(conflicts), "[{both 0 1}]"; got != want {
-		t.Errorf("the conflicts are %s, want %s", got, want)
-	}
-	for key, want := range map[stash.Key]any{
-		"kept": []string{"before"}, "changed": []string{"one"}, "removed": nil, "put back": []string{"before"}, "both": 1, "equal": 1,
-	} {
-		if got := stash.RetrieveValue(ctx, key); fmt.Sprint(got) != fmt.Sprint(want) || stash.HasValue(ctx, key) != (want != nil) {
-			t.Errorf("under %q there is %v, want %v", key, got, want)
-		}
-	}
-}

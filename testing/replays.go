@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/espalier-dev/espalier/internal/branching"
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/testing/internal/recording"
 	"github.com/espalier-dev/espalier/testing/internal/replay"
@@ -156,7 +155,7 @@ func (r *replayed) run(t *testing.T) {
 		t.Logf("not replayed: %s", r.not)
 		return
 	}
-	ctx, cancel := run.WithDeadlineOf(t, branching.InOrder(logr.NewContext(context.Background(), logr.Discard())))
+	ctx, cancel := run.WithDeadlineOf(t, logr.NewContext(context.Background(), logr.Discard()))
 	defer cancel()
 	program, err := r.program(t, *r.expect)
 	if err != nil {

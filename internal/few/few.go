@@ -1,10 +1,7 @@
 // Package few has a map for what has one key in most cases: a map of Go takes room for eight.
 package few
 
-import (
-	"iter"
-	"maps"
-)
+import "iter"
 
 // Map is a map that keeps its first key beside the others. The zero value is empty. It is not safe for concurrent use.
 type Map[Key comparable, Value any] struct {
@@ -64,11 +61,4 @@ func (m *Map[Key, Value]) All() iter.Seq2[Key, Value] {
 			}
 		}
 	}
-}
-
-// Clone returns a copy with the same values.
-func (m *Map[Key, Value]) Clone() Map[Key, Value] {
-	clone := *m
-	clone.others = maps.Clone(m.others)
-	return clone
 }

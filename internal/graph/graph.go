@@ -16,8 +16,6 @@ type Node struct {
 	List bool
 	// Alternatives is true if only one of Nodes runs.
 	Alternatives bool
-	// Parallel is true if Nodes run at the same time, so that none gets what another one yields.
-	Parallel bool
 	// Closed is true if a value that Nodes yield is only for them.
 	Closed bool
 	// Declared is true if only what it declares stops it.

@@ -27,7 +27,6 @@ func undeclared(n *graph.Node)   { n.Declared = false }
 func barrier(n *graph.Node)      { n.Barrier = true }
 func storesAny(n *graph.Node)    { n.StoresAny = true }
 func closed(n *graph.Node)       { n.Closed = true }
-func parallel(n *graph.Node)     { n.Parallel = true }
 func alternatives(n *graph.Node) { n.Alternatives = true }
 
 // list is a list that declares nothing.
@@ -115,21 +114,6 @@ func TestCheck(t *testing.T) {
 		"needs what the other alternative yields": {
 			tree: list(node("if", alternatives, below(node("a", yields("x")), node("b", needs("x"))))),
 			err:  `must have a node before Root/0/if/1/b that yields "x", which no node does`,
-		},
-		"needs what runs at the same time yields": {
-			tree: list(node("p", parallel, below(list(node("a", yields("x"))), node("b", needs("x"))))),
-			err: `must not have Root/0/p/1/b and Root/0/p/0/0/a run at the same time: ` +
-				`the first one needs the value "x" of the other`,
-		},
-		"needs what runs before both yields": {
-			tree: list(node("a", yields("x")), node("p", parallel, below(node("b", needs("x")), node("c", yields("x"))))),
-		},
-		"needs what one of several that run at the same time yields": {
-			tree: list(node("p", parallel, below(node("a", yields("x")), node("b"))), node("c", needs("x"), after("p"))),
-		},
-		"after one that runs at the same time": {
-			tree: list(node("p", parallel, below(node("a"), node("b", after("a"))))),
-			err:  `must have Root/0/p/1/b after a node that is in a list around it, not after "a"`,
 		},
 		"needs what is yielded in the same closed node": {
 			tree: list(node("each", closed, below(list(node("a", yields("x")), node("b", needs("x")))))),

@@ -104,7 +104,7 @@ func (t *tree) child(parent, at int) int {
 // yielding returns the edges to the nodes that yield a value. Those that come before the node are enough. Without one
 // of these it returns an edge to a later node, or an error.
 func (t *tree) yielding(node int, key string) ([]edge, error) {
-	var before, later, beside []edge
+	var before, later []edge
 	inside, provided := false, false
 	for _, target := range t.yields[key] {
 		if t.isHidden(node, target) {
@@ -120,8 +120,6 @@ func (t *tree) yielding(node int, key string) ([]edge, error) {
 			}
 		case isLater:
 			later = append(later, e)
-		case isBeside:
-			beside = append(beside, e)
 		case isInside:
 			inside = true
 		}
@@ -135,10 +133,6 @@ func (t *tree) yielding(node int, key string) ([]edge, error) {
 	case len(later) > 0:
 		return nil, fmt.Errorf("must have %s before %s, which needs its value %q",
 			t.places[later[0].target].Path, path, key)
-	case len(beside) > 0:
-		return nil, fmt.Errorf(
-			"must not have %s and %s run at the same time: the first one needs the value %q of the other",
-			path, t.places[beside[0].target].Path, key)
 	case inside:
 		return nil, fmt.Errorf("must have a node before %s that yields %q: it must not need what only itself yields",
 			path, key)
@@ -187,8 +181,6 @@ const (
 	isLater
 	// isInside is a node that is the other one, or nested in it.
 	isInside
-	// isBeside is a node that runs at the same time.
-	isBeside
 	// isExcluded is a node that does not run in a request in which the other one runs.
 	isExcluded
 )
@@ -216,9 +208,6 @@ func (t *tree) between(node, target int) (edge, order) {
 	common := t.places[from].parent
 	if t.places[common].Alternatives {
 		return e, isExcluded
-	}
-	if t.places[common].Parallel {
-		return e, isBeside
 	}
 	if t.places[common].List {
 		e.list, e.from, e.to = common, t.places[from].at, t.places[to].at

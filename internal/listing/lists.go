@@ -3,7 +3,6 @@ package listing
 import (
 	"context"
 	"fmt"
-	"iter"
 	"reflect"
 	"slices"
 	"sync"
@@ -30,12 +29,6 @@ type Lists struct {
 	known *knownLists
 	// labelled are the objects of lists by the value of a label, as far as they were asked for by it.
 	labelled map[ListKey]map[string][]client.Object
-	// asking has a place for each list that is being asked for, so that branches ask once.
-	asking map[ListKey]chan struct{}
-
-	// outer are the lists that these are a branch of; nil for none. Writes are those of the branch.
-	outer  *Lists
-	writes []listWrite
 }
 
 // knownLists are lists, and the nodes that count their objects as children, by the UIDs of these. Objects of several
@@ -43,12 +36,6 @@ type Lists struct {
 type knownLists struct {
 	lists  few.Map[ListKey, []client.Object]
 	takers few.Map[ListKey, map[types.UID]taker]
-}
-
-// listWrite is a write of an object of a list, see [Lists.Wrote].
-type listWrite struct {
-	key             ListKey
-	before, written client.Object
 }
 
 // ListKey identifies a list. The same type in another cluster is another list. A node with list options has a list of
@@ -71,53 +58,10 @@ func (l *Lists) Get(key ListKey) ([]client.Object, bool) {
 	return l.known.lists.Get(key)
 }
 
-// Branch has l be the lists of one of several branches that run at the same time. It begins with those of outer, which
-// nobody else uses until all branches have ended. A list that a branch asks for is the same one for all, as it was when
-// the first one asked. What a branch writes only it knows, until [Lists.Merge].
-func (l *Lists) Branch(outer *Lists) {
-	outer.mu.Lock()
-	defer outer.mu.Unlock()
-	l.outer = outer
-	if outer.known != nil {
-		l.known = &knownLists{lists: outer.known.lists.Clone()}
-	}
-}
-
-// IsBranch reports whether other nodes run at the same time.
-func (l *Lists) IsBranch() bool { return l.outer != nil }
-
-// Merge adds what a branch has written, and the lists that only one node asks for.
-func (l *Lists) Merge(branch *Lists) {
-	for key, list := range branch.all() {
-		if key.Node != nil {
-			l.set(key, list)
-		}
-	}
-	for _, write := range branch.writes {
-		if known, ok := l.Get(write.key); ok {
-			l.wrote(write, known)
-		}
-	}
-}
-
-// Once returns a list. If it was not asked for, list makes it. Branches wait for the first that asks.
-func (l *Lists) Once(
-	ctx context.Context, key ListKey, list func() ([]client.Object, error),
-) ([]client.Object, error) {
+// Once returns a list. If it was not asked for, list makes it.
+func (l *Lists) Once(key ListKey, list func() ([]client.Object, error)) ([]client.Object, error) {
 	if known, ok := l.Get(key); ok && key.Node == nil {
 		return known, nil
-	}
-	if l.outer != nil && key.Node == nil {
-		end, err := l.outer.Turn(ctx, key)
-		if err != nil {
-			return nil, err
-		}
-		defer end()
-		known, err := l.outer.Once(ctx, key, list)
-		if err == nil {
-			l.set(key, known)
-		}
-		return known, err
 	}
 	objects, err := list()
 	if err == nil {
@@ -126,46 +70,12 @@ func (l *Lists) Once(
 	return objects, err
 }
 
-// Turn waits until no other branch asks for a list, or until ctx ends. The caller calls end when it has asked.
-func (l *Lists) Turn(ctx context.Context, key ListKey) (end func(), err error) {
-	place := l.placeToAsk(key)
-	select {
-	case place <- struct{}{}:
-		return func() { <-place }, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-}
-
-// placeToAsk returns a channel that has room for one that asks for a list.
-func (l *Lists) placeToAsk(key ListKey) chan struct{} {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	place, ok := l.asking[key]
-	if !ok {
-		place = make(chan struct{}, 1)
-		if l.asking == nil {
-			l.asking = map[ListKey]chan struct{}{}
-		}
-		l.asking[key] = place
-	}
-	return place
-}
-
 // keep returns what is known, to be changed. The caller holds the mutex.
 func (l *Lists) keep() *knownLists {
 	if l.known == nil {
 		l.known = &knownLists{}
 	}
 	return l.known
-}
-
-// all returns all lists. The caller holds the mutex, or nobody else uses them.
-func (l *Lists) all() iter.Seq2[ListKey, []client.Object] {
-	if l.known == nil {
-		return func(func(ListKey, []client.Object) bool) {}
-	}
-	return l.known.lists.All()
 }
 
 func (l *Lists) set(key ListKey, list []client.Object) {
@@ -269,20 +179,12 @@ func (l *Lists) Wrote(
 		// The functions of the author get the object, and may change it.
 		writes.Wrote(written.DeepCopyObject().(client.Object), created, now)
 	}
-	l.wrote(listWrite{key, before, written}, known)
-}
-
-// wrote replaces a list by one in which an object is as it was written.
-func (l *Lists) wrote(write listWrite, known []client.Object) {
-	objects := slices.DeleteFunc(slices.Clone(known), func(obj client.Object) bool { return obj == write.before })
-	if !gotype.IsNil(write.written) {
-		objects = append(objects, write.written)
+	objects := slices.DeleteFunc(slices.Clone(known), func(obj client.Object) bool { return obj == before })
+	if !deleted {
+		objects = append(objects, written)
 		Sort(objects)
 	}
-	l.set(write.key, objects)
-	if l.outer != nil {
-		l.writes = append(l.writes, write)
-	}
+	l.set(key, objects)
 }
 
 // Inputs returns the digest of the status of all listed objects that have one, except for the one with that UID. What
@@ -290,8 +192,11 @@ func (l *Lists) wrote(write listWrite, known []client.Object) {
 func (l *Lists) Inputs(except types.UID) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.known == nil {
+		return 0
+	}
 	var sum uint64
-	for _, objects := range l.all() {
+	for _, objects := range l.known.lists.All() {
 		for _, obj := range objects {
 			if status := statusfield.Of(obj); obj.GetUID() != except && status.Exists() {
 				one, _ := digest.Of([]any{obj.GetUID(), status.Get()})
@@ -315,9 +220,6 @@ func (l *Lists) Take(key ListKey, obj client.Object, node any, at fmt.Stringer) 
 	uid := obj.GetUID()
 	if uid == "" {
 		return nil
-	}
-	if l.outer != nil {
-		return l.outer.Take(key, obj, node, at)
 	}
 	key.Node = nil
 	l.mu.Lock()

@@ -209,20 +209,6 @@ func (s Status) SetConditions(conditions []metav1.Condition) {
 	}
 }
 
-// Shares reports whether another status has the conditions of this one, and not just equal ones. Without conditions it
-// is not known, and false, unless both are of unstructured content.
-func (s Status) Shares(other any) bool {
-	if o, ok := other.(Status); ok && o.content != nil {
-		return reflect.ValueOf(s.content).Pointer() == reflect.ValueOf(o.content).Pointer()
-	}
-	accessor, ok := other.(interface{ GetConditions() []metav1.Condition })
-	if !ok {
-		return false
-	}
-	a, b := s.GetConditions(), accessor.GetConditions()
-	return len(a) > 0 && len(a) == len(b) && &a[0] == &b[0]
-}
-
 func (s Status) conditions() []metav1.Condition {
 	field := s.field(s.fields.conditions)
 	if !field.IsValid() {

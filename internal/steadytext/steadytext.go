@@ -1,10 +1,7 @@
 // Package steadytext keeps a text in the status of a resource from changing in each request.
 package steadytext
 
-import (
-	"sync"
-	"time"
-)
+import "time"
 
 const (
 	// interval is how long a text stays, if only the text changes. A text that differs in each request would wake the
@@ -14,9 +11,8 @@ const (
 	longest = 10 * interval
 )
 
-// Text is when one text changed last. The zero value is ready for use, also concurrently.
+// Text is when one text changed last. The zero value is ready for use.
 type Text struct {
-	mu      sync.Mutex
 	changed time.Time
 	// delay is the time from the last change to the request that shows the next text. It is zero if no text waits.
 	delay time.Duration
@@ -27,11 +23,9 @@ type Text struct {
 // be repeated after again. Text is then shown: a text that alone changes does so at most once a minute. Each time that
 // it differs again, the delay doubles, up to ten minutes.
 func (t *Text) Next(shown *string, text string, now time.Time) (next string, again time.Duration) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	switch {
 	case shown == nil:
-		t.changed, t.delay = now, 0
+		*t = Text{changed: now}
 	case *shown == text:
 		t.delay = 0
 	case now.Sub(t.changed) >= interval:
@@ -46,7 +40,5 @@ func (t *Text) Next(shown *string, text string, now time.Time) (next string, aga
 
 // Evict reports whether nothing is left to remember, see resourcestate.Evictor.
 func (t *Text) Evict(now time.Time) (empty bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	return now.Sub(t.changed) >= max(interval, 2*t.delay)
 }

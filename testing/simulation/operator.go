@@ -191,7 +191,7 @@ func (r *replica) setUp(ctx context.Context, alive *transport.Client) (mgr ctrl.
 	options.Cache.DefaultWatchErrorHandler = r.watchErrors(ctx, options.Cache.DefaultWatchErrorHandler)
 	base := options.BaseContext
 	options.BaseContext = func() context.Context {
-		return withPace(fault.WithCaller(panicsIn(ctx, base)(), alive), r.options.Plan.Seed, r.name)
+		return fault.WithCaller(panicsIn(ctx, base)(), alive)
 	}
 	if options.LeaderElection && options.LeaderElectionNamespace == "" {
 		options.LeaderElectionNamespace = "default"

@@ -15,9 +15,8 @@ var Effects = &analysis.Analyzer{
 	Name: "effects",
 	Doc: "report an effect outside of the cluster before the node with the finalizer\n\n" +
 		"A resource that is deleted before it has a finalizer is gone at once, and what was made for it outside\n" +
-		"of the cluster stays. So does what another node of an AtOnce makes at the same time. What has an effect,\n" +
-		"and what is only asked, is a guess: HTTP requests but by http.Get, programs, files and statements of SQL\n" +
-		"count. So this analyzer only runs if it is asked for.",
+		"of the cluster stays. What has an effect, and what is only asked, is a guess: HTTP requests but by\n" +
+		"http.Get, programs, files and statements of SQL count. So this analyzer only runs if it is asked for.",
 	Requires: []*analysis.Analyzer{programs},
 	Run:      runEffects,
 }
@@ -57,12 +56,8 @@ func (p *program) reportEffects(r *reporter, s step) {
 				if !ok || call.Common().StaticCallee() == nil {
 					return
 				}
-				where := "before"
-				if s.isBeside {
-					where = "at the same time as"
-				}
 				if callee := call.Common().StaticCallee().String(); slices.Contains(effects, callee) {
-					r.add(s.at, "an effect outside of the cluster, %s, %s the node with the finalizer", callee, where)
+					r.add(s.at, "an effect outside of the cluster, %s, before the node with the finalizer", callee)
 				}
 			})
 		}
@@ -74,18 +69,11 @@ type step struct {
 	finalizes bool
 	functions []*ssa.Function
 	at        token.Pos
-	// isBeside is true for what runs at the same time as a node with a finalizer.
-	isBeside bool
 }
 
 // stepsOf are the steps of a tree: a literal, a list of nodes, or a function of the short form with its switches. What
 // a node with a finalizer does itself is no step, nor is what one of two branches does.
 func (p *program) stepsOf(tree ssa.Value) (steps []step) {
-	return p.stepsBelow(tree, map[ssa.Value]bool{})
-}
-
-// stepsBelow is stepsOf within nodes that run at the same time as others. Known are these; their steps are found once.
-func (p *program) stepsBelow(tree ssa.Value, known map[ssa.Value]bool) (steps []step) {
 	p.walk(tree, func(source ssa.Value) []ssa.Value {
 		switch v := source.(type) {
 		case *ssa.Slice:
@@ -96,18 +84,10 @@ func (p *program) stepsBelow(tree ssa.Value, known map[ssa.Value]bool) (steps []
 			if nodes := p.nodesIn(v); nodes != nil {
 				return nodes
 			}
-			if nodes := p.parallelNodes(v); nodes != nil {
-				steps = append(steps, p.besides(v, nodes, known)...)
-				return nil
-			}
 			s, nested := p.literal(v)
 			steps = append(steps, s)
 			return nested
 		case *ssa.Call:
-			if f := v.Call.StaticCallee(); f != nil && isOurs(f.Object()) && f.Object().Name() == "AtOnce" {
-				steps = append(steps, p.besides(v, v.Call.Args[0], known)...)
-				return nil
-			}
 			s, nested := p.shortForm(v)
 			steps = append(steps, s)
 			return nested
@@ -115,54 +95,6 @@ func (p *program) stepsBelow(tree ssa.Value, known map[ssa.Value]bool) (steps []
 		return nil
 	})
 	return steps
-}
-
-// parallelNodes is the list of the nodes of a literal that runs them at the same time; nil for another one.
-func (p *program) parallelNodes(literal *ssa.Alloc) ssa.Value {
-	named := namedOf(literal.Type())
-	if named == nil || !isOurs(named.Obj()) || named.Obj().Name() != "Parallel" {
-		return nil
-	}
-	if store := p.fieldsSet(literal)["Nodes"]; store != nil {
-		return store.Val
-	}
-	return nil
-}
-
-// besides are the steps of a node that runs others at the same time: first those that no finalizer of their own branch
-// guards, since that of another one may be put on later.
-func (p *program) besides(node, nodes ssa.Value, known map[ssa.Value]bool) []step {
-	if known[node] {
-		return nil
-	}
-	known[node] = true
-	var branches []ssa.Value
-	p.walk(nodes, func(source ssa.Value) []ssa.Value {
-		switch v := source.(type) {
-		case *ssa.Slice:
-			return []ssa.Value{v.X}
-		case *ssa.Alloc:
-			branches = append(branches, p.nodesIn(v)...)
-		case *ssa.Call:
-			if isAppend(v) {
-				return v.Call.Args
-			}
-		}
-		return nil
-	})
-	var first, guarded []step
-	for _, branch := range branches {
-		steps := p.stepsBelow(branch, known)
-		guard := slices.IndexFunc(steps, func(s step) bool { return s.finalizes })
-		if guard < 0 {
-			guard = len(steps)
-		}
-		first, guarded = append(first, steps[:guard]...), append(guarded, steps[guard:]...)
-	}
-	for i := range first {
-		first[i].isBeside = first[i].isBeside || len(guarded) > 0
-	}
-	return append(first, guarded...)
 }
 
 // nodesIn are the nodes that are stored in an array, in their order.

@@ -9,14 +9,13 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/espalier-dev/espalier/internal/branching"
 	rtime "github.com/espalier-dev/espalier/time"
 )
 
 // NewContext returns the context of a case: it has the time, a logger that writes to the test, and the test's deadline.
 // Branches run one after the other, so that their requests have an order. It ends with the test.
 func NewContext(t *testing.T, now time.Time, scheme *runtime.Scheme) context.Context {
-	ctx := rtime.StashNow(branching.InOrder(context.Background()), now)
+	ctx := rtime.StashNow(context.Background(), now)
 	ctx = logr.NewContext(ctx, newLogger(t, scheme))
 	ctx, cancel := WithDeadlineOf(t, ctx)
 	t.Cleanup(cancel)

@@ -86,33 +86,7 @@ var _ = list(func(context.Context, *corev1.Pod) error {
 	return os.Mkdir("generic", 0o700)
 }, guard())
 
-// At the same time as the node with the finalizer, in the short form and as a literal.
-var _ = espalier.For(reconcilers.Config{}, espalier.AtOnce(
-	guard(),
-	espalier.Steps(
-		espalier.Runs("Own", nothing).Finalizes("example.com/own", nothing),
-		espalier.Runs("Guarded", behind),
-	),
-	espalier.Runs("Beside", behind), // want `os.Remove, at the same time as the node with the finalizer`
-))
-
-var _ = &reconcilers.Parallel[*corev1.Pod]{Nodes: []reconcilers.SubReconciler[*corev1.Pod]{
-	&reconcilers.WithFinalizer[*corev1.Pod]{Finalizer: "example.com/guard", Reconciler: &syncing{Sync: behind}},
-	&syncing{Sync: behind}, // want `at the same time as the node with the finalizer`
-}}
-
-// Nodes of a loop, each beside those before.
-func nested(names []string) any {
-	node := reconcilers.SubReconciler[*corev1.Pod](guard())
-	for _, name := range names {
-		node = espalier.AtOnce(node, espalier.Runs(name, behind)) // want `at the same time as the node with the finalizer`
-	}
-	return node
-}
-
 // What follows is right.
-
-var _ = espalier.Steps(guard(), espalier.AtOnce(espalier.Runs("A", behind), espalier.Runs("B", behind)))
 
 var _ = espalier.For(reconcilers.Config{},
 	espalier.Runs("Asks", func(context.Context, *corev1.Pod) error {

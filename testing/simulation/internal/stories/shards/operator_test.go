@@ -196,8 +196,7 @@ func prepare(lacks flaw) func(context.Context, *rest.Config, *ctrl.Options) (
 }
 
 // newRoot returns the tree of the operator. A Widget is listed in the registry as long as it is there and has parts and
-// accounts. It has parts that go before it does, a note with a generated name, and accounts that it does not own, which
-// are cared for at the same time.
+// accounts. It has parts that go before it does, a note with a generated name, and accounts that it does not own.
 func newRoot(config reconcilers.Config, lacks flaw) *reconcilers.ResourceReconciler[*resources.Widget] {
 	registration := espalier.Runs("Registry", lacks.register).Finalizes(registryFinalizer, lacks.unregister)
 	var ofParts reconcilers.SubReconciler[*resources.Widget] = espalier.OwnsEach("Parts", lacks.parts)
@@ -206,11 +205,9 @@ func newRoot(config reconcilers.Config, lacks flaw) *reconcilers.ResourceReconci
 	}
 	nodes := []reconcilers.SubReconciler[*resources.Widget]{
 		registration,
-		espalier.AtOnce[*resources.Widget](
-			&reconcilers.WithFinalizer[*resources.Widget]{Finalizer: partsFinalizer, Reconciler: ofParts},
-			espalier.Owns("Note", note),
-			newAccounts(),
-		),
+		&reconcilers.WithFinalizer[*resources.Widget]{Finalizer: partsFinalizer, Reconciler: ofParts},
+		espalier.Owns("Note", note),
+		newAccounts(),
 	}
 	if lacks == unordered {
 		return espalier.For(config, nodes...)
