@@ -46,8 +46,6 @@ const (
 	ReasonSucceeded = "Succeeded"
 	// ReasonNotReady takes the place of a reason of [NotReady] that is none for the API server.
 	ReasonNotReady = "NotReady"
-	// ReasonOrphaned means that the objects were released, and are not managed any more.
-	ReasonOrphaned = "Orphaned"
 	// ReasonNotOurs means that an object that is to be absent is there, and stays: nothing proves that the resource
 	// made it. The message says whose it is.
 	ReasonNotOurs = "NotOurs"
@@ -208,9 +206,6 @@ func (s *Switches[Self, T, CT]) statesOf(ctx context.Context, o *outcome[CT]) []
 		for i, object := range o.live {
 			o.states[i] = s.stateOf(ctx, object)
 		}
-		for _, job := range o.ended {
-			o.states = append(o.states, endedState(job))
-		}
 	}
 	return o.states
 }
@@ -224,7 +219,7 @@ func (s *Switches[Self, T, CT]) conditionOf(ctx context.Context, o *outcome[CT])
 		return conditionOfError(o.reflected)
 	case o.waits != nil:
 		return *o.waits
-	case len(o.live)+len(o.ended) == 0:
+	case len(o.live) == 0:
 		return metav1.Condition{Status: metav1.ConditionTrue, Reason: cmp.Or(o.none, ReasonNotDesired)}
 	case s.many:
 		return conditionOfChildren(s.statesOf(ctx, o))

@@ -21,6 +21,11 @@ func mark(object client.Object) {
 	object.SetAnnotations(reconcilers.MergeMaps(object.GetAnnotations(), suspended))
 }
 
+// isThere reports whether an object that an object manager gets exists.
+func isThere(actual client.Object) bool {
+	return !gotype.IsNil(actual) && !actual.GetCreationTimestamp().Time.IsZero()
+}
+
 // creator is an object manager that updates only to suspend and to resume.
 type creator[CT client.Object] struct {
 	reconcilers.ObjectManager[CT]

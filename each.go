@@ -23,8 +23,8 @@ func Each[Type client.Object, Item any](
 }
 
 // ItemOf returns the item that the nodes of ctx run for. It is empty for an item that is gone, see
-// [reconcilers.IsItemGone], and outside of [Each]. For an item that is gone only the functions of [Run.Finalizes] and
-// [Switches.OrphanWhen] are called.
+// [reconcilers.IsItemGone], and outside of [Each]. For an item that is gone only the functions of [Run.Finalizes] are
+// called.
 func ItemOf[Item any](ctx context.Context) Item {
 	return reconcilers.CursorStasher[Item]().RetrieveOrEmpty(ctx).Item
 }

@@ -55,29 +55,6 @@ func (w *world) widget(t *testing.T) *resources.Widget {
 	return &found
 }
 
-func TestItemIsReleased(t *testing.T) {
-	w := worldOf(t, eachDatabase(database1().Labeled().OrphanWhen(func(ctx context.Context, _ *resources.Widget) (bool, error) {
-		return espalier.ItemOf[database](ctx).asked == "orphan", nil
-	})))
-	w.ask(t, map[string]string{"a": "x", "b": "y"})
-	w.rest(t)
-	w.ask(t, map[string]string{"a": "orphan", "b": "y"})
-	w.rest(t)
-	a, b := w.configMap(t, "db-a"), w.configMap(t, "db-b")
-	if len(a.Labels) > 0 || len(a.OwnerReferences) > 0 {
-		t.Errorf("the released object has the labels %v and the owners %v, want none", a.Labels, a.OwnerReferences)
-	}
-	if b.Labels[reconcilers.ItemLabel] != labelOfB || len(b.OwnerReferences) != 1 {
-		t.Errorf("the object of the other item has the labels %v and the owners %v, want its own", b.Labels, b.OwnerReferences)
-	}
-	w.ask(t, map[string]string{"a": "x", "b": "y"})
-	w.rest(t)
-	if a := w.configMap(t, "db-a"); a.Labels[reconcilers.ItemLabel] != labelOfA || len(a.OwnerReferences) != 1 {
-		t.Errorf("the object has the labels %v and the owners %v after it was taken back, want those of its item",
-			a.Labels, a.OwnerReferences)
-	}
-}
-
 // An object of another item is not deleted by its name.
 func TestItemsAbsentByName(t *testing.T) {
 	made := func(name, item string) client.Object {
@@ -119,36 +96,6 @@ func TestItemsAbsentByName(t *testing.T) {
 				t.Errorf("the condition is %v, want the message %q", got, row.message)
 			}
 		})
-	}
-}
-
-// Two items contribute to one object, and each gives back what is its own.
-func TestItemsContribute(t *testing.T) {
-	contribute := func(ctx context.Context, _ *resources.Widget) (*corev1.ConfigMap, error) {
-		item := espalier.ItemOf[database](ctx)
-		return &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "shared"}, Data: map[string]string{item.key: item.asked},
-		}, nil
-	}
-	w := worldOf(t, eachDatabase(espalier.Owns("Entry", contribute).Contributes().Reports("ChildReady")),
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "shared"}, Data: map[string]string{"z": "0"}})
-	for _, step := range []struct {
-		asked, want map[string]string
-		finalizers  int
-	}{
-		{map[string]string{"a": "1", "b": "2"}, map[string]string{"a": "1", "b": "2", "z": "0"}, 1},
-		{map[string]string{"b": "3"}, map[string]string{"b": "3", "z": "0"}, 1},
-		{map[string]string{"b": "3", "c": "4"}, map[string]string{"b": "3", "c": "4", "z": "0"}, 1},
-		{nil, map[string]string{"z": "0"}, 0},
-	} {
-		w.ask(t, step.asked)
-		w.rest(t)
-		if diff := gocmp.Diff(step.want, w.configMap(t, "shared").Data); diff != "" {
-			t.Errorf("asked for %v, the fields differ (-want, +got):\n%s", step.asked, diff)
-		}
-		if got := w.widget(t); len(got.Finalizers) != step.finalizers {
-			t.Errorf("asked for %v, the finalizers are %v, want %d", step.asked, got.Finalizers, step.finalizers)
-		}
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/feature/gate"
 	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/internal/ownership"
@@ -58,17 +57,13 @@ type pass[CT client.Object] struct {
 	// again is true if the engine was left because it turned out that the resource cannot own the objects.
 	again bool
 
-	// live are the objects that exist, and ended are Jobs that are gone, and are not to be run again.
-	live  []CT
-	ended []apis.EndedJob
+	// live are the objects that exist.
+	live []CT
 	// reflected is an error that the engine does not return.
 	reflected error
 	// notReady is what desire returned, and invalid is an error of it that says that what is asked for is not valid.
 	notReady *NotReadyError
 	invalid  error
-	// waits says what the engine waits for, and named is the object. Both are nil if it does not wait.
-	waits *metav1.Condition
-	named client.Object
 }
 
 type passKey struct{}
@@ -91,10 +86,8 @@ type outcome[CT client.Object] struct {
 	invalid   bool
 	// failed has the errors of the objects of a set, of which one is err.
 	failed error
-	// live are the objects that exist, ended are Jobs that are gone, and states is how ready all are, once that was
-	// asked.
+	// live are the objects that exist, and states is how ready all are, once that was asked.
 	live   []CT
-	ended  []apis.EndedJob
 	states []childState
 	// waits says why the objects are left as they are; it has no type, and is nil if they are not.
 	waits *metav1.Condition
@@ -200,13 +193,7 @@ func (s *Switches[Self, T, CT]) run(ctx, at context.Context, resource T) outcome
 	if cleansUp && (s.has(readOnly) || terminating && (s.has(unowned) || s.has(unwatched))) {
 		return outcome[CT]{none: ReasonNotDesired}
 	}
-	released, err := s.isReleased(at, resource)
-	switch {
-	case err != nil:
-		return failed(err)
-	case released:
-		return s.release(ctx, resource)
-	case cleansUp:
+	if cleansUp {
 		return s.remove(ctx, resource)
 	}
 	off, err := s.isOff(at, resource)
@@ -224,13 +211,6 @@ func (s *Switches[Self, T, CT]) run(ctx, at context.Context, resource T) outcome
 		return s.wait(ctx, resource, waits)
 	}
 	return s.keep(ctx, resource)
-}
-
-func (s *Switches[Self, T, CT]) isReleased(ctx context.Context, resource T) (bool, error) {
-	if s.orphan == nil {
-		return false, nil
-	}
-	return s.orphan(ctx, resource)
 }
 
 // isOff reports whether there are to be no objects, whatever the author desires.
@@ -269,7 +249,7 @@ func (s *Switches[Self, T, CT]) wait(ctx context.Context, resource T, waits *met
 		return outcome[CT]{waits: waits}
 	}
 	o := s.converge(ctx, resource, &pass[CT]{keep: true})
-	if o.err == nil && o.reflected == nil && !s.has(contributes) && s.goesOn(ctx, resource, o.live) {
+	if o.err == nil && o.reflected == nil && s.goesOn(ctx, resource, o.live) {
 		if r, ok := reconcilers.SupervisorOf(ctx).(*reporter); ok {
 			r.observed = nil
 		}
@@ -319,7 +299,7 @@ func (s *Switches[Self, T, CT]) remove(ctx context.Context, resource T) outcome[
 		len(s.look(ctx, resource).live) > 0
 	o := s.converge(ctx, resource, &pass[CT]{})
 	o.none, o.leaves = ReasonNotDesired, leaves
-	if s.has(absent) && s.desires && !s.has(unwatched) && !s.has(contributes) && !terminating && o.err == nil {
+	if s.has(absent) && s.desires && !s.has(unwatched) && !terminating && o.err == nil {
 		s.removeNamed(reconcilers.Enter(ctx, s.name), resource, &o)
 	}
 	if r, ok := reconcilers.SupervisorOf(ctx).(*reporter); ok && r.Supervision() == reconcilers.Withdraw {
@@ -370,9 +350,8 @@ func (s *Switches[Self, T, CT]) converge(ctx context.Context, resource T, p *pas
 	if o.err != nil {
 		return o
 	}
-	o.live, o.ended = p.live, p.ended
+	o.live = p.live
 	o.reflected, o.invalid = cmp.Or(p.invalid, p.reflected), p.invalid != nil
-	o.waits, o.named = p.waits, p.named
 	if p.notReady != nil {
 		o.waits = new(conditionOfError(p.notReady))
 		o.wake(p.notReady.Delay)
@@ -390,6 +369,9 @@ func (s *Switches[Self, T, CT]) desiredOf(ctx context.Context, resource T) ([]CT
 		return nil, nil
 	}
 	desired, err := p.desire(ctx)
+	if err == nil {
+		err = refuseTimeToLive(desired)
+	}
 	if p.notReady = asNotReady(err); p.notReady != nil {
 		return nil, reconcilers.OnlyReconcileChildStatus
 	}
@@ -427,7 +409,7 @@ func (s *Switches[Self, T, CT]) desiredOf(ctx context.Context, resource T) ([]CT
 func (s *Switches[Self, T, CT]) markSuspended(ctx context.Context, resource T, object CT) error {
 	waits := s.guard != nil || s.has(needsData) || s.has(isAfter)
 	is := reconcilers.SupervisionOf(ctx, resource)
-	if !waits && !s.has(createOnly) || s.has(contributes) || is != reconcilers.Suspend {
+	if !waits && !s.has(createOnly) || is != reconcilers.Suspend {
 		return nil
 	}
 	runs, err := runs(ctx, object)

@@ -74,7 +74,7 @@ func (r *reporter) suspends() bool { return r.Supervision() == reconcilers.Suspe
 
 // hasNothingToSuspend reports whether the objects are only read, or do not exist while the node waits.
 func (s *Switches[Self, T, CT]) hasNothingToSuspend(o *outcome[CT]) bool {
-	return s.isForeign() || o.waits != nil && len(o.live) == 0
+	return s.has(readOnly) || o.waits != nil && len(o.live) == 0
 }
 
 // observed returns what the engine has reported, with what the node knows.
@@ -83,7 +83,7 @@ func (s *Switches[Self, T, CT]) observed(
 ) []reconcilers.ObservedObject {
 	about := reconcilers.ObservedObject{Node: reconcilers.RetrievePath(ctx), Kind: s.gvk(ctx)}
 	objects := r.observed
-	if s.isForeign() {
+	if s.has(readOnly) {
 		for _, live := range o.live {
 			read := about
 			read.Object, read.Namespace, read.Name = live, live.GetNamespace(), live.GetName()
@@ -91,7 +91,7 @@ func (s *Switches[Self, T, CT]) observed(
 		}
 	}
 	err := o.err
-	if err == nil && (s.isForeign() || o.invalid) {
+	if err == nil && (s.has(readOnly) || o.invalid) {
 		err = o.reflected
 	}
 	if o.named != nil || len(objects) == 0 && (err != nil || o.waits != nil) {
@@ -130,12 +130,9 @@ func (s *Switches[Self, T, CT]) healthOf(
 	r *reporter, object reconcilers.ObservedObject, o *outcome[CT],
 ) *apis.Health {
 	live, there := object.Object.(CT)
-	ended := o.endedHealth(object, r.suspends())
 	switch {
 	case object.Err != nil:
 		return nil
-	case ended != nil:
-		return ended
 	case o.waits != nil && (o.named == nil || !there):
 		blocked := &apis.Health{State: apis.StateBlocked, Message: o.waits.Message}
 		if o.waits.Reason != ReasonBlocked && o.waits.Reason != ReasonWaiting {

@@ -72,7 +72,7 @@ func (s *Switches[Self, T, CT]) builtInScope() {
 
 // isFinalized reports whether the resource cannot own the objects, so that a finalizer has them deleted.
 func (s *Switches[Self, T, CT]) isFinalized() bool {
-	if s.has(unowned) || s.has(unwatched) || s.isForeign() {
+	if s.has(unowned) || s.has(unwatched) || s.has(readOnly) {
 		return false
 	}
 	objects, resource := s.scope.objectsNamespaced.Load(), s.scope.resourceNamespaced.Load()
@@ -92,7 +92,7 @@ func (s *Switches[Self, T, CT]) engineFor(resource T) (_ engine[T], finalized bo
 
 // mustBeFinalized reports whether an object is of a cluster-scoped type, which was not known before.
 func (s *Switches[Self, T, CT]) mustBeFinalized(ctx context.Context, resource T, object CT) bool {
-	never := s.has(unowned) || s.has(unwatched) || s.isForeign()
+	never := s.has(unowned) || s.has(unwatched) || s.has(readOnly)
 	if never || s.scope.objectsNamespaced.Load() != nil || object.GetNamespace() != "" {
 		return false
 	}
@@ -100,14 +100,9 @@ func (s *Switches[Self, T, CT]) mustBeFinalized(ctx context.Context, resource T,
 	return s.isFinalized()
 }
 
-// finalizer returns the finalizer that is on the resource while there may be objects that it cannot own, or that have
-// contributions.
+// finalizer returns the finalizer that is on the resource while there may be objects that it cannot own.
 func (s *Switches[Self, T, CT]) finalizer() string {
-	name := nameInKey(strings.ToLower(s.kind) + "." + s.name)
-	if s.has(contributes) {
-		return ContributionLabel + name
-	}
-	return "espalier.dev/" + name
+	return "espalier.dev/" + nameInKey(strings.ToLower(s.kind)+"."+s.name)
 }
 
 // nameInKey returns a name, or a digest of it, as the part of a qualified name after the slash.
@@ -117,12 +112,4 @@ func nameInKey(name string) string {
 	}
 	sum := sha256.Sum256([]byte(name))
 	return hex.EncodeToString(sum[:16])
-}
-
-// unfinalize takes the finalizer of the node off the resource.
-func (s *Switches[Self, T, CT]) unfinalize(ctx context.Context, resource T) error {
-	if _, finalized := s.engineFor(resource); !finalized {
-		return nil
-	}
-	return reconcilers.ClearFinalizer(ctx, resource, s.finalizer())
 }

@@ -135,24 +135,6 @@ func TestClusterScopedObjects(t *testing.T) {
 			}).Reports("Ready").Gate(gateOf)
 		})
 	})
-	releasedFinalizer := func(w *resources.Widget) { w.ResourceVersion = "1001" }
-	released := clusterRole.With(func(r *rbacv1.ClusterRole) { r.Labels = nil })
-	run(t, tests{"it is released": {
-		Resource: held.Object(), GivenObjects: given, ExpectTracks: tracks,
-		ExpectPatches: append([]rtesting.PatchRef{{
-			Group: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "gadget", PatchType: "application/merge-patch+json",
-			Patch: []byte(`{"metadata":{"annotations":{"espalier.dev/orphaned-from":"` + widgetDigest + `"},"labels":null,"resourceVersion":"5"}}`),
-		}}, patchesFinalizers()...),
-		ExpectEvents: append(event(corev1.EventTypeNormal, "Orphaned", `Orphaned ClusterRole "gadget"`),
-			patchedFinalizer(ours)...),
-		ExpectResource: widget.With(releasedFinalizer, is("Ready", metav1.ConditionTrue, "Orphaned", "")).Object(),
-	}, "it was released before": {
-		Resource: widget.Object(), GivenObjects: []object{released.With(exists)},
-		ExpectResource: widget.With(is("Ready", metav1.ConditionTrue, "Orphaned", "")).Object(),
-	}}, func() node {
-		return espalier.Owns("Access", desiredClusterRole).Reports("Ready").
-			OrphanWhen(func(context.Context, *resources.Widget) (bool, error) { return true, nil })
-	})
 }
 
 // A resource that has no namespace owns what has none.

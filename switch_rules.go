@@ -13,73 +13,60 @@ type switchName string
 
 // The switches whose combination is checked.
 const (
-	gated          switchName = "Gate"
-	readOnly       switchName = "ReadOnly"
-	ignoreAbsent   switchName = "IgnoreAbsent"
-	absent         switchName = "Absent"
-	orphanWhen     switchName = "OrphanWhen"
-	unowned        switchName = "Unowned"
-	anyNamespace   switchName = "AnyNamespace"
-	contributes    switchName = "Contributes"
-	forceConflicts switchName = "ForceConflicts"
-	createOnly     switchName = "CreateOnly"
-	takeOverFrom   switchName = "TakeOverFrom"
-	recreates      switchName = "Recreates"
-	labeled        switchName = "Labeled"
-	renames        switchName = "Renames"
-	holdsData      switchName = "HoldsData"
-	unwatched      switchName = "Unwatched"
-	auxiliary      switchName = "Auxiliary"
-	unchecked      switchName = "Unchecked"
-	hasHealth      switchName = "Health"
-	hasSuspension  switchName = "Suspension"
-	guarded        switchName = "Guard"
-	needsData      switchName = "Needs"
-	isAfter        switchName = "After"
-	independent    switchName = "Independent"
-	yieldsData     switchName = "Yield"
-	observes       switchName = "Observes"
-	retries        switchName = "RetryAfter"
-	tuned          switchName = "Tune"
+	gated         switchName = "Gate"
+	readOnly      switchName = "ReadOnly"
+	ignoreAbsent  switchName = "IgnoreAbsent"
+	absent        switchName = "Absent"
+	unowned       switchName = "Unowned"
+	anyNamespace  switchName = "AnyNamespace"
+	createOnly    switchName = "CreateOnly"
+	takeOverFrom  switchName = "TakeOverFrom"
+	recreates     switchName = "Recreates"
+	labeled       switchName = "Labeled"
+	renames       switchName = "Renames"
+	holdsData     switchName = "HoldsData"
+	unwatched     switchName = "Unwatched"
+	auxiliary     switchName = "Auxiliary"
+	unchecked     switchName = "Unchecked"
+	hasHealth     switchName = "Health"
+	hasSuspension switchName = "Suspension"
+	guarded       switchName = "Guard"
+	needsData     switchName = "Needs"
+	isAfter       switchName = "After"
+	independent   switchName = "Independent"
+	yieldsData    switchName = "Yield"
+	observes      switchName = "Observes"
+	retries       switchName = "RetryAfter"
+	tuned         switchName = "Tune"
 )
 
 // contradictions are the switches that cannot be together with another one.
 var contradictions = map[switchName][]switchName{
 	readOnly: {
-		absent, orphanWhen, unowned, anyNamespace, contributes, createOnly, recreates, labeled, renames, holdsData,
-		hasSuspension, tuned,
-	},
-	contributes: {
-		orphanWhen, unowned, anyNamespace, createOnly, recreates, labeled, renames, holdsData, hasSuspension, tuned,
+		absent, unowned, anyNamespace, createOnly, recreates, labeled, renames, holdsData, hasSuspension, tuned,
 	},
 	absent: {
-		gated, orphanWhen, createOnly, recreates, renames, holdsData, guarded, needsData, isAfter, independent,
-		yieldsData,
+		gated, createOnly, recreates, renames, holdsData, guarded, needsData, isAfter, independent, yieldsData,
 	},
-	orphanWhen: {gated, unowned},
-	unwatched: {
-		unowned, anyNamespace, contributes, orphanWhen, recreates, renames, holdsData, tuned,
-	},
-	unowned: {anyNamespace},
-	takeOverFrom: {
-		readOnly, absent, unowned, anyNamespace, contributes, createOnly,
-	},
-	createOnly:  {recreates},
-	independent: {needsData, isAfter},
-	unchecked:   {hasHealth},
-	holdsData:   {renames},
+	unwatched:    {unowned, anyNamespace, recreates, renames, holdsData, tuned},
+	unowned:      {anyNamespace},
+	takeOverFrom: {readOnly, absent, unowned, anyNamespace, createOnly},
+	createOnly:   {recreates},
+	independent:  {needsData, isAfter},
+	unchecked:    {hasHealth},
+	holdsData:    {renames},
 }
 
 // required are pairs of a switch, and the switch that it needs.
-var required = [][2]switchName{{ignoreAbsent, readOnly}, {forceConflicts, contributes}}
+var required = [][2]switchName{{ignoreAbsent, readOnly}}
 
 // repeatable are the switches that may be used more than once.
 var repeatable = []switchName{needsData, isAfter, yieldsData, tuned}
 
 // described are the switches that the printed tree shows.
 var described = []switchName{
-	gated, readOnly, ignoreAbsent, absent, orphanWhen, unowned, anyNamespace, contributes, forceConflicts,
-	createOnly, takeOverFrom, unwatched, auxiliary, unchecked, guarded, independent,
+	gated, readOnly, ignoreAbsent, absent, unowned, anyNamespace, createOnly, takeOverFrom, unwatched, auxiliary,
+	unchecked, guarded, independent,
 }
 
 // rules are what the author said about a node, but for functions.

@@ -25,26 +25,20 @@ import (
 //
 //	switch       | what it changes                               | not together with
 //	Reports      | a condition says how the objects are          |
-//	Gate         | while the gate is off, the objects are deleted | Absent, OrphanWhen
-//	ReadOnly     | the objects are read, and never written       | Absent, OrphanWhen, Unowned, CreateOnly,
-//	             |                                               | Recreates, Labeled, Renames, HoldsData,
-//	             |                                               | AnyNamespace, Contributes
+//	Gate         | while the gate is off, the objects are deleted | Absent
+//	ReadOnly     | the objects are read, and never written       | Absent, Unowned, AnyNamespace, CreateOnly,
+//	             |                                               | Recreates, Labeled, Renames, HoldsData
 //	IgnoreAbsent | a missing object does not count               | needs ReadOnly
-//	Absent       | the objects are deleted if they are ours      | Gate, ReadOnly, OrphanWhen, CreateOnly, Guard,
-//	             |                                               | Needs, After, Independent, Yield, Recreates
-//	OrphanWhen   | while true, the objects are released, and stay | Gate, ReadOnly, Absent, Unowned
-//	Unowned      | no owner reference: they outlive the resource | ReadOnly, OrphanWhen, AnyNamespace
+//	Absent       | the objects are deleted if they are ours      | Gate, ReadOnly, CreateOnly, Guard, Needs,
+//	             |                                               | After, Independent, Yield, Recreates
+//	Unowned      | no owner reference: they outlive the resource | ReadOnly, AnyNamespace
 //	AnyNamespace | no owner reference: a finalizer deletes them  | ReadOnly, Unowned
-//	Contributes  | fields of objects of others are set           | ReadOnly, OrphanWhen, Unowned, AnyNamespace,
-//	             |                                               | CreateOnly, Recreates, Labeled, Renames, HoldsData
-//	ForceConflicts | they are taken from other field managers    | needs Contributes
 //	CreateOnly   | created and deleted, and never updated        | ReadOnly, Absent, Recreates
 //	TakeOverFrom | what an earlier release updated may go        | ReadOnly, Absent, Unowned, AnyNamespace,
-//	             |                                               | Contributes, CreateOnly
+//	             |                                               | CreateOnly
 //	Recreates    | an immutable field is changed by a new object | ReadOnly, Absent, CreateOnly
 //	Labeled      | the label of the node tells them apart        | ReadOnly
-//	Unwatched    | read by name, with no right to list or watch   | Unowned, OrphanWhen, Recreates, Renames,
-//	             |                                               | HoldsData, Tune
+//	Unwatched    | read by name, with no right to list or watch   | Unowned, Recreates, Renames, HoldsData, Tune
 //	Auxiliary    | neither an error nor the health counts        |
 //	Unchecked    | the health does not count                     |
 //	Health       | a function says how an object is              | Unchecked
@@ -60,6 +54,10 @@ import (
 // cluster does not serve stops only its node: the condition says [reconcilers.StatusReasonKindNotServed], and the node
 // goes on when the type is served.
 //
+// A Job with ttlSecondsAfterFinished is refused, and the condition is False with the reason Invalid: Kubernetes deletes
+// it when it has ended, and the node would run it again. Leave the field out. The Job then goes with the resource, or
+// when desired returns another name. The literal [reconcilers.ChildReconciler] accepts such a Job.
+//
 // An object whose node was removed from the program stays, and so does a finalizer of the node, which then keeps the
 // resource from being deleted. To have them removed, keep the node with Absent until nothing of them is left.
 type Switches[Self any, Type, ChildType client.Object] struct {
@@ -69,7 +67,6 @@ type Switches[Self any, Type, ChildType client.Object] struct {
 	// desired is the function of the author.
 	desired    func(ctx context.Context, resource Type) ([]ChildType, error)
 	gate       func(ctx context.Context, resource Type) gate.Gate
-	orphan     func(ctx context.Context, resource Type) (bool, error)
 	guard      func(ctx context.Context, resource Type) (waits string, err error)
 	health     func(live ChildType) apis.Health
 	suspension *health.Suspension
@@ -127,10 +124,9 @@ func (s *Switches[Self, T, CT]) with(used switchName, lacksFunction bool) Self {
 
 // Reports has the node report its objects by a condition of that type. It is True with the reason Ready if each object
 // is ready by the rules of kstatus and of its kind, or by those of Health; with NotDesired if there are to be none,
-// with NotFound for a missing one that is ignored, and with Orphaned if they are released. It is Unknown with Waiting
-// while the node waits for others. It is False with InProgress, Failed, Terminating, Blocked, NotFound, the reason of
-// the API server, of [NotReady], or of the rule of Health, and a message. If an error is returned, the condition stays
-// as it was.
+// and with NotFound for a missing one that is ignored. It is Unknown with Waiting while the node waits for others. It
+// is False with InProgress, Failed, Terminating, Blocked, NotFound, the reason of the API server, of [NotReady], or of
+// the rule of Health, and a message. If an error is returned, the condition stays as it was.
 func (s *Switches[Self, T, CT]) Reports(conditionType string) Self {
 	s.condition = conditionType
 	return s.self
@@ -171,16 +167,6 @@ func (s *Switches[Self, T, CT]) IgnoreAbsent() Self { return s.with(ignoreAbsent
 // does not have the label of another node or item. So an operator without labels may have made it. Any other object of
 // that name stays: the condition is False with NotOurs, and says whose it is.
 func (s *Switches[Self, T, CT]) Absent() Self { return s.with(absent, false) }
-
-// OrphanWhen has the objects released while the function returns true: the owner reference and the labels of the node
-// and of the item are removed, and the objects stay in place and are not managed. They get the annotation
-// [OrphanedAnnotation]. If the function returns false later, an object with the desired name that this resource has
-// released is taken back, unless somebody else controls it, or Tune gives another object manager. Any other object has
-// taken the name.
-func (s *Switches[Self, T, CT]) OrphanWhen(when func(ctx context.Context, resource T) (bool, error)) Self {
-	s.orphan = when
-	return s.with(orphanWhen, when == nil)
-}
 
 // Unowned has the objects made without an owner reference. They may be in any namespace, and survive the resource.
 // They are found again by the label [OwnerLabel], which identifies the resource, and by that of the node, see Labeled.
@@ -301,10 +287,6 @@ func (s *Switches[Self, T, CT]) complete() error {
 		}
 		if gotype.IsNil(s.object) {
 			s.invalid = s.errorf("must have a Type since none can be made of %s", reflect.TypeFor[CT]())
-			return
-		}
-		if s.has(contributes) {
-			s.engine = &contributor[Self, T, CT]{Switches: s}
 			return
 		}
 		s.builtInScope()

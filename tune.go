@@ -59,14 +59,8 @@ func (s *Switches[Self, T, CT]) manager(finalized bool) reconcilers.ObjectManage
 	if s.scales = isScaled(s.object); s.scales {
 		manager = scaler[CT]{manager, fieldManager[T]()}
 	}
-	if s.has(orphanWhen) {
-		manager = adopter[CT]{manager, s.object, s.identify}
-	}
 	if s.has(createOnly) {
 		manager = creator[CT]{manager, applying.TrackDesired}
-	}
-	if isJob(s.object) {
-		manager = runner[CT]{manager}
 	}
 	return manager
 }

@@ -73,7 +73,6 @@ func TestTuneRefusesWhatASwitchSets(t *testing.T) {
 	for by, use := range map[string]func(*child) *child{
 		"CreateOnly: ChildObjectManager, MergeBeforeUpdate, Sanitize, Finalizer": (*child).CreateOnly,
 		"Unowned: ListOptions, OurChild":                                         (*child).Unowned,
-		"OrphanWhen: Finalizer":                                                  switches["OrphanWhen"],
 	} {
 		by, fields, _ := strings.Cut(by, ": ")
 		for field := range strings.SplitSeq(fields, ", ") {
@@ -115,5 +114,3 @@ func TestTuneChangesTheObjectManager(t *testing.T) {
 func validate(n node) error {
 	return n.(interface{ Validate(context.Context) error }).Validate(context.Background())
 }
-
-func never(context.Context, *resources.Widget) (bool, error) { return false, nil }

@@ -136,24 +136,6 @@ type FeatureStatus struct {
 	// OmittedDependents is how many more dependents there are than the list has room for.
 	// +optional
 	OmittedDependents int `json:"omittedDependents,omitempty"`
-	// Jobs are the Jobs of the feature that delete themselves after they ended, by ttlSecondsAfterFinished. A Job that
-	// is gone is made again if its manifest has another digest.
-	// +optional
-	// +listType=atomic
-	Jobs []EndedJob `json:"jobs,omitempty"`
-}
-
-// EndedJob is what is remembered of a Job that deletes itself.
-//
-// +kubebuilder:object:generate=true
-type EndedJob struct {
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
-	// Digest is that of the manifest.
-	Digest string `json:"digest"`
-	// Failed reports whether the Job has failed.
-	// +optional
-	Failed bool `json:"failed,omitempty"`
 }
 
 // DependentStatus says how one object of a feature is.

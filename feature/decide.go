@@ -24,8 +24,6 @@ type facts struct {
 	supervision reconcilers.Supervision
 	// summary is how the objects are. It is empty if they were not looked at.
 	summary summary
-	// jobs are the Jobs that delete themselves.
-	jobs []apis.EndedJob
 
 	now        time.Time
 	generation int64
@@ -74,9 +72,6 @@ func decide(record apis.FeatureStatus, f facts) decision {
 	}
 	if e != gateFails {
 		d.record.Dependents, d.record.OmittedDependents = f.records.entries(record.Dependents, f)
-	}
-	if e != gateFails && e != prerequisiteMissing || f.supervision == reconcilers.Withdraw {
-		d.record.Jobs = f.jobs
 	}
 	if t.requeues {
 		if ends := endOfGrace(d.record.Since.Time, f.grace); f.now.Before(ends) {

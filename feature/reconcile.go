@@ -9,7 +9,6 @@ import (
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/feature/gate"
-	"github.com/espalier-dev/espalier/internal/endedjobs"
 	"github.com/espalier-dev/espalier/internal/message"
 	"github.com/espalier-dev/espalier/internal/statusfield"
 	"github.com/espalier-dev/espalier/reconcilers"
@@ -26,8 +25,8 @@ type resourceState struct {
 	// condition is what the last request reported, and lost is how many requests in a row found it without the record.
 	condition metav1.Condition
 	lost      statusfield.Losses
-	// conditions, omitted and jobs are fields of the record.
-	conditions, omitted, jobs recordField
+	// conditions and omitted are fields of the record.
+	conditions, omitted recordField
 }
 
 // recordField is a field of the record that the definition of the type, if it is that of an earlier release, does not
@@ -131,16 +130,13 @@ func (f *Feature[T]) run(
 		}
 	}
 	supervisor := &supervisor{supervision: request.supervision, rules: f.Suspension}
-	jobs := endedjobs.New(record.Jobs)
-	within := endedjobs.With(reconcilers.WithSupervisor(ctx, supervisor), jobs)
-	result, err = reconcilers.ReconcileNested(within, f.Reconciler, resource)
+	result, err = reconcilers.ReconcileNested(reconcilers.WithSupervisor(ctx, supervisor), f.Reconciler, resource)
 	reports := supervisor.collected()
 	if saysNothing(err, reports) {
 		return result, false, err
 	}
 	reports, podsErr := f.lookAtPods(ctx, reports, request.supervision)
 	request.summary = f.summarize(reports, request.supervision, err)
-	request.jobs = jobs.Kept(request.summary.partial)
 	for _, other := range []error{podsErr, unmet} {
 		if other != nil {
 			err = errors.Join(err, other)
@@ -364,9 +360,6 @@ func (f *Feature[T]) keep(
 	record.Condition, record.Conditions = f.condition(), slices.Clone(f.nestedConditions())
 	if state.conditions.isDropped(found, len(before.Conditions) > 0, len(record.Conditions) > 0) {
 		record.Conditions = nil
-	}
-	if state.jobs.isDropped(found, len(before.Jobs) > 0, len(record.Jobs) > 0) {
-		record.Jobs = nil
 	}
 	if state.omitted.isDropped(found, before.OmittedDependents > 0, record.OmittedDependents > 0) {
 		record.OmittedDependents = 0

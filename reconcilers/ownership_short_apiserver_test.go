@@ -60,39 +60,6 @@ func anotherController() metav1.OwnerReference {
 	}
 }
 
-// What was released is taken back with its content, and without the mark.
-func TestWhatWasReleasedIsTakenBackOnAnAPIServer(t *testing.T) {
-	t.Parallel()
-	o := startProbed(t, meterKind("released"),
-		espalier.Owns("map", mapOf("map")).Labeled().Reports("map").
-			OrphanWhen(func(_ context.Context, w *resources.Widget) (bool, error) {
-				return w.Spec.Fields["meter"] == "orphan", nil
-			}))
-	w := o.widget(t, "one", "")
-	o.reports(t, w, map[string]string{"map": "Ready"})
-	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: "one-map"}}
-	for range 2 {
-		o.patch(t, w, func() { w.Spec.Fields = map[string]string{"meter": "orphan"} })
-		o.reports(t, w, map[string]string{"map": "Orphaned"})
-		o.owns(t, w)
-		o.patch(t, object, func() { object.Data = map[string]string{"of": "somebody", "more": "theirs"} })
-		if object.Annotations[espalier.OrphanedAnnotation] == "" {
-			t.Fatalf("the annotations of what is released are %v, want one that marks it", object.Annotations)
-		}
-		uid := object.UID
-		o.patch(t, w, func() { w.Spec.Fields = map[string]string{"meter": "own"} })
-		o.reports(t, w, map[string]string{"map": "Ready"})
-		o.owns(t, w, "one-map")
-		o.patch(t, object, func() {})
-		mark, marked := object.Annotations[espalier.OrphanedAnnotation]
-		if object.UID != uid || marked || object.Data["of"] != "map" || object.Data["more"] != "theirs" {
-			t.Fatalf("UID %s, mark %q, data %v: want UID %s, no mark, and only our data as desired",
-				object.UID, mark, object.Data, uid)
-		}
-	}
-	o.staysIdle(t, w)
-}
-
 // What the resource controls goes by its name although it has no label, and what another controls stays.
 func TestAbsentByNameOnAnAPIServer(t *testing.T) {
 	t.Parallel()

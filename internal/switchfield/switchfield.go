@@ -31,6 +31,4 @@ var TakenBy = []struct {
 	{"Unowned", []string{"ListOptions", "OurChild"}},
 	{"CreateOnly", []string{"ChildObjectManager", "MergeBeforeUpdate", "Sanitize", "Finalizer"}},
 	{"TakeOverFrom", []string{"ChildObjectManager", "MergeBeforeUpdate", "Sanitize"}},
-	// The engine does not run for a terminating resource whose objects are released.
-	{"OrphanWhen", []string{"Finalizer"}},
 }

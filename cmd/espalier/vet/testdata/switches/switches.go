@@ -45,18 +45,18 @@ func narrow(children *set) {
 type node struct{ renaming reconcilers.Renaming }
 
 func (n *node) tune(child *literal) {
-	child.Renaming = n.renaming            // want `Tune must not set Renaming: use Renames`
-	child.Finalizer = "example.com/orphan" // want `Tune must not set Finalizer together with OrphanWhen`
+	child.Renaming = n.renaming             // want `Tune must not set Renaming: use Renames`
+	child.Finalizer = "example.com/created" // want `Tune must not set Finalizer together with CreateOnly`
 }
 
 func made(n *node) *espalier.Child[*corev1.Pod, *corev1.Secret] {
 	child := espalier.Owns("Method", desired)
 	child.Tune(n.tune)
-	return orphaned(child)
+	return created(child)
 }
 
-func orphaned[T client.Object](child *espalier.Child[T, *corev1.Secret]) *espalier.Child[T, *corev1.Secret] {
-	return child.OrphanWhen(func(context.Context, T) (bool, error) { return true, nil })
+func created[T client.Object](child *espalier.Child[T, *corev1.Secret]) *espalier.Child[T, *corev1.Secret] {
+	return child.CreateOnly()
 }
 
 // A closure that a function returns.

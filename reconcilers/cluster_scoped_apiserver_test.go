@@ -3,9 +3,7 @@ package reconcilers_test
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -13,9 +11,7 @@ import (
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/internal/testenv/controlplane/controlplanetest"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
-	"github.com/espalier-dev/espalier/reconcilers"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -150,117 +146,6 @@ func TestClusterScopedObjectsOnAnAPIServer(t *testing.T) {
 			return err
 		}
 		return isNotFound(o.live.Get(ctx, client.ObjectKeyFromObject(w), w), "the Widget")
-	})
-}
-
-// binding is what a capability contributes to the Deployment of somebody else.
-func binding(_ context.Context, w *resources.Widget) (*appsv1.Deployment, error) {
-	app := w.Spec.Fields["meter"]
-	if app == "" {
-		return nil, nil
-	}
-	return &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: app},
-		Spec: appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{
-			{Name: "app", Env: []corev1.EnvVar{{Name: w.Name, Value: "bound"}}},
-		}}}},
-	}, nil
-}
-
-func TestContributionsOnAnAPIServer(t *testing.T) {
-	t.Parallel()
-	o := startProbed(t, meterKind("contributions"), espalier.Owns("Binding", binding).Contributes().Unchecked().Reports("Bound"))
-	app := func(name string) *appsv1.Deployment {
-		return &appsv1.Deployment{
-			ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: name},
-			Spec: appsv1.DeploymentSpec{
-				Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}},
-				Template: corev1.PodTemplateSpec{
-					ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": name}},
-					Spec: corev1.PodSpec{Containers: []corev1.Container{
-						{Name: "app", Image: "app", Env: []corev1.EnvVar{{Name: "own", Value: "1"}}},
-					}},
-				},
-			},
-		}
-	}
-	// has fails unless the Deployment has these variables soon, and as many labels and applying managers as bindings.
-	has := func(name string, want ...string) {
-		t.Helper()
-		eventually(t, fmt.Sprintf("Deployment %s does not have the variables %v", name, want), func(ctx context.Context) error {
-			live := app(name)
-			if err := o.live.Get(ctx, client.ObjectKeyFromObject(live), live); err != nil {
-				return err
-			}
-			vars := map[string]string{}
-			for _, env := range live.Spec.Template.Spec.Containers[0].Env {
-				vars[env.Name] = env.Value
-			}
-			managers := slices.DeleteFunc(live.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool {
-				return !strings.HasPrefix(entry.Manager, "espalier-Binding-")
-			})
-			got := slices.Sorted(maps.Keys(vars))
-			if bindings := len(want) - 1; !slices.Equal(got, want) || len(live.Labels) != bindings || len(managers) != bindings {
-				return fmt.Errorf("it has %v, the labels %v, the managers %v", got, live.Labels, managers)
-			}
-			if len(live.OwnerReferences) > 0 {
-				return fmt.Errorf("it has the owners %v", live.OwnerReferences)
-			}
-			return nil
-		})
-	}
-	one := o.widget(t, "one", "app")
-	o.reports(t, one, map[string]string{"Bound": "NotFound"})
-	for _, name := range []string{"app", "other"} {
-		if err := o.live.Create(t.Context(), app(name)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	o.reports(t, one, map[string]string{"Bound": "InProgress"})
-	has("app", "one", "own")
-	two := o.widget(t, "two", "app")
-	o.reports(t, two, map[string]string{"Bound": "InProgress"})
-	has("app", "one", "own", "two")
-	o.staysIdle(t, one)
-
-	// Another name takes the fields along.
-	o.edit(t, one, func(w *resources.Widget) { w.Spec.Fields["meter"] = "other" })
-	has("app", "own", "two")
-	has("other", "one", "own")
-	// Nothing is desired.
-	o.edit(t, one, func(w *resources.Widget) { w.Spec.Fields = nil })
-	has("other", "own")
-	o.reports(t, one, map[string]string{"Bound": "NotDesired"})
-	// The resource goes.
-	if err := o.live.Delete(t.Context(), two); err != nil {
-		t.Fatal(err)
-	}
-	has("app", "own")
-	eventually(t, "the Widget stays", func(ctx context.Context) error {
-		return isNotFound(o.live.Get(ctx, client.ObjectKeyFromObject(two), two), "the Widget")
-	})
-
-	// A field that somebody else has set is not taken.
-	three := o.widget(t, "own", "app")
-	o.reports(t, three, map[string]string{"Bound": "Conflict"})
-	if err := o.live.Get(t.Context(), client.ObjectKeyFromObject(three), three); err != nil {
-		t.Fatal(err)
-	}
-	const want = `.spec.template.spec.containers[name="app"].env[name="own"].value by "`
-	if found := reconcilers.GetCondition(three, "Bound"); found == nil || !strings.Contains(found.Message, want) {
-		t.Errorf("the condition is %v, want a message with %s", found, want)
-	}
-	has("app", "own")
-	// The object goes, and the resource after it.
-	if err := o.live.Delete(t.Context(), app("app")); err != nil {
-		t.Fatal(err)
-	}
-	o.reports(t, three, map[string]string{"Bound": "NotFound"})
-	if err := o.live.Delete(t.Context(), three); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the Widget stays", func(ctx context.Context) error {
-		return isNotFound(o.live.Get(ctx, client.ObjectKeyFromObject(three), three), "the Widget")
 	})
 }
 
