@@ -219,16 +219,3 @@ func TestChildReconcilerShortFormValidate(t *testing.T) {
 		},
 	}.run(t)
 }
-
-// Validation, and use, change nothing of what the author wrote.
-func TestChildReconcilerShortFormKeepsItsConfiguration(t *testing.T) {
-	node := guardedShortForm()(&trace{}).(*configMapNode)
-	ctx := testContext(t, expectWidget().Config())
-	if err := node.Validate(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if node.SkipOwnerReference || node.ChildObjectManager != nil {
-		t.Errorf("validation set SkipOwnerReference to %v and ChildObjectManager to %v, want neither set",
-			node.SkipOwnerReference, node.ChildObjectManager)
-	}
-}

@@ -2,7 +2,6 @@ package reconcilers_test
 
 import (
 	"context"
-	"encoding/json"
 	"strings"
 	"testing"
 
@@ -10,11 +9,7 @@ import (
 	"github.com/espalier-dev/espalier/reconcilers"
 	rtesting "github.com/espalier-dev/espalier/testing"
 
-	"github.com/go-logr/logr"
-	"github.com/go-logr/logr/funcr"
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -144,68 +139,4 @@ func TestChildReconcilerOfAClusterScopedResource(t *testing.T) {
 		},
 		"in sync": {Resource: owner, GivenObjects: []client.Object{created}},
 	}.RunNode(t, widgetScheme, child)
-}
-
-func TestChildReconcilerSetup(t *testing.T) {
-	ctx := testContext(t, expectWidget().Config())
-	node := reflectingChild(&trace{})
-	node.DesiredChild = nil
-	checkError(t, "invalid", node.SetupWithManager(ctx, nil, nil), `ChildReconciler "ConfigMapChildReconciler" must implement DesiredChild`)
-}
-
-func TestChildReconcilerLogs(t *testing.T) {
-	tests := map[string]struct {
-		node   func(*trace) widgetNode
-		expect *rtesting.ExpectConfig
-		lines  []string
-	}{
-		"several": {
-			node:   changedChild(desires(desiresNothing)),
-			expect: expectWidget(givenConfigMap, givenConfigMap.With(func(c *corev1.ConfigMap) { c.Name, c.UID = "extra", "extra-uid" })),
-			lines: []string{
-				"deleted", "deleted",
-			},
-		},
-		"not ours": {
-			node: changedChild(func(node *configMapNode) {
-				node.OurChild = func(*resources.Widget, *corev1.ConfigMap) bool { return false }
-			}),
-			expect: expectWidget(),
-			lines: []string{
-				"object returned from DesiredChild does not match OurChild", "created",
-			},
-		},
-		"in the way": {
-			node: changedChild(),
-			expect: &rtesting.ExpectConfig{
-				Scheme:          widgetScheme,
-				APIGivenObjects: []client.Object{givenConfigMap.With(func(c *corev1.ConfigMap) { c.OwnerReferences = nil })},
-				WithReactors: []rtesting.ReactionFunc{rtesting.InduceFailure("create", "ConfigMap",
-					rtesting.InduceFailureOpts{Error: apierrs.NewAlreadyExists(configMapResource, "gadget")})},
-			},
-			lines: []string{"the child is not as desired"},
-		},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			var lines []string
-			logger := funcr.NewJSON(func(line string) {
-				var fields struct{ Logger, Msg string }
-				if err := json.Unmarshal([]byte(line), &fields); err != nil {
-					t.Fatal(err)
-				}
-				if !strings.HasPrefix(fields.Logger, "ConfigMapChildReconciler") {
-					t.Errorf("the logger of the line %s is %s, want the name of the node", line, fields.Logger)
-				}
-				lines = append(lines, fields.Msg)
-			}, funcr.Options{})
-			ctx := logr.NewContext(testContext(t, test.expect.Config()), logger)
-			if _, err := test.node(&trace{}).Reconcile(ctx, widget.Object()); err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(test.lines, lines); diff != "" {
-				t.Errorf("logs differ (-expected, +actual):\n%s", diff)
-			}
-		})
-	}
 }

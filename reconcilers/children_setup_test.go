@@ -2,7 +2,6 @@ package reconcilers_test
 
 import (
 	"context"
-	"slices"
 	"testing"
 
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
@@ -12,7 +11,6 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
-	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -55,46 +53,6 @@ func TestNodesWithChildrenWatchTheirType(t *testing.T) {
 	}
 }
 
-func TestSetUpHasChildrenFoundByTheIndex(t *testing.T) {
-	node := reflectingChild(&trace{})
-	var config reconcilers.Config
-	reads := &listing{refuse: func(bool) error { return nil }}
-	rtesting.SetupTests{"": {
-		GivenObjects:  []client.Object{steadyWidget, givenConfigMap},
-		ExpectWatches: []client.Object{&resources.Widget{}, &corev1.ConfigMap{}},
-	}}.Run(t, widgetScheme, func(_ *testing.T, _ *rtesting.SetupTestCase, c reconcilers.Config) rtesting.Setup {
-		reads.Client = c.Client
-		c.Client = reads
-		config = c.WithOwnerIndex(newMemoryClient())
-		return rtesting.SubReconcilerSetup[*resources.Widget](config, node)
-	})
-	root := &widgetRoot{SkipStatusUpdate: true, Config: config, Reconciler: node}
-	if _, err := root.Reconcile(t.Context(), widgetRequest); err != nil {
-		t.Fatal(err)
-	}
-	if !slices.Equal(reads.indexed, []bool{true}) {
-		t.Errorf("the lists by index are %v, want [true]", reads.indexed)
-	}
-}
-
-func TestChildSetReconcilerDescribesItself(t *testing.T) {
-	uses := func(node *configMapSet) []reconcilers.Access { return node.Describe().Uses }
-	node := changedSet(nil, guardedSet)(&trace{}).(*configMapSet)
-	d := node.Describe()
-	if got := d.Kind + " " + d.Name + " " + d.Detail; got != "ChildSetReconciler ConfigMapChildSetReconciler ConfigMap" {
-		t.Errorf("it is described as %s, want ChildSetReconciler ConfigMapChildSetReconciler ConfigMap", got)
-	}
-	patches := func(access reconcilers.Access) bool {
-		return access.Object == nil && slices.Contains(access.Verbs, "patch")
-	}
-	if !slices.ContainsFunc(uses(node), patches) {
-		t.Errorf("a set with a finalizer uses %v, want patches of the resource too", uses(node))
-	}
-	if plain := changedSet(nil)(&trace{}).(*configMapSet); slices.ContainsFunc(uses(plain), patches) {
-		t.Errorf("a set without a finalizer uses %v, want no patches of the resource", uses(plain))
-	}
-}
-
 func TestShortFormsSanitizeWhatTheyLog(t *testing.T) {
 	sanitized := 0
 	sanitize := func(*corev1.ConfigMap) interface{} {
@@ -113,18 +71,5 @@ func TestShortFormsSanitizeWhatTheyLog(t *testing.T) {
 		if _, err := node.Reconcile(ctx, widget.Object()); err != nil || sanitized == 0 {
 			t.Errorf("%s: it sanitized %d times and returned %v, want some and no error", name, sanitized, err)
 		}
-	}
-}
-
-// The cache does not show the child yet, so that the next attempt succeeds.
-func TestAChildThatIsThereAlreadyIsAConflict(t *testing.T) {
-	expect := expectWidget(steadyWidget)
-	expect.APIGivenObjects = []client.Object{givenConfigMap}
-	exists := rtesting.InduceFailureOpts{Error: apierrs.NewAlreadyExists(configMapResource, "gadget")}
-	expect.WithReactors = []rtesting.ReactionFunc{rtesting.InduceFailure("create", "ConfigMap", exists)}
-	root := &widgetRoot{Config: expect.Config(), Reconciler: reflectingChild(&trace{})}
-	_, err := root.Reconcile(t.Context(), widgetRequest)
-	if class := reconcilers.Classify(err); class != reconcilers.ClassConflict {
-		t.Errorf("%v is classified as %s, want %s", err, class, reconcilers.ClassConflict)
 	}
 }

@@ -171,31 +171,6 @@ func TestListsOfChildrenAreKeptApart(t *testing.T) {
 	})
 }
 
-func TestKnownChildrenAreSorted(t *testing.T) {
-	calls := &trace{}
-	cluster := newStaleCluster(t, func(*trace) widgetNode {
-		node := knownParts(calls)
-		unownedPart("")(node)
-		node.ListOptions = func(context.Context, *resources.Widget) []client.ListOption { return nil }
-		node.OurChild = func(*resources.Widget, *corev1.ConfigMap) bool { return true }
-		node.ReflectChildrenStatusOnParent = func(context.Context, *resources.Widget, partResult) {}
-		return node
-	})
-	for _, name := range []string{"d", "b", "e", "a", "c"} {
-		for _, namespace := range []string{"other", "default"} {
-			child := part(name)
-			child.OwnerReferences, child.Namespace, child.Labels[setLabel] = nil, namespace, namespace+name
-			if err := cluster.lagging.Client.Create(t.Context(), child); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	cluster.catchUp(t)
-	cluster.reconcile("there already")
-	calls.compare(t, []string{"known [gadget-a gadget-b gadget-c gadget-d gadget-e " +
-		"other/gadget-a other/gadget-b other/gadget-c other/gadget-d other/gadget-e]"})
-}
-
 // failingReader cannot read anything.
 type failingReader struct{ err error }
 
@@ -285,44 +260,6 @@ func TestAChildThatCannotBeTrackedIsCreatedOnce(t *testing.T) {
 	}
 	if n := len(cluster.children()); n != 1 {
 		t.Errorf("there are %d children, want 1", n)
-	}
-}
-
-// The last write of an object manager belongs to the resource, and goes with it.
-func TestTheRootRemembersTheLastWriteOfAChild(t *testing.T) {
-	cluster := newStaleCluster(t, changedChild())
-	cluster.reconcile("first", "create ConfigMap", "update Widget/status")
-	cluster.catchUp(t)
-	cluster.reconcile("the cache caught up")
-	if n := cluster.root.RememberedWrites(); n != 1 {
-		t.Errorf("%d writes are remembered, want 1", n)
-	}
-}
-
-// copying is an object manager that returns a copy of what it finds, and writes nothing.
-type copying struct {
-	rtesting.StubObjectManager[*corev1.ConfigMap]
-}
-
-func (copying) Manage(_ context.Context, _ client.Object, actual, _ *corev1.ConfigMap) (*corev1.ConfigMap, error) {
-	if actual.UID == "" {
-		return nil, nil
-	}
-	return actual.DeepCopy(), nil
-}
-
-func TestWhatWasNotWrittenIsNotRemembered(t *testing.T) {
-	for name, given := range map[string][]client.Object{"one": {givenConfigMap}, "none": nil} {
-		t.Run(name, func(t *testing.T) {
-			root := &widgetRoot{SkipStatusUpdate: true, Config: expectWidget(append(given, steadyWidget)...).Config()}
-			root.Reconciler = changedChild(func(node *configMapNode) { node.ChildObjectManager = copying{} })(&trace{})
-			if _, err := root.Reconcile(t.Context(), widgetRequest); err != nil {
-				t.Fatal(err)
-			}
-			if n := root.RememberedWrites(); n != 0 {
-				t.Errorf("%d writes are remembered, want none", n)
-			}
-		})
 	}
 }
 
@@ -416,15 +353,6 @@ func TestChildrenAreFoundByTheIndexIfThereIsOne(t *testing.T) {
 	}
 }
 
-func TestTheListOfANodeStaysEmpty(t *testing.T) {
-	node := reflectingChild(&trace{})
-	node.ChildListType = &corev1.ConfigMapList{}
-	reconcileOnce(t, expectWidget(steadyWidget, givenConfigMap), &trace{}, node)
-	if n := len(node.ChildListType.Items); n != 0 {
-		t.Errorf("the list has %d items, want none", n)
-	}
-}
-
 // scoped is a client that knows whether a type is namespaced.
 type scoped struct {
 	client.Client
@@ -468,17 +396,4 @@ func TestAChildNeedsTheNamespaceOfItsType(t *testing.T) {
 			)},
 		},
 	}.run(t)
-}
-
-func TestTheFirstOfSeveralTerminatingChildrenIsReflected(t *testing.T) {
-	nodeTests{"": {
-		node:  changedChild(),
-		calls: []string{"desired child", "reflect gadget, <nil>"},
-		widgetCase: widgetCase{
-			GivenObjects: []client.Object{
-				givenConfigMap.With(leaving), givenConfigMap.With(leaving, renamed("gadget-two")),
-			},
-			ExpectResource: reflecting("gadget"),
-		},
-	}}.run(t)
 }
