@@ -136,23 +136,6 @@ func TestAdvice(t *testing.T) {
 	}.run(t)
 }
 
-func TestAdviceLocatesErrors(t *testing.T) {
-	failing := &widgetSync{Name: "node", Sync: func(context.Context, *resources.Widget) error { return errBoom }}
-	locates(t, &widgetAdvice{Reconciler: failing}, errBoom, "Root/Advice/node")
-	locates(t, &widgetAdvice{
-		Before: func(context.Context, *resources.Widget) (context.Context, reconcilers.Result, error) {
-			return nil, reconcilers.Result{}, errBoom
-		},
-		Reconciler: failing,
-	}, errBoom, "Root/Advice")
-	locates(t, &widgetAdvice{
-		After: func(context.Context, *resources.Widget, reconcilers.Result, error) (reconcilers.Result, error) {
-			return reconcilers.Result{}, errBoom
-		},
-		Reconciler: widgetSequence{},
-	}, errBoom, "Root/Advice")
-}
-
 func TestAdviceValidate(t *testing.T) {
 	valid := &widgetSync{Sync: func(context.Context, *resources.Widget) error { return nil }}
 	invalid := &widgetSync{}
@@ -167,28 +150,4 @@ func TestAdviceValidate(t *testing.T) {
 		"a function, node": {node: &widgetAdvice{Before: before, Reconciler: widgetAlways{}}},
 		"bad node":         {node: &widgetAdvice{Reconciler: invalid}, recursive: `Advice "Advice" must have a valid Reconciler: ` + missing},
 	}.run(t)
-}
-
-// The nested node is validated and set up, whether or not the advice has a set-up of its own.
-func TestAdviceSetup(t *testing.T) {
-	ctx := testContext(t, expectWidget().Config())
-	nothing := reconcilers.Result{}
-	calls := &trace{}
-	nested := calls.step("nested", nothing, nil)
-
-	checkError(t, "no Setup", (&widgetAdvice{Reconciler: nested}).SetupWithManager(ctx, nil, nil), "")
-	calls.compare(t, []string{"set up nested"})
-
-	calls.calls = nil
-	node := func(err error) *widgetAdvice {
-		return &widgetAdvice{Setup: calls.setup("itself", err), Reconciler: nested}
-	}
-	checkError(t, "Setup", node(nil).SetupWithManager(ctx, nil, nil), "")
-	calls.compare(t, []string{"set up itself", "set up nested"})
-
-	calls.calls = nil
-	checkError(t, "failing Setup", node(errBoom).SetupWithManager(ctx, nil, nil), "boom")
-	checkError(t, "failing node", (&widgetAdvice{Reconciler: calls.step("failing", nothing, errBoom)}).SetupWithManager(ctx, nil, nil), "boom")
-	checkError(t, "empty", (&widgetAdvice{}).SetupWithManager(ctx, nil, nil), `Advice "Advice" must implement Reconciler`)
-	calls.compare(t, []string{"set up itself", "set up failing"})
 }

@@ -130,21 +130,6 @@ func TestAggregateIsNotMadeTwiceWithoutAWayToAsk(t *testing.T) {
 	cluster.reconcile("the cache caught up")
 }
 
-// Somebody deletes the object before the cache has shown it.
-func TestAggregateThatWasNeverSeenIsMadeAgain(t *testing.T) {
-	cluster := newAggregateWorld(t)
-	cluster.reconcile("first", "create Widget")
-	if err := cluster.lagging.Client.Delete(t.Context(), cluster.live()); err != nil {
-		t.Fatal(err)
-	}
-	cluster.reconcile("it is gone", "get Widget", "create Widget")
-	cluster.catchUpWith()
-	cluster.reconcile("the cache caught up")
-	if live := cluster.live(); live.UID != "uid-2" {
-		t.Errorf("the UID is %s, want uid-2", live.UID)
-	}
-}
-
 // The API server must not be asked once more for each request of an object that is not wanted, or gone.
 func TestAggregateThatIsAbsentCostsNothing(t *testing.T) {
 	cluster := newAggregateWorld(t)
@@ -152,17 +137,6 @@ func TestAggregateThatIsAbsentCostsNothing(t *testing.T) {
 	for range 3 {
 		cluster.reconcile("not desired")
 	}
-}
-
-func TestStaleCacheCausesNoSecondUpdateOfAnAggregate(t *testing.T) {
-	cluster := newAggregateWorld(t)
-	cluster.reconcile("first", "create Widget")
-	cluster.catchUpWith()
-	cluster.color = "green"
-	cluster.reconcile("desired otherwise", "update Widget")
-	cluster.reconcile("the cache lags")
-	cluster.catchUpWith()
-	cluster.reconcile("the cache caught up")
 }
 
 func TestStaleCacheCausesNoSecondDeleteOfAnAggregate(t *testing.T) {
@@ -178,17 +152,6 @@ func TestStaleCacheCausesNoSecondDeleteOfAnAggregate(t *testing.T) {
 	cluster.reconcile("the cache caught up", "create Widget")
 	cluster.catchUpWith()
 	cluster.reconcile("again")
-}
-
-// A deletion that did not take hold, or not for ever, is noticed all the same.
-func TestADeletionOfAnAggregateIsNotBelievedForEver(t *testing.T) {
-	cluster := newAggregateWorld(t)
-	cluster.reconcile("first", "create Widget")
-	cluster.catchUpWith()
-	cluster.color = ""
-	cluster.reconcile("not desired", "delete Widget")
-	cluster.now = cluster.now.Add(time.Hour)
-	cluster.reconcile("it lags for longer than a cache may", "delete Widget")
 }
 
 // Invariant L1: what the server added when the object was made is known, although there was no object to know it of.
@@ -361,35 +324,5 @@ func TestAggregateThatRepeatsWhatOthersSay(t *testing.T) {
 		})
 		cluster.reconcile("whole again", "update Widget")
 		cluster.catchUpWith()
-	}
-}
-
-// What was learned of children that are gone is forgotten, however long the object lives.
-func TestAggregateForgetsChildren(t *testing.T) {
-	expect := expectWidget(widget)
-	created := 0
-	expect.WithReactors = []rtesting.ReactionFunc{func(action rtesting.Action) (bool, runtime.Object, error) {
-		if create, ok := action.(rtesting.CreateAction); ok && action.GetVerb() == "create" {
-			created++
-			child := create.GetObject().(client.Object)
-			child.SetUID(types.UID(fmt.Sprint("child-", created)))
-			child.SetCreationTimestamp(metav1.NewTime(requestTime))
-		}
-		return false, nil, nil
-	}}
-	config := expect.Config()
-	config.APIReader = config.Client
-	root := &widgetAggregate{Request: widgetRequest, MergeBeforeUpdate: mergeWidget, Reconciler: reflectingChild(&trace{}), Config: config}
-	const lives = 500
-	for range lives {
-		if _, err := root.Reconcile(t.Context(), widgetRequest); err != nil {
-			t.Fatal(err)
-		}
-		if err := config.Client.Delete(t.Context(), configMap.Object()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if n := root.RememberedWrites(); created != lives || n == 0 || n > lives/2 {
-		t.Errorf("%d children were created and %d are remembered, want %d and 1 to %d", created, n, lives, lives/2)
 	}
 }

@@ -164,19 +164,6 @@ func TestAlwaysOfMissingNodes(t *testing.T) {
 	calls.compare(t, []string{"a", "b"})
 }
 
-// The root tells of a joined error where the first of its members came up.
-func TestAlwaysLocatesErrors(t *testing.T) {
-	node := widgetAlways{
-		widgetSequence{},
-		&widgetSync{Name: "quiet", Sync: func(context.Context, *resources.Widget) error { return reconcilers.ErrQuiet }},
-		widgetAlways{
-			&widgetSync{Name: "failing", Sync: func(context.Context, *resources.Widget) error { return errBoom }},
-			&widgetSync{Name: "too", Sync: func(context.Context, *resources.Widget) error { return errors.New("bang") }},
-		},
-	}
-	locates(t, node, errBoom, "Root/2/0/failing")
-}
-
 func TestAlwaysValidate(t *testing.T) {
 	valid := &widgetSync{Sync: func(context.Context, *resources.Widget) error { return nil }}
 	invalid := &widgetSync{}
@@ -203,18 +190,4 @@ func TestAlwaysValidate(t *testing.T) {
 			recursive: "Sequence must have a valid Sequence[1]: Always must have a valid Always[2]: " + missing,
 		},
 	}.run(t)
-}
-
-func TestAlwaysSetup(t *testing.T) {
-	calls := &trace{}
-	nothing := reconcilers.Result{}
-	node := widgetAlways{
-		calls.step("a", nothing, nil),
-		widgetAlways{calls.step("b", nothing, errBoom), calls.step("c", nothing, nil)},
-		calls.step("d", nothing, nil),
-	}
-	if err := node.SetupWithManager(testContext(t, expectWidget().Config()), nil, nil); err != errBoom {
-		t.Errorf("set-up returned %v, want %v", err, errBoom)
-	}
-	calls.compare(t, []string{"set up a", "set up b"})
 }

@@ -323,65 +323,6 @@ func says(text string) rtesting.VerifyFunc {
 	}
 }
 
-// In a tree whose tests show managed fields: all writes of a life, over restarts.
-func TestApplyingObjectManagerInTheHarness(t *testing.T) {
-	calls := &trace{}
-	expect := expectWidget(steadyWidget.With(statusField("child", "gadget")))
-	expect.WithClientBuilder = showManagedFields
-	expect.WithReactors = []rtesting.ReactionFunc{calls.observe, assignUID}
-	config := expect.Config()
-	var data map[string]string
-	newRoot := func() *widgetRoot {
-		node := reflectingChild(&trace{})
-		node.DesiredChild = func(_ context.Context, w *resources.Widget) (*corev1.ConfigMap, error) {
-			if data == nil {
-				return nil, nil
-			}
-			return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name}, Data: data}, nil
-		}
-		node.ReflectChildStatusOnParent = func(context.Context, *resources.Widget, *corev1.ConfigMap, error) {}
-		node.ChildObjectManager = &configMapManager{FieldManager: "widgets"}
-		return &widgetRoot{Reconciler: node, Config: config}
-	}
-	root := newRoot()
-	steadyAfter := func(step string, want string, writes ...string) {
-		t.Helper()
-		calls.calls = nil
-		for range 4 {
-			if _, err := root.Reconcile(t.Context(), widgetRequest); err != nil {
-				t.Fatalf("%s: %v", step, err)
-			}
-		}
-		calls.compare(t, append([]string{}, writes...))
-		child := &corev1.ConfigMap{}
-		err := config.Get(t.Context(), widgetKey, child)
-		if got := fmt.Sprint(child.Data); client.IgnoreNotFound(err) != nil || got != want {
-			t.Errorf("%s: there is %s (%v), want %s", step, got, err, want)
-		}
-	}
-	data = map[string]string{"a": "1", "b": "1"}
-	steadyAfter("create", "map[a:1 b:1]", "create ConfigMap")
-	root = newRoot()
-	steadyAfter("restart", "map[a:1 b:1]")
-	data = map[string]string{"a": "1", "c": "1"}
-	steadyAfter("change", "map[a:1 c:1]", "patch ConfigMap", "apply ConfigMap")
-	root = newRoot()
-	steadyAfter("another restart", "map[a:1 c:1]")
-	data = map[string]string{"a": "2"}
-	steadyAfter("another change", "map[a:2]", "apply ConfigMap")
-	child := &corev1.ConfigMap{}
-	if err := config.Get(t.Context(), widgetKey, child); err != nil {
-		t.Fatal(err)
-	}
-	child.Data = map[string]string{"a": "3", "d": "3"}
-	if err := config.Update(t.Context(), child, client.FieldOwner("other")); err != nil {
-		t.Fatal(err)
-	}
-	steadyAfter("drift", "map[a:2 d:3]", "apply ConfigMap")
-	data = nil
-	steadyAfter("delete", "map[]", "delete ConfigMap")
-}
-
 func TestApplyingObjectManagerValidate(t *testing.T) {
 	type unstructureds = reconcilers.ApplyingObjectManager[*unstructured.Unstructured]
 	type thing interface{ client.Object }
@@ -418,17 +359,6 @@ func TestApplyingObjectManagerValidate(t *testing.T) {
 	checkError(t, "SetupWithManager", (&configMapManager{}).SetupWithManager(ctx, nil, nil),
 		`ApplyingObjectManager "ConfigMapApplyingObjectManager" must define FieldManager`)
 	checkError(t, "valid", (&configMapManager{FieldManager: "widgets"}).SetupWithManager(ctx, nil, nil), "")
-}
-
-func TestApplyingObjectManagerDescribe(t *testing.T) {
-	m := &configMapManager{FieldManager: "widgets", Finalizer: ours}
-	d := m.Describe()
-	if d.Kind != "ApplyingObjectManager" || d.Name != "ConfigMapApplyingObjectManager" || d.Detail != "ConfigMap" {
-		t.Errorf("it is described as %+v, want an ApplyingObjectManager of ConfigMap", d)
-	}
-	if got := fmt.Sprint(len(d.Uses), d.Uses[0].Verbs, d.Uses[1].Verbs); got != "2 [create patch delete] [patch]" {
-		t.Errorf("it uses %s, want 2 [create patch delete] [patch]", got)
-	}
 }
 
 // Invariant L9: neither what is desired nor what is there of a Secret is logged, recorded or in an error.

@@ -206,38 +206,9 @@ func TestCastObjectStandsForTheResource(t *testing.T) {
 // widgetBuilder stands for a Widget: a copy of it is a Widget.
 type widgetBuilder struct {
 	resources.Widget `json:",inline"`
-	steps            int
 }
 
 func (b *widgetBuilder) DeepCopyObject() runtime.Object { return b.Widget.DeepCopy() }
-
-func TestCastToABuilder(t *testing.T) {
-	nodeTests{
-		"changed": {
-			node: func(*trace) widgetNode {
-				return &reconcilers.CastResource[*resources.Widget, *widgetBuilder]{Reconciler: &reconcilers.SyncReconciler[*widgetBuilder]{
-					Sync: func(ctx context.Context, b *widgetBuilder) error {
-						b.steps++
-						b.Status.AddField("built", "true")
-						return reconcilers.AddFinalizer(ctx, b, ours)
-					},
-				}}
-			},
-			widgetCase: widgetCase{
-				ExpectResource: widget.With(statusField("built", "true"), patchedBy(ours)).Object(),
-				ExpectPatches:  finalizersPatches(ours),
-				ExpectEvents:   []rtesting.Event{normal("FinalizerPatched", `Patched finalizer "`+ours+`"`)},
-			},
-		},
-		"unchanged, but for what has no JSON form": {
-			node: func(*trace) widgetNode {
-				return &reconcilers.CastResource[*resources.Widget, *widgetBuilder]{Reconciler: &reconcilers.SyncReconciler[*widgetBuilder]{
-					Sync: func(_ context.Context, b *widgetBuilder) error { b.steps++; return nil },
-				}}
-			},
-		},
-	}.run(t)
-}
 
 // The barrier against a cache that lags behind works for what is written under a cast.
 func TestFinalizerUnderACastIsRememberedByTheRoot(t *testing.T) {

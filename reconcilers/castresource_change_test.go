@@ -10,9 +10,6 @@ import (
 	rtesting "github.com/espalier-dev/espalier/testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -311,66 +308,6 @@ func (v *podView) DeepCopyObject() runtime.Object {
 	v.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
 	out.Spec.Template.Spec.Containers = append([]containerView(nil), v.Spec.Template.Spec.Containers...)
 	return &out
-}
-
-// editContainers returns the containers of deployment after a node edited them as it sees them.
-func editContainers(t *testing.T, deployment *appsv1.Deployment, edit func([]containerView) []containerView) []corev1.Container {
-	t.Helper()
-	node := &reconcilers.CastResource[*appsv1.Deployment, *podView]{Reconciler: &reconcilers.SyncReconciler[*podView]{
-		Sync: func(_ context.Context, v *podView) error {
-			v.Spec.Template.Spec.Containers = edit(v.Spec.Template.Spec.Containers)
-			return nil
-		},
-	}}
-	if _, err := node.Reconcile(t.Context(), deployment); err != nil {
-		t.Fatal(err)
-	}
-	return deployment.Spec.Template.Spec.Containers
-}
-
-// Of the items of a list, too, what the cast type lacks stays with the item that it belongs to.
-func TestCastResourceAppliesChangesOfLists(t *testing.T) {
-	container := func(name, image, hidden string) corev1.Container {
-		return corev1.Container{Name: name, Image: image, WorkingDir: hidden}
-	}
-	a, b, c := container("a", "1", "of a"), container("b", "1", "of b"), container("c", "1", "of c")
-	view := func(name, image string) containerView { return containerView{Name: name, Image: image} }
-	tests := map[string]struct {
-		given    []corev1.Container
-		after    []containerView
-		expected []corev1.Container
-	}{
-		"edited":      {[]corev1.Container{a, b}, []containerView{view("a", "1"), view("b", "2")}, []corev1.Container{a, container("b", "2", "of b")}},
-		"appended":    {[]corev1.Container{a}, []containerView{view("a", "1"), view("b", "1")}, []corev1.Container{a, container("b", "1", "")}},
-		"prepended":   {[]corev1.Container{a}, []containerView{view("n", "1"), view("a", "1")}, []corev1.Container{container("n", "1", ""), a}},
-		"removed":     {[]corev1.Container{a, b, c}, []containerView{view("a", "1"), view("c", "1")}, []corev1.Container{a, c}},
-		"all removed": {[]corev1.Container{a, b}, nil, nil},
-		"moved":       {[]corev1.Container{a, b}, []containerView{view("b", "1"), view("a", "1")}, []corev1.Container{b, a}},
-		"moved and edited": {
-			[]corev1.Container{a, b},
-			[]containerView{view("b", "2"), view("a", "3")},
-			[]corev1.Container{container("b", "2", "of b"), container("a", "3", "of a")},
-		},
-		"removed and added": {[]corev1.Container{a, b}, []containerView{view("b", "1"), view("n", "1")}, []corev1.Container{b, container("n", "1", "")}},
-		// An item of another name is another item, as it is for the API server.
-		"renamed": {[]corev1.Container{a, b}, []containerView{view("z", "1"), view("b", "1")}, []corev1.Container{container("z", "1", ""), b}},
-		"twice the same": {
-			[]corev1.Container{container("a", "1", "first"), container("a", "1", "second")},
-			[]containerView{view("a", "1"), view("a", "2")},
-			[]corev1.Container{container("a", "1", "first"), container("a", "2", "second")},
-		},
-		"the first": {nil, []containerView{view("a", "1")}, []corev1.Container{container("a", "1", "")}},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			deployment := &appsv1.Deployment{}
-			deployment.Spec.Template.Spec.Containers = test.given
-			actual := editContainers(t, deployment, func([]containerView) []containerView { return test.after })
-			if diff := cmp.Diff(test.expected, actual, cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("the containers differ (-expected, +actual):\n%s", diff)
-			}
-		})
-	}
 }
 
 // tolerationView knows a list of items without names.

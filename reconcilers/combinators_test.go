@@ -196,6 +196,104 @@ func locates(t *testing.T, node widgetNode, expected error, path string) {
 	}
 }
 
+// An error of what the author gave a combinator comes up at the combinator.
+func TestCombinatorsLocateErrorsOfTheirOwn(t *testing.T) {
+	type (
+		result = reconcilers.Result
+		config = reconcilers.Config
+	)
+	for name, test := range map[string]struct {
+		node widgetNode
+		path string
+	}{
+		"Before": {&widgetAdvice{
+			Before: func(context.Context, *resources.Widget) (context.Context, result, error) {
+				return nil, result{}, errBoom
+			},
+			Reconciler: widgetSequence{},
+		}, "Root/Advice"},
+		"After": {&widgetAdvice{
+			After:      func(context.Context, *resources.Widget, result, error) (result, error) { return result{}, errBoom },
+			Reconciler: widgetSequence{},
+		}, "Root/Advice"},
+		"Items": {&widgetForEachString{
+			Items:      func(context.Context, *resources.Widget) ([]string, error) { return nil, errBoom },
+			Reconciler: widgetSequence{},
+		}, "Root/ForEach"},
+		"Config": {&widgetWithConfig{
+			Config:     func(context.Context, config) (config, error) { return config{}, errBoom },
+			Reconciler: widgetSequence{},
+		}, "Root/WithConfig"},
+	} {
+		t.Run(name, func(t *testing.T) { locates(t, test.node, errBoom, test.path) })
+	}
+}
+
+// A combinator runs its Setup function and sets up its nodes, in its order and up to the first error.
+func TestCombinatorsSetUp(t *testing.T) {
+	type setUp = func(context.Context, reconcilers.Manager, *reconcilers.Builder) error
+	ctx := testContext(t, expectWidget().Config())
+	always := iterationsBelow(1)
+	for name, test := range map[string]struct {
+		node  func(own setUp, nested, last widgetNode) widgetNode
+		order []string
+	}{
+		"Always": {func(_ setUp, nested, last widgetNode) widgetNode {
+			return widgetAlways{widgetAlways{nested}, last}
+		}, []string{"nested", "last"}},
+		"Advice": {func(own setUp, nested, _ widgetNode) widgetNode {
+			return &widgetAdvice{Setup: own, Reconciler: nested}
+		}, []string{"itself", "nested"}},
+		"ForEach": {func(own setUp, nested, _ widgetNode) widgetNode {
+			return &widgetForEachString{Setup: own, Items: itemsOf("a"), Reconciler: nested}
+		}, []string{"nested", "itself"}},
+		"IfThen": {func(own setUp, nested, last widgetNode) widgetNode {
+			return &widgetIfThen{Setup: own, If: always, Then: nested, Else: last}
+		}, []string{"itself", "nested", "last"}},
+		"IfThen without Else": {func(own setUp, nested, _ widgetNode) widgetNode {
+			return &widgetIfThen{Setup: own, If: always, Then: nested}
+		}, []string{"itself", "nested"}},
+		"TryCatch": {func(own setUp, nested, last widgetNode) widgetNode {
+			return &widgetTryCatch{Setup: own, Try: nested, Finally: last}
+		}, []string{"itself", "nested", "last"}},
+		"TryCatch without Finally": {func(own setUp, nested, _ widgetNode) widgetNode {
+			return &widgetTryCatch{Setup: own, Try: nested}
+		}, []string{"itself", "nested"}},
+		"While": {func(own setUp, nested, _ widgetNode) widgetNode {
+			return &widgetWhile{Setup: own, Condition: always, Reconciler: nested}
+		}, []string{"itself", "nested"}},
+		"WithFinalizer": {func(_ setUp, nested, _ widgetNode) widgetNode {
+			return &widgetFinalizer{Finalizer: ours, Reconciler: nested}
+		}, []string{"nested"}},
+		"OverrideSetup": {func(own setUp, nested, _ widgetNode) widgetNode {
+			return &widgetOverrideSetup{Setup: own, Reconciler: nested}
+		}, []string{"itself"}},
+	} {
+		for _, failing := range []string{"none", "itself", "nested", "last", "no Setup"} {
+			t.Run(name+", "+failing, func(t *testing.T) {
+				calls := &trace{}
+				fails := map[string]error{failing: errBoom}
+				step := func(name string) widgetNode { return calls.step(name, reconcilers.Result{}, fails[name]) }
+				own := calls.setup("itself", fails["itself"])
+				if failing == "no Setup" {
+					own = nil
+				}
+				expected, expectedErr := []string{}, error(nil)
+				for _, step := range test.order {
+					if expectedErr == nil && (step != "itself" || own != nil) {
+						expected, expectedErr = append(expected, "set up "+step), fails[step]
+					}
+				}
+				node := test.node(own, step("nested"), step("last"))
+				if err := node.SetupWithManager(ctx, nil, nil); !errors.Is(err, expectedErr) {
+					t.Errorf("set-up returned %v, want %v", err, expectedErr)
+				}
+				calls.compare(t, expected)
+			})
+		}
+	}
+}
+
 // Invariant L6: a delay reaches the root, also beside an error.
 func TestL6CombinatorsKeepDelays(t *testing.T) {
 	for _, err := range []error{nil, errBoom, reconcilers.ErrQuiet} {

@@ -7,7 +7,6 @@ import (
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -34,49 +33,6 @@ func wholeTree(calls *trace) *widgetRoot {
 			},
 			calls.step("c", nothing, nil),
 		},
-	}
-}
-
-func TestDescribe(t *testing.T) {
-	const expected = `ResourceReconciler "WidgetResourceReconciler" Widget
-└─ Sequence
-   ├─ ChildReconciler "Settings" ConfigMap
-   ├─ ChildReconciler "ConfigMapChildReconciler" ConfigMap
-   ├─ WithFinalizer "WithFinalizer" test.espalier.dev/ours
-   │  └─ SyncReconciler "Directory"
-   ├─ IfThen "Isolated"
-   │  ├─ Then: Sequence
-   │  │  ├─ step
-   │  │  └─ Sequence
-   │  └─ Else: step
-   └─ step
-`
-	if diff := cmp.Diff(expected, reconcilers.Describe(wholeTree(&trace{})).String()); diff != "" {
-		t.Errorf("the tree differs (-expected, +actual):\n%s", diff)
-	}
-}
-
-func TestDescriptionWalk(t *testing.T) {
-	var paths []string
-	reconcilers.Describe(wholeTree(&trace{})).Walk(func(path string, d reconcilers.Description) {
-		paths = append(paths, d.Kind+" "+path)
-	})
-	expected := []string{
-		"ResourceReconciler WidgetResourceReconciler",
-		"Sequence WidgetResourceReconciler",
-		"ChildReconciler WidgetResourceReconciler/0/Settings",
-		"ChildReconciler WidgetResourceReconciler/1/ConfigMapChildReconciler",
-		"WithFinalizer WidgetResourceReconciler/2/WithFinalizer",
-		"SyncReconciler WidgetResourceReconciler/2/WithFinalizer/Directory",
-		"IfThen WidgetResourceReconciler/3/Isolated",
-		"Sequence WidgetResourceReconciler/3/Isolated",
-		"step WidgetResourceReconciler/3/Isolated/0",
-		"Sequence WidgetResourceReconciler/3/Isolated/1",
-		"step WidgetResourceReconciler/3/Isolated",
-		"step WidgetResourceReconciler/4",
-	}
-	if diff := cmp.Diff(expected, paths); diff != "" {
-		t.Errorf("the paths differ (-expected, +actual):\n%s", diff)
 	}
 }
 

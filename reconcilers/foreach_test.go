@@ -123,22 +123,6 @@ func TestForEach(t *testing.T) {
 	}.run(t)
 }
 
-func TestForEachLocatesErrors(t *testing.T) {
-	locates(t, &widgetForEachString{
-		Items: itemsOf("a", "b"),
-		Reconciler: &widgetSync{Name: "node", Sync: func(ctx context.Context, _ *resources.Widget) error {
-			if reconcilers.CursorStasher[string]().RetrieveOrDie(ctx).Item == "b" {
-				return errBoom
-			}
-			return nil
-		}},
-	}, errBoom, "Root/ForEach/1/node")
-	locates(t, &widgetForEachString{
-		Items:      func(context.Context, *resources.Widget) ([]string, error) { return nil, errBoom },
-		Reconciler: widgetSequence{},
-	}, errBoom, "Root/ForEach")
-}
-
 // The cursor is that of the innermost loop over the type, and is gone with the loop, however that ends.
 func TestForEachRestoresTheCursor(t *testing.T) {
 	ctx := testContext(t, expectWidget().Config())
@@ -330,24 +314,4 @@ func TestForEachValidate(t *testing.T) {
 			recursive: `ForEach "ForEach" must have a valid Reconciler: ` + missing,
 		},
 	}.run(t)
-}
-
-func TestForEachSetup(t *testing.T) {
-	ctx := testContext(t, expectWidget().Config())
-	calls := &trace{}
-	node := func(setup, nested error) *widgetForEachString {
-		return &widgetForEachString{
-			Setup:      calls.setup("itself", setup),
-			Items:      func(context.Context, *resources.Widget) ([]string, error) { return nil, errors.New("not in set-up") },
-			Reconciler: calls.step("nested", reconcilers.Result{}, nested),
-		}
-	}
-	checkError(t, "all", node(nil, nil).SetupWithManager(ctx, nil, nil), "")
-	calls.compare(t, []string{"set up nested", "set up itself"})
-
-	calls.calls = nil
-	checkError(t, "failing node", node(nil, errBoom).SetupWithManager(ctx, nil, nil), "boom")
-	checkError(t, "failing Setup", node(errBoom, nil).SetupWithManager(ctx, nil, nil), "boom")
-	checkError(t, "empty", (&widgetForEachString{}).SetupWithManager(ctx, nil, nil), `ForEach "ForEach" must implement Reconciler`)
-	calls.compare(t, []string{"set up nested", "set up nested", "set up itself"})
 }

@@ -94,30 +94,3 @@ func TestIfThenValidate(t *testing.T) {
 		},
 	}.run(t)
 }
-
-func TestIfThenSetup(t *testing.T) {
-	ctx := testContext(t, expectWidget().Config())
-	calls := &trace{}
-	nothing := reconcilers.Result{}
-	node := &widgetIfThen{
-		Setup: func(context.Context, reconcilers.Manager, *reconcilers.Builder) error {
-			calls.add("set up")
-			return nil
-		},
-		If:   func(context.Context, *resources.Widget) bool { calls.add("if"); return true },
-		Then: calls.step("then", nothing, nil),
-		Else: calls.step("else", nothing, nil),
-	}
-	checkError(t, "all", node.SetupWithManager(ctx, nil, nil), "")
-	calls.compare(t, []string{"set up", "set up then", "set up else"})
-
-	calls.calls = nil
-	node.Else = nil
-	checkError(t, "no Else", node.SetupWithManager(ctx, nil, nil), "")
-	node.Then = calls.step("failing then", nothing, errBoom)
-	checkError(t, "failing Then", node.SetupWithManager(ctx, nil, nil), "boom")
-	node.Setup = func(context.Context, reconcilers.Manager, *reconcilers.Builder) error { return errBoom }
-	checkError(t, "failing Setup", node.SetupWithManager(ctx, nil, nil), "boom")
-	checkError(t, "empty", (&widgetIfThen{}).SetupWithManager(ctx, nil, nil), `IfThen "IfThen" must implement If`)
-	calls.compare(t, []string{"set up", "set up then", "set up", "set up failing then"})
-}

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
-	"github.com/espalier-dev/espalier/reconcilers"
 )
 
 func TestOverrideSetup(t *testing.T) {
@@ -56,30 +55,4 @@ func TestOverrideSetupValidate(t *testing.T) {
 			recursive: `OverrideSetup "mine" must have a valid Reconciler: ` + missing,
 		},
 	}.run(t)
-}
-
-func TestOverrideSetupSetup(t *testing.T) {
-	ctx := testContext(t, expectWidget().Config())
-	calls := &trace{}
-	nested := calls.step("nested", reconcilers.Result{}, errBoom)
-
-	checkError(t, "no Setup", (&widgetOverrideSetup{Reconciler: nested}).SetupWithManager(ctx, nil, nil), "")
-	calls.compare(t, []string{})
-
-	node := func(err error) *widgetOverrideSetup {
-		return &widgetOverrideSetup{Setup: calls.setup("itself", err), Reconciler: nested}
-	}
-	checkError(t, "Setup", node(nil).SetupWithManager(ctx, nil, nil), "")
-	checkError(t, "failing Setup", node(errBoom).SetupWithManager(ctx, nil, nil), "boom")
-	checkError(t, "empty", (&widgetOverrideSetup{}).SetupWithManager(ctx, nil, nil),
-		`OverrideSetup "SkipSetup" must implement at least one of Setup or Reconciler`)
-	calls.compare(t, []string{"set up itself", "set up itself"})
-}
-
-// Who reads the tree sees that there is nothing.
-func TestOverrideSetupDescribesNoNode(t *testing.T) {
-	node := &widgetOverrideSetup{Name: "Watches", Setup: (&trace{}).setup("itself", nil)}
-	if expected, actual := "OverrideSetup \"Watches\"\n", reconcilers.Describe(node).String(); actual != expected {
-		t.Errorf("described as %q, expected %q", actual, expected)
-	}
 }

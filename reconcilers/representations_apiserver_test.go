@@ -18,7 +18,7 @@ import (
 
 // tree has a child of the color of the resource, and marks the resource with the color of the child and that of settings which it
 // tracks.
-func (f combination[T, TL, CT, CL]) tree() reconcilers.SubReconciler[T] {
+func (f combination[T, CT, CL]) tree() reconcilers.SubReconciler[T] {
 	settings := reconcilers.NewStasher[string]("settings")
 	child := f.childNode(nil)
 	child.ReflectChildStatusOnParentWithError = func(ctx context.Context, resource T, child CT, err error) error {
@@ -40,7 +40,7 @@ func (f combination[T, TL, CT, CL]) tree() reconcilers.SubReconciler[T] {
 	}}
 }
 
-func (f combination[T, TL, CT, CL]) isReconciledByAnOperator(t *testing.T) {
+func (f combination[T, CT, CL]) isReconciledByAnOperator(t *testing.T) {
 	c := live(t)
 	op, _ := startOperatorIn(t, plane.Namespace(t), ctrl.Options{
 		// Unstructured objects and ducks are read past the cache otherwise.

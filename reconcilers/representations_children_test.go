@@ -12,9 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 // manager is that of the children.
@@ -23,7 +21,7 @@ func (r childRepresentation[CT, CL]) manager() *reconcilers.UpdatingObjectManage
 }
 
 // childNode is a node that desires one child, which has the color of the resource; none if that has no color.
-func (f combination[T, TL, CT, CL]) childNode(reflect func(resource T, child string, err error)) *reconcilers.ChildReconciler[T, CT, CL] {
+func (f combination[T, CT, CL]) childNode(reflect func(resource T, child string, err error)) *reconcilers.ChildReconciler[T, CT, CL] {
 	return &reconcilers.ChildReconciler[T, CT, CL]{
 		ChildType: f.child.empty(), ChildListType: f.child.list(),
 		DesiredChild: func(_ context.Context, resource T) (none CT, err error) {
@@ -66,7 +64,7 @@ func listTrack(namespace string) rtesting.TrackRequest {
 	}}
 }
 
-func (f combination[T, TL, CT, CL]) hasChild(t *testing.T) {
+func (f combination[T, CT, CL]) hasChild(t *testing.T) {
 	node := func(calls *trace) reconcilers.SubReconciler[T] {
 		return f.childNode(func(_ T, child string, err error) { calls.add("reflect %q %v", child, err) })
 	}
@@ -118,7 +116,7 @@ func (f combination[T, TL, CT, CL]) hasChild(t *testing.T) {
 	})
 }
 
-func (f combination[T, TL, CT, CL]) hasChildren(t *testing.T) {
+func (f combination[T, CT, CL]) hasChildren(t *testing.T) {
 	node := func(calls *trace) reconcilers.SubReconciler[T] {
 		return &reconcilers.ChildSetReconciler[T, CT, CL]{
 			ChildType: f.child.empty(), ChildListType: f.child.list(),
@@ -175,7 +173,7 @@ func (f combination[T, TL, CT, CL]) hasChildren(t *testing.T) {
 	})
 }
 
-func (f combination[T, TL, CT, CL]) tracks(t *testing.T) {
+func (f combination[T, CT, CL]) tracks(t *testing.T) {
 	node := func(calls *trace) reconcilers.SubReconciler[T] {
 		return &reconcilers.SyncReconciler[T]{Sync: func(ctx context.Context, _ T) error {
 			c, obj := reconcilers.RetrieveConfigOrDie(ctx), f.child.empty()
@@ -220,65 +218,4 @@ func (f combination[T, TL, CT, CL]) tracks(t *testing.T) {
 			},
 		}}
 	})
-}
-
-func (r childRepresentation[CT, CL]) isAggregated(t *testing.T) {
-	root := func(color string) *reconcilers.AggregateReconciler[CT] {
-		return &reconcilers.AggregateReconciler[CT]{
-			Type: r.empty(), Request: summaryRequest, MergeBeforeUpdate: r.merge,
-			DesiredResource: func(context.Context, CT) (none CT, err error) {
-				if color == "" {
-					return none, nil
-				}
-				return r.of(blueSummary.With(func(s *corev1.ConfigMap) { s.Data["color"] = color }).Object()), nil
-			},
-		}
-	}
-	rows := map[string]rootRow{}
-	for name, test := range map[string]struct {
-		rtesting.ReconcilerTestCase
-		color string
-	}{
-		"is created": {rtesting.ReconcilerTestCase{
-			ExpectCreates: []client.Object{r.of(blueSummary.Object())},
-			ExpectEvents:  []rtesting.Event{summaryEvent("Created", `Created ConfigMap "summary"`)},
-		}, "blue"},
-		"is in sync": {rtesting.ReconcilerTestCase{GivenObjects: []client.Object{givenSummary}}, "blue"},
-		"is updated": {rtesting.ReconcilerTestCase{
-			GivenObjects:  []client.Object{givenSummary},
-			ExpectUpdates: []client.Object{r.of(givenSummary.With(coloured("red")).Object())},
-			ExpectEvents:  []rtesting.Event{summaryEvent("Updated", `Updated ConfigMap "summary"`)},
-		}, "red"},
-		"is deleted": {rtesting.ReconcilerTestCase{
-			GivenObjects:  []client.Object{givenSummary},
-			ExpectDeletes: []rtesting.DeleteRef{deleteOf(givenSummary)},
-			ExpectEvents:  []rtesting.Event{summaryEvent("Deleted", `Deleted ConfigMap "summary"`)},
-		}, ""},
-	} {
-		test.Request = summaryRequest
-		rows[name] = rootRow{test.ReconcilerTestCase, func(_ *trace, c reconcilers.Config) reconcile.Reconciler {
-			aggregate := root(test.color)
-			aggregate.Config = c
-			return aggregate
-		}, nil}
-	}
-	runRoots(t, rows)
-}
-
-var (
-	summaryRequest = reconcilers.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: "summary"}}
-
-	// blueSummary is the aggregate, as it is desired.
-	blueSummary = rtesting.NewFixture(&corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "summary"},
-		Data:       map[string]string{"color": "blue"},
-	})
-	// givenSummary is blueSummary in the cluster.
-	givenSummary = blueSummary.With(func(s *corev1.ConfigMap) {
-		s.UID, s.CreationTimestamp = "summary-uid", givenConfigMap.Object().CreationTimestamp
-	})
-)
-
-func summaryEvent(reason, message string) rtesting.Event {
-	return rtesting.NewEvent(blueSummary, widgetScheme, corev1.EventTypeNormal, reason, "%s", message)
 }

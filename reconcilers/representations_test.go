@@ -20,10 +20,9 @@ import (
 // not know which: they are methods of a representation, and each test runs one of them for all representations.
 
 // representation is how the Go code of a scenario sees Widgets.
-type representation[T client.Object, TL client.ObjectList] struct {
+type representation[T client.Object] struct {
 	// empty and list are what goes into fields called Type and ListType.
 	empty func() T
-	list  func() TL
 	// of is a Widget as the scenario sees it.
 	of func(*resources.Widget) T
 	// color reads a field of the spec.
@@ -48,8 +47,8 @@ type childRepresentation[CT client.Object, CL client.ObjectList] struct {
 }
 
 // combination is a resource with its children.
-type combination[T client.Object, TL client.ObjectList, CT client.Object, CL client.ObjectList] struct {
-	representation[T, TL]
+type combination[T client.Object, CT client.Object, CL client.ObjectList] struct {
+	representation[T]
 	child childRepresentation[CT, CL]
 }
 
@@ -58,12 +57,6 @@ type (
 	resourceScenarios interface {
 		writesStatus(t *testing.T)
 		hasFinalizer(t *testing.T)
-		isCast(t *testing.T)
-		isAdmitted(t *testing.T)
-		hasTransientErrors(t *testing.T)
-	}
-	childScenarios interface {
-		isAggregated(t *testing.T)
 	}
 	combinationScenarios interface {
 		hasChild(t *testing.T)
@@ -74,18 +67,16 @@ type (
 )
 
 var (
-	typedWidgets = representation[*resources.Widget, *resources.WidgetList]{
+	typedWidgets = representation[*resources.Widget]{
 		empty: func() *resources.Widget { return &resources.Widget{} },
-		list:  func() *resources.WidgetList { return &resources.WidgetList{} },
 		of:    func(w *resources.Widget) *resources.Widget { return w },
 		color: func(w *resources.Widget) string { return w.Spec.Fields["color"] },
 		mark:  func(w *resources.Widget, value string) { w.Status.AddField("mark", value) },
 
 		watched: &resources.Widget{},
 	}
-	unstructuredWidgets = representation[*unstructured.Unstructured, *unstructured.UnstructuredList]{
+	unstructuredWidgets = representation[*unstructured.Unstructured]{
 		empty: func() *unstructured.Unstructured { return ofKind("test.espalier.dev/v1", "Widget") },
-		list:  func() *unstructured.UnstructuredList { return listOf("test.espalier.dev/v1", "Widget") },
 		of: func(w *resources.Widget) *unstructured.Unstructured {
 			return withoutType(w, resources.GroupVersion.WithKind("Widget"))
 		},
@@ -94,9 +85,8 @@ var (
 
 		watched: ofKind("test.espalier.dev/v1", "Widget"),
 	}
-	duckWidgets = representation[*coloredDuck, *coloredDuckList]{
+	duckWidgets = representation[*coloredDuck]{
 		empty:   func() *coloredDuck { return &coloredDuck{TypeMeta: duckMeta("Widget")} },
-		list:    func() *coloredDuckList { return &coloredDuckList{TypeMeta: duckMeta("WidgetList")} },
 		of:      newColoredDuck,
 		color:   func(w *coloredDuck) string { return w.Spec.Fields["color"] },
 		mark:    func(w *coloredDuck, value string) { w.Status.Fields = map[string]string{"mark": value} },
@@ -127,7 +117,6 @@ var (
 	allResources = map[string]resourceScenarios{
 		"typed": typedWidgets, "unstructured": unstructuredWidgets, "duck": duckWidgets,
 	}
-	allChildren     = map[string]childScenarios{"typed": typedConfigMaps, "unstructured": unstructuredConfigMaps}
 	allCombinations = map[string]combinationScenarios{
 		"typed of typed":               combinationOf(typedWidgets, typedConfigMaps),
 		"typed of unstructured":        combinationOf(typedWidgets, unstructuredConfigMaps),
@@ -138,10 +127,10 @@ var (
 	}
 )
 
-func combinationOf[T client.Object, TL client.ObjectList, CT client.Object, CL client.ObjectList](
-	resource representation[T, TL], child childRepresentation[CT, CL],
+func combinationOf[T client.Object, CT client.Object, CL client.ObjectList](
+	resource representation[T], child childRepresentation[CT, CL],
 ) combinationScenarios {
-	return combination[T, TL, CT, CL]{resource, child}
+	return combination[T, CT, CL]{resource, child}
 }
 
 func TestRepresentationsWriteStatus(t *testing.T) {
@@ -150,20 +139,6 @@ func TestRepresentationsWriteStatus(t *testing.T) {
 
 func TestRepresentationsHaveFinalizers(t *testing.T) {
 	forAll(t, allResources, resourceScenarios.hasFinalizer)
-}
-
-func TestRepresentationsAreCast(t *testing.T) { forAll(t, allResources, resourceScenarios.isCast) }
-
-func TestRepresentationsAreAdmitted(t *testing.T) {
-	forAll(t, allResources, resourceScenarios.isAdmitted)
-}
-
-func TestRepresentationsHaveTransientErrors(t *testing.T) {
-	forAll(t, allResources, resourceScenarios.hasTransientErrors)
-}
-
-func TestRepresentationsAreAggregated(t *testing.T) {
-	forAll(t, allChildren, childScenarios.isAggregated)
 }
 
 func TestRepresentationsHaveAChild(t *testing.T) {
@@ -218,21 +193,6 @@ func (d *coloredDuck) DeepCopyObject() runtime.Object {
 	return out
 }
 
-type coloredDuckList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-
-	Items []coloredDuck `json:"items"`
-}
-
-func (l *coloredDuckList) DeepCopyObject() runtime.Object {
-	out := &coloredDuckList{TypeMeta: l.TypeMeta, ListMeta: l.ListMeta}
-	for i := range l.Items {
-		out.Items = append(out.Items, *l.Items[i].DeepCopyObject().(*coloredDuck))
-	}
-	return out
-}
-
 func ofKind(apiVersion, kind string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind}}
 }
@@ -275,7 +235,7 @@ func setNested(u *unstructured.Unstructured, value string, path ...string) {
 }
 
 // marks is a node that copies the color to the status.
-func (r representation[T, TL]) marks(calls *trace, result reconcilers.Result, err error) *reconcilers.SyncReconciler[T] {
+func (r representation[T]) marks(calls *trace, result reconcilers.Result, err error) *reconcilers.SyncReconciler[T] {
 	return &reconcilers.SyncReconciler[T]{
 		SyncWithResult: func(_ context.Context, resource T) (reconcilers.Result, error) {
 			calls.add("sync")

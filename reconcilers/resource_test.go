@@ -373,11 +373,3 @@ func TestResourceReconcilerValidate(t *testing.T) {
 		},
 	}.run(t)
 }
-
-// Set-up validates the whole tree, also what has no set-up of its own.
-func TestResourceReconcilerSetupValidatesTheTree(t *testing.T) {
-	root := &widgetRoot{Reconciler: widgetSequence{&widgetSync{Name: "bad"}}, Config: expectWidget().Config()}
-	err := root.SetupWithManager(t.Context(), nil)
-	checkError(t, "set-up", err, `ResourceReconciler "WidgetResourceReconciler" must have a valid Reconciler: `+
-		`Sequence must have a valid Sequence[0]: SyncReconciler "bad" must implement Sync or SyncWithResult`)
-}

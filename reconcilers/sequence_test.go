@@ -8,9 +8,6 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
-
-	"github.com/go-logr/logr"
-	"github.com/go-logr/logr/funcr"
 )
 
 func TestSequence(t *testing.T) {
@@ -120,37 +117,6 @@ func TestSequenceSetup(t *testing.T) {
 		t.Errorf("set-up returned %v, want %v", err, errBoom)
 	}
 	calls.compare(t, []string{"set up a", "set up b"})
-}
-
-// The names of the elements must not pile up from one to the next, neither in set-up nor in requests.
-func TestSequenceNamesItsElements(t *testing.T) {
-	var lines []string
-	logger := funcr.New(func(prefix, _ string) { lines = append(lines, prefix) }, funcr.Options{})
-	log := func(ctx context.Context) { logr.FromContextOrDiscard(ctx).Info("") }
-	named := func(name string) widgetNode {
-		return &widgetSync{
-			Name:  name,
-			Setup: func(ctx context.Context, _ reconcilers.Manager, _ *reconcilers.Builder) error { log(ctx); return nil },
-			Sync:  func(ctx context.Context, _ *resources.Widget) error { log(ctx); return nil },
-		}
-	}
-	node := widgetSequence{named("a"), named("b"), widgetSequence{named("c"), named("d")}}
-	ctx := logr.NewContext(testContext(t, expectWidget().Config()), logger)
-	expected := []string{"0/a", "1/b", "2/0/c", "2/1/d"}
-
-	if _, err := node.Reconcile(ctx, widget.Object()); err != nil {
-		t.Fatal(err)
-	}
-	if !slices.Equal(lines, expected) {
-		t.Errorf("in requests the names are %v, expected %v", lines, expected)
-	}
-	lines = nil
-	if err := node.SetupWithManager(ctx, nil, nil); err != nil {
-		t.Fatal(err)
-	}
-	if !slices.Equal(lines, expected) {
-		t.Errorf("in set-up the names are %v, expected %v", lines, expected)
-	}
 }
 
 func TestSequenceReportsThePath(t *testing.T) {

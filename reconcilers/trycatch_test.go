@@ -159,25 +159,3 @@ func TestTryCatchValidate(t *testing.T) {
 		},
 	}.run(t)
 }
-
-func TestTryCatchSetup(t *testing.T) {
-	ctx := testContext(t, expectWidget().Config())
-	nothing := reconcilers.Result{}
-	calls := &trace{}
-	node := func(setup, try error) *widgetTryCatch {
-		return &widgetTryCatch{
-			Setup:   calls.setup("itself", setup),
-			Try:     calls.step("try", nothing, try),
-			Finally: calls.step("finally", nothing, nil),
-		}
-	}
-	checkError(t, "all", node(nil, nil).SetupWithManager(ctx, nil, nil), "")
-	calls.compare(t, []string{"set up itself", "set up try", "set up finally"})
-
-	calls.calls = nil
-	checkError(t, "failing Setup", node(errBoom, nil).SetupWithManager(ctx, nil, nil), "boom")
-	checkError(t, "failing Try", node(nil, errBoom).SetupWithManager(ctx, nil, nil), "boom")
-	checkError(t, "only Try", (&widgetTryCatch{Try: calls.step("try", nothing, nil)}).SetupWithManager(ctx, nil, nil), "")
-	checkError(t, "empty", (&widgetTryCatch{}).SetupWithManager(ctx, nil, nil), `TryCatch "TryCatch" must implement Try`)
-	calls.compare(t, []string{"set up itself", "set up itself", "set up try", "set up try"})
-}

@@ -151,18 +151,6 @@ func TestWhileEndsWithItsContext(t *testing.T) {
 	calls.compare(t, []string{"0", "1", "2"})
 }
 
-func TestWhileLocatesErrors(t *testing.T) {
-	node := &widgetWhile{
-		Name:          "Poll",
-		Condition:     iterationsBelow(3),
-		Reconciler:    widgetSequence{},
-		MaxIterations: new(2),
-	}
-	root := &widgetRoot{Name: "Root", Reconciler: node, Config: expectWidget(widget).Config()}
-	_, err := root.Reconcile(t.Context(), widgetRequest)
-	checkError(t, "of the root", err, "Root/Poll: exceeded max iterations: 2")
-}
-
 // The iteration is that of the innermost loop, and there is none outside.
 func TestRetrieveIteration(t *testing.T) {
 	calls := &trace{}
@@ -256,21 +244,4 @@ func TestWhileRefusesANegativeLimit(t *testing.T) {
 	_, err := node.Reconcile(t.Context(), widget.Object())
 	checkError(t, "of a request", err, `While "While" may not have a negative MaxIterations`)
 	calls.compare(t, []string{})
-}
-
-func TestWhileSetup(t *testing.T) {
-	ctx := testContext(t, expectWidget().Config())
-	calls := &trace{}
-	node := func(setup, nested error) *widgetWhile {
-		return &widgetWhile{
-			Setup:      calls.setup("itself", setup),
-			Condition:  func(context.Context, *resources.Widget) bool { calls.add("while"); return true },
-			Reconciler: calls.step("nested", reconcilers.Result{}, nested),
-		}
-	}
-	checkError(t, "all", node(nil, nil).SetupWithManager(ctx, nil, nil), "")
-	checkError(t, "failing Setup", node(errBoom, nil).SetupWithManager(ctx, nil, nil), "boom")
-	checkError(t, "failing node", node(nil, errBoom).SetupWithManager(ctx, nil, nil), "boom")
-	checkError(t, "empty", (&widgetWhile{}).SetupWithManager(ctx, nil, nil), `While "While" must implement Condition`)
-	calls.compare(t, []string{"set up itself", "set up nested", "set up itself", "set up itself", "set up nested"})
 }

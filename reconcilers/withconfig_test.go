@@ -151,17 +151,6 @@ func TestWithConfigOutsideOfATree(t *testing.T) {
 	checkError(t, "in set-up", node.SetupWithManager(t.Context(), nil, nil), missing)
 }
 
-func TestWithConfigLocatesErrors(t *testing.T) {
-	failing := func(context.Context, reconcilers.Config) (reconcilers.Config, error) {
-		return reconcilers.Config{}, errBoom
-	}
-	locates(t, &widgetWithConfig{Name: "Elsewhere", Config: failing, Reconciler: widgetSequence{}}, errBoom, "Root/Elsewhere")
-	locates(t, &widgetWithConfig{
-		Config:     sameConfig,
-		Reconciler: &widgetSync{Name: "node", Sync: func(context.Context, *resources.Widget) error { return errBoom }},
-	}, errBoom, "Root/WithConfig/node")
-}
-
 func TestWithConfigValidate(t *testing.T) {
 	valid := &widgetSync{Sync: func(context.Context, *resources.Widget) error { return nil }}
 	invalid := &widgetSync{}

@@ -260,15 +260,6 @@ func TestWithFinalizerValidate(t *testing.T) {
 	}.run(t)
 }
 
-func TestWithFinalizerSetup(t *testing.T) {
-	ctx := testContext(t, expectWidget().Config())
-	calls := &trace{}
-	node := &widgetFinalizer{Finalizer: ours, Reconciler: calls.step("nested", reconcilers.Result{}, errBoom)}
-	checkError(t, "nested", node.SetupWithManager(ctx, nil, nil), "boom")
-	checkError(t, "empty", (&widgetFinalizer{}).SetupWithManager(ctx, nil, nil), `WithFinalizer "WithFinalizer" must define Finalizer`)
-	calls.compare(t, []string{"set up nested"})
-}
-
 func TestAddAndClearFinalizer(t *testing.T) {
 	conflict := apierrs.NewConflict(schema.GroupResource{Group: "test.espalier.dev", Resource: "widgets"}, widgetKey.Name, errBoom)
 	quiet := fmt.Errorf("%w: %w", errBoom, reconcilers.ErrQuiet)
