@@ -19,6 +19,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// podOfJob is the template of a Job.
+var podOfJob = corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+	RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "main", Image: "gadget:1"}},
+}}
+
 // What the API server fills in when a Job is created stays. The next process, which does not know of the create, would
 // be refused if it took that away.
 func TestAJobIsCreated(t *testing.T) {
@@ -26,15 +31,14 @@ func TestAJobIsCreated(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "default", Name: "gadget", OwnerReferences: []metav1.OwnerReference{controlledByWidget},
 		},
-		Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-			RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "main", Image: "gadget:1"}},
-		}}},
+		Spec: batchv1.JobSpec{Template: podOfJob},
 	})
 	run(t, tests{"there is none": {
-		Resource:       widget.Object(),
-		ExpectCreates:  []object{job},
-		ExpectEvents:   event(corev1.EventTypeNormal, "Created", `Created Job "gadget"`),
-		ExpectResource: widget.With(is("Done", metav1.ConditionFalse, "InProgress", "Job default/gadget: 0 of 1 completion")).Object(),
+		Resource:      widget.Object(),
+		ExpectCreates: []object{job},
+		ExpectEvents:  event(corev1.EventTypeNormal, "Created", `Created Job "gadget"`),
+		ExpectResource: widget.With(is("Done", metav1.ConditionFalse, "InProgress",
+			"Job default/gadget: 0 of 1 completion")).Object(),
 	}}, func() node {
 		desired := func(context.Context, *resources.Widget) (*batchv1.Job, error) {
 			return job.With(func(j *batchv1.Job) { j.OwnerReferences = nil }).Object(), nil
@@ -47,12 +51,7 @@ func TestAJobIsCreated(t *testing.T) {
 func TestAJobThatDeletesItselfIsRefused(t *testing.T) {
 	short := &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "gadget"},
-		Spec: batchv1.JobSpec{
-			TTLSecondsAfterFinished: new(int32(60)),
-			Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-				RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "main", Image: "gadget:1"}},
-			}},
-		},
+		Spec:       batchv1.JobSpec{Template: podOfJob, TTLSecondsAfterFinished: new(int32(60))},
 	}
 	loose := &unstructured.Unstructured{}
 	if err := scheme.Convert(short, loose, nil); err != nil {
@@ -62,8 +61,8 @@ func TestAJobThatDeletesItselfIsRefused(t *testing.T) {
 	untyped := func(context.Context, *resources.Widget) (*unstructured.Unstructured, error) {
 		return loose.DeepCopy(), nil
 	}
-	const text = `Job.batch "gadget" is invalid: spec.ttlSecondsAfterFinished: Forbidden: the Job would run again when it ` +
-		`is gone: leave the field out, and the Job goes with its owner, or when its name changes`
+	const text = `Job.batch "gadget" is invalid: spec.ttlSecondsAfterFinished: Forbidden: the Job would run again when ` +
+		`it is gone: leave the field out, and the Job goes with its owner, or when its name changes`
 	refused := rtesting.SubReconcilerTestCase[*resources.Widget]{
 		Resource:       widget.Object(),
 		ExpectResource: widget.With(is("Done", metav1.ConditionFalse, "Invalid", text)).Object(),
@@ -94,7 +93,8 @@ func TestAJobThatDeletesItselfIsRefused(t *testing.T) {
 	tracks := []rtesting.TrackRequest{rtesting.NewTrackRequest(short, widget, scheme)}
 	run(t, tests{"it is only read": {
 		Resource: widget.Object(), GivenObjects: []object{short}, ExpectTracks: tracks,
-		ExpectResource: widget.With(is("Done", metav1.ConditionFalse, "InProgress", "Job default/gadget: not completed yet")).Object(),
+		ExpectResource: widget.With(is("Done", metav1.ConditionFalse, "InProgress",
+			"Job default/gadget: not completed yet")).Object(),
 	}}, func() node { return espalier.Owns("Job", typed).ReadOnly().Reports("Done") })
 	run(t, tests{"it is to be absent": {
 		Resource: widget.Object(), ExpectTracks: tracks,

@@ -236,8 +236,8 @@ func TestTreesThatCannotRun(t *testing.T) {
 			keeps("last"), keeps("last")},
 		"must tell the children of $/0/ConfigMap and $/1/last apart, which are both of kind ConfigMap: " +
 			"set LabelChildren (Labeled in the short form) or OurChild on both": {owns(), keeps("last")},
-		`must have different finalizers at $/0/one/0/ConfigMap and $/1/two/0/ConfigMap, not "espalier.dev/configmap.ConfigMap" ` +
-			`for both: each would remove that of the other`: {
+		`must have different finalizers at $/0/one/0/ConfigMap and $/1/two/0/ConfigMap, ` +
+			`not "espalier.dev/configmap.ConfigMap" for both: each would remove that of the other`: {
 			loopOf("one", owns().AnyNamespace()), loopOf("two", owns().AnyNamespace())},
 	} {
 		want := root + strings.ReplaceAll(want, "$", "WidgetResourceReconciler")

@@ -213,7 +213,9 @@ func TestCombinatorsLocateErrorsOfTheirOwn(t *testing.T) {
 			Reconciler: widgetSequence{},
 		}, "Root/Advice"},
 		"After": {&widgetAdvice{
-			After:      func(context.Context, *resources.Widget, result, error) (result, error) { return result{}, errBoom },
+			After: func(context.Context, *resources.Widget, result, error) (result, error) {
+				return result{}, errBoom
+			},
 			Reconciler: widgetSequence{},
 		}, "Root/Advice"},
 		"Items": {&widgetForEachString{
