@@ -69,48 +69,6 @@ func editContainers(
 	return nil
 }
 
-// EnsureContainer makes the pods have a container, which takes the place of the one of the same name.
-func EnsureContainer(pods *corev1.PodTemplateSpec, container corev1.Container) error {
-	if pods == nil {
-		return missing("pod template")
-	}
-	return ensureContainer(&pods.Spec.Containers, "container", container)
-}
-
-// EnsureInitContainer makes the pods have an init container, which takes the place of the one of the same name.
-func EnsureInitContainer(pods *corev1.PodTemplateSpec, container corev1.Container) error {
-	if pods == nil {
-		return missing("pod template")
-	}
-	return ensureContainer(&pods.Spec.InitContainers, "init container", container)
-}
-
-func ensureContainer(list *[]corev1.Container, kind string, container corev1.Container) error {
-	if container.Name == "" {
-		return fmt.Errorf("the %s has no name", kind)
-	}
-	*list = ensure(*list, *container.DeepCopy(), sameContainer(container.Name))
-	return nil
-}
-
-// RemoveContainer makes the pods have no container of a name, which is not an init container.
-func RemoveContainer(pods *corev1.PodTemplateSpec, name string) error {
-	if pods == nil {
-		return missing("pod template")
-	}
-	pods.Spec.Containers = remove(pods.Spec.Containers, sameContainer(name))
-	return nil
-}
-
-// RemoveInitContainer makes the pods have no init container of a name.
-func RemoveInitContainer(pods *corev1.PodTemplateSpec, name string) error {
-	if pods == nil {
-		return missing("pod template")
-	}
-	pods.Spec.InitContainers = remove(pods.Spec.InitContainers, sameContainer(name))
-	return nil
-}
-
 func anyContainer(corev1.Container) bool {
 	return true
 }
@@ -119,7 +77,8 @@ func sameContainer(name string) func(corev1.Container) bool {
 	return func(c corev1.Container) bool { return c.Name == name }
 }
 
-// EnsureEnv makes a container have environment variables, each of which takes the place of the one of the same name.
+// EnsureEnv makes a container have environment variables. Each takes the place of the one of the same name as a whole,
+// or is appended if there is none. The order of the others stays.
 func EnsureEnv(container *corev1.Container, variables ...corev1.EnvVar) error {
 	if container == nil {
 		return missing("container")
@@ -129,62 +88,21 @@ func EnsureEnv(container *corev1.Container, variables ...corev1.EnvVar) error {
 		if variable.Name == "" {
 			return errors.New("an environment variable has no name")
 		}
-		env = ensure(env, *variable.DeepCopy(), func(e corev1.EnvVar) bool { return e.Name == variable.Name })
+		env = ensureVariable(env, *variable.DeepCopy())
 	}
 	container.Env = env
 	return nil
 }
 
-// RemoveEnv makes a container have no environment variables of some names.
-func RemoveEnv(container *corev1.Container, names ...string) error {
-	if container == nil {
-		return missing("container")
+// ensureVariable returns a copy of the list with a variable in the place of the first one of its name, without others
+// of that name, or at the end.
+func ensureVariable(env []corev1.EnvVar, variable corev1.EnvVar) []corev1.EnvVar {
+	same := func(e corev1.EnvVar) bool { return e.Name == variable.Name }
+	changed := slices.Clone(env)
+	at := slices.IndexFunc(changed, same)
+	if at < 0 {
+		return append(changed, variable)
 	}
-	container.Env = remove(container.Env, func(e corev1.EnvVar) bool { return slices.Contains(names, e.Name) })
-	return nil
-}
-
-// EnsureVolume makes the pods have a volume, which takes the place of the one of the same name.
-func EnsureVolume(pods *corev1.PodTemplateSpec, volume corev1.Volume) error {
-	if pods == nil {
-		return missing("pod template")
-	}
-	if volume.Name == "" {
-		return errors.New("the volume has no name")
-	}
-	same := func(v corev1.Volume) bool { return v.Name == volume.Name }
-	pods.Spec.Volumes = ensure(pods.Spec.Volumes, *volume.DeepCopy(), same)
-	return nil
-}
-
-// RemoveVolume makes the pods have no volume of a name. What mounts it stays, see [RemoveVolumeMount].
-func RemoveVolume(pods *corev1.PodTemplateSpec, name string) error {
-	if pods == nil {
-		return missing("pod template")
-	}
-	pods.Spec.Volumes = remove(pods.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == name })
-	return nil
-}
-
-// EnsureVolumeMount makes a container mount a volume, in place of what it mounts at the same path.
-func EnsureVolumeMount(container *corev1.Container, mount corev1.VolumeMount) error {
-	if container == nil {
-		return missing("container")
-	}
-	if mount.Name == "" || mount.MountPath == "" {
-		return fmt.Errorf("the mount %q at %q needs the name of a volume and a path", mount.Name, mount.MountPath)
-	}
-	same := func(m corev1.VolumeMount) bool { return m.MountPath == mount.MountPath }
-	container.VolumeMounts = ensure(container.VolumeMounts, *mount.DeepCopy(), same)
-	return nil
-}
-
-// RemoveVolumeMount makes a container mount nothing at a path.
-func RemoveVolumeMount(container *corev1.Container, path string) error {
-	if container == nil {
-		return missing("container")
-	}
-	same := func(m corev1.VolumeMount) bool { return m.MountPath == path }
-	container.VolumeMounts = remove(container.VolumeMounts, same)
-	return nil
+	changed[at] = variable
+	return append(changed[:at+1], slices.DeleteFunc(changed[at+1:], same)...)
 }

@@ -1,6 +1,7 @@
-// Package edit changes the parts of objects that are changed most: pod templates and their containers, metadata, ports
-// of Services, data of ConfigMaps and Secrets, rules and subjects of roles. The functions are plain. They are called
-// where a desired object is made, or by a [Change], which has a name and a gate.
+// Package edit changes desired objects. A [Change] has a name and a gate. Its function is plain Go on the object. The
+// other functions find the place to change: the pod template of a workload of any kind, a container, a variable of its
+// environment, a document in a ConfigMap, the Go type of an unstructured object. They may be called without a Change,
+// too, where a desired object is made.
 //
 //	err := edit.PodTemplate(deployment, func(pods *corev1.PodTemplateSpec) error {
 //		return edit.Container(pods, "web", func(web *corev1.Container) error {
@@ -20,16 +21,11 @@
 // A change sees what the ones before it have done. It depends on the resource and on what is read for it, and on
 // nothing else: no clock, no random numbers.
 //
-// A function whose name begins with Ensure makes an item be there: it takes the place of the one with the same key, as
-// a whole, or is appended if there is none. A function whose name begins with Remove makes an item be absent, and does
-// nothing if it is. So a function that is called twice does no more than once. The order of other items stays. Further
-// items with the key of one that is ensured are removed.
+// A function of this package that is called twice does no more than once. It copies a map or a list before it changes
+// it: another object may have the same one.
 //
-// An item is copied. Maps and lists of an object that are changed are copied before: another object
-// may have the same ones.
-//
-// Something that is nil, or has no key, is an error. An error names the part that it is about, never a value of a
-// Secret. After an error, the part is as it was.
+// Something that is nil, or has no key, is an error. An error names the part that it is about. After an error, the
+// part is as it was.
 package edit
 
 import (

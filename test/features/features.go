@@ -194,7 +194,9 @@ func changes(ctx context.Context, app *App) []edit.Change[*appsv1.Deployment] {
 		edit.ForPods[*appsv1.Deployment]("metrics", metrics(ctx, app), env("METRICS", "true")),
 		edit.ForPods[*appsv1.Deployment]("tracing", gate.When(app.Spec.Tracing),
 			func(pods *corev1.PodTemplateSpec) error {
-				return edit.EnsureContainer(pods, corev1.Container{Name: "tracing", Image: "tracing:1"})
+				tracing := corev1.Container{Name: "tracing", Image: "tracing:1"}
+				pods.Spec.Containers = append(pods.Spec.Containers, tracing)
+				return nil
 			}),
 	}
 }

@@ -44,7 +44,8 @@ func changes(shop Shop) []edit.Change[*appsv1.Deployment] {
 		edit.ForPods[*appsv1.Deployment]("old-port", gate.Version(shop.Version, "< 2"), ensureEnv("PORT", "80")),
 		edit.ForPods[*appsv1.Deployment]("tracing", gate.When(shop.Tracing), ensureEnv("TRACING", "true")),
 		{Name: "version", Edit: func(deployment *appsv1.Deployment) error {
-			return edit.Labels(deployment, map[string]string{"app.kubernetes.io/version": shop.Version})
+			metav1.SetMetaDataLabel(&deployment.ObjectMeta, "app.kubernetes.io/version", shop.Version)
+			return nil
 		}},
 	}
 }
