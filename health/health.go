@@ -63,53 +63,21 @@ func OfKind(kind schema.GroupVersionKind, object client.Object) apis.Health {
 		return apis.Health{State: apis.StateUnknown, Grade: apis.StateDegraded, Message: message.Stable(err.Error())}
 	}
 	s := newSubject(u)
-	found := s.byReadiness()
-	if rule.judge != nil && found.level != unreadable && s.readiness.Status != apis.ObjectTerminating {
-		found = rule.judge(s, found)
-	}
-	if found.level == well {
-		return healthy
+	return s.health(rule.class, s.verdict())
+}
+
+// health returns the health that a verdict means.
+func (s *subject) health(class class, v verdict) apis.Health {
+	if v.status == apis.ObjectCurrent {
+		return apis.Health{State: words[class].healthy}
 	}
 	return apis.Health{
-		State:      s.state(rule.class, found),
-		Grade:      s.grade(rule.class, found.level),
-		Reason:     found.reason,
-		Message:    message.Stable(found.message),
-		Attributes: found.attributes,
+		State:      s.state(class, v.status),
+		Grade:      s.grade(class, v.status),
+		Reason:     v.reason,
+		Message:    message.Stable(v.message),
+		Attributes: v.attributes,
 	}
-}
-
-// level is what a rule finds.
-type level int
-
-const (
-	well level = iota
-	waiting
-	failing
-	unreadable
-)
-
-// finding is what a rule finds, and why.
-type finding struct {
-	level           level
-	reason, message string
-	attributes      map[string]string
-}
-
-// byReadiness is what is found by the readiness.
-func (s *subject) byReadiness() finding {
-	found := finding{level: waiting, reason: s.reason(), message: s.readiness.Message}
-	switch s.readiness.Status {
-	case apis.ObjectCurrent:
-		return finding{}
-	case apis.ObjectFailed:
-		found.level = failing
-	case apis.ObjectTerminating:
-		found.reason = ReasonTerminating
-	case apis.ObjectUnknown:
-		found.level, found.reason = unreadable, ""
-	}
-	return found
 }
 
 // explaining are the conditions that have the reason why an object is not ready, the most important ones first.
@@ -146,11 +114,11 @@ func (s *subject) phase() string { return s.text("status", "phase") }
 func (s *subject) first() bool { return s.number(0, "metadata", "generation") <= 1 }
 
 // state returns the state of an object that is not healthy.
-func (s *subject) state(class class, found finding) apis.State {
+func (s *subject) state(class class, status apis.ObjectStatus) apis.State {
 	switch {
-	case found.level == unreadable:
+	case status == apis.ObjectUnknown:
 		return apis.StateUnknown
-	case found.level == failing:
+	case status == apis.ObjectFailed:
 		return words[class].failing
 	case class == operational:
 		return apis.StateOperationPending
@@ -158,7 +126,7 @@ func (s *subject) state(class class, found finding) apis.State {
 		return apis.StateTaskRunning
 	case class == completable:
 		return apis.StateTaskPending
-	case found.reason == ReasonTerminating:
+	case status == apis.ObjectTerminating:
 		return apis.StateUpdating
 	case class == alive && s.replicas().onlyScaled(s):
 		return apis.StateScaling
@@ -169,8 +137,8 @@ func (s *subject) state(class class, found finding) apis.State {
 }
 
 // grade returns what it means that an object is not healthy.
-func (s *subject) grade(class class, level level) apis.State {
-	down := level == failing
+func (s *subject) grade(class class, status apis.ObjectStatus) apis.State {
+	down := status == apis.ObjectFailed
 	switch class {
 	case alive:
 		replicas := s.replicas()
@@ -178,7 +146,7 @@ func (s *subject) grade(class class, level level) apis.State {
 	case pod:
 		down = s.phase() != "Running"
 	case completable:
-		if level == waiting {
+		if status == apis.ObjectInProgress || status == apis.ObjectTerminating {
 			return ""
 		}
 	}

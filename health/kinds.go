@@ -10,8 +10,6 @@ import (
 	"github.com/espalier-dev/espalier/internal/content"
 	"github.com/espalier-dev/espalier/internal/kinds"
 	"github.com/espalier-dev/espalier/internal/message"
-
-	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -45,34 +43,30 @@ type rule struct {
 	class class
 	// static is true if its objects are Current as soon as they exist, see [Static].
 	static bool
-	// ready says how ready an object is, if it differs from what kstatus says.
-	ready func(s *subject, computed *kstatus.Result) Readiness
-	// why says why an object is not Current by kstatus. Nil: its condition Ready says so, or kstatus.
-	why func(s *subject, computed *kstatus.Result) string
-	// judge gets what the readiness of an object says, and returns that or something better. Nil keeps it.
-	judge func(s *subject, found finding) finding
+	// judge returns the verdict about an object to which no rule for all kinds applies. It gets what kstatus says, but
+	// not for a Pod. Nil: as kstatus says.
+	judge func(s *subject, v verdict) verdict
 }
 
 // rules are the rules of kinds, for all that is said of an object but its suspension. Other kinds are plain.
 var rules = map[schema.GroupKind]rule{
-	kinds.Deployment:  {class: alive, why: (*subject).whyDeployment, judge: judgeWorkload},
-	kinds.StatefulSet: {class: alive, why: (*subject).whyStatefulSet, judge: judgeWorkload},
-	kinds.DaemonSet:   {class: alive, why: (*subject).whyDaemonSet, judge: judgeWorkload},
-	kinds.ReplicaSet:  {class: alive, why: (*subject).whyReplicaSet, judge: judgeWorkload},
-	kinds.Pod:         {class: pod, judge: judgePod}, // and podReadiness
-	kinds.Job:         {class: completable, ready: (*subject).jobReadiness, judge: judgeJob},
-	kinds.Service:     {class: operational, why: whyService, judge: judgeService},
-	kinds.Ingress:     {class: operational, judge: judgeIngress},
-	kinds.Gateway:     {class: operational, ready: (*subject).gatewayReadiness, judge: judgeGateway},
-	kinds.HTTPRoute:   {class: operational, ready: (*subject).gatewayReadiness, judge: judgeGateway},
-	kinds.GRPCRoute:   {class: operational, ready: (*subject).gatewayReadiness, judge: judgeGateway},
-	kinds.PersistentVolumeClaim: {
-		class: operational, ready: (*subject).claimReadiness, judge: judgePersistentVolumeClaim,
-	},
+	kinds.Deployment:  {class: alive, judge: judgeWorkload},
+	kinds.StatefulSet: {class: alive, judge: judgeWorkload},
+	kinds.DaemonSet:   {class: alive, judge: judgeWorkload},
+	kinds.ReplicaSet:  {class: alive, judge: judgeWorkload},
+	kinds.Pod:         {class: pod, judge: judgePod},
+	kinds.Job:         {class: completable, judge: judgeJob},
+
+	kinds.Service:                  {class: operational, judge: judgeService},
+	kinds.Ingress:                  {class: operational, judge: judgeIngress},
+	kinds.Gateway:                  {class: operational, judge: judgeGateway},
+	kinds.HTTPRoute:                {class: operational, judge: judgeGateway},
+	kinds.GRPCRoute:                {class: operational, judge: judgeGateway},
+	kinds.PersistentVolumeClaim:    {class: operational, judge: judgePersistentVolumeClaim},
 	kinds.PersistentVolume:         {class: operational, judge: judgePersistentVolume},
 	kinds.HorizontalPodAutoscaler:  {class: operational, judge: judgeAutoscaler},
-	kinds.CustomResourceDefinition: {class: operational, ready: (*subject).definitionReadiness},
-	kinds.APIService:               {class: operational, ready: (*subject).apiServiceReadiness},
+	kinds.CustomResourceDefinition: {class: operational, judge: judgeDefinition},
+	kinds.APIService:               {class: operational, judge: judgeAPIService},
 	kinds.Namespace:                {judge: judgeNamespace},
 
 	kinds.CronJob:            {class: operational, static: true},
@@ -104,88 +98,62 @@ var rules = map[schema.GroupKind]rule{
 	{Group: "storage.k8s.io", Kind: "CSIStorageCapacity"}: {static: true},
 }
 
-// jobReadiness has rules of its own, because kstatus says that a job is current once it has started, and that a
-// suspended one may never be.
-func (s *subject) jobReadiness(computed *kstatus.Result) Readiness {
-	if s.has("Complete", "True") {
+// judgeJob differs from kstatus, which says that a Job is Current once it has started, and that a suspended one may
+// never be. A suspended Job is not done, but no wave waits for it. A Job fails as soon as its failure is certain; the
+// waves see that when its pods are gone.
+func judgeJob(s *subject, v verdict) verdict {
+	switch {
+	case s.has("Complete", "True"):
 		return current
-	}
-	if computed.Status == kstatus.FailedStatus {
+	case v.status == apis.ObjectFailed:
 		c, _ := s.condition("Failed")
 		return failed(message.WithReasons("failed", c.Reason, c.Message))
+	case content.Is(s.object, "spec", "suspend"):
+		return inProgress("is suspended").because(ReasonSuspended).toWaves(current)
 	}
-	if content.Is(s.object, "spec", "suspend") {
-		return current
-	}
+	v = inProgress("not completed yet")
 	if wanted := s.number(-1, "spec", "completions"); wanted >= 0 {
-		return inProgress(fmt.Sprintf("%d of %s", s.number(0, "status", "succeeded"), count(wanted, "completion")))
+		v.message = fmt.Sprintf("%d of %s", s.number(0, "status", "succeeded"), count(wanted, "completion"))
 	}
-	return inProgress("not completed yet")
+	if c, ok := s.condition("FailureTarget"); ok && c.Status == "True" {
+		return failed("fails: " + c.Reason).toWaves(v)
+	}
+	return v
 }
 
-// judgeJob says that a Job fails as soon as its failure is certain, and that a suspended one is not done.
-func judgeJob(s *subject, found finding) finding {
-	if c, ok := s.condition("FailureTarget"); ok && c.Status == "True" && found.level == waiting {
-		found.level, found.message = failing, "fails: "+c.Reason
-		return found
+func judgeService(s *subject, v verdict) verdict {
+	switch {
+	case v.status != apis.ObjectCurrent:
+		v.message = "waiting for an address"
+	case s.text("spec", "type") == "LoadBalancer":
+		return judgeIngress(s, v)
 	}
-	c, _ := s.condition("Complete")
-	if found.level == well && c.Status != "True" {
-		return finding{level: waiting, reason: ReasonSuspended, message: "is suspended"}
-	}
-	return found
+	return v
 }
 
-func whyService(*subject, *kstatus.Result) string { return "waiting for an address" }
-
-func judgeService(s *subject, found finding) finding {
-	if s.text("spec", "type") != "LoadBalancer" {
-		return found
-	}
-	return waitForAddress(s, found)
-}
-
-func judgeIngress(s *subject, found finding) finding { return waitForAddress(s, found) }
-
-// waitForAddress demands that a load balancer has an address.
-func waitForAddress(s *subject, found finding) finding {
-	if found.level != well {
-		return found
-	}
+// judgeIngress demands that a load balancer has an address. No wave waits for that.
+func judgeIngress(s *subject, _ verdict) verdict {
 	for _, item := range content.List(s.object, "status", "loadBalancer", "ingress") {
 		address, _ := item.(map[string]any)
 		for _, field := range []string{"ip", "hostname"} {
 			if text, _ := address[field].(string); text != "" {
-				return found
+				return current
 			}
 		}
 	}
-	return finding{level: waiting, reason: "NoAddress", message: "waiting for an address"}
+	return inProgress("waiting for an address").because("NoAddress").toWaves(current)
 }
 
-// gatewayReadiness says that a Gateway or a route of one is volatile. It waits for a controller, a Gateway or a
-// backend, which may be deployed after it.
-func (s *subject) gatewayReadiness(*kstatus.Result) Readiness {
-	found := s.attachment()
-	switch found.level {
-	case well:
-		return current
-	case failing:
-		return failed(found.message)
-	}
-	return Readiness{Status: apis.ObjectInProgress, Message: found.message, Volatile: true}
-}
-
-func judgeGateway(s *subject, found finding) finding {
-	if found.level != well && found.reason == "" {
-		found.reason = s.attachment().reason
-	}
-	return found
+// judgeGateway says that a Gateway or a route of one is volatile while it waits. It waits for a controller, a Gateway
+// or a backend, which may be deployed after it.
+func judgeGateway(s *subject, _ verdict) verdict {
+	v := s.attachment()
+	return v.because(cmp.Or(s.reason(), v.reason)).volatile()
 }
 
 // attachment finds out whether controllers serve a Gateway, or a route of one. The status of a route has an entry for
 // each parent that knows it.
-func (s *subject) attachment() finding {
+func (s *subject) attachment() verdict {
 	if s.kind == kinds.Gateway {
 		return s.unmet(s.conditions, "Accepted", "Programmed")
 	}
@@ -193,35 +161,34 @@ func (s *subject) attachment() finding {
 	for _, item := range parents {
 		parent, _ := item.(map[string]any)
 		conditions := content.ConditionsOf(map[string]any{"status": parent})
-		if found := s.unmet(conditions, "Accepted", "ResolvedRefs"); found.level != well {
-			found.message = parentName(parent) + ": " + found.message
-			return found
+		if v := s.unmet(conditions, "Accepted", "ResolvedRefs"); v.status != apis.ObjectCurrent {
+			v.message = parentName(parent) + ": " + v.message
+			return v
 		}
 	}
 	if missing := len(content.List(s.object, "spec", "parentRefs")) - len(parents); missing > 0 {
-		return finding{level: waiting, message: "waiting for " + count(int64(missing), "Gateway")}
+		return inProgress("waiting for " + count(int64(missing), "Gateway"))
 	}
-	return finding{}
+	return current
 }
 
 // unmet finds the first of the names whose condition is not True. A condition of an earlier generation says nothing.
-func (s *subject) unmet(conditions []content.Condition, names ...string) finding {
+func (s *subject) unmet(conditions []content.Condition, names ...string) verdict {
 	for _, name := range names {
 		i := slices.IndexFunc(conditions, func(c content.Condition) bool { return c.Type == name })
 		if i < 0 || s.outdates(conditions[i]) {
-			return finding{level: waiting, message: "waiting until " + name + " is True"}
+			return inProgress("waiting until " + name + " is True")
 		}
 		c := conditions[i]
 		if c.Status == "True" {
 			continue
 		}
-		found := finding{level: waiting, reason: c.Reason, message: c.String()}
 		if name == "Accepted" && c.Status == "False" && c.Reason != "Pending" {
-			found.level = failing
+			return failed(c.String()).because(c.Reason)
 		}
-		return found
+		return inProgress(c.String()).because(c.Reason)
 	}
-	return finding{}
+	return current
 }
 
 // outdates reports whether a condition is known to be about an earlier generation of the object.
@@ -243,74 +210,67 @@ func parentName(parent map[string]any) string {
 	return strings.TrimSpace(cmp.Or(text("kind"), "Gateway") + " " + name)
 }
 
-// claimReadiness says that a claim is volatile. A claim that is bound when its first consumer exists looks like
-// one that is about to be bound. To wait for it before its consumer is written would be to wait for ever. So no wave
-// waits for a pending claim.
-func (s *subject) claimReadiness(computed *kstatus.Result) Readiness {
-	if computed.Status == kstatus.CurrentStatus {
-		return current
-	}
-	switch phase := s.text("status", "phase"); phase {
-	case "", "Pending":
-		return Readiness{Status: apis.ObjectInProgress, Message: "waiting to be bound", Volatile: true}
-	case "Lost":
-		return failed("has lost its volume")
+// judgePersistentVolumeClaim says that a pending claim is volatile. A claim that is bound when its first consumer
+// exists looks like one that is about to be bound. To wait for it before its consumer is written would be to wait for
+// ever.
+func judgePersistentVolumeClaim(s *subject, v verdict) verdict {
+	phase := s.phase()
+	switch {
+	case v.status == apis.ObjectCurrent:
+		return v
+	case phase == "", phase == "Pending":
+		v = inProgress("waiting to be bound").volatile()
+	case phase == "Lost":
+		v = failed("has lost its volume")
 	default:
-		return inProgress("is not bound, but " + phase)
+		v = inProgress("is not bound, but " + phase)
 	}
+	return v.because(phase)
 }
 
-func judgePersistentVolumeClaim(s *subject, found finding) finding {
-	if found.level != well {
-		found.reason = s.phase()
-	}
-	return found
-}
-
-func judgePersistentVolume(s *subject, found finding) finding {
-	if found.level != well {
-		return found
-	}
+// judgePersistentVolume demands more than kstatus. No wave waits for that.
+func judgePersistentVolume(s *subject, _ verdict) verdict {
 	switch phase := s.phase(); phase {
 	case "Available", "Bound":
-		return found
+		return current
 	case "Released", "Failed":
-		return finding{level: failing, reason: phase, message: "is in the phase " + phase}
+		return failed("is in the phase " + phase).because(phase).toWaves(current)
 	default:
-		return finding{level: waiting, reason: phase, message: "is not available yet"}
+		return inProgress("is not available yet").because(phase).toWaves(current)
 	}
 }
 
-// judgeAutoscaler takes no message of a condition, because such a message may name another pod each time.
-func judgeAutoscaler(s *subject, found finding) finding {
-	if found.level != well {
-		return found
-	}
+// judgeAutoscaler demands more than kstatus. No wave waits for that. It takes no message of a condition, because such a
+// message may name another pod each time.
+func judgeAutoscaler(s *subject, _ verdict) verdict {
 	if c, ok := s.condition("AbleToScale"); ok && c.Status == "False" {
-		return finding{level: failing, reason: c.Reason, message: "cannot scale: " + c.Reason}
+		return failed("cannot scale: " + c.Reason).because(c.Reason).toWaves(current)
 	}
 	c, ok := s.condition("ScalingActive")
+	var v verdict
 	switch {
 	case ok && c.Status == "True":
-		return found
+		return current
 	case !ok && s.object.GroupVersionKind().Version == "v1":
 		// That version has no conditions.
-		return found
+		return current
 	case c.Status == "False" && c.Reason != "ScalingDisabled":
-		return finding{level: failing, reason: c.Reason, message: "does not scale: " + c.Reason}
+		v = failed("does not scale: " + c.Reason)
 	case c.Status == "False":
 		// Somebody scaled the target to zero, as a suspension does.
-		return finding{level: waiting, reason: c.Reason, message: "does not scale, because its target has no replicas"}
+		v = inProgress("does not scale, because its target has no replicas")
+	default:
+		v = inProgress("does not scale yet")
 	}
-	return finding{level: waiting, reason: c.Reason, message: "does not scale yet"}
+	return v.because(c.Reason).toWaves(current)
 }
 
-// definitionReadiness has rules of its own, because the result of kstatus depends on the order of the conditions.
-func (s *subject) definitionReadiness(computed *kstatus.Result) Readiness {
+// judgeDefinition differs from kstatus, whose result depends on the order of the conditions.
+func judgeDefinition(s *subject, v verdict) verdict {
 	if c, ok := s.condition("NamesAccepted"); ok && c.Status == "False" {
 		return failed(message.WithReasons("its names are not accepted", c.Reason, c.Message))
 	}
-	if computed.Status == kstatus.FailedStatus {
+	if v.status == apis.ObjectFailed {
 		c, _ := s.condition("Established")
 		return failed(message.WithReasons("not established", c.Reason, c.Message))
 	}
@@ -320,16 +280,16 @@ func (s *subject) definitionReadiness(computed *kstatus.Result) Readiness {
 	return inProgress("not established yet")
 }
 
-func (s *subject) apiServiceReadiness(computed *kstatus.Result) Readiness {
+func judgeAPIService(s *subject, v verdict) verdict {
 	if c, ok := s.condition("Available"); !ok || c.Status != "True" {
 		return inProgress(message.WithReasons("not available", c.Reason))
 	}
-	return s.byKstatus(computed, nil)
+	return v
 }
 
-func judgeNamespace(s *subject, found finding) finding {
-	if found.level == well && s.phase() == "Terminating" {
-		return finding{level: waiting, reason: ReasonTerminating, message: "is being deleted"}
+func judgeNamespace(s *subject, v verdict) verdict {
+	if s.phase() == "Terminating" {
+		return terminating("is being deleted")
 	}
-	return found
+	return v
 }

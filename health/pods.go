@@ -136,40 +136,33 @@ func counting(pods []corev1.Pod, namespace string, selector labels.Selector) []*
 	return found
 }
 
-// podReadiness is the whole rule of pods, for which kstatus is not asked.
-func (s *subject) podReadiness() Readiness {
-	phase := s.text("status", "phase")
-	if phase == "Succeeded" {
+// judgePod is the whole rule of Pods, for which kstatus is not asked: it says that a failed Pod is Current, reads the
+// clock, and panics if the status is malformed.
+func judgePod(s *subject, _ verdict) verdict {
+	phase, crashing := s.phase(), s.crashLooping()
+	switch {
+	case phase == "Succeeded", phase == "Running" && s.has("Ready", "True"):
 		return current
-	}
-	if phase == "Failed" {
+	case phase == "Failed":
 		return failed(message.WithReasons("failed", s.text("status", "reason"), s.text("status", "message")))
-	}
-	if phase == "Running" && s.has("Ready", "True") {
-		return current
-	}
-	if crashing := s.crashLooping(); len(crashing) > 0 {
+	case len(crashing) > 0:
 		return failed("crashes again and again: " + strings.Join(crashing, ", "))
-	}
-	switch phase {
-	case "Running":
+	case phase == "Running":
 		return inProgress("running, but not ready")
-	case "Pending", "":
-		if c, ok := s.condition("PodScheduled"); ok && c.Status == "False" {
-			return inProgress(message.WithReasons("not scheduled", c.Reason))
-		}
-		return inProgress("not running yet")
-	default:
+	case phase != "Pending" && phase != "":
 		return unknown("is in the unknown phase " + phase)
 	}
+	if c, ok := s.condition("PodScheduled"); ok && c.Status == "False" {
+		return inProgress(message.WithReasons("not scheduled", c.Reason))
+	}
+	return inProgress("not running yet")
 }
 
 // crashLooping returns the names of the containers that are restarted again and again after a crash, sorted.
 func (s *subject) crashLooping() []string {
 	var names []string
 	for _, list := range []string{"initContainerStatuses", "containerStatuses"} {
-		containers, _ := content.Field(s.object, "status", list).([]any)
-		for _, item := range containers {
+		for _, item := range content.List(s.object, "status", list) {
 			container, _ := item.(map[string]any)
 			if content.At(container, "state", "waiting", "reason") == "CrashLoopBackOff" {
 				name, _ := container["name"].(string)
@@ -181,31 +174,31 @@ func (s *subject) crashLooping() []string {
 	return names
 }
 
-// judgePod names the container that is to blame.
-func judgePod(s *subject, found finding) finding {
-	if found.level == well {
-		return found
-	}
-	if s.phase() == string(corev1.PodFailed) {
-		found.reason = cmp.Or(s.text("status", "reason"), found.reason)
+// blame returns the verdict about a Pod that is not well with the container that is to blame. No wave sees a container
+// that may start yet.
+func (s *subject) blame(v verdict) verdict {
+	ended := s.phase() == string(corev1.PodFailed)
+	if ended {
+		v.reason = cmp.Or(s.text("status", "reason"), v.reason)
 	}
 	var pod corev1.Pod
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(s.object.Object, &pod); err != nil {
 		// What the status says by the rules for all kinds is enough.
-		return found
+		return v
 	}
 	t := troubleOf(&pod)
-	switch {
-	case t.severity == none:
-		return found
-	case t.severity >= crashed && found.level == waiting:
-		found.level, found.message = failing, t.message
+	if t.severity == none {
+		return v
 	}
-	if found.reason == "" || t.severity >= crashed && s.phase() != string(corev1.PodFailed) {
-		found.reason = t.reason
+	reason := v.reason
+	if reason == "" || t.severity >= crashed && !ended {
+		reason = t.reason
 	}
-	found.attributes = t.attributes()
-	return found
+	if t.severity >= crashed && v.status == apis.ObjectInProgress {
+		v = failed(t.message).toWaves(v)
+	}
+	v.attributes = t.attributes()
+	return v.because(reason)
 }
 
 // severity says how bad a pod is.

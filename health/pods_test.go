@@ -29,6 +29,23 @@ status: {phase: Running, conditions: [{type: Ready, status: "False", reason: Con
 			is(creating, degraded, "ContainersNotReady", "running, but not ready")},
 		"ready":     {`status: {phase: Running, conditions: [{type: Ready, status: "True"}]}`, healthy},
 		"succeeded": {"status: {phase: Succeeded}", healthy},
+		"lost":      {"status: {phase: Unknown}", is(apis.StateUnknown, down, "", "is in the unknown phase Unknown")},
+		"stalled all the same": {`
+status: {phase: Running, conditions: [{type: Ready, status: "True"}, {type: Stalled, status: "True"}]}`,
+			is(failing, degraded, "", "Stalled")},
+		"two crash": {`
+status:
+  phase: Running
+  containerStatuses:
+  - {name: web, state: {waiting: {reason: CrashLoopBackOff}}}
+  - {name: log, state: {running: {}}}
+  - {name: db, state: {waiting: {reason: CrashLoopBackOff}}}`,
+			blames(is(failing, degraded, "CrashLoopBackOff", "crashes again and again: db, web"),
+				map[string]string{"container": "web", "reason": "CrashLoopBackOff"})},
+		"an init container crashes": {`
+status: {phase: Pending, initContainerStatuses: [{name: init, state: {waiting: {reason: CrashLoopBackOff}}}]}`,
+			blames(is(failing, down, "CrashLoopBackOff", "crashes again and again: init"),
+				map[string]string{"container": "init", "reason": "CrashLoopBackOff"})},
 		"evicted": {"status: {phase: Failed, reason: Evicted, message: low on memory}",
 			is(failing, down, "Evicted", "failed: Evicted: low on memory")},
 		"failed by a container": {`
@@ -38,7 +55,8 @@ status:
   containerStatuses: [{name: app, state: {terminated: {exitCode: 137, reason: OOMKilled}}}]`,
 			blames(is(failing, down, "OOMKilled", "failed"),
 				map[string]string{"container": "app", "reason": "OOMKilled"})},
-		"unschedulable": {`
+		"unschedulable for long, as there is no clock": {`
+metadata: {creationTimestamp: "2001-01-01T00:00:00Z"}
 status:
   phase: Pending
   conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, message: 0/3 nodes are available}]`,
@@ -51,30 +69,31 @@ status: {phase: Pending, containerStatuses: [{name: app, state: {waiting: {reaso
 status:
   phase: Pending
   containerStatuses: [{name: app, image: "web:2", state: {waiting: {reason: ErrImagePull, message: once}}}]`,
-			blames(is(failing, down, "ImagePullBackOff", `container app cannot pull its image "web:2"`),
-				map[string]string{"container": "app", "reason": "ImagePullBackOff"})},
+			but(blames(is(failing, down, "ImagePullBackOff", `container app cannot pull its image "web:2"`),
+				map[string]string{"container": "app", "reason": "ImagePullBackOff"}), ongoing, "not running yet")},
 		"no image": {`
 status:
   phase: Pending
   containerStatuses: [{name: app, image: "web:2", state: {waiting: {reason: ImagePullBackOff,
     message: back-off 5m0s}}}]`,
-			blames(is(failing, down, "ImagePullBackOff", `container app cannot pull its image "web:2"`),
-				map[string]string{"container": "app", "reason": "ImagePullBackOff"})},
+			but(blames(is(failing, down, "ImagePullBackOff", `container app cannot pull its image "web:2"`),
+				map[string]string{"container": "app", "reason": "ImagePullBackOff"}), ongoing, "not running yet")},
 		"an invalid image": {`
 status:
   phase: Pending
   containerStatuses: [{name: app, image: "W:b:2", state: {waiting: {reason: InvalidImageName}}}]`,
-			blames(is(failing, down, "InvalidImageName", `container app has an invalid image name "W:b:2"`),
-				map[string]string{"container": "app", "reason": "InvalidImageName"})},
+			but(blames(is(failing, down, "InvalidImageName", `container app has an invalid image name "W:b:2"`),
+				map[string]string{"container": "app", "reason": "InvalidImageName"}), ongoing, "not running yet")},
 		"a missing ConfigMap": {`
 status:
   phase: Pending
   initContainerStatuses: [{name: init, state: {terminated: {exitCode: 0, reason: Completed}}}]
   containerStatuses:
   - {name: app, state: {waiting: {reason: CreateContainerConfigError, message: configmap "web" not found}}}`,
-			blames(is(failing, down, "CreateContainerConfigError",
+			but(blames(is(failing, down, "CreateContainerConfigError",
 				`container app has a configuration that is missing or wrong: configmap "web" not found`),
-				map[string]string{"container": "app", "reason": "CreateContainerConfigError"})},
+				map[string]string{"container": "app", "reason": "CreateContainerConfigError"}), ongoing,
+				"not running yet")},
 		"crashes": {`
 status:
   phase: Running
@@ -90,15 +109,16 @@ status:
 status:
   phase: Running
   containerStatuses: [{name: app, restartCount: 3, state: {terminated: {exitCode: 2, reason: Error}}}]`,
-			blames(is(failing, degraded, "CrashLoopBackOff", "container app crashes again and again (exit code 2)"),
-				map[string]string{"container": "app", "reason": "CrashLoopBackOff"})},
+			but(blames(is(failing, degraded, "CrashLoopBackOff", "container app crashes again and again (exit code 2)"),
+				map[string]string{"container": "app", "reason": "CrashLoopBackOff"}), ongoing,
+				"running, but not ready")},
 		"an init container has crashed": {`
 status:
   phase: Pending
   initContainerStatuses: [{name: init, state: {terminated: {exitCode: 1, reason: Error}}}]
   containerStatuses: [{name: app, state: {waiting: {reason: PodInitializing}}}]`,
-			blames(is(failing, down, "Error", "container init has ended with an error (exit code 1)"),
-				map[string]string{"container": "init", "reason": "Error"})},
+			but(blames(is(failing, down, "Error", "container init has ended with an error (exit code 1)"),
+				map[string]string{"container": "init", "reason": "Error"}), ongoing, "not running yet")},
 	}.run(t, "v1", "Pod")
 }
 

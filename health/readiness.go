@@ -1,6 +1,7 @@
 package health
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/espalier-dev/espalier/apis"
@@ -34,7 +35,7 @@ type Readiness struct {
 // Otherwise it is Current. So an object without a status is Current unless a rule of its kind says otherwise, since
 // many kinds never have one. If the status does not have the form that the rules expect, the result is Unknown.
 func ReadinessOf(object *unstructured.Unstructured) Readiness {
-	return newSubject(object).readiness
+	return newSubject(object).verdict().readiness()
 }
 
 // Static reports whether the objects of a kind are Current as soon as they exist: every API server serves the kind, and
@@ -46,28 +47,36 @@ type subject struct {
 	object     *unstructured.Unstructured
 	kind       schema.GroupKind
 	conditions []content.Condition
-	readiness  Readiness
 }
 
 func newSubject(object *unstructured.Unstructured) *subject {
-	s := &subject{
+	return &subject{
 		object:     object,
 		kind:       object.GroupVersionKind().GroupKind(),
 		conditions: content.ConditionsOf(object.Object),
 	}
-	readiness, decided := s.readinessOfAll()
-	if !decided {
-		readiness = s.readinessOfKind()
-	}
-	readiness.Message = message.Stable(readiness.Message)
-	s.readiness = readiness
-	return s
 }
 
-// readinessOfAll applies the rules for all kinds. kstatus has these rules too, but does not say which of them applied.
-func (s *subject) readinessOfAll() (readiness Readiness, decided bool) {
+// verdict returns how the object is.
+func (s *subject) verdict() verdict {
+	v, decided := s.verdictOfAll()
+	if !decided {
+		v = s.verdictOfKind()
+	}
+	if v.status != apis.ObjectInProgress && v.status != apis.ObjectFailed {
+		return v
+	}
+	v.reason = cmp.Or(v.reason, s.reason())
+	if s.kind == kinds.Pod {
+		return s.blame(v)
+	}
+	return v
+}
+
+// verdictOfAll applies the rules for all kinds. kstatus has these rules too, but does not say which of them applied.
+func (s *subject) verdictOfAll() (v verdict, decided bool) {
 	if s.text("metadata", "deletionTimestamp") != "" {
-		return Readiness{Status: apis.ObjectTerminating, Message: message.Deletion(s.object.GetFinalizers())}, true
+		return terminating(message.Deletion(s.object.GetFinalizers())), true
 	}
 	generation, known := content.Field(s.object, "metadata", "generation").(int64)
 	observed, reported := content.Field(s.object, "status", "observedGeneration").(int64)
@@ -85,53 +94,30 @@ func (s *subject) readinessOfAll() (readiness Readiness, decided bool) {
 	if c, ok := s.firstTrue(string(kstatus.ConditionStalled)); ok {
 		return failed(message.WithReasons(c.Type, c.Reason, c.Message)), true
 	}
-	return Readiness{}, false
+	return verdict{}, false
 }
 
-// readinessOfKind applies the rules of kstatus and of the kind.
-func (s *subject) readinessOfKind() Readiness {
+// verdictOfKind applies the rule of the kind to what kstatus says.
+func (s *subject) verdictOfKind() verdict {
+	judge := rules[s.kind].judge
 	if s.kind == kinds.Pod {
-		// kstatus says that a failed pod is current, reads the clock, and panics if the status is malformed.
-		return s.podReadiness()
+		return judge(s, unknown(""))
 	}
 	computed, err := kstatus.Compute(s.object)
 	if err != nil {
 		return unknown(fmt.Sprintf("its status cannot be read: %v", err))
 	}
-	rule := rules[s.kind]
-	if rule.ready != nil {
-		return rule.ready(s, computed)
+	v := current
+	if computed.Status != kstatus.CurrentStatus {
+		v = verdict{status: apis.ObjectStatus(computed.Status), message: computed.Message}
+		if c, ok := s.condition("Ready"); ok {
+			v.message = c.String()
+		}
 	}
-	return s.byKstatus(computed, rule.why)
-}
-
-// byKstatus returns what kstatus says, with the message that why returns. If why is nil, the message is that of the
-// condition Ready, or of kstatus.
-func (s *subject) byKstatus(computed *kstatus.Result, why func(*subject, *kstatus.Result) string) Readiness {
-	if computed.Status == kstatus.CurrentStatus {
-		return current
+	if judge != nil {
+		return judge(s, v)
 	}
-	text := computed.Message
-	if why != nil {
-		text = why(s, computed)
-	} else if c, ok := s.condition("Ready"); ok {
-		text = c.String()
-	}
-	return Readiness{Status: apis.ObjectStatus(computed.Status), Message: text}
-}
-
-var current = Readiness{Status: apis.ObjectCurrent}
-
-func inProgress(message string) Readiness {
-	return Readiness{Status: apis.ObjectInProgress, Message: message}
-}
-
-func failed(message string) Readiness {
-	return Readiness{Status: apis.ObjectFailed, Message: message}
-}
-
-func unknown(message string) Readiness {
-	return Readiness{Status: apis.ObjectUnknown, Message: message}
+	return v
 }
 
 // condition returns the first condition with the name.
@@ -166,11 +152,6 @@ func (s *subject) number(fallback int64, path ...string) int64 {
 }
 
 func (s *subject) text(path ...string) string { return content.Text(s.object, path...) }
-
-// progress says how far a roll-out is, as in "1 of 3 replicas available".
-func progress(n, wanted int64, noun, state string) string {
-	return fmt.Sprintf("%d of %s %s", n, count(wanted, noun), state)
-}
 
 // waitingFor says what has to happen first, as in "waiting for 1 pod to end".
 func waitingFor(n int64, noun, verb string) string {

@@ -1,35 +1,46 @@
 package health
 
 import (
+	"cmp"
+	"fmt"
+
+	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/internal/content"
 	"github.com/espalier-dev/espalier/internal/kinds"
-
-	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 )
 
-// judgeWorkload differs from kstatus in what follows. A replica that cannot be created is a failure. A Deployment that
-// is paused, and a workload whose pods a user replaces by deleting them, is healthy if its pods are ready, old or new.
-func judgeWorkload(s *subject, found finding) finding {
-	if s.stale() {
-		return found
-	}
+// judgeWorkload differs from kstatus in what follows, which no wave of a component sees. A replica that cannot be
+// created is a failure. A Deployment that is paused, and a workload whose pods a user replaces by deleting them, is
+// healthy if its pods are ready, old or new.
+func judgeWorkload(s *subject, v verdict) verdict {
 	r := s.replicas()
+	if v.status == apis.ObjectCurrent {
+		if r.ready < r.desired || r.total > r.desired {
+			v = inProgress(cmp.Or(short(r.ready, r.desired, "replica", "ready"), surplus(r.total, r.desired)))
+		}
+		return v.toWaves(current)
+	}
+	c, _ := s.condition("ReplicaFailure")
+	refused := c.Status == "True"
+	v.message = r.missing
+	if v.status == apis.ObjectFailed {
+		v.message = "progress deadline exceeded: " + v.message
+	}
+	if refused && c.Reason != "" {
+		// The message of the condition names another pod each time.
+		v.message += " (" + c.Reason + ")"
+	}
 	switch {
-	case found.level == waiting && r.keepsOld && r.observed && r.ready >= r.desired && r.total <= r.desired:
-		return finding{}
-	case found.level == well && r.ready < r.desired:
-		return finding{level: waiting, message: progress(r.ready, r.desired, "replica", "ready")}
-	case found.level == well && r.total > r.desired:
-		return finding{level: waiting, message: waitingFor(r.total-r.desired, "surplus replica", "go")}
-	case found.level != waiting:
-		return found
+	case v.status != apis.ObjectInProgress:
+		return v
+	case r.keepsOld && r.observed && r.ready >= r.desired && r.total <= r.desired:
+		return current.toWaves(v)
+	case refused:
+		return failed(v.message).toWaves(v)
+	case content.Is(s.object, "spec", "paused"):
+		return inProgress("paused: " + v.message).because(ReasonPaused).toWaves(v)
 	}
-	if s.has("ReplicaFailure", "True") {
-		found.level = failing
-	} else if content.Is(s.object, "spec", "paused") {
-		found.reason, found.message = ReasonPaused, "paused: "+found.message
-	}
-	return found
+	return v
 }
 
 // replicas says how far a workload is.
@@ -42,6 +53,8 @@ type replicas struct {
 	rolling, rolledOut bool
 	// keepsOld is whether pods of an old revision may stay.
 	keepsOld bool
+	// missing says what is still missing if the workload is not Current by kstatus.
+	missing string
 }
 
 // onlyScaled reports whether the roll-out is complete, so that only the number of ready pods is not the desired one.
@@ -54,6 +67,7 @@ func (r replicas) onlyScaled(s *subject) bool {
 func (s *subject) replicas() replicas {
 	status := func(field string) int64 { return s.number(0, "status", field) }
 	onDelete := s.text("spec", "updateStrategy", "type") == "OnDelete"
+	updated, available := status("updatedReplicas"), status("availableReplicas")
 	r := replicas{
 		desired:  s.number(1, "spec", "replicas"),
 		total:    status("replicas"),
@@ -62,115 +76,60 @@ func (s *subject) replicas() replicas {
 	}
 	switch s.kind {
 	case kinds.Deployment:
-		updated := status("updatedReplicas")
 		r.keepsOld = content.Is(s.object, "spec", "paused")
 		r.rolling = updated < r.desired || r.total > updated
 		if c, ok := s.condition("Progressing"); ok {
 			r.rolledOut = c.Reason == "NewReplicaSetAvailable" && r.total <= updated
 			r.rolling = !r.rolledOut
 		}
+		if updated < available {
+			r.missing = short(updated, r.desired, "replica", "updated")
+		}
+		r.missing = cmp.Or(r.missing, short(available, r.desired, "replica", "available"),
+			short(r.ready, r.desired, "replica", "ready"), surplus(r.total, r.desired))
+	case kinds.ReplicaSet:
+		r.missing = cmp.Or(short(available, r.desired, "replica", "available"), surplus(r.total, r.desired))
 	case kinds.StatefulSet:
 		partition := s.number(0, "spec", "updateStrategy", "rollingUpdate", "partition")
 		r.keepsOld = onDelete
-		switch {
-		case onDelete:
-		case partition > 0:
-			r.rolling = status("updatedReplicas") < r.desired-partition
-		default:
-			r.rolling = s.text("status", "currentRevision") !=
-				s.text("status", "updateRevision")
+		r.rolling = !onDelete && s.text("status", "currentRevision") != s.text("status", "updateRevision")
+		if partition > 0 {
+			// Replicas below the partition are not updated.
+			r.rolling = !onDelete && updated < r.desired-partition
 		}
+		r.missing = cmp.Or(short(min(r.total, r.ready), r.desired, "replica", "ready"), surplus(r.total, r.desired),
+			short(updated, r.desired-partition, "replica", "updated"))
 	case kinds.DaemonSet:
 		r.desired = status("desiredNumberScheduled")
 		r.total, r.ready = status("currentNumberScheduled"), status("numberReady")
-		r.keepsOld = onDelete && content.Field(s.object, "status", "desiredNumberScheduled") != nil
-		r.rolling = !onDelete && status("updatedNumberScheduled") < min(r.total, r.desired)
+		updated, available = status("updatedNumberScheduled"), min(r.ready, status("numberAvailable"))
+		counted := content.Field(s.object, "status", "desiredNumberScheduled") != nil
+		r.keepsOld = onDelete && counted
+		r.rolling = !onDelete && updated < min(r.total, r.desired)
+		switch {
+		case !counted || content.Field(s.object, "status", "observedGeneration") == nil:
+			r.missing = "has not been observed yet"
+		case updated < available:
+			r.missing = short(updated, r.desired, "node", "updated")
+		}
+		r.missing = cmp.Or(r.missing, short(available, r.desired, "node", "ready"))
 	}
+	r.missing = cmp.Or(r.missing, "the roll-out is not finished")
 	return r
 }
 
-const unfinished = "the roll-out is not finished"
-
-// whyDeployment says why a Deployment is not Current by kstatus.
-func (s *subject) whyDeployment(computed *kstatus.Result) string {
-	wanted := s.number(1, "spec", "replicas")
-	total := s.number(0, "status", "replicas")
-	updated := s.number(0, "status", "updatedReplicas")
-	available := s.number(0, "status", "availableReplicas")
-	ready := s.number(0, "status", "readyReplicas")
-
-	text := unfinished
-	switch {
-	case updated < wanted && updated < available:
-		text = progress(updated, wanted, "replica", "updated")
-	case available < wanted:
-		text = progress(available, wanted, "replica", "available")
-	case ready < wanted:
-		text = progress(ready, wanted, "replica", "ready")
-	case total > wanted:
-		text = waitingFor(total-wanted, "surplus replica", "go")
+// short says how far a roll-out is, as in "1 of 3 replicas available". It is empty if n is enough.
+func short(n, wanted int64, noun, state string) string {
+	if n >= wanted {
+		return ""
 	}
-	if computed.Status == kstatus.FailedStatus {
-		text = "progress deadline exceeded: " + text
-	}
-	return text + s.replicaFailure()
+	return fmt.Sprintf("%d of %s %s", n, count(wanted, noun), state)
 }
 
-func (s *subject) whyReplicaSet(*kstatus.Result) string {
-	wanted := s.number(1, "spec", "replicas")
-	total := s.number(0, "status", "replicas")
-	available := s.number(0, "status", "availableReplicas")
-
-	text := unfinished
-	switch {
-	case available < wanted:
-		text = progress(available, wanted, "replica", "available")
-	case total > wanted:
-		text = waitingFor(total-wanted, "surplus replica", "go")
+// surplus says how many replicas are too many. It is empty if none is.
+func surplus(total, wanted int64) string {
+	if total <= wanted {
+		return ""
 	}
-	return text + s.replicaFailure()
-}
-
-func (s *subject) whyStatefulSet(*kstatus.Result) string {
-	wanted := s.number(1, "spec", "replicas")
-	total := s.number(0, "status", "replicas")
-	updated := s.number(0, "status", "updatedReplicas")
-	ready := min(total, s.number(0, "status", "readyReplicas"))
-	// Replicas below the partition are not updated.
-	changing := max(0, wanted-s.number(0, "spec", "updateStrategy", "rollingUpdate", "partition"))
-
-	switch {
-	case ready < wanted:
-		return progress(ready, wanted, "replica", "ready")
-	case total > wanted:
-		return waitingFor(total-wanted, "surplus replica", "go")
-	case updated < changing:
-		return progress(updated, changing, "replica", "updated")
-	}
-	return unfinished
-}
-
-func (s *subject) whyDaemonSet(*kstatus.Result) string {
-	wanted := s.number(-1, "status", "desiredNumberScheduled")
-	updated := s.number(0, "status", "updatedNumberScheduled")
-	ready := min(s.number(0, "status", "numberReady"), s.number(0, "status", "numberAvailable"))
-
-	switch {
-	case wanted < 0 || content.Field(s.object, "status", "observedGeneration") == nil:
-		return "has not been observed yet"
-	case updated < wanted && updated < ready:
-		return progress(updated, wanted, "node", "updated")
-	case ready < wanted:
-		return progress(ready, wanted, "node", "ready")
-	}
-	return unfinished
-}
-
-// replicaFailure says why replicas cannot be created. It omits the message of the condition, which names another pod
-// each time.
-func (s *subject) replicaFailure() string {
-	if c, ok := s.condition("ReplicaFailure"); ok && c.Status == "True" && c.Reason != "" {
-		return " (" + c.Reason + ")"
-	}
-	return ""
+	return waitingFor(total-wanted, "surplus replica", "go")
 }
