@@ -3,6 +3,7 @@ package espalier_test
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
@@ -67,7 +68,7 @@ func TestAbsentByName(t *testing.T) {
 				Resource: widget.With(with("not ready")).Object(), GivenObjects: given(uncontrolled),
 				ExpectResource: widget.With(with("not ready"),
 					is("Ready", metav1.ConditionFalse, "NoColor", "there is no color in stock")).Object(),
-				ExpectedResult: reconcilers.Result{RequeueAfter: outOfStock.Delay},
+				ExpectedResult: reconcilers.Result{RequeueAfter: time.Minute},
 			},
 			"the name cannot be told": {
 				Resource: widget.With(with("error")).Object(), GivenObjects: given(uncontrolled), ExpectedErr: errBoom,

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier"
+	"github.com/espalier-dev/espalier/internal/resourcestate"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
 	rtesting "github.com/espalier-dev/espalier/testing"
@@ -26,12 +27,12 @@ func TestAuxiliaryNodesBackOff(t *testing.T) {
 		return nil, nil
 	}).Auxiliary()
 	expect := &rtesting.ExpectConfig{Scheme: scheme}
-	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	now, known := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), &resourcestate.State{}
 	try := func() time.Duration {
 		t.Helper()
 		ctx := reconcilers.StashConfig(rtime.StashNow(t.Context(), now), expect.Config())
 		ctx = reconcilers.StashOriginalConfig(ctx, expect.Config())
-		result, err := part.Reconcile(ctx, widget.Object())
+		result, err := part.Reconcile(resourcestate.NewContext(ctx, known), widget.Object())
 		if err != nil {
 			t.Fatal(err)
 		}

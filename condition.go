@@ -64,7 +64,6 @@ func ReflectChild[Type, ChildType client.Object](
 	conditionType string,
 ) func(ctx context.Context, resource Type, child ChildType, err error) {
 	// The name of the function must stay that of this one, by which it is known to say which condition it sets.
-	reporter := &reconcilers.Reporter{}
 	return func(ctx context.Context, resource Type, child ChildType, err error) {
 		if conditionprobe.Answer(ctx, conditionType) {
 			return
@@ -74,7 +73,7 @@ func ReflectChild[Type, ChildType client.Object](
 			condition = conditionOfChild(stateOf(ctx, child))
 		}
 		condition.Type = conditionType
-		reporter.Report(ctx, resource, condition)
+		reconcilers.ReportCondition(ctx, resource, condition)
 	}
 }
 

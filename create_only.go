@@ -55,6 +55,9 @@ func (c creator[CT]) Manage(ctx context.Context, resource client.Object, actual,
 	return actual, client.IgnoreNotFound(err)
 }
 
+// CreatesOnly has a new name refused: something may depend on what was created.
+func (c creator[CT]) CreatesOnly() bool { return true }
+
 // Describe describes what writes the objects.
 func (c creator[CT]) Describe() reconcilers.Description { return reconcilers.Describe(c.ObjectManager) }
 

@@ -1,9 +1,12 @@
 package espalier_test
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
@@ -57,7 +60,7 @@ func TestFor(t *testing.T) {
 			ExpectStatusUpdates: []object{widget.With(with("not ready"),
 				is("ChildReady", metav1.ConditionFalse, "NoColor", "there is no color in stock"),
 				is("Ready", metav1.ConditionFalse, "NoColor", "ChildReady: there is no color in stock"), observed)},
-			ExpectedResult: reconcilers.Result{RequeueAfter: outOfStock.Delay},
+			ExpectedResult: reconcilers.Result{RequeueAfter: time.Minute},
 		},
 		"a condition that counts only for some": {
 			Request:      request,
@@ -113,7 +116,7 @@ func TestADeletionThatHangs(t *testing.T) {
 			GivenObjects: []object{going(own, "a.example.com/a").With(notReady)},
 			ExpectStatusUpdates: []object{going(own, "a.example.com/a").
 				With(notReady, hangs("the resource is being deleted"))},
-			ExpectedResult: reconcilers.Result{RequeueAfter: outOfStock.Delay},
+			ExpectedResult: reconcilers.Result{RequeueAfter: time.Minute},
 		},
 		"a finalizer of nobody": {
 			Request:      request,
@@ -174,6 +177,29 @@ func TestValidate(t *testing.T) {
 		validator := n.(interface{ Validate(context.Context) error })
 		if err := validator.Validate(t.Context()); err == nil || err.Error() != want {
 			t.Errorf("the error is %v, expected %s", err, want)
+		}
+	}
+}
+
+// The set-up refuses nodes that would wait for ever.
+func TestWhenTrueThatIsNeverTrue(t *testing.T) {
+	nothing := func(context.Context, *resources.Widget) error { return nil }
+	registers := func() node { return espalier.Runs("Registration", nothing).Reports("Registered") }
+	for condition, want := range map[string]string{
+		"Open":  "",
+		"Opne":  "has no node that sets the condition Opne, for which node 1/Opne waits",
+		"Ready": "sets the condition Ready itself, so node 1/Ready must not wait for it",
+		"Registered": "has nodes that wait for each other: 1/Registered must not wait for the condition Registered of " +
+			"1/Registered/0/Registration, which waits for it in turn",
+	} {
+		root := espalier.For(reconcilers.Config{},
+			espalier.Runs("Door", nothing).Reports("Open"), espalier.WhenTrue(condition, registers()))
+		err := root.Validate(t.Context())
+		if want != "" {
+			want = `ResourceReconciler "Widget" ` + want
+		}
+		if got := fmt.Sprint(err); got != cmp.Or(want, "<nil>") {
+			t.Errorf("the error is\n\t%s\nwant\n\t%s", got, want)
 		}
 	}
 }

@@ -388,6 +388,9 @@ func (s *Switches[Self, T, CT]) desiredOf(ctx context.Context, resource T) ([]CT
 		if gotype.IsNil(object) {
 			continue // the engine says so
 		}
+		if err := s.refuseShared(resource, object); err != nil {
+			return nil, err
+		}
 		if p.owner == "" && s.mustBeFinalized(ctx, resource, object) {
 			p.again = true
 			return nil, reconcilers.OnlyReconcileChildStatus
@@ -403,6 +406,17 @@ func (s *Switches[Self, T, CT]) desiredOf(ctx context.Context, resource T) ([]CT
 		}
 	}
 	return desired, nil
+}
+
+// refuseShared returns an error for a desired object that another resource controls: the author returns one object for
+// several resources. The garbage collector would delete it with the wrong one.
+func (s *Switches[Self, T, CT]) refuseShared(resource T, object CT) error {
+	controller := metav1.GetControllerOfNoCopy(object)
+	if controller == nil || controller.UID == resource.GetUID() || s.has(unowned) || s.has(anyNamespace) {
+		return nil
+	}
+	return s.errorf("must return a new object for each resource: %s %q is the controller of %s, which it returned",
+		controller.Kind, controller.Name, client.ObjectKeyFromObject(object))
 }
 
 // markSuspended marks an object that is to be suspended, and that is not written in each request.
@@ -425,7 +439,7 @@ func (s *Switches[Self, T, CT]) forgive(ctx context.Context, resource T, o *outc
 	if !s.has(auxiliary) || reconcilers.CleansUp(ctx, resource) {
 		return
 	}
-	last := s.failures.Of(ctx, resource, func() *failure { return new(failure) })
+	last := s.failures.Of(ctx, func() *failure { return new(failure) })
 	if o.err == nil {
 		*last = failure{}
 		return

@@ -8,6 +8,7 @@ import (
 
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/apis"
+	"github.com/espalier-dev/espalier/internal/resourcestate"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/stash"
@@ -295,7 +296,7 @@ func TestRunsKeepsTheTextOfAnError(t *testing.T) {
 	}).Reports("Registered")
 	w := widget.Object()
 	config := (&rtesting.ExpectConfig{Scheme: scheme, GivenObjects: []object{widget}}).Config()
-	start := time.Now()
+	start, known := time.Now(), &resourcestate.State{}
 	for _, step := range []struct {
 		after time.Duration
 		want  string
@@ -305,7 +306,7 @@ func TestRunsKeepsTheTextOfAnError(t *testing.T) {
 	} {
 		ctx := apis.StashGeneration(rtime.StashNow(t.Context(), start.Add(step.after)), w.Generation)
 		ctx = reconcilers.StashOriginalConfig(reconcilers.StashConfig(ctx, config), config)
-		if _, err := n.Reconcile(ctx, w); err == nil {
+		if _, err := n.Reconcile(resourcestate.NewContext(ctx, known), w); err == nil {
 			t.Error("no error is returned")
 		}
 		if got := reconcilers.GetCondition(w, "Registered").Message; got != step.want {

@@ -23,15 +23,16 @@ type NotReadyError struct {
 // each time is shown once in a minute at most. Nothing is written, nothing is deleted, no error is logged, and the
 // nodes after it run. Guard them with [WhenTrue] if they must not.
 //
-// The resource is reconciled again when something changes that it watches. [NotReadyError.RetryAfter] adds a delay.
-func NotReady(reason, format string, args ...any) *NotReadyError {
-	return &NotReadyError{Reason: reason, Message: fmt.Sprintf(format, args...)}
+// The resource is reconciled again when something changes that it watches. [NotReadyAfter] adds a delay. The error is a
+// [*NotReadyError].
+func NotReady(reason, format string, args ...any) error {
+	return NotReadyAfter(0, reason, format, args...)
 }
 
-// RetryAfter sets Delay. It is for what sends no event, such as a service outside the cluster.
-func (e *NotReadyError) RetryAfter(delay time.Duration) *NotReadyError {
-	e.Delay = delay
-	return e
+// NotReadyAfter is [NotReady] for what sends no event, such as a service outside the cluster: the resource is
+// reconciled again after the delay. If the delay is zero, only an event has it reconciled again.
+func NotReadyAfter(delay time.Duration, reason, format string, args ...any) error {
+	return &NotReadyError{Reason: reason, Message: fmt.Sprintf(format, args...), Delay: delay}
 }
 
 func (e *NotReadyError) Error() string {
@@ -40,11 +41,8 @@ func (e *NotReadyError) Error() string {
 
 // asNotReady returns the NotReadyError in err, or nil.
 func asNotReady(err error) *NotReadyError {
-	var notReady *NotReadyError
-	if errors.As(err, &notReady) {
-		return notReady
-	}
-	return nil
+	notReady, _ := errors.AsType[*NotReadyError](err)
+	return notReady
 }
 
 // delayOf returns the delay of the NotReadyError in err, or zero.

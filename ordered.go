@@ -21,7 +21,6 @@ type Ordered[Self any] struct {
 	rules
 	// condition is the type of the condition that the node reports; empty for none.
 	condition string
-	reporter  reconcilers.Reporter
 }
 
 // report has the condition of the node say something.
@@ -30,7 +29,7 @@ func (o *Ordered[Self]) report(ctx context.Context, resource client.Object, cond
 		return
 	}
 	condition.Type = o.condition
-	o.reporter.Report(ctx, resource, condition)
+	reconcilers.ReportCondition(ctx, resource, condition)
 }
 
 // waitingFor returns the condition of a node that waits for what a text says.

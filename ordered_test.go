@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
@@ -105,7 +106,7 @@ func TestWhatWaitsForNothingProceeds(t *testing.T) {
 			GivenObjects:  []object{palette.With(func(c *corev1.ConfigMap) { c.Data["color"] = "none" })},
 			ExpectCreates: madeAlone, ExpectEvents: events("Created", "lone", "last"),
 			ExpectResource: widget.With(ready("last"), ready("lone"), unpainted, ready("palette")).Object(),
-			ExpectedResult: reconcilers.Result{RequeueAfter: outOfStock.Delay},
+			ExpectedResult: reconcilers.Result{RequeueAfter: time.Minute},
 		},
 		"a value cannot be taken": {
 			Resource: widget.Object(), ExpectTracks: tracksPalette,

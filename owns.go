@@ -13,8 +13,7 @@ import (
 type Child[Type, ChildType client.Object] struct {
 	Switches[*Child[Type, ChildType], Type, ChildType]
 
-	renaming reconcilers.Renaming
-	tunes    []func(child *reconcilers.ChildReconciler[Type, ChildType, client.ObjectList])
+	tunes []func(child *reconcilers.ChildReconciler[Type, ChildType, client.ObjectList])
 }
 
 // Owns returns a node that keeps the object that desired returns: it is created, kept as desired, and deleted when
@@ -30,8 +29,9 @@ type Child[Type, ChildType client.Object] struct {
 // [NotReady]: the object stays as it is then.
 //
 // If the function returns another name, the object of that name is created, and when it is ready, the old one is
-// deleted. A PersistentVolumeClaim, a StatefulSet, and what HoldsData, stays under its old name: the condition is False
-// with NameChanged. See [Child.Renames].
+// deleted. What may hold data stays under its old name, and the condition is False with NameChanged: a
+// PersistentVolumeClaim, a StatefulSet, what is CreateOnly and not a Job, and each kind that is not one of Kubernetes
+// itself. [OwnsEach] with one member makes a new object of a new name.
 //
 //   - Runs: desired, and makes the child agree with it.
 //   - Stops: never on its own. While the node waits (Needs, After, Guard), the child stays as it is, and the nodes
@@ -44,7 +44,7 @@ type Child[Type, ChildType client.Object] struct {
 func Owns[Type, ChildType client.Object](
 	name string, desired func(ctx context.Context, resource Type) (ChildType, error),
 ) *Child[Type, ChildType] {
-	child := &Child[Type, ChildType]{renaming: reconcilers.ByKind}
+	child := &Child[Type, ChildType]{}
 	var one func(ctx context.Context, resource Type) ([]ChildType, error)
 	if desired != nil {
 		one = func(ctx context.Context, resource Type) ([]ChildType, error) {
@@ -58,21 +58,6 @@ func Owns[Type, ChildType client.Object](
 	child.init(child, "Owns", name, one)
 	child.make = child.literal
 	return child
-}
-
-// Renames says what happens if desired returns another name or namespace than the object has. Default: the new one is
-// created, and the old one is deleted when the new one is ready, but for objects that hold data, whose new name is
-// refused.
-func (c *Child[Type, ChildType]) Renames(how reconcilers.Renaming) *Child[Type, ChildType] {
-	c.renaming = how
-	return c.with(renames, false)
-}
-
-// HoldsData says that a new object could not take the place of the old one, because of what it holds: another name is
-// refused. It is the default for a PersistentVolumeClaim and a StatefulSet.
-func (c *Child[Type, ChildType]) HoldsData() *Child[Type, ChildType] {
-	c.renaming = reconcilers.RefuseName
-	return c.with(holdsData, false)
 }
 
 // Observes has the node call a function that copies something of the live object into the status of the resource, such
@@ -138,7 +123,7 @@ func (c *Child[T, CT]) literal(finalized bool) (engine[T], error) {
 	if gotype.IsNil(child.ChildObjectManager) && child.MergeBeforeUpdate == nil && child.Sanitize == nil {
 		child.ChildObjectManager = c.manager(finalized)
 	}
-	child.OptionalKind, child.Renaming = true, c.renaming
+	child.OptionalKind, child.Renaming = true, reconcilers.ByKind
 	child.LabelChildren, child.RecreateImmutable = c.has(labeled) || free, c.has(recreates)
 	if c.has(unwatched) {
 		child.SkipOwnerReference, child.ListOptions, child.OurChild = true, c.noOptions, c.isControlled

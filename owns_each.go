@@ -19,12 +19,14 @@ type Children[Type, ChildType client.Object] struct {
 }
 
 // OwnsEach returns a node that keeps the objects that desired returns as [Owns] keeps one. A child is identified by its
-// namespace and name: a child whose name is not returned any more is deleted.
+// namespace and name: a new name is a new object, and a child whose name is not returned any more is deleted.
 //
-//   - Runs: desired, and makes each child agree with it, in the order of the names.
-//   - Stops: never between children. Each is tried, whatever became of those before it.
-//   - On error: as [Owns]. Errors that are returned are joined, in the order of the names. The condition names up to
-//     five children that failed, and says how many more there are.
+//   - Runs: desired, and makes each child agree with it, in the order of the names. Then, in the same request, it
+//     deletes the children that are not desired any more.
+//   - Stops: never between children. Each is tried, whatever became of those before it: a create that fails, and a new
+//     child that is not ready, hold no deletion.
+//   - On error: as [Owns]. Errors that are returned are joined, in the order in which the children are tried. The
+//     condition names up to five children that failed, and says how many more there are.
 //   - On deletion: deletes the children. Those that are Unowned stay.
 func OwnsEach[Type, ChildType client.Object](
 	name string, desired func(ctx context.Context, resource Type) ([]ChildType, error),

@@ -22,7 +22,7 @@ import (
 
 var (
 	errBoom    = errors.New("boom")
-	outOfStock = espalier.NotReady("NoColor", "there is no color in %s", "stock").RetryAfter(time.Minute)
+	outOfStock = espalier.NotReadyAfter(time.Minute, "NoColor", "there is no color in %s", "stock")
 )
 
 func TestOwns(t *testing.T) {

@@ -23,8 +23,6 @@ const (
 	takeOverFrom  switchName = "TakeOverFrom"
 	recreates     switchName = "Recreates"
 	labeled       switchName = "Labeled"
-	renames       switchName = "Renames"
-	holdsData     switchName = "HoldsData"
 	unwatched     switchName = "Unwatched"
 	auxiliary     switchName = "Auxiliary"
 	unchecked     switchName = "Unchecked"
@@ -43,18 +41,17 @@ const (
 // contradictions are the switches that cannot be together with another one.
 var contradictions = map[switchName][]switchName{
 	readOnly: {
-		absent, unowned, anyNamespace, createOnly, recreates, labeled, renames, holdsData, hasSuspension, tuned,
+		absent, unowned, anyNamespace, createOnly, recreates, labeled, hasSuspension, tuned,
 	},
 	absent: {
-		gated, createOnly, recreates, renames, holdsData, guarded, needsData, isAfter, independent, yieldsData,
+		gated, createOnly, recreates, guarded, needsData, isAfter, independent, yieldsData,
 	},
-	unwatched:    {unowned, anyNamespace, recreates, renames, holdsData, tuned},
+	unwatched:    {unowned, anyNamespace, recreates, tuned},
 	unowned:      {anyNamespace},
 	takeOverFrom: {readOnly, absent, unowned, anyNamespace, createOnly},
 	createOnly:   {recreates},
 	independent:  {needsData, isAfter},
 	unchecked:    {hasHealth},
-	holdsData:    {renames},
 }
 
 // required are pairs of a switch, and the switch that it needs.

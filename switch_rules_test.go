@@ -10,7 +10,6 @@ import (
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/health"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
-	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/stash"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,8 +28,6 @@ var switches = map[string]func(*child) *child{
 	"TakeOverFrom": func(c *child) *child { return c.TakeOverFrom("manager") },
 	"Recreates":    (*child).Recreates,
 	"Labeled":      (*child).Labeled,
-	"Renames":      func(c *child) *child { return c.Renames(reconcilers.RefuseName) },
-	"HoldsData":    (*child).HoldsData,
 	"Auxiliary":    (*child).Auxiliary,
 	"Unchecked":    (*child).Unchecked,
 	"Health":       func(c *child) *child { return c.Health(paint) },
@@ -52,12 +49,12 @@ func TestContradictions(t *testing.T) {
 	const refusal = `Owns "ConfigMap" must not be both `
 	refused := map[string]bool{}
 	for _, row := range []string{
-		"ReadOnly Absent Unowned AnyNamespace CreateOnly Recreates Labeled Renames HoldsData Suspension Tune",
-		"Absent Gate CreateOnly Recreates Renames HoldsData Guard Needs After Independent Yield",
+		"ReadOnly Absent Unowned AnyNamespace CreateOnly Recreates Labeled Suspension Tune",
+		"Absent Gate CreateOnly Recreates Guard Needs After Independent Yield",
 		"CreateOnly Recreates", "Independent Needs After", "Unchecked Health",
-		"HoldsData Renames", "Unowned AnyNamespace",
+		"Unowned AnyNamespace",
 		"TakeOverFrom ReadOnly Absent Unowned AnyNamespace CreateOnly",
-		"Unwatched Unowned AnyNamespace Recreates Renames HoldsData Tune",
+		"Unwatched Unowned AnyNamespace Recreates Tune",
 	} {
 		for _, other := range strings.Fields(row)[1:] {
 			one, _, _ := strings.Cut(row, " ")

@@ -27,7 +27,7 @@ import (
 //	Reports      | a condition says how the objects are          |
 //	Gate         | while the gate is off, the objects are deleted | Absent
 //	ReadOnly     | the objects are read, and never written       | Absent, Unowned, AnyNamespace, CreateOnly,
-//	             |                                               | Recreates, Labeled, Renames, HoldsData
+//	             |                                               | Recreates, Labeled
 //	IgnoreAbsent | a missing object does not count               | needs ReadOnly
 //	Absent       | the objects are deleted if they are ours      | Gate, ReadOnly, CreateOnly, Guard, Needs,
 //	             |                                               | After, Independent, Yield, Recreates
@@ -38,7 +38,7 @@ import (
 //	             |                                               | CreateOnly
 //	Recreates    | an immutable field is changed by a new object | ReadOnly, Absent, CreateOnly
 //	Labeled      | the label of the node tells them apart        | ReadOnly
-//	Unwatched    | read by name, with no right to list or watch   | Unowned, Recreates, Renames, HoldsData, Tune
+//	Unwatched    | read by name, with no right to list or watch   | Unowned, Recreates, Tune
 //	Auxiliary    | neither an error nor the health counts        |
 //	Unchecked    | the health does not count                     |
 //	Health       | a function says how an object is              | Unchecked

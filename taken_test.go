@@ -67,11 +67,15 @@ func TestBlockedByAnotherUnderTheNewName(t *testing.T) {
 	const text = `configmaps "gadget" already exists and is controlled by ReplicaSet web`
 	run(t, tests{"there is one of the old name": {
 		Resource: widget.Object(), GivenObjects: []object{foreign, old},
+		ExpectCreates: []object{configMap.With(func(c *corev1.ConfigMap) {
+			c.Labels = map[string]string{reconcilers.NodeLabel: "ConfigMap"}
+		})},
+		ExpectEvents: event(corev1.EventTypeWarning, "CreationFailed", `Failed to create ConfigMap "gadget": `+text),
 		ExpectTracks: []rtesting.TrackRequest{rtesting.NewTrackRequest(configMap, widget, scheme)},
 		ExpectResource: widget.With(is("Ready", metav1.ConditionFalse, "AlreadyExists", text),
 			observed(`0/ConfigMap: ConfigMap "gadget", absent, Blocked AlreadyExists: `+text)).Object(),
 	}}, func() node {
-		return supervised{espalier.Steps[*resources.Widget](owns().Labeled().Renames(reconcilers.DeleteFirst))}
+		return supervised{espalier.Steps[*resources.Widget](owns().Labeled())}
 	})
 }
 
@@ -103,4 +107,28 @@ func TestATakenNameWithoutAnOwner(t *testing.T) {
 
 func labeledMap() object {
 	return configMap.With(func(c *corev1.ConfigMap) { c.Labels = map[string]string{reconcilers.NodeLabel: "ConfigMap"} })
+}
+
+// An object that the author returns for several resources is made for none of them, since it has one controller.
+func TestSharedDesiredObjects(t *testing.T) {
+	shared := func(context.Context, *resources.Widget) (*corev1.ConfigMap, error) {
+		object := configMap.Object()
+		object.OwnerReferences = []metav1.OwnerReference{controlledByAnother}
+		return object, nil
+	}
+	for word, n := range map[string]node{
+		"Owns":     espalier.Owns("ConfigMap", shared),
+		"OwnsEach": espalier.OwnsEach("ConfigMap", each(shared)),
+	} {
+		want := word + ` "ConfigMap" must return a new object for each resource: ReplicaSet "web" is the controller of ` +
+			`default/gadget, which it returned`
+		run(t, tests{word: {
+			Resource: widget.Object(), ShouldErr: true,
+			Verify: func(t *testing.T, _ reconcilers.Result, err error) {
+				if err == nil || err.Error() != want {
+					t.Errorf("the error is %v, want %s", err, want)
+				}
+			},
+		}}, func() node { return n })
+	}
 }

@@ -25,18 +25,6 @@ type released struct {
 	world *world
 	// image is what is desired.
 	image string
-	said  saysWrites
-}
-
-// saysWrites has the reasons of writes.
-type saysWrites struct{ reasons []string }
-
-func (s *saysWrites) Start(ctx context.Context, _ *reconcilers.Node) context.Context { return ctx }
-func (s *saysWrites) End(context.Context, *reconcilers.Node, reconcilers.Outcome)    {}
-func (s *saysWrites) Note(_ context.Context, _ *reconcilers.Node, fact any) {
-	if write, is := fact.(reconcilers.Write); is && write.Object.Kind == "Deployment" {
-		s.reasons = append(s.reasons, write.Reason)
-	}
 }
 
 func newReleased(t *testing.T) *released {
@@ -102,7 +90,6 @@ func (r *released) runs(n node, changes ...func(*reconcilers.ResourceReconciler[
 	recorder := record.NewFakeRecorder(100)
 	root := espalier.For(r.world.root.Config, n)
 	root.Config.Recorder = recorder
-	root.Config = root.Config.WithObserver(&r.said)
 	for _, change := range changes {
 		change(root)
 	}
@@ -154,7 +141,7 @@ func rootFrom(root *reconcilers.ResourceReconciler[*resources.Widget]) {
 }
 
 // TestFieldsOfAnEarlierRelease: what an earlier release wrote by updates, and is not desired any more, goes if it is
-// taken over. Otherwise an event and the observers say once what stays, and which switch there is. Defaults are not
+// taken over. Otherwise an event says once what stays, and which switch there is. Defaults are not
 // among that, nor are finalizers.
 func TestFieldsOfAnEarlierRelease(t *testing.T) {
 	one := func(managers ...string) func(r *released) node {
@@ -194,9 +181,6 @@ func TestFieldsOfAnEarlierRelease(t *testing.T) {
 			r.expect(allOld)
 			if want := []string{"Warning FieldsStay Deployment default/gadget " + keeps1}; !slices.Equal(events, want) {
 				t.Errorf("the events are %q, want %q", events, want)
-			}
-			if len(r.said.reasons) != 1 || !strings.HasPrefix(r.said.reasons[0], "it "+keeps1+"; ") {
-				t.Errorf("the observers hear of the writes %q, want one that says what stays", r.said.reasons)
 			}
 			if events := r.runs(test.node(r)); len(events) > 0 {
 				t.Errorf("after a restart the events are %q, want none", events)

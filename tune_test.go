@@ -40,7 +40,7 @@ func TestTuneRefusesWhatASwitchSets(t *testing.T) {
 		"RecreateImmutable": "Recreates", "OptionalKind": "nothing: the kind of a node is optional",
 	}
 	ofChild := map[string]string{
-		"DesiredChild": "the function desired", "Renaming": "Renames", "ChildIsReady": "Health",
+		"DesiredChild": "the function desired", "Renaming": "nothing: the kind says what a new name means", "ChildIsReady": "Health",
 		"ReflectChildStatusOnParent":           "Reports and Observes",
 		"ReflectChildStatusOnParentWithError":  "Reports and Observes",
 		"ReflectChildStatusOnParentWithResult": "Reports, Observes and RetryAfter",

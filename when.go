@@ -16,7 +16,7 @@ type Branch[Type client.Object] struct {
 
 	holds func(ctx context.Context, resource Type) bool
 	nodes *reconcilers.List[Type]
-	// awaited says what the nodes wait for while holds is false; empty if they are not needed then.
+	// awaited is the type of the condition that the nodes wait for; empty if they are not needed while holds is false.
 	awaited string
 
 	// reported are the types of the conditions that the nodes report.
@@ -50,12 +50,15 @@ func newBranch[Type client.Object](
 
 // WhenTrue is [When] for nodes that have to wait until a condition of the resource is True, which an earlier node
 // reports. While they wait, the conditions that they report are Unknown, with the reason Waiting.
+//
+// The set-up of the root refuses a condition that no node reports, and one that is never True before the nodes have
+// run: that of the root, or of one of the nodes.
 func WhenTrue[Type client.Object](conditionType string, nodes ...reconcilers.SubReconciler[Type]) *Branch[Type] {
 	holds := func(_ context.Context, resource Type) bool {
 		return apis.ConditionIsTrue(reconcilers.GetCondition(resource, conditionType))
 	}
 	branch := newBranch(conditionType, holds, nodes)
-	branch.awaited = "waiting until " + conditionType + " is True"
+	branch.awaited = conditionType
 	return branch
 }
 
@@ -95,7 +98,9 @@ func (b *Branch[Type]) Reconcile(ctx context.Context, resource Type) (reconciler
 		if b.holds(ctx, resource) {
 			return b.nodes.Reconcile(ctx, resource)
 		}
-		waits = b.awaited
+		if b.awaited != "" {
+			waits = "waiting until " + b.awaited + " is True"
+		}
 	}
 	b.reportedOnce.Do(func() {
 		b.nodes.Describe().Walk(func(_ string, d reconcilers.Description) {
@@ -112,17 +117,21 @@ func (b *Branch[Type]) Reconcile(ctx context.Context, resource Type) (reconciler
 		}
 		condition := waitingFor(waits)
 		condition.Type = conditionType
-		b.reporter.Report(ctx, resource, condition)
+		reconcilers.ReportCondition(ctx, resource, condition)
 	}
 	return reconcilers.Result{}, nil
 }
 
 // Describe shows the nodes.
 func (b *Branch[Type]) Describe() reconcilers.Description {
-	return reconcilers.Description{
+	d := reconcilers.Description{
 		Kind:  "When",
 		Name:  b.name,
 		Order: b.orderOf(),
 		Nodes: []reconcilers.Description{b.nodes.Describe()},
 	}
+	if b.awaited != "" {
+		d.Awaits = []string{b.awaited}
+	}
+	return d
 }

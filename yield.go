@@ -2,7 +2,6 @@ package espalier
 
 import (
 	"context"
-	"errors"
 
 	"github.com/espalier-dev/espalier/stash"
 
@@ -75,7 +74,7 @@ func (s *Switches[Self, T, CT]) yield(ctx context.Context, o *outcome[CT]) error
 	}
 	for _, store := range s.stores {
 		err := store(ctx, live)
-		if notReady := (*NotReadyError)(nil); errors.As(err, &notReady) {
+		if notReady := asNotReady(err); notReady != nil {
 			o.wake(notReady.Delay)
 			continue
 		}

@@ -204,7 +204,6 @@ type ComponentReconciler[Type client.Object] struct {
 	targets  targets
 	source   eventSource
 	states   reconcilers.ResourceState[*resourceState]
-	reporter reconcilers.Reporter
 	initOnce sync.Once
 	// refers is true if the spec may have references.
 	refers bool

@@ -11,14 +11,14 @@ import (
 
 // ForgetTask has the request of ctx look at everything, whatever the last one found.
 func ForgetTask[T client.Object](ctx context.Context, node *ComponentReconciler[T], resource T) {
-	node.states.Of(ctx, resource, newResourceState).taskInput = taskInput{}
+	node.states.Of(ctx, newResourceState).taskInput = taskInput{}
 }
 
 // CountObserves counts how often the component is observed from the request of ctx on.
 func CountObserves[T client.Object](
 	ctx context.Context, node *ComponentReconciler[T], resource T, observes *atomic.Int64,
 ) {
-	target := node.states.Of(ctx, resource, newResourceState).target
+	target := node.states.Of(ctx, newResourceState).target
 	if target == nil {
 		return
 	}

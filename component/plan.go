@@ -7,6 +7,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/component/engine"
 	"github.com/espalier-dev/espalier/internal/component/execute"
 	"github.com/espalier-dev/espalier/internal/component/plan"
+	"github.com/espalier-dev/espalier/internal/resourcestate"
 	"github.com/espalier-dev/espalier/reconcilers"
 )
 
@@ -129,4 +130,33 @@ func (r *request[T]) planLater(ctx context.Context) func(ctx context.Context) (*
 		defer reconcilers.Recover(ctx, &err)
 		return node.plan(ctx, resource, maxPreviews)
 	}
+}
+
+// Plan returns what Reconcile would do now, and only reads: no hook is called, and neither the resource nor the cluster
+// is changed. It reads each object of the component, and may be called while Reconcile runs.
+func (r *ComponentReconciler[T]) Plan(ctx context.Context, resource T) (*Plan, error) {
+	r.init()
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	var known resourcestate.State
+	defer known.Close()
+	ctx = reconcilers.Enter(resourcestate.NewContext(ctx, &known), r.Name)
+	return r.plan(ctx, resource.DeepCopyObject().(T), 0)
+}
+
+// plan returns a plan, with what some writes would change. The resource is changed.
+func (r *ComponentReconciler[T]) plan(ctx context.Context, resource T, previews int) (*Plan, error) {
+	request, err := r.begin(ctx, resource)
+	if err != nil {
+		return nil, err
+	}
+	// Reconcile may run at the same time and uses the state of the resource.
+	request.dryRun, request.previews, request.state = true, previews, newResourceState()
+	if err := request.deployOrRemove(ctx); err != nil {
+		return nil, err
+	}
+	made := newPlan(request.report)
+	made.Remote = request.remote()
+	return made, nil
 }

@@ -38,38 +38,13 @@ func (r *ComponentReconciler[T]) Reconcile(ctx context.Context, resource T) (rec
 	if resource.GetDeletionTimestamp() != nil && !controllerutil.ContainsFinalizer(resource, r.Finalizer) {
 		return reconcilers.Result{}, nil
 	}
+	defer r.states.End(ctx)
 	request, err := r.begin(ctx, resource)
 	if err != nil {
 		return reconcilers.Result{}, reconcilers.Failed(ctx, nil, err)
 	}
 	result, err := request.run(ctx)
 	return result, reconcilers.Failed(ctx, nil, err)
-}
-
-// Plan returns what Reconcile would do now, and only reads: no hook is called, and neither the resource nor the cluster
-// is changed. It reads each object of the component, and may be called while Reconcile runs.
-func (r *ComponentReconciler[T]) Plan(ctx context.Context, resource T) (*Plan, error) {
-	r.init()
-	if err := r.check(); err != nil {
-		return nil, err
-	}
-	return r.plan(reconcilers.Enter(ctx, r.Name), resource.DeepCopyObject().(T), 0)
-}
-
-// plan returns a plan, with what some writes would change. The resource is changed.
-func (r *ComponentReconciler[T]) plan(ctx context.Context, resource T, previews int) (*Plan, error) {
-	request, err := r.begin(ctx, resource)
-	if err != nil {
-		return nil, err
-	}
-	// Reconcile may run at the same time and uses the state of the resource.
-	request.dryRun, request.previews, request.state = true, previews, newResourceState()
-	if err := request.deployOrRemove(ctx); err != nil {
-		return nil, err
-	}
-	made := newPlan(request.report)
-	made.Remote = request.remote()
-	return made, nil
 }
 
 // request is one request for a component.
@@ -141,7 +116,7 @@ func (r *ComponentReconciler[T]) begin(ctx context.Context, resource T) (*reques
 		status:              status,
 		before:              *status,
 		revision:            status.Revision,
-		state:               r.states.Of(ctx, resource, newResourceState),
+		state:               r.states.Of(ctx, newResourceState),
 		now:                 now,
 		facts: facts{
 			deleting: resource.GetDeletionTimestamp() != nil,

@@ -87,7 +87,6 @@ func (r *request[T]) release(ctx context.Context) error {
 		return err
 	}
 	r.source.setCoalesceDelay(r.owner.Watcher, 0)
-	r.states.Forget(r.resource.GetUID())
 	return r.state.Close()
 }
 

@@ -185,7 +185,7 @@ func (r *request[T]) holds(ctx context.Context) bool {
 		}
 	}
 	key := statusTexts{reconcilers.RetrievePath(ctx), r.owner.Item}
-	return r.reporter.Text(ctx, r.resource, key, shown, newest) != newest
+	return reconcilers.ReportText(ctx, r.resource, key, shown, newest) != newest
 }
 
 var withoutNumbers = strings.NewReplacer(

@@ -76,8 +76,7 @@ type Feature[Type client.Object] struct {
 	// Reconciler is the nested node. Required.
 	Reconciler reconcilers.SubReconciler[Type]
 
-	states   reconcilers.ResourceState[*resourceState]
-	reporter reconcilers.Reporter
+	states reconcilers.ResourceState[*resourceState]
 	// nested are the types of the conditions that the nested nodes report.
 	nested     []string
 	nestedOnce sync.Once

@@ -41,7 +41,6 @@ type Features[Type client.Object] struct {
 
 	known     known
 	knownOnce sync.Once
-	reporter  reconcilers.Reporter
 }
 
 // known are the features below a node, and all conditions that are reported there.
@@ -238,7 +237,7 @@ func (f *Features[T]) sumUp(ctx context.Context, resource T) {
 	}
 	condition := governing(reported)
 	condition.Type = f.Condition
-	f.reporter.Report(ctx, resource, condition)
+	reconcilers.ReportCondition(ctx, resource, condition)
 }
 
 // featureCondition is what a feature reports; nil for nothing yet.

@@ -58,7 +58,7 @@ func (f *Feature[T]) Reconcile(ctx context.Context, resource T) (reconcilers.Res
 	if status == nil {
 		return reconcilers.Result{}, reconcilers.Failed(ctx, nil, errNoStatus("Feature", f.Name, resource))
 	}
-	state := f.states.Of(ctx, resource, func() *resourceState { return &resourceState{} })
+	state := f.states.Of(ctx, func() *resourceState { return &resourceState{} })
 	record, found := findRecord(status, reconcilers.ItemName(ctx, f.Name))
 
 	kept := found || !state.survives(resource, f.condition())
@@ -282,7 +282,7 @@ func (f *Feature[T]) report(
 	}
 	f.reportNested(ctx, resource, d.event)
 	f.keep(ctx, resource, status, state, d.record)
-	f.reporter.Report(ctx, resource, condition)
+	reconcilers.ReportCondition(ctx, resource, condition)
 	if shown := reconcilers.GetCondition(resource, condition.Type); shown != nil {
 		state.condition = *shown
 	}
@@ -328,7 +328,7 @@ func (f *Feature[T]) reportNested(ctx context.Context, resource T, e event) {
 		case suspended:
 			// What a node says depends on the node: that its objects wait for data, say.
 			if c := reconcilers.GetCondition(resource, conditionType); c != nil && c.Status != isTrue {
-				f.reporter.Report(ctx, resource, metav1.Condition{
+				reconcilers.ReportCondition(ctx, resource, metav1.Condition{
 					Type: conditionType, Status: isTrue, Reason: string(apis.StateSuspended),
 				})
 			}
@@ -377,7 +377,7 @@ func (f *Feature[T]) keep(
 	if equality.Semantic.DeepEqual(were, are) {
 		shown = &texts
 	}
-	if f.reporter.Text(ctx, resource, recordText(record.Name), shown, newest) != newest {
+	if reconcilers.ReportText(ctx, resource, recordText(record.Name), shown, newest) != newest {
 		record.Dependents = before.Dependents
 	}
 	setRecord(status, record)

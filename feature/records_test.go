@@ -10,6 +10,7 @@ import (
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/feature"
+	"github.com/espalier-dev/espalier/internal/resourcestate"
 	"github.com/espalier-dev/espalier/reconcilers"
 	rtime "github.com/espalier-dev/espalier/time"
 
@@ -74,11 +75,12 @@ func TestRecordsAreBounded(t *testing.T) {
 			f := till(scripted{})
 			f.Records = records
 			s := shop.Object()
+			known := resourcestate.NewContext(t.Context(), &resourcestate.State{})
 			for i := range 130 {
 				s.Spec.Reports = append(s.Spec.Reports, fmt.Sprintf("Deployment web-%03d Failing", i))
 			}
 			for request := range 6 {
-				if _, err := f.Reconcile(rtime.StashNow(t.Context(), began), s); err != nil {
+				if _, err := f.Reconcile(rtime.StashNow(known, began), s); err != nil {
 					t.Fatal(err)
 				}
 				record := &s.Status.Features[0]

@@ -8,6 +8,7 @@ import (
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/feature"
+	"github.com/espalier-dev/espalier/internal/resourcestate"
 	"github.com/espalier-dev/espalier/reconcilers"
 	rtime "github.com/espalier-dev/espalier/time"
 
@@ -92,7 +93,7 @@ func TestRecordsThatAreNotKept(t *testing.T) {
 	const text = "the status of *feature_test.Shop does not keep the records of features: " +
 		"its CustomResourceDefinition must define status.features"
 	node, s := till(scripted{}), shop.Object()
-	ctx := rtime.StashNow(t.Context(), began)
+	ctx := resourcestate.NewContext(rtime.StashNow(t.Context(), began), &resourcestate.State{})
 	for request := range 6 {
 		_, err := node.Reconcile(ctx, s)
 		if lost := request >= 3; lost != (err != nil && err.Error() == text) {
@@ -121,7 +122,7 @@ func TestRecordsThatAreNotKept(t *testing.T) {
 func TestRecordedConditionsThatAreNotKept(t *testing.T) {
 	node := &feature.Feature[*Shop]{Name: "Till", Reconciler: nodeFunc{reports: []string{"CashReady"}}}
 	s := shop.Object()
-	ctx := rtime.StashNow(t.Context(), began)
+	ctx := resourcestate.NewContext(rtime.StashNow(t.Context(), began), &resourcestate.State{})
 	for request := range 6 {
 		if _, err := node.Reconcile(ctx, s); err != nil {
 			t.Fatal(err)
@@ -156,9 +157,10 @@ func TestL1AnIdleFeatureChangesNothing(t *testing.T) {
 // A text that changes all the time does not change the condition all the time.
 func TestErrorsThatChange(t *testing.T) {
 	node, s := till(scripted{}), shop.With(spec(func(s *ShopSpec) { s.GateError = "try 1" })).Object()
+	known := resourcestate.NewContext(t.Context(), &resourcestate.State{})
 	for i, text := range []string{"try 1", "try 2", "try 3"} {
 		s.Spec.GateError = text
-		ctx := rtime.StashNow(t.Context(), began.Add(time.Duration(i)*40*time.Second))
+		ctx := rtime.StashNow(known, began.Add(time.Duration(i)*40*time.Second))
 		_, _ = node.Reconcile(apis.StashGeneration(ctx, s.Generation), s)
 		want := "try 1"
 		if i == 2 {

@@ -75,10 +75,10 @@ func Secret[T client.Object](
 }
 
 // GeneratedSecret returns a function for a secret with a random value of 130 bits for each key, as text of 26 letters
-// and digits. Each call returns other values. So the node needs CreateOnly, and HoldsData, as another name would lose
-// them:
+// and digits. Each call returns other values. So the node needs CreateOnly, which also refuses another name, as it
+// would lose them:
 //
-//	espalier.Owns("Login", objects.GeneratedSecret(name, "password")).CreateOnly().HoldsData()
+//	espalier.Owns("Login", objects.GeneratedSecret(name, "password")).CreateOnly()
 //
 // A secret that somebody deletes is made again, with other values. The values are nowhere else.
 func GeneratedSecret[T client.Object](

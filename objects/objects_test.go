@@ -140,7 +140,7 @@ func TestObjects(t *testing.T) {
 func TestGeneratedSecret(t *testing.T) {
 	called := nameOf
 	reconciler := espalier.Owns("Login", objects.GeneratedSecret(func(w *resources.Widget) string { return called(w) },
-		"password", "key")).CreateOnly().HoldsData().Reports("Login")
+		"password", "key")).CreateOnly().Reports("Login")
 	rollOut := func(given ...client.Object) *rtesting.RolledOut[*resources.Widget] {
 		return rtesting.Rollout[*resources.Widget]{
 			Scheme: scheme, Resource: widget.Object(), GivenObjects: given, Reconciler: reconciler,

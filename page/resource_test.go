@@ -120,7 +120,6 @@ func TestAResourceSaysWhyItWaits(t *testing.T) {
 			{
 				Verb:   "update",
 				Object: page.Link{URL: "resource?name=w&namespace=default&root=widgets", Text: "Widget default/w (status)"},
-				Reason: "ChildReady is False (NoPod), Ready is False (NoPod)",
 			},
 		},
 	}}

@@ -56,7 +56,6 @@ type Node[Type client.Object] struct {
 	loop     *reconcilers.ForEach[Type, answer.Dependent]
 	objects  *objects[Type]
 	memories reconcilers.ResourceState[*memory]
-	reporter reconcilers.Reporter
 	awake    wakeups
 	// pending counts the calls that are under way.
 	pending atomic.Int64
@@ -238,7 +237,8 @@ func (n *Node[Type]) Reconcile(ctx context.Context, resource Type) (reconcilers.
 		// What there is, is known by the records.
 		return n.loop.Reconcile(withPass(ctx, &pass{}), resource)
 	}
-	known := n.memories.Of(ctx, resource, newMemory(&n.awake, client.ObjectKeyFromObject(resource)))
+	defer n.memories.End(at)
+	known := n.memories.Of(at, newMemory(&n.awake, client.ObjectKeyFromObject(resource)))
 	got, err := n.answer(at, resource, known)
 	if err != nil {
 		return none, reconcilers.Failed(at, nil, err)
@@ -265,7 +265,7 @@ const soon = time.Millisecond
 func (n *Node[Type]) report(ctx context.Context, resource Type, got given) {
 	if got.problem == nil {
 		if got.known && !got.checked() {
-			n.reporter.Report(ctx, resource, metav1.Condition{
+			reconcilers.ReportCondition(ctx, resource, metav1.Condition{
 				Type: n.condition, Status: metav1.ConditionTrue, Reason: cmp.Or(got.reason, reasonReady),
 			})
 		}
@@ -277,7 +277,7 @@ func (n *Node[Type]) report(ctx context.Context, resource Type, got given) {
 	if condition.Reason == ReasonAsking {
 		condition.Status = metav1.ConditionUnknown
 	}
-	n.reporter.Report(ctx, resource, condition)
+	reconcilers.ReportCondition(ctx, resource, condition)
 	reconcilers.NotDone(ctx)
 	supervisor := reconcilers.SupervisorOf(ctx)
 	if supervisor == nil || supervisor.Supervision() != reconcilers.Maintain {

@@ -165,7 +165,7 @@ var deeds = map[string]func(r request) ([]*plugins.Dependent, error){
 	"deployment": deployment,
 	"nothing":    func(request) ([]*plugins.Dependent, error) { return nil, nil },
 	"wait": func(request) ([]*plugins.Dependent, error) {
-		return nil, espalier.NotReady("NoDisk", "there is no disk").RetryAfter(time.Hour)
+		return nil, espalier.NotReadyAfter(time.Hour, "NoDisk", "there is no disk")
 	},
 	"panic": func(request) ([]*plugins.Dependent, error) { panic("at the disco") },
 	"die": func(request) ([]*plugins.Dependent, error) {

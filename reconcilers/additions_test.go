@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
+	"github.com/espalier-dev/espalier/reconcilers"
 	rtesting "github.com/espalier-dev/espalier/testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -112,28 +113,43 @@ func TestWhatAdmissionDoesIsLearned(t *testing.T) {
 	steadyAfter("deleted by another client", "RED", "create ConfigMap")
 }
 
-// The same for a manager that is used by itself, where no root remembers anything.
+// The same for a manager that is called by hand, alone or in a node without a root: it keeps its last writes itself.
 func TestUpdatingObjectManagerLearnsByItself(t *testing.T) {
-	calls := &trace{}
-	expect := expectWidget()
-	expect.WithReactors = []rtesting.ReactionFunc{calls.observe, admission}
-	config := expect.Config()
-	manager := &configMaps{MergeBeforeUpdate: mergeConfigMap}
-	var actual *corev1.ConfigMap
-	for range 5 {
-		managed, err := manager.Manage(testContext(t, config), widget.Object(), actual, configMap.Object())
-		if err != nil {
-			t.Fatal(err)
-		}
-		actual = &corev1.ConfigMap{}
-		if err := config.Get(t.Context(), widgetKey, actual); err != nil {
-			t.Fatal(err)
-		}
-		if managed.Data["color"] != "BLUE" {
-			t.Errorf("the data are %v, want the color BLUE", managed.Data)
-		}
+	for name, inNode := range map[string]bool{"alone": false, "in a node": true} {
+		t.Run(name, func(t *testing.T) {
+			calls := &trace{}
+			expect := expectWidget()
+			expect.WithReactors = []rtesting.ReactionFunc{calls.observe, admission}
+			config := expect.Config()
+			manager := &configMaps{MergeBeforeUpdate: mergeConfigMap}
+			var actual, managed *corev1.ConfigMap
+			manage := func(ctx context.Context, w *resources.Widget) (err error) {
+				managed, err = manager.Manage(ctx, w, actual, configMap.Object())
+				return err
+			}
+			node := &reconcilers.SyncReconciler[*resources.Widget]{Sync: manage}
+			for range 5 {
+				ctx := testContext(t, config)
+				var err error
+				if inNode {
+					_, err = node.Reconcile(ctx, widget.Object())
+				} else {
+					err = manage(ctx, widget.Object())
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				actual = &corev1.ConfigMap{}
+				if err := config.Get(t.Context(), widgetKey, actual); err != nil {
+					t.Fatal(err)
+				}
+				if managed.Data["color"] != "BLUE" {
+					t.Errorf("the data are %v, want the color BLUE", managed.Data)
+				}
+			}
+			calls.compare(t, []string{"create ConfigMap"})
+		})
 	}
-	calls.compare(t, []string{"create ConfigMap"})
 }
 
 // What was learned of one object says nothing about another.

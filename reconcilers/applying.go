@@ -358,37 +358,30 @@ func (a *applyCall[Type]) update(ctx context.Context, w objectWriter[Type], actu
 		return actual, nil
 	}
 
-	describe := resourcestate.Describe{
-		Content: func() map[string]any { return wanted.Object().Object },
-		Contest: func() resourcestate.Contest { return a.contest(wanted, actual) },
-	}
-	if err := w.mayUpdate(ctx, actual, a.identity, describe); err != nil {
+	changes := func() differences { return a.differences(wanted, actual) }
+	if err := w.mayUpdate(ctx, actual, a.identity, changes); err != nil {
 		return none, err
 	}
 	answer, changed, err := a.apply(ctx, w, wanted, actual)
 	if err != nil {
 		return none, w.failed(ctx, updating, actual, err)
 	}
-	stays := ""
 	if changed {
-		stays = a.tellRemnants(ctx, w, wanted, actual, answer)
+		a.tellRemnants(ctx, w, wanted, actual, answer)
+		noteWritten(ctx, w.resource, actual, 1)
 	}
 	applied, err := a.record(w, wanted, answer, desired)
 	if err != nil {
 		return applied, err
 	}
 	// A migration alone changes the managed fields, which is no news to the user.
-	isNews := changed && !sameContent(actual, applied)
-	if isNews {
+	if changed && !sameContent(actual, applied) {
 		if log.Enabled() {
 			before, after := w.loggable(unmanaged(actual)), w.loggable(unmanaged(applied))
 			log.Info("updated resource", "diff", diff.Diff(before, after))
 		}
 		w.succeeded(updating, actual)
-	}
-	if isNews || stays != "" {
-		noteWrite(ctx, "applied", written{verb: "apply", object: actual},
-			func() string { return a.reason(wanted, actual, applied, stays) })
+		noteWrite(ctx, "applied", written{verb: "apply", object: actual}, "")
 	}
 	return applied, nil
 }

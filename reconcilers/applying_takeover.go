@@ -129,14 +129,14 @@ func (a *applyCall[Type]) kept(kind schema.GroupKind) [][]string {
 	return write.AssignedOnce(kind)
 }
 
-// tellRemnants says which fields stay although they are not desired, since those that made the object for the resource
-// wrote them by updates, before the first apply. It returns an empty text if there are none, or if it was said before.
+// tellRemnants says in an event which fields stay although they are not desired, since those that made the object for
+// the resource wrote them by updates, before the first apply.
 func (a *applyCall[Type]) tellRemnants(
 	ctx context.Context, w objectWriter[Type], wanted managedfields.Configuration, actual Type,
 	answer *unstructured.Unstructured,
-) string {
+) {
 	if a.owner.HasApplied(actual.GetManagedFields()) || !metav1.IsControlledBy(actual, w.resource) || IsDryRun(ctx) {
-		return ""
+		return
 	}
 	kind := answer.GroupVersionKind().GroupKind()
 	writer := write.Writer{
@@ -144,12 +144,10 @@ func (a *applyCall[Type]) tellRemnants(
 		Migration: managedfields.Migration{Owner: a.owner, Kept: write.Kept(kind)},
 	}
 	remnants := writer.Remnants(ctx, wanted, answer, w.resource.GetUID())
-	if len(remnants) == 0 {
-		return ""
+	if len(remnants) > 0 {
+		w.original.record(w.regarding, corev1.EventTypeWarning, "FieldsStay", "%s %s",
+			describeObject(actual), describeRemnants(remnants))
 	}
-	text := describeRemnants(remnants)
-	w.original.record(w.regarding, corev1.EventTypeWarning, "FieldsStay", "%s %s", describeObject(actual), text)
-	return text
 }
 
 func describeRemnants(remnants []managedfields.Remnant) string {

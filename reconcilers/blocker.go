@@ -104,17 +104,16 @@ func (k *children[T, CT, CLT]) blockerOf(
 // takenName is the name of a child that the API server refused, because another object has it.
 type takenName struct{ exists error }
 
-// takenNames returns what the root remembers of taken names, with the key of the desired child. It is nil outside of a
-// root, and where no watch shows the other object.
+// takenNames returns what is remembered of taken names, with the key of the desired child. It is nil where no watch
+// shows the other object.
 func (k *children[T, CT, CLT]) takenNames(
 	ctx context.Context, resource T, desired CT,
 ) (*resourcestate.Memory[takenName], resourcestate.Child) {
-	kept := stateOf(ctx)
-	if kept == nil || k.unowned && !k.tracked || desired.GetName() == "" {
+	if k.unowned && !k.tracked || desired.GetName() == "" {
 		return nil, resourcestate.Child{}
 	}
 	key := resourcestate.Child{Resource: resource.GetUID(), Path: pathOf(ctx).String(), Name: desired.GetName()}
-	return resourcestate.LoadOrNew[resourcestate.Memory[takenName]](kept, memoryKey[takenName]{k.node}), key
+	return memoryOf[takenName](ctx, k.node), key
 }
 
 // stillTaken returns the AlreadyExists of an earlier request, if the cache still shows the object of somebody else that
@@ -151,35 +150,6 @@ func (k *children[T, CT, CLT]) withExplanation(
 	return context.WithValue(ctx, explanationKey{}, func(exists error) error {
 		return k.blockerOf(ctx, config, resource, desired, exists)
 	})
-}
-
-// checkFree returns an AlreadyExists if an object that is not a child of the node has the name of the desired child. It
-// reads the object past the cache. Nothing is known of a name that is to be generated.
-func (k *children[T, CT, CLT]) checkFree(ctx context.Context, config Config, resource T, desired CT) error {
-	key := blockerKey(resource, desired, nil)
-	if config.APIReader == nil || key.Name == "" {
-		return nil
-	}
-	blocker, item := copyOf(k.childType), itemOf(ctx).labelled()
-	err := config.APIReader.Get(ctx, key, blocker)
-	switch {
-	case apierrs.IsNotFound(err):
-		return nil
-	case err != nil:
-		return k.errorf("is unable to read %s, which may exist already: %w", describeObject(desired), err)
-	case k.isOwn(resource, blocker, item), k.isUnlabelled(resource, blocker, item):
-		return nil
-	}
-	kind, err := config.GroupVersionKindFor(k.childType)
-	if err != nil {
-		return k.errorf("is unable to find the kind of %s: %w", typeName(k.childType), err)
-	}
-	mapping, err := config.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
-	if err != nil {
-		return k.errorf("is unable to find the resource of %s: %w", typeName(k.childType), err)
-	}
-	found := &existsError{error: apierrs.NewAlreadyExists(mapping.Resource.GroupResource(), key.Name)}
-	return k.explain(ctx, config, resource, blocker, found)
 }
 
 // explain adds whose the object is that has the name of a child, and has the resource woken when it changes.

@@ -118,8 +118,8 @@ type ChildReconciler[Type, ChildType client.Object, ChildListType client.ObjectL
 	// without this field that finds objects of two names deletes both and creates its own. Default: [IgnoreName].
 	Renaming Renaming
 	// ChildIsReady reports whether a child is ready, so that one of another name may go. It is called again when the
-	// child changes, and must not change it. Package health has rules for each kind. Required with [CreateFirst] and
-	// [ByKind]. Default: each child is ready.
+	// child changes, and must not change it. Package health has rules for each kind. Required with [ByKind].
+	// Default: each child is ready.
 	ChildIsReady func(ctx context.Context, child ChildType) bool
 
 	// ListOptions narrow where the child is looked for. Default: the resource's namespace. Required with

@@ -9,6 +9,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/internal/message"
+	"github.com/espalier-dev/espalier/internal/pace"
 	"github.com/espalier-dev/espalier/internal/resourcestate"
 	"github.com/espalier-dev/espalier/internal/write"
 	rtime "github.com/espalier-dev/espalier/time"
@@ -245,7 +246,7 @@ func (k *children[T, CT, CLT]) recreate(
 	if !ok || !identity.Known || isAbsent(actual) || actual.GetUID() == "" || actual.GetDeletionTimestamp() != nil {
 		return none, refused
 	}
-	now, attempts := rtime.RetrieveNow(ctx), memoryOf(ctx, k.node, &k.recreations)
+	now, attempts := rtime.RetrieveNow(ctx), memoryOf[resourcestate.Recreation](ctx, k.node)
 	key := resourcestate.Child{
 		Resource: resource.GetUID(), Path: pathOf(ctx).String(), Name: desired.GetName(),
 	}
@@ -256,6 +257,10 @@ func (k *children[T, CT, CLT]) recreate(
 		return none, fmt.Errorf("%w (it was deleted and created again for this change before)", refused)
 	case known.Version == attempt.Version && now.Sub(known.At) < resourcestate.RefusalLasts:
 		return none, refused
+	}
+	differ := func() differences { return differences{fields: []string{field}} }
+	if err := holdWrite(ctx, resource, actual, differ); err != nil {
+		return none, err
 	}
 	switch err := config.Create(ctx, copyOf(desired), client.DryRunAll); {
 	case err == nil, apierrs.IsAlreadyExists(err):
@@ -276,6 +281,7 @@ func (k *children[T, CT, CLT]) recreate(
 	}
 	attempt.Deleted = true
 	attempts.Put(key, attempt)
+	noteWritten(ctx, resource, actual, pace.Recreation)
 	if k.unowned {
 		// No event may tell that it is gone.
 		s.state.wakeAfter(time.Second)
@@ -316,7 +322,7 @@ func (k *children[T, CT, CLT]) classify(
 		}
 	}()
 	var none CT
-	if flaps := (*flappingError)(nil); errors.As(err, &flaps) {
+	if limited := (*limitedError)(nil); errors.As(err, &limited) {
 		// Another request does not help, and the object may well be as desired.
 		return none, err, nil
 	}

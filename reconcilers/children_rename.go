@@ -6,21 +6,18 @@ import (
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/gotype"
-	"github.com/espalier-dev/espalier/internal/kinds"
 	"github.com/espalier-dev/espalier/internal/resourcestate"
-	rtime "github.com/espalier-dev/espalier/time"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // checkRenaming finds mistakes in how the renaming is configured.
 func (k *children[T, CT, CLT]) checkRenaming() error {
 	switch k.renaming {
-	case IgnoreName, DeleteFirst, KeepOld, RefuseName:
+	case IgnoreName:
 		return nil
-	case CreateFirst, ByKind:
+	case ByKind:
 		if k.ready == nil {
 			return k.errorf("must implement ChildIsReady since Renaming is %s", k.renaming)
 		}
@@ -62,7 +59,7 @@ func (k *children[T, CT, CLT]) rename(
 		t.found = k.lastReady(ctx, found, desired)
 		return t
 	}
-	memory := memoryOf(ctx, k.node, &k.names)
+	memory := memoryOf[resourcestate.DesiredName](ctx, k.node)
 	key := resourcestate.Child{Resource: resource.GetUID(), Path: pathOf(ctx).String()}
 	name, unstable := memory.Get(key).Next(resource.GetGeneration(), nameOf(desired))
 	defer func() { memory.Put(key, name) }()
@@ -72,54 +69,34 @@ func (k *children[T, CT, CLT]) rename(
 		return t
 	}
 	if len(found) == 0 || len(found) == 1 && hasName(found[0], desired) {
-		return k.afterLeaving(ctx, config, t, &name)
+		return t
 	}
 	if t.err = k.take(ctx, config, resource, found...); t.err != nil {
 		return t
 	}
-	how := k.renaming
-	if how == ByKind {
-		if how, t.err = k.renamingByKind(config); t.err != nil {
-			return t
-		}
+	kind, err := config.GroupVersionKindFor(k.childType)
+	if err != nil {
+		t.err = k.errorf("is unable to find the kind of %s: %w", typeName(k.childType), err)
+		return t
 	}
-	decided := decideNames(how, k.namedChildren(ctx, found, desired))
+	refuses := mayHoldData(kind.GroupKind(), createsOnly(k.manager))
+	decided := decideNames(refuses, k.namedChildren(ctx, found, desired))
 	t.decide(decided)
-	if decided.waits && len(decided.first) > 0 {
-		if t.err = k.checkFree(ctx, config, resource, desired); t.err != nil {
-			return t.blocked()
-		}
-	}
 	for _, i := range decided.first {
 		if _, t.err = k.manage(ctx, config, resource, found[i], *new(CT)); t.err != nil {
 			return t
-		}
-		if how == DeleteFirst {
-			key := client.ObjectKeyFromObject(found[i])
-			name.Leaving = append(name.Leaving, resourcestate.Leaving{NamespacedName: key, UID: found[i].GetUID()})
 		}
 	}
 	switch {
 	case decided.refused:
 		t.refuse()
 	case decided.waits:
-		t.wait(rtime.RetrieveNow(ctx), k.wakes())
-	case decided.child < 0:
-		return k.afterLeaving(ctx, config, t, &name)
+		t.err = OnlyReconcileChildStatus
+		if !k.wakes() {
+			t.again = leftoverDelay
+		}
 	}
 	return t
-}
-
-// renamingByKind returns what [ByKind] is for the kind of the children.
-func (k *children[T, CT, CLT]) renamingByKind(config Config) (Renaming, error) {
-	kind, err := config.GroupVersionKindFor(k.childType)
-	switch {
-	case err != nil:
-		return "", k.errorf("is unable to find the kind of %s: %w", typeName(k.childType), err)
-	case kinds.HoldsData(kind.GroupKind()):
-		return RefuseName, nil
-	}
-	return CreateFirst, nil
 }
 
 func (k *children[T, CT, CLT]) namedChildren(ctx context.Context, found []CT, desired CT) []namedChild {
@@ -174,14 +151,6 @@ func (t *turn[CT]) decide(decided names) {
 	}
 }
 
-// blocked leaves the objects that there are as they are. If the desired name is taken, none of them is the child.
-func (t turn[CT]) blocked() turn[CT] {
-	if apierrs.IsAlreadyExists(t.err) {
-		t.found = nil
-	}
-	return t
-}
-
 // refuse makes the child, which has another name, as desired but for the name.
 func (t *turn[CT]) refuse() {
 	child := t.found[0]
@@ -189,42 +158,6 @@ func (t *turn[CT]) refuse() {
 	t.desired = copyOf(t.desired)
 	t.desired.SetNamespace(child.GetNamespace())
 	t.desired.SetName(child.GetName())
-}
-
-// wait leaves the child, which was deleted at now at the latest, until it is gone.
-func (t *turn[CT]) wait(now time.Time, woken bool) {
-	t.err = OnlyReconcileChildStatus
-	if child := t.found[0]; child.GetDeletionTimestamp() == nil {
-		child = copyOf(child)
-		child.SetDeletionTimestamp(new(metav1.NewTime(now)))
-		t.found = []CT{child}
-	}
-	if !woken {
-		t.again = leftoverDelay
-	}
-}
-
-// afterLeaving has the turn wait if an object that was deleted before is still there. The cache may not show yet that a
-// finalizer keeps it.
-func (k *children[T, CT, CLT]) afterLeaving(
-	ctx context.Context, config Config, t turn[CT], name *resourcestate.DesiredName,
-) turn[CT] {
-	for config.APIReader != nil && len(t.found) == 0 && len(name.Leaving) > 0 {
-		object := copyOf(k.childType)
-		err := config.APIReader.Get(ctx, name.Leaving[0].NamespacedName, object)
-		switch {
-		case err == nil && object.GetUID() == name.Leaving[0].UID:
-			t.found = []CT{object}
-			t.wait(rtime.RetrieveNow(ctx), false)
-			return t
-		case client.IgnoreNotFound(err) != nil:
-			t.err = err
-			return t
-		}
-		name.Leaving = name.Leaving[1:]
-	}
-	name.Leaving = nil
-	return t
 }
 
 // carryOut makes the child as desired, and deletes what is left under other names once it is ready.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/internal/listing"
-	"github.com/espalier-dev/espalier/internal/resourcestate"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/validate/content"
@@ -48,14 +47,10 @@ type children[T, CT client.Object, CLT client.ObjectList] struct {
 	recreates bool
 	// optional is true if the cluster may not serve the type of the children.
 	optional bool
-	// recreations are the attempts to do so, outside of a root.
-	recreations resourcestate.Memory[resourcestate.Recreation]
 	// renaming says what becomes of a child of another name. It is empty for a set.
 	renaming Renaming
 	// ready is the function of the author; it may be nil.
 	ready func(ctx context.Context, child CT) bool
-	// names are the names of the last requests, outside of a root.
-	names resourcestate.Memory[resourcestate.DesiredName]
 	// label is the value of [NodeLabel] that the children have. It is empty if they are not labelled.
 	label string
 	// finalizer is put on the resource by the node itself; empty for none.

@@ -104,10 +104,11 @@ type ChildSetReconciler[Type, ChildType client.Object, ChildListType client.Obje
 	// desired: if the new child is refused too, the error is reflected. Default: false.
 	RecreateImmutable bool
 
-	// ContinueOnError has each child tried, also after one whose error is returned, as [Always] does with nodes: the
-	// errors are joined in the order of the identities. They are in the result that is reflected, too, except for a
-	// conflict and a quiet error, which pass by themselves. Default (false): the children after the first such error
-	// are left as they are, as in reconciler.io/runtime.
+	// ContinueOnError has each child tried, also after one whose error is returned, as [Always] does with nodes: first
+	// those that are desired, then those that are to go, both in the order of the identities. The errors are joined in
+	// that order. They are in the result that is reflected, too, except for a conflict and a quiet error, which pass by
+	// themselves. Default (false): the children after the first such error are left as they are, and the order is that
+	// of the identities alone, as in reconciler.io/runtime.
 	ContinueOnError bool
 
 	// ListOptions narrow where the children are looked for. Default: the resource's namespace. Required without owner
@@ -251,7 +252,12 @@ func (r *ChildSetReconciler[T, CT, CLT]) Reconcile(ctx context.Context, resource
 		r.children.observe(ctx, config, s, outcome[CT]{found: known, err: err})
 		return Result{}, err
 	}
-	result, err := r.converge(ctx, config, resource, s, suspendSlots(s, slots), statusOnly)
+	slots = suspendSlots(s, slots)
+	if r.ContinueOnError {
+		slices.SortStableFunc(slots, byNeed)
+	}
+	result, err := r.converge(ctx, config, resource, s, slots, statusOnly)
+	slices.SortFunc(result.Children, func(a, b ChildSetPartialResult[CT]) int { return strings.Compare(a.Id, b.Id) })
 	requeue, reflectErr := r.reflect(ctx, resource, result)
 	recordFailure(ctx, typeName(r.ChildType), reflectErr)
 	if err != nil {
@@ -413,6 +419,17 @@ type childSlot[CT client.Object] struct {
 	known   []CT
 	// err is why the child cannot be suspended.
 	err error
+}
+
+// byNeed orders those that are to go after the others.
+func byNeed[CT client.Object](a, b childSlot[CT]) int {
+	rank := func(slot childSlot[CT]) int {
+		if gotype.IsNil(slot.desired) {
+			return 1
+		}
+		return 0
+	}
+	return rank(a) - rank(b)
 }
 
 var errNoIdentity = errors.New("desired child id may not be empty")

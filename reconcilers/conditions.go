@@ -157,7 +157,7 @@ func (r *ResourceReconciler[T]) showError(ctx context.Context, p *requestState, 
 	}
 	condition.Type = r.ErrorCondition
 	if ok {
-		r.reporter.Report(ctx, resource, condition)
+		ReportCondition(ctx, resource, condition)
 	} else {
 		SetCondition(ctx, resource, condition)
 	}

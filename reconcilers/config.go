@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/espalier-dev/espalier/duck"
@@ -15,7 +16,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/tools/events"
@@ -58,6 +59,8 @@ type Config struct {
 	owners *listing.Index
 	// observers are told what trees with the config do. It is nil for none.
 	observers *observerList
+	// namespaced has the kinds that are known to be namespaced. It is nil in a struct literal.
+	namespaced *sync.Map
 	// shard is what the process is to its ring; nil if the roots are not sharded.
 	shard *shard.Shard
 }
@@ -101,6 +104,7 @@ func (c Config) withCluster(other cluster.Cluster, inner client.Client) Config {
 	c.cached = duck.NewDuckAwareAPIReaderWrapper(
 		informer.NewCacheReader(other, c.syncTimeout, explainKind), other.GetClient())
 	c.owners = listing.NewIndex(other.GetFieldIndexer())
+	c.namespaced = &sync.Map{}
 	// The objects of another cluster belong to no shard.
 	c.shard = nil
 	if c.Tracker != nil {
@@ -133,8 +137,9 @@ func (c Config) WithDangerousDuckClientOperations() Config {
 }
 
 // TrackAndGet reads an object and tracks it: the resource of the request is reconciled again whenever the object
-// changes. The object is tracked even if it is not found, so its creation also counts as a change. Outside a request,
-// or for an object that cannot be tracked, TrackAndGet returns an error and reads nothing.
+// changes. The namespace of the key does not count for a cluster-scoped kind. The object is tracked even if it is not
+// found, so its creation also counts as a change. Outside a request, or for an object that cannot be tracked,
+// TrackAndGet returns an error and reads nothing.
 //
 // Below a root, TrackAndGet starts the watch of a type when it is tracked first, unless a node watches the type. The
 // identity of the config needs the rights to list and watch it. If the watch does not start within 30 seconds,
@@ -163,7 +168,6 @@ func (c Config) TrackAndGet(
 	if err = c.readerOf(ctx, obj).Get(ctx, key, obj, opts...); err != nil {
 		return c.unread(ctx, obj, err)
 	}
-	contextOf(ctx).state.noteRead(obj)
 	return nil
 }
 
@@ -179,12 +183,7 @@ func (c Config) TrackAndList(ctx context.Context, list client.ObjectList, opts .
 	if err := c.readerOf(ctx, list).List(ctx, list, opts...); err != nil {
 		return c.unread(ctx, list, err)
 	}
-	return meta.EachListItem(list, func(item runtime.Object) error {
-		if obj, ok := item.(client.Object); ok {
-			contextOf(ctx).state.noteRead(obj)
-		}
-		return nil
-	})
+	return nil
 }
 
 func (c Config) trackList(ctx context.Context, list client.ObjectList, opts []client.ListOption) error {
@@ -207,12 +206,35 @@ func (c Config) trackList(ctx context.Context, list client.ObjectList, opts []cl
 	if selector == nil {
 		selector = labels.Everything()
 	}
+	kind := ref.GroupVersionKind()
+	kind.Kind = strings.TrimSuffix(kind.Kind, "List")
+	if c.isClusterScoped(kind, options.Namespace) {
+		options.Namespace = ""
+	}
 	return c.Tracker.TrackReference(tracker.Reference{
-		APIGroup:  ref.GroupVersionKind().Group,
-		Kind:      strings.TrimSuffix(ref.Kind, "List"),
-		Namespace: options.Namespace,
-		Selector:  selector,
+		APIGroup: kind.Group, Kind: kind.Kind, Namespace: options.Namespace, Selector: selector,
 	}, watcher)
+}
+
+// isClusterScoped reports whether a kind that is asked for in a namespace has none, as far as that is known. Readers
+// leave the namespace out then, and events have none.
+func (c Config) isClusterScoped(kind schema.GroupVersionKind, namespace string) bool {
+	if namespace == "" {
+		return false
+	}
+	if c.namespaced != nil {
+		if _, known := c.namespaced.Load(kind); known {
+			return false
+		}
+	}
+	mapping, err := c.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return false
+	}
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace && c.namespaced != nil {
+		c.namespaced.Store(kind, true)
+	}
+	return mapping.Scope.Name() == meta.RESTScopeNameRoot
 }
 
 // track makes changes of obj wake the resource of the request. Outside a request they wake resource.
@@ -223,6 +245,12 @@ func (c Config) track(ctx context.Context, obj, resource client.Object) error {
 	watcher, err := watcherOf(ctx)
 	if err != nil {
 		watcher, _ = resourceBehindCast(ctx, resource)
+	}
+	if obj.GetNamespace() != "" && c.Client != nil {
+		if kind, err := c.GroupVersionKindFor(obj); err == nil && c.isClusterScoped(kind, obj.GetNamespace()) {
+			obj = obj.DeepCopyObject().(client.Object)
+			obj.SetNamespace("")
+		}
 	}
 	if err := c.Tracker.TrackObject(obj, watcher); err != nil {
 		return fmt.Errorf("unable to track %s: %w", describeObject(obj), err)

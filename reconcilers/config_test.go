@@ -208,6 +208,33 @@ func TestTrackingOfRBACNames(t *testing.T) {
 	}
 }
 
+// Readers leave out the namespace of a kind that has none, so what is tracked has none either: its events have none.
+func TestTrackingOfClusterScopedKinds(t *testing.T) {
+	for name, track := range map[string]func(context.Context, reconcilers.Config) error{
+		"TrackAndGet": func(ctx context.Context, config reconcilers.Config) error {
+			return config.TrackAndGet(ctx, types.NamespacedName{Namespace: "default", Name: "admin"}, &rbacv1.ClusterRole{})
+		},
+		"TrackAndList": func(ctx context.Context, config reconcilers.Config) error {
+			return config.TrackAndList(ctx, &rbacv1.ClusterRoleList{}, client.InNamespace("default"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			expect := expectWidget()
+			expect.UseFake = true
+			config := expect.Config()
+			config.Tracker = tracker.New(widgetScheme, 0)
+			if err := track(testContext(t, config), config); client.IgnoreNotFound(err) != nil {
+				t.Fatal(err)
+			}
+			admin := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "admin"}}
+			observers, err := config.Tracker.GetObservers(admin)
+			if err != nil || len(observers) != 1 || observers[0] != widgetKey {
+				t.Errorf("observed by %v with the error %v, want by %v", observers, err, widgetKey)
+			}
+		})
+	}
+}
+
 func TestConfigMethodsKeepTheRest(t *testing.T) {
 	config := expectWidget().Config()
 	tests := map[string]struct {

@@ -43,8 +43,8 @@ func TestEmbedGivesNodesWhatARootGives(t *testing.T) {
 		if got := reconcilers.RetrievePath(ctx); got != "Embedded/Look" {
 			t.Errorf("the path is %s, want Embedded/Look", got)
 		}
-		*kept.Of(ctx, w, func() *int { return new(int) })++
-		if got := *kept.Of(ctx, w, func() *int { return new(int) }); got != ran {
+		*kept.Of(ctx, func() *int { return new(int) })++
+		if got := *kept.Of(ctx, func() *int { return new(int) }); got != ran {
 			t.Errorf("%d requests are remembered, want %d", got, ran)
 		}
 		if ran > 1 {

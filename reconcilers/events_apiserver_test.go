@@ -46,6 +46,16 @@ func TestEventsAreNotUsedUpByTheStatus(t *testing.T) {
 	c := live(t)
 	op, _ := startOperator(t, tree)
 	widget := op.createWidget(t, c)
+	// A conflict of the finalizer with a change of the spec would be an event.
+	eventually(t, "there is no finalizer", func(ctx context.Context) error {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(widget), widget); err != nil {
+			return err
+		}
+		if !slices.Contains(widget.Finalizers, ours) {
+			return fmt.Errorf("the finalizers are %q", widget.Finalizers)
+		}
+		return nil
+	})
 	for step := 1; step <= 30; step++ {
 		base := widget.DeepCopy()
 		widget.Spec.Fields["step"] = strconv.Itoa(step)

@@ -50,7 +50,7 @@ func (n *Announcement) Reconcile(ctx context.Context, resource *resources.Widget
 	if err := reconcilers.RetrieveConfigOrDie(ctx).TrackAndGet(ctx, n.Source, source); err != nil {
 		return reconcilers.Result{}, reconcilers.Failed(ctx, source, err)
 	}
-	last := n.announced.Of(ctx, resource, func() *announced { return &announced{} })
+	last := n.announced.Of(ctx, func() *announced { return &announced{} })
 	if text := source.Data["text"]; text != last.text {
 		last.text = text
 		logr.FromContextOrDiscard(ctx).Info("announcing")
@@ -186,26 +186,32 @@ func ExampleEnter() {
 	// Widgets/Quota
 }
 
-// ResourceState keeps a value for each resource. Here a hand-written reconciler calls the node, so the node drops it by
-// Forget.
+// ResourceState keeps a value for each resource, which a root, or Embed, drops when the resource is gone.
 func ExampleResourceState() {
+	widget := &resources.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "gadget"}}
+	_, config := exampleCluster(widget)
 	var counts reconcilers.ResourceState[*int]
+	nodes := reconcilers.Embed(config, reconcilers.SubReconciler[*resources.Widget](
+		&reconcilers.SyncReconciler[*resources.Widget]{Sync: func(ctx context.Context, w *resources.Widget) error {
+			count := counts.Of(ctx, func() *int { return new(int) })
+			*count++
+			fmt.Println(w.Name, *count)
+			return nil
+		}}))
 	ctx := context.Background()
-	for _, uid := range []types.UID{"a", "a", "b", "a"} {
-		widget := &resources.Widget{ObjectMeta: metav1.ObjectMeta{UID: uid}}
-		count := counts.Of(ctx, widget, func() *int { return new(int) })
-		*count++
-		fmt.Println(uid, *count)
+	for range 2 {
+		if _, err := nodes.Reconcile(ctx, widget); err != nil {
+			fmt.Println(err)
+		}
 	}
-	counts.Forget("a")
-	count := counts.Of(ctx, &resources.Widget{ObjectMeta: metav1.ObjectMeta{UID: "a"}}, func() *int { return new(int) })
-	fmt.Println("a", *count)
+	nodes.Forget(reconcilers.Request{NamespacedName: client.ObjectKeyFromObject(widget)})
+	if _, err := nodes.Reconcile(ctx, widget); err != nil {
+		fmt.Println(err)
+	}
 	// Output:
-	// a 1
-	// a 2
-	// b 1
-	// a 3
-	// a 0
+	// gadget 1
+	// gadget 2
+	// gadget 1
 }
 
 // RecordEvent records an event on the resource of the root, also below a cast.

@@ -21,17 +21,18 @@ func ExampleSuppressTransientErrors() {
 			},
 		},
 	}
-	ctx, _ := exampleCluster()
+	ctx, config := exampleCluster()
+	nodes := reconcilers.Embed(config, reconcilers.SubReconciler[*resources.Widget](node))
 	gadget := &resources.Widget{ObjectMeta: metav1.ObjectMeta{Name: "gadget", UID: "gadget-uid"}}
 	for range 3 {
-		_, err := node.Reconcile(ctx, gadget)
-		fmt.Println("quiet:", errors.Is(err, reconcilers.ErrQuiet))
+		_, err := nodes.Reconcile(ctx, gadget)
+		fmt.Println("error:", err)
 	}
 	// Output:
 	// ask the directory about gadget
-	// quiet: true
+	// error: <nil>
 	// ask the directory about gadget
-	// quiet: true
+	// error: <nil>
 	// ask the directory about gadget
-	// quiet: false
+	// error: Embedded/SuppressTransientErrors/SyncReconciler: the directory is busy
 }

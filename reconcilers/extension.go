@@ -2,14 +2,9 @@ package reconcilers
 
 import (
 	"context"
-	"io"
-	"maps"
-	"slices"
-	"sync"
 
 	"github.com/espalier-dev/espalier/internal/resourcestate"
 
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -42,51 +37,26 @@ func RecordEvent(ctx context.Context, resource client.Object, eventType, reason,
 }
 
 // ResourceState keeps a value for each resource from one request to the next. It is a field of a node. The zero value
-// is ready for use, also concurrently. A value that is an [io.Closer] is closed when it is dropped.
+// is ready for use, also concurrently.
 //
-// Below a root, a value lives as long as the resource. The root drops it in the request that finds the resource gone,
-// or finds another resource of its name. If a hand-written reconciler calls the node, the node has to drop the value
-// with [ResourceState.Forget].
+// A value lives as long as the resource. The root drops it in the request that finds the resource gone, or finds
+// another resource of its name. If a hand-written reconciler calls the node without [Embed], a value lasts for the
+// call: the node is to call [ResourceState.End] then. A value that is an [io.Closer] is closed when it is dropped.
 type ResourceState[V any] struct {
-	mu         sync.Mutex
-	standalone map[types.UID]V
+	// An empty type would have one address for all.
+	_ byte
 }
 
-// Of returns the value for resource, the resource of the request. At the first call, empty makes the value.
-func (s *ResourceState[V]) Of(ctx context.Context, resource client.Object, empty func() V) V {
-	if kept := stateOf(ctx); kept != nil {
-		return resourcestate.LoadOrStore(kept, s, empty)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	value, ok := s.standalone[resource.GetUID()]
-	if !ok {
-		if s.standalone == nil {
-			s.standalone = map[types.UID]V{}
-		}
-		value = empty()
-		s.standalone[resource.GetUID()] = value
-	}
-	return value
+// Of returns the value for the resource of the request. At the first call, empty makes the value.
+func (s *ResourceState[V]) Of(ctx context.Context, empty func() V) V {
+	return resourcestate.LoadOrStore(stateOf(ctx), s, empty)
 }
 
-// Forget drops the value for the resource with that UID. Below a root it does nothing, because the root drops values
-// itself.
-func (s *ResourceState[V]) Forget(uid types.UID) {
-	s.mu.Lock()
-	value, ok := s.standalone[uid]
-	delete(s.standalone, uid)
-	s.mu.Unlock()
-	if closer, closes := any(value).(io.Closer); ok && closes {
-		_ = closer.Close() // the value is dropped, so its error does not matter
+// End drops the value at the end of a call of the node, if nothing keeps it for the next one.
+func (s *ResourceState[V]) End(ctx context.Context) {
+	if isForgetful(ctx) {
+		stateOf(ctx).Drop(s)
 	}
-}
-
-// standaloneUIDs returns the UIDs of the resources that have a value, outside of a root.
-func (s *ResourceState[V]) standaloneUIDs() []types.UID {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Collect(maps.Keys(s.standalone))
 }
 
 // Claim says in the set-up of a tree that only the node of ctx may have what key stands for: a name that it writes

@@ -109,7 +109,7 @@ func changeFinalizers(ctx context.Context, resource client.Object, change finali
 		return err
 	}
 	done, reason := change.words()
-	noteWrite(ctx, done, write, because(reason))
+	noteWrite(ctx, done, write, reason)
 	state := contextOf(ctx).state
 	if state == nil || !state.skipFinalizerEvents {
 		config.record(base, corev1.EventTypeNormal, "FinalizerPatched", "Patched finalizer %q", change.name)

@@ -71,7 +71,6 @@ type ForEach[Type client.Object, Item any] struct {
 	Key func(item Item) string
 
 	memories ResourceState[*itemsMemory]
-	reporter Reporter
 
 	// nestedTypes and nestedFinalizers are those of the conditions and of the finalizers of the nested nodes.
 	nestedTypes      []string

@@ -50,6 +50,8 @@ func (r *ForEach[Type, Item]) reconcileItems(ctx context.Context, resource Type)
 	if err := r.checkStash(ctx); err != nil {
 		return Result{}, err
 	}
+	ctx = withState(ctx)
+	defer r.memories.End(ctx)
 	cleansUp := CleansUp(ctx, resource)
 	var items []Item
 	var err error
@@ -72,7 +74,7 @@ func (r *ForEach[Type, Item]) reconcileItems(ctx context.Context, resource Type)
 	p := &itemsPass[Type, Item]{
 		ForEach: r, ctx: ctx, resource: resource, items: items,
 		plan:     planItems(r.Name, keys, r.recordOf(ctx, resource).Keys, cleansUp),
-		memory:   r.memories.Of(ctx, resource, newItemsMemory),
+		memory:   r.memories.Of(ctx, newItemsMemory),
 		types:    r.nestedTypes,
 		cleansUp: cleansUp, terminating: resource.GetDeletionTimestamp() != nil,
 		finalizers: r.nestedFinalizers, conditions: map[string][]itemCondition{},
@@ -257,7 +259,7 @@ func (p *itemsPass[Type, Item]) report() {
 			NotNeeded(p.ctx, p.resource, conditionType)
 		default:
 			sum.Type = conditionType
-			p.reporter.Report(p.ctx, p.resource, *sum)
+			ReportCondition(p.ctx, p.resource, *sum)
 		}
 	}
 }

@@ -51,7 +51,7 @@ func (p *itemsPass[Type, Item]) record() {
 				shown = &text
 			}
 		}
-		item.Message = p.reporter.Text(p.ctx, p.resource, itemText{before.Name, item.Key}, shown, item.Message)
+		item.Message = ReportText(p.ctx, p.resource, itemText{before.Name, item.Key}, shown, item.Message)
 	}
 	setItemRecord(statusfield.PartOf[apis.ItemsStatus](p.resource), next)
 

@@ -1,25 +1,18 @@
 package reconcilers
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/espalier-dev/espalier/internal/gotype"
-	"github.com/espalier-dev/espalier/internal/message"
 	"github.com/espalier-dev/espalier/internal/resourcestate"
-	"github.com/espalier-dev/espalier/internal/statusfield"
 
 	"github.com/go-logr/logr"
 	"gomodules.xyz/jsonpatch/v2"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,33 +21,29 @@ import (
 
 // The log of a request has these lines:
 //
-//   - Each change of an object is one line: what was done, the object, and the reason. A request that changes nothing
-//     logs nothing.
+//   - Each change of an object is one line: what was done and the object. That of a create, a delete or a finalizer has
+//     a reason. A request that changes nothing logs nothing.
 //   - Objects and their differences are logged from verbosity 2 on.
 //   - A returned error is not logged, because the controller logs what a root returns. An error that is reflected on
 //     the resource is one line without a stack trace, which is not repeated while the error stays the same.
 const detailed = 2
 
-// maxLogged limits how many fields or conditions a line names.
+// maxLogged limits how many fields a text names.
 const maxLogged = 5
 
-// noteWrite logs what was done to an object, and tells observers of it. Done is the word in the log. The reason is made
-// only if somebody is told.
-func noteWrite(ctx context.Context, done string, write written, reason func() string) {
-	if !isTold(ctx) {
-		return
+// noteWrite logs what was done to an object, and tells observers of it. Done is the word in the log. The reason is
+// empty if what differs says it all, which is logged by the verbosity of details.
+func noteWrite(ctx context.Context, done string, write written, reason string) {
+	if log := logr.FromContextOrDiscard(ctx); log.Enabled() {
+		values := append([]any{"object", describeObject(write.object)}, write.details...)
+		if reason != "" {
+			values = append(values, "reason", reason)
+		}
+		log.Info(done, values...)
 	}
-	why := reason()
-	logr.FromContextOrDiscard(ctx).Info(done,
-		append([]any{"object", describeObject(write.object), "reason", why}, write.details...)...)
 	if IsObserved(ctx) {
-		Note(ctx, write.fact(ctx, why, nil))
+		Note(ctx, write.fact(ctx, reason, nil))
 	}
-}
-
-// isTold reports whether a log or an observer is told of writes.
-func isTold(ctx context.Context) bool {
-	return logr.FromContextOrDiscard(ctx).Enabled() || IsObserved(ctx)
 }
 
 // noteFailure tells observers of a write that failed. The error itself is logged by the controller, or shown.
@@ -79,24 +68,6 @@ func (w written) fact(ctx context.Context, reason string, err error) Write {
 	}
 }
 
-// because returns a reason that is known.
-func because(reason string) func() string {
-	return func() string { return reason }
-}
-
-// changedFields names the fields in which after differs from before, as JSON pointers. It returns nothing if nobody is
-// told.
-func changedFields(ctx context.Context, before, after client.Object) string {
-	if !isTold(ctx) {
-		return ""
-	}
-	fields := differentFields(before, after)
-	if len(fields) == 0 {
-		return "it differs"
-	}
-	return "it differs in " + message.List(fields, maxLogged)
-}
-
 // differentFields returns the sorted paths of the fields in which two objects differ; none if they are not known.
 func differentFields(before, after client.Object) []string {
 	from, fromErr := json.Marshal(before)
@@ -118,79 +89,11 @@ func fieldsOf(operations []jsonpatch.Operation) []string {
 	return slices.Compact(fields)
 }
 
-// changedStatus says in what the status of after differs from that of before: which conditions, and how, or else the
-// names of the fields.
-func changedStatus(before, after client.Object) string {
-	from, to := statusfield.Of(before), statusfield.Of(after)
-	if changes := changedConditions(from.GetConditions(), to.GetConditions()); len(changes) > 0 {
-		return message.List(changes, maxLogged)
-	}
-	was, is := statusMembers(from), statusMembers(to)
-	var fields []string
-	for name := range is {
-		if other, ok := was[name]; !ok || !bytes.Equal(other, is[name]) {
-			fields = append(fields, "status."+name)
-		}
-	}
-	for name := range was {
-		if _, ok := is[name]; !ok {
-			fields = append(fields, "status."+name)
-		}
-	}
-	slices.Sort(fields)
-	switch len(fields) {
-	case 0:
-		return "it differs"
-	case 1:
-		return fields[0] + " differs"
-	}
-	return message.List(fields, maxLogged) + " differ"
-}
-
-// statusMembers returns the fields of a status as JSON. It returns none of what cannot be encoded.
-func statusMembers(status statusfield.Status) map[string]json.RawMessage {
-	var members map[string]json.RawMessage
-	if encoded, err := json.Marshal(status.Get()); err == nil {
-		_ = json.Unmarshal(encoded, &members) // a status that is no object has no members
-	}
-	return members
-}
-
-// maxMessageLogged limits what a line has of the message of a condition.
-const maxMessageLogged = 160
-
-// changedConditions says which conditions differ, and how. A message that several conditions have, such as a summary
-// and what it summarises, is said once.
-func changedConditions(before, after []metav1.Condition) []string {
-	var changes, messages []string
-	for _, condition := range after {
-		old := meta.FindStatusCondition(before, condition.Type)
-		switch {
-		case old == nil, old.Status != condition.Status, old.Reason != condition.Reason:
-			changes = append(changes, fmt.Sprintf("%s is %s (%s)", condition.Type, condition.Status, condition.Reason))
-		case old.Message != condition.Message:
-			if !slices.Contains(messages, condition.Message) {
-				messages = append(messages, condition.Message)
-				text := strings.Join(strings.Fields(condition.Message), " ")
-				changes = append(changes, condition.Type+" says: "+message.Truncate(text, maxMessageLogged))
-			}
-		}
-	}
-	for _, condition := range before {
-		if meta.FindStatusCondition(after, condition.Type) == nil {
-			changes = append(changes, condition.Type+" is gone")
-		}
-	}
-	return changes
-}
-
-// logOnce logs a fact about object, unless the request before logged the same. Outside of a root it always logs.
+// logOnce logs a fact about object, unless the request before logged the same.
 func logOnce(ctx context.Context, fact, object, reason string) {
-	if state := stateOf(ctx); state != nil {
-		logged := resourcestate.LoadOrNew[loggedFacts](state, loggedFactsKey{})
-		if !logged.isNew(loggedFact{path: RetrievePath(ctx), fact: fact, object: object}, reason) {
-			return
-		}
+	logged := resourcestate.LoadOrNew[loggedFacts](stateOf(ctx), loggedFactsKey{})
+	if !logged.isNew(loggedFact{path: RetrievePath(ctx), fact: fact, object: object}, reason) {
+		return
 	}
 	logr.FromContextOrDiscard(ctx).Info(fact, "object", object, "reason", reason)
 }

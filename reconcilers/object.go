@@ -129,15 +129,6 @@ func contentOf(obj client.Object) (map[string]any, error) {
 	return runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 }
 
-// contentCopy returns a copy of the content of obj, or nil if it has none.
-func contentCopy(obj client.Object) map[string]any {
-	content, err := contentOf(obj)
-	if err != nil {
-		return nil
-	}
-	return runtime.DeepCopyJSON(content)
-}
-
 // typed returns the answer of the server as an object of the type of sample.
 func typed[T client.Object](answer *unstructured.Unstructured, sample T) (T, error) {
 	obj := copyOf(sample)

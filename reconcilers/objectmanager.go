@@ -4,11 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/espalier-dev/espalier/internal/digest"
 	"github.com/espalier-dev/espalier/internal/gotype"
-	"github.com/espalier-dev/espalier/internal/message"
 	"github.com/espalier-dev/espalier/internal/resourcestate"
-	"github.com/espalier-dev/espalier/internal/statusfield"
 	"github.com/espalier-dev/espalier/internal/write"
 	rtime "github.com/espalier-dev/espalier/time"
 
@@ -40,6 +37,12 @@ type ObjectManager[Type client.Object] interface {
 	Manage(ctx context.Context, resource client.Object, actual, desired Type) (Type, error)
 }
 
+// createsOnly reports whether an object manager says that it does not change the objects that it has created.
+func createsOnly(manager any) bool {
+	m, ok := manager.(interface{ CreatesOnly() bool })
+	return ok && !gotype.IsNil(manager) && m.CreatesOnly()
+}
+
 // maxStandaloneWrites bounds the last writes that an object manager keeps itself.
 const maxStandaloneWrites = 4096
 
@@ -61,12 +64,12 @@ type objectWriter[Type client.Object] struct {
 	propagation metav1.DeletionPropagation
 	// sanitize is the function of the author; it may be nil.
 	sanitize func(Type) any
-	// lastWrites are kept by the object manager itself, outside of a root.
+	// lastWrites are kept by the object manager itself where nothing else is kept of the resource.
 	lastWrites *resourcestate.LastWrites
 
 	// manager identifies the object manager, by the last writes that it keeps itself.
 	manager *resourcestate.LastWrites
-	// kept is what the root keeps of the reconciled resource; nil outside of a root.
+	// kept is what is kept of the reconciled resource; nil for a client that cannot be the key of a map.
 	kept *resourcestate.State
 	// sender is the client of the node.
 	sender client.Client
@@ -100,7 +103,9 @@ func (w *objectWriter[Type]) start(ctx context.Context, desired Type) error {
 	w.manager = w.lastWrites
 	w.observed = s.state != nil && s.state.observers != nil
 	if s.state != nil && s.state.resource != nil {
-		w.lastWrites = resourcestate.LoadOrNew[resourcestate.LastWrites](s.state.resource, w.lastWrites)
+		if !s.state.lastsForCall {
+			w.lastWrites = resourcestate.LoadOrNew[resourcestate.LastWrites](s.state.resource, w.lastWrites)
+		}
 		if s.comparable {
 			w.kept, w.sender = s.state.resource, s.config.Client
 		}
@@ -138,8 +143,8 @@ func (w objectWriter[Type]) manage(ctx context.Context, how objectStrategy[Type]
 		return actual, nil
 	}
 	updated, err := how.update(ctx, w, actual, desired)
-	if known := w.lastWrites.Changes(actual.GetUID()); err == nil && known != nil && known.Flaps {
-		err = w.flappingUntilQuiet(ctx, actual, known)
+	if err == nil {
+		err = stillLimited(ctx, w.kept, w.resource, actual)
 	}
 	return updated, err
 }
@@ -158,15 +163,20 @@ func (w *objectWriter[Type]) held(ctx context.Context, obj client.Object, kind H
 	}
 }
 
-// mayUpdate returns an error if actual must not be written: this write was refused, or what is desired is flapping.
+// mayUpdate returns an error if actual must not be written: this write was refused, or actual is written too often.
+// Changes returns what is to be changed.
 func (w *objectWriter[Type]) mayUpdate(
-	ctx context.Context, actual Type, desired resourcestate.Desired, describe resourcestate.Describe,
+	ctx context.Context, actual Type, desired resourcestate.Desired, changes func() differences,
 ) error {
 	if err := w.refused(ctx, w.writeOf(actual, desired)); err != nil {
 		w.held(ctx, actual, HeldRefused)
 		return err
 	}
-	return w.hold(ctx, actual, desired, describe)
+	return holdWrite(ctx, w.resource, actual, func() differences {
+		d := changes()
+		d.undone = w.lastWrites.Get(actual.GetUID(), desired).Version != ""
+		return d
+	})
 }
 
 // refusalsKey is the key of the refusals of an object manager in the state of a resource.
@@ -208,111 +218,6 @@ func (w *objectWriter[Type]) noteRefusal(ctx context.Context, write resourcestat
 	known.Add(write, err, rtime.RetrieveNow(ctx))
 }
 
-// flappingError is the error of a child that is written with delays. Its text is the same until that ends.
-type flappingError struct {
-	object, field string
-	contest       resourcestate.Contest
-}
-
-func flappingErrorOf(obj client.Object, known *resourcestate.Changes) *flappingError {
-	return &flappingError{object: describeObject(obj), field: known.Field, contest: known.Contest}
-}
-
-// event is the reason of the event that it begins.
-func (e *flappingError) event() string {
-	if e.contest.IsKnown {
-		return "ContestedChild"
-	}
-	return "NondeterministicChild"
-}
-
-func (e *flappingError) Error() string {
-	if e.contest.IsKnown {
-		return e.contested()
-	}
-	differs := ""
-	if e.field != "" {
-		differs = ": it differs in " + e.field
-	}
-	return fmt.Sprintf("what is desired of %s keeps changing although the resource stays the same%s; it is written "+
-		"with delays, and must not depend on time, chance or the order of a map", e.object, differs)
-}
-
-func (e *flappingError) contested() string {
-	who, what := "another client or a webhook", ""
-	if names := e.contest.Managers; len(names) > 0 {
-		who = fmt.Sprintf("the field manager %q", message.List(names, maxLogged))
-	}
-	if fields := e.contest.Fields; len(fields) > 0 {
-		what = message.List(fields, maxLogged) + " of "
-	}
-	return fmt.Sprintf("%s keeps changing %s%s, which is written back with delays; one of both must leave it alone",
-		who, what, e.object)
-}
-
-// hold returns an error if what is desired of obj is flapping and must not be written yet. Else it notes that it is
-// written now.
-func (w *objectWriter[Type]) hold(
-	ctx context.Context, obj Type, desired resourcestate.Desired, describe resourcestate.Describe,
-) error {
-	uid := obj.GetUID()
-	if w.kept == nil || !desired.Known || uid == "" || uid == w.resource.GetUID() {
-		// The object of an aggregate is its own resource.
-		return nil
-	}
-	now := rtime.RetrieveNow(ctx)
-	change := resourcestate.Change{
-		Desired:  desired,
-		Resource: resourceDigest(w.resource),
-		Inputs:   contextOf(ctx).state.inputsBeside(uid),
-		Status:   statusDigest(w.resource, w.regarding),
-		Undone:   w.lastWrites.Get(uid, desired).Version,
-		Base:     obj.GetResourceVersion(),
-	}
-	known := w.lastWrites.Changes(uid)
-	if known.Holds(change, now) {
-		contextOf(ctx).state.wakeAfter(known.NextWrite().Sub(now))
-		kind := HeldFlapping
-		if known.Contest.IsKnown {
-			kind = HeldContested
-		}
-		w.held(ctx, obj, kind)
-		return flappingErrorOf(obj, known)
-	}
-	next := known.After(change, describe, now)
-	w.lastWrites.SetChanges(uid, next)
-	if next.Flaps && !known.Flaps {
-		err := flappingErrorOf(obj, next)
-		logr.FromContextOrDiscard(ctx).Info("writing with delays", "object", describeObject(obj), "reason", err.Error())
-		w.original.record(w.regarding, corev1.EventTypeWarning, err.event(), "%v", err)
-	}
-	return nil
-}
-
-// flappingUntilQuiet returns an error while what is desired of obj, which is as desired now, counts as flapping.
-func (w *objectWriter[Type]) flappingUntilQuiet(ctx context.Context, obj Type, known *resourcestate.Changes) error {
-	now := rtime.RetrieveNow(ctx)
-	quiet := known.QuietUntil()
-	if !now.Before(quiet) {
-		w.lastWrites.SetChanges(obj.GetUID(), nil)
-		return nil
-	}
-	contextOf(ctx).state.wakeAfter(quiet.Sub(now))
-	return flappingErrorOf(obj, known)
-}
-
-// resourceDigest is the digest of what users change of a resource.
-func resourceDigest(resource client.Object) uint64 {
-	sum, _ := digest.Of([]any{resource.GetGeneration(), resource.GetLabels(), resource.GetAnnotations()})
-	return sum
-}
-
-// statusDigest is the digest of the status of a resource. It may be cast from another.
-func statusDigest(resource, behindCast client.Object) uint64 {
-	sum, _ := digest.Of([]any{statusfield.Of(resource).Get(), statusfield.Of(behindCast).Get()})
-	return sum
-}
-
 func (w objectWriter[Type]) create(ctx context.Context, how objectStrategy[Type], desired Type) (Type, error) {
 	var none Type
 	write := w.writeOf(desired, how.identify(desired))
@@ -331,8 +236,9 @@ func (w objectWriter[Type]) create(ctx context.Context, how objectStrategy[Type]
 		w.noteRefusal(ctx, write, err)
 		return none, w.failed(ctx, creating, desired, err)
 	}
+	noteWritten(ctx, w.resource, created, 0)
 	w.succeeded(creating, created)
-	noteWrite(ctx, "created", written{verb: "create", object: created}, because("it did not exist"))
+	noteWrite(ctx, "created", written{verb: "create", object: created}, "it did not exist")
 	if w.tracks {
 		// The name may have been generated, so it can be tracked only now. The object exists even if that fails.
 		return created, w.config.track(ctx, created, w.resource)
@@ -366,12 +272,11 @@ func (w objectWriter[Type]) delete(ctx context.Context, actual Type) (Type, erro
 	}
 	w.lastWrites.Forget(actual.GetUID())
 	w.succeeded(deleting, actual)
-	noteWrite(ctx, "deleted", written{verb: "delete", object: actual}, func() string {
-		if w.resource.GetDeletionTimestamp() != nil {
-			return "the resource is being deleted"
-		}
-		return "it is not desired"
-	})
+	reason := "it is not desired"
+	if w.resource.GetDeletionTimestamp() != nil {
+		reason = "the resource is being deleted"
+	}
+	noteWrite(ctx, "deleted", written{verb: "delete", object: actual}, reason)
 	return none, nil
 }
 

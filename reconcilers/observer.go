@@ -162,8 +162,8 @@ type Write struct {
 	Subresource string
 	// Verb is the verb of the request: create, update, patch, apply or delete.
 	Verb string
-	// Reason says why, with the names of the fields that differ. That of a write of the status also has messages of
-	// conditions. It has no values of an object.
+	// Reason says why an object was created or deleted, or its finalizers were changed. It is empty for other writes:
+	// what is desired differed. It has no values of an object.
 	Reason string
 	// Err is the error of the write, or nil.
 	Err error
@@ -194,7 +194,7 @@ type Held struct {
 type HeldKind string
 
 const (
-	// HeldFlapping means that what is desired keeps changing although the resource stays the same.
+	// HeldFlapping means that what is desired was another in each of the last writes.
 	HeldFlapping HeldKind = "Flapping"
 	// HeldContested means that another client keeps undoing the write.
 	HeldContested HeldKind = "Contested"

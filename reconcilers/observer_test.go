@@ -149,19 +149,19 @@ func TestObserversAreToldWhatNodesDo(t *testing.T) {
 		{name: "an error", fail: returns(boom), before: before[:3], want: []string{
 			`end root/fails SyncReconciler Error Retry "boom"`,
 			`end root Sequence Error Retry "boom"`,
-			"update Widget default/w status at root: ChildReady is Unknown (Initializing), Ready is Unknown (Initializing) (<nil>)",
+			"update Widget default/w status at root:  (<nil>)",
 			`end root ResourceReconciler Error Retry "boom" ChildReady=Unknown Ready=Unknown`,
 		}},
 		{name: "a panic", fail: func() error { panic("ouch") }, before: before[:3], want: []string{
 			`end root/fails SyncReconciler Error Retry "root/0/fails: panicked: ouch"`,
 			`end root Sequence Error Retry "root/0/fails: panicked: ouch"`,
-			"update Widget default/w status at root: Ready is False (Error) (<nil>)",
+			"update Widget default/w status at root:  (<nil>)",
 			`end root ResourceReconciler Error Retry "root/0/fails: panicked: ouch" ChildReady=Unknown Ready=False`,
 		}},
 		{name: "a halt", fail: returns(fmt.Errorf("%w", reconcilers.ErrHaltSubReconcilers)), before: before[:3], want: []string{
 			"end root/fails SyncReconciler Halted Wait",
 			"end root Sequence Halted Wait",
-			"update Widget default/w status at root: status.observedGeneration differs (<nil>)",
+			"update Widget default/w status at root:  (<nil>)",
 			"end root ResourceReconciler Halted ChildReady=Unknown Ready=False",
 		}},
 		{name: "a durable halt", fail: returns(reconcilers.ErrDurable), before: before[:3], want: []string{
@@ -192,7 +192,7 @@ func TestObserversAreToldWhatNodesDo(t *testing.T) {
 			"end root/settings ChildReconciler Changed",
 			"end root Sequence Changed",
 			"end root Sequence Changed",
-			"update Widget default/w status at root: ChildReady is True (Ready), Ready is True (Ready) (<nil>)",
+			"update Widget default/w status at root:  (<nil>)",
 			"end root ResourceReconciler Changed ChildReady=True Ready=True",
 		}},
 		{name: "nothing to do", before: before, want: []string{
@@ -203,7 +203,7 @@ func TestObserversAreToldWhatNodesDo(t *testing.T) {
 			"end root ResourceReconciler Unchanged ChildReady=True Ready=True",
 		}},
 		{name: "an update", change: func() { w.data = "new" }, before: before, want: []string{
-			"update ConfigMap default/w at root/1/1/settings: it differs in /data/key (<nil>)",
+			"update ConfigMap default/w at root/1/1/settings:  (<nil>)",
 			"end root/settings ChildReconciler Changed",
 			"end root Sequence Changed",
 			"end root Sequence Changed",

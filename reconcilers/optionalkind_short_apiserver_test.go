@@ -94,7 +94,7 @@ func TestOwnsRenamesOnAnAPIServer(t *testing.T) {
 		espalier.Owns("Data", func(_ context.Context, w *resources.Widget) (*corev1.ConfigMap, error) {
 			name := w.Name + "-data-" + w.Spec.Fields["meter"]
 			return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}}, nil
-		}).Labeled().HoldsData().Reports("Data"),
+		}).Labeled().CreateOnly().Reports("Data"),
 	))
 	w := o.widget(t, "named", "a")
 	o.reports(t, w, map[string]string{"Config": "Ready", "Data": "Ready"})

@@ -97,7 +97,7 @@ func (r *ResourceReconciler[T]) noteOrphan(
 		return original, fmt.Errorf("unable to note on %s that what depends on it stays: %w",
 			describeObject(original), err)
 	}
-	noteWrite(ctx, "annotated", change, because("it is deleted without what depends on it"))
+	noteWrite(ctx, "annotated", change, "it is deleted without what depends on it")
 	p.written = true
 	return noted, nil
 }
@@ -123,7 +123,7 @@ func (k *children[T, CT, CLT]) letGo(ctx context.Context, config Config, found [
 			return k.errorf("is unable to release %s: %w", describeObject(child), err)
 		}
 		k.recordWrite(ctx, config, child, released)
-		noteWrite(ctx, "released", change, because("the resource is deleted without what depends on it"))
+		noteWrite(ctx, "released", change, "the resource is deleted without what depends on it")
 	}
 	return nil
 }

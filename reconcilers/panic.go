@@ -74,7 +74,7 @@ func guarded[Type client.Object](
 ) (result Result, err error) {
 	returned := false
 	defer func() {
-		if returned || s == nil || s.leavePanics {
+		if returned || s == nil || s.rootless || s.leavePanics {
 			return
 		}
 		if value := recover(); value != nil {
@@ -95,7 +95,7 @@ func nodePanicked(ctx context.Context, node any, resource client.Object, value a
 	err := panicError(ctx, value)
 	for _, conditionType := range described.Conditions {
 		if conditionType != "" {
-			(&Reporter{}).Report(ctx, resource, panicCondition(conditionType, err.Error()))
+			ReportCondition(ctx, resource, panicCondition(conditionType, err.Error()))
 		}
 	}
 	return err
@@ -130,5 +130,5 @@ func (r *root) showPanic(
 	if condition == nil || summary != "" && condition.Status == metav1.ConditionFalse {
 		return
 	}
-	r.reporter.Report(ctx, resource, panicCondition(conditionType, p.panic))
+	ReportCondition(ctx, resource, panicCondition(conditionType, p.panic))
 }

@@ -71,7 +71,7 @@ func Enter(ctx context.Context, name string) context.Context {
 
 // enterPlace is [Enter] for a segment that is no name of a node.
 func enterPlace(ctx context.Context, name string, place segmentPlace) context.Context {
-	return &nodePath{Context: ctx, name: name, parent: pathOf(ctx), place: place}
+	return &nodePath{Context: withState(ctx), name: name, parent: pathOf(ctx), place: place}
 }
 
 func pathOf(ctx context.Context) *nodePath {

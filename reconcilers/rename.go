@@ -5,42 +5,46 @@ import (
 	"strings"
 	"time"
 
+	"github.com/espalier-dev/espalier/internal/kinds"
+
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Renaming says what a [ChildReconciler] does if the desired child has another namespace or name than the child that
 // exists.
-//
-// If the name counts, an object of the desired name is never deleted, and a desired child without a name is the one
-// that was made of the same generateName. If there is no desired child, the objects of all names are deleted. Nothing
-// is created or deleted if the name changes in two requests in a row although the generation of the resource stays the
-// same. A [NameError] is reflected then, until a name is desired twice.
 type Renaming string
 
 const (
 	// IgnoreName writes what is desired to the child that exists. Its name counts only when it is created. It is the
 	// zero value.
 	IgnoreName Renaming = ""
-	// CreateFirst creates the new child, waits until it is ready, and deletes the old one. The old one is not written
-	// meanwhile. If another name is desired before that, only the child that was ready last is kept until the newest is
-	// ready. On [Suspend] the old child is deleted as soon as the new one exists, because that does not become ready.
-	CreateFirst Renaming = "CreateFirst"
-	// DeleteFirst deletes the old child, waits until it is gone, and creates the new one. It is for children of which
-	// there cannot be two. The old child stays as it is as long as an object that is not ours has the new name: an
-	// AlreadyExists is reflected then, as for any child whose name is taken.
-	DeleteFirst Renaming = "DeleteFirst"
-	// KeepOld creates the new child. The old one is neither written nor suspended any more. It goes with the resource.
-	KeepOld Renaming = "KeepOld"
-	// RefuseName creates nothing as long as there is a child. What is desired is written to the child under the name
-	// that it has, and a [NameError] is reflected. If there is a child of the desired name too, that one counts and the
-	// others are neither written nor deleted; they go with the resource.
-	RefuseName Renaming = "RefuseName"
-	// ByKind is RefuseName for kinds that hold data, such as PersistentVolumeClaim and StatefulSet, and CreateFirst for
-	// all others.
+	// ByKind makes a new object of a new name, or refuses the name if the child may hold data.
+	//
+	// A child may hold data if it is of a kind that does (PersistentVolumeClaim, StatefulSet, Namespace,
+	// CustomResourceDefinition) or of a kind that is not one of Kubernetes itself, or if it is only created and never
+	// changed, and is not a Job. Nothing is created then as long as there is a child. What is desired is written to the
+	// child under the name that it has, and a [NameError] is reflected. If there is a child of the desired name too,
+	// that one counts, and the others are neither written nor deleted; they go with the resource.
+	//
+	// Of all other kinds, the new child is created, and the old one is deleted when the new one is ready. The old one
+	// is not written meanwhile. If another name is desired before that, only the child that was ready last is kept
+	// until the newest is ready. On [Suspend] the old child is deleted as soon as the new one exists, because that does
+	// not become ready.
+	//
+	// An object of the desired name is never deleted, and a desired child without a name is the one that was made of
+	// the same generateName. If there is no desired child, the objects of all names are deleted. Nothing is created or
+	// deleted if the name changes in two requests in a row although the generation of the resource stays the same. A
+	// [NameError] is reflected then, until a name is desired twice.
 	ByKind Renaming = "ByKind"
 )
+
+// mayHoldData reports whether something could be lost with a child of a kind. Once is true if it is only created.
+func mayHoldData(kind schema.GroupKind, once bool) bool {
+	return kinds.HoldsData(kind) || !kinds.IsBuiltIn(kind.Group) || once && kind != kinds.Job
+}
 
 // NameError says why a child does not have the name that is desired, see [Renaming]. It is reflected together with the
 // child that there is, and is not returned.
@@ -60,8 +64,8 @@ const (
 )
 
 func (e *NameError) Error() string {
-	text := fmt.Sprintf("%s is not created, since %s exists and its new name is refused: return the old name, or set "+
-		"Renaming to say what becomes of the old object", e.Desired, e.Child)
+	text := fmt.Sprintf("%s is not created, since %s exists, may hold data, and would be lost: return the old name, "+
+		"or use OwnsEach with one member, where a new name is a new object", e.Desired, e.Child)
 	if e.Reason == nameNotStable {
 		text = fmt.Sprintf("nothing is created or deleted, since the desired name of the %s changes from request to "+
 			"request although the resource stays the same: it must not depend on time, chance or the order of a map",
@@ -102,8 +106,9 @@ type names struct {
 	first, last []int
 }
 
-// decideNames decides what becomes of the objects of several names.
-func decideNames(how Renaming, objects []namedChild) names {
+// decideNames decides what becomes of the objects of several names. Refuses is true if a new name is refused as long as
+// there is an object.
+func decideNames(refuses bool, objects []namedChild) names {
 	var same, others, leaving []int
 	for i, object := range objects {
 		switch {
@@ -117,33 +122,20 @@ func decideNames(how Renaming, objects []namedChild) names {
 	}
 	decided := names{child: lastReady(objects, same)}
 	kept := lastReady(objects, others)
-	absent := decided.child < 0
-	if how == CreateFirst || how == DeleteFirst {
+	switch {
+	case refuses && decided.child >= 0:
+	case refuses:
+		decided.child, decided.refused = kept, kept >= 0
+		if kept < 0 && len(leaving) > 0 {
+			decided.child, decided.waits = leaving[0], true
+		}
+	default:
 		// A name may have been generated twice.
 		for _, i := range same {
 			if i != decided.child && !objects[i].terminating {
 				decided.first = append(decided.first, i)
 			}
 		}
-	}
-	switch how {
-	case KeepOld:
-	case RefuseName:
-		if !absent {
-			break
-		}
-		decided.child, decided.refused = kept, kept >= 0
-		if kept < 0 && len(leaving) > 0 {
-			decided.child, decided.waits = leaving[0], true
-		}
-	case DeleteFirst:
-		decided.first = append(decided.first, others...)
-		if !absent {
-			break
-		}
-		decided.child = lastReady(objects, append(leaving, others...))
-		decided.waits = decided.child >= 0
-	default:
 		for _, i := range others {
 			if i == kept {
 				decided.last = []int{i}

@@ -6,8 +6,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/espalier-dev/espalier/internal/kinds"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // The objects of a story are in the order of their creation: "D" has the desired name, "O" another one; a small letter
@@ -49,35 +52,33 @@ func (n names) String() string {
 }
 
 func TestDecideNames(t *testing.T) {
-	for _, row := range []struct{ story, createFirst, deleteFirst, keepOld, refuseName string }{
-		{"", "create", "create", "create", "create"},
-		{"D", "child 0", "child 0", "child 0", "child 0"},
-		{"d-", "child 0", "child 0", "child 0", "child 0"},
-		{"O", "create last [0]", "child 0 waits first [0]", "create", "child 0 refused"},
-		{"o", "create last [0]", "child 0 waits first [0]", "create", "child 0 refused"},
-		{"O-", "create", "child 0 waits", "create", "child 0 waits"},
-		{"OO-", "create last [0]", "child 0 waits first [0]", "create", "child 0 refused"},
-		{"OD", "child 1 last [0]", "child 1 first [0]", "child 1", "child 1"},
-		{"Od", "child 1 last [0]", "child 1 first [0]", "child 1", "child 1"},
+	for _, row := range []struct{ story, replaces, refuses string }{
+		{"", "create", "create"},
+		{"D", "child 0", "child 0"},
+		{"d-", "child 0", "child 0"},
+		{"O", "create last [0]", "child 0 refused"},
+		{"o", "create last [0]", "child 0 refused"},
+		{"O-", "create", "child 0 waits"},
+		{"OO-", "create last [0]", "child 0 refused"},
+		{"OD", "child 1 last [0]", "child 1"},
+		{"Od", "child 1 last [0]", "child 1"},
 		// The name before is desired again.
-		{"Do", "child 0 last [1]", "child 0 first [1]", "child 0", "child 0"},
-		{"D-O", "child 0 last [1]", "child 0 first [1]", "child 0", "child 0"},
+		{"Do", "child 0 last [1]", "child 0"},
+		{"D-O", "child 0 last [1]", "child 0"},
 		// A third name is desired before the second was ready.
-		{"Oo", "create first [1] last [0]", "child 0 waits first [0 1]", "create", "child 0 refused"},
-		{"Ood", "child 2 first [1] last [0]", "child 2 first [0 1]", "child 2", "child 2"},
-		{"OO", "create first [0] last [1]", "child 1 waits first [0 1]", "create", "child 1 refused"},
-		{"oo", "create first [1] last [0]", "child 0 waits first [0 1]", "create", "child 0 refused"},
-		{"oOo", "create first [0 2] last [1]", "child 1 waits first [0 1 2]", "create", "child 1 refused"},
+		{"Oo", "create first [1] last [0]", "child 0 refused"},
+		{"Ood", "child 2 first [1] last [0]", "child 2"},
+		{"OO", "create first [0] last [1]", "child 1 refused"},
+		{"oo", "create first [1] last [0]", "child 0 refused"},
+		{"oOo", "create first [0 2] last [1]", "child 1 refused"},
 		// One name was generated twice.
-		{"Dd", "child 0 first [1]", "child 0 first [1]", "child 0", "child 0"},
-		{"dD", "child 1 first [0]", "child 1 first [0]", "child 1", "child 1"},
-		{"D-D", "child 1", "child 1", "child 1", "child 1"},
+		{"Dd", "child 0 first [1]", "child 0"},
+		{"dD", "child 1 first [0]", "child 1"},
+		{"D-D", "child 1", "child 1"},
 	} {
-		for how, want := range map[Renaming]string{
-			CreateFirst: row.createFirst, DeleteFirst: row.deleteFirst, KeepOld: row.keepOld, RefuseName: row.refuseName,
-		} {
-			if got := decideNames(how, objectsOf(row.story)).String(); got != want {
-				t.Errorf("with %s, %q becomes %q, want %q", how, row.story, got, want)
+		for refuses, want := range map[bool]string{false: row.replaces, true: row.refuses} {
+			if got := decideNames(refuses, objectsOf(row.story)).String(); got != want {
+				t.Errorf("%q becomes %q, want %q (refuses: %t)", row.story, got, want, refuses)
 			}
 		}
 	}
@@ -98,11 +99,11 @@ func TestDecideNamesDeletesNeitherTheChildNorAll(t *testing.T) {
 	}
 	for _, story := range stories("", 4) {
 		objects := objectsOf(story)
-		for _, how := range []Renaming{CreateFirst, DeleteFirst, KeepOld, RefuseName} {
-			decided := decideNames(how, objects)
+		for _, refuses := range []bool{false, true} {
+			decided := decideNames(refuses, objects)
 			deleted := slices.Concat(decided.first, decided.last)
-			if (how == KeepOld || how == RefuseName) && len(deleted) > 0 {
-				t.Errorf("with %s, %q has %v deleted, want nothing", how, story, deleted)
+			if refuses && len(deleted) > 0 {
+				t.Errorf("%q has %v deleted, want nothing", story, deleted)
 			}
 			live := 0
 			for i, object := range objects {
@@ -110,16 +111,32 @@ func TestDecideNamesDeletesNeitherTheChildNorAll(t *testing.T) {
 					live++
 				}
 				if object.terminating && slices.Contains(deleted, i) {
-					t.Errorf("with %s, %q has %d deleted, which is terminating", how, story, i)
+					t.Errorf("%q has %d deleted, which is terminating (refuses: %t)", story, i, refuses)
 				}
 			}
 			anyLive := slices.ContainsFunc(objects, func(c namedChild) bool { return !c.terminating })
-			if how == CreateFirst && anyLive && live == 0 {
-				t.Errorf("with %s, %q has all deleted, want one left", how, story)
+			if anyLive && live == 0 {
+				t.Errorf("%q has all deleted, want one left", story)
 			}
 			if slices.Contains(deleted, decided.child) && !decided.waits {
-				t.Errorf("with %s, %q has the child %d deleted", how, story, decided.child)
+				t.Errorf("%q has the child %d deleted (refuses: %t)", story, decided.child, refuses)
 			}
+		}
+	}
+}
+
+func TestMayHoldData(t *testing.T) {
+	for kind, want := range map[schema.GroupKind][2]bool{ // updated, only created
+		kinds.PersistentVolumeClaim: {true, true},
+		kinds.StatefulSet:           {true, true},
+		kinds.Deployment:            {false, true},
+		kinds.Secret:                {false, true},
+		kinds.Job:                   {false, false},
+		{Group: "acid.example.com", Kind: "Base"}: {true, true},
+		{Group: "acid.example.com", Kind: "Job"}:  {true, true},
+	} {
+		if got := [2]bool{mayHoldData(kind, false), mayHoldData(kind, true)}; got != want {
+			t.Errorf("%s may hold data: %v, want %v", kind, got, want)
 		}
 	}
 }

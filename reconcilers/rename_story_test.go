@@ -21,7 +21,7 @@ import (
 
 // renamingQueue is a queue for a child whose name counts, and which is desired by the name that the function returns.
 func renamingQueue(
-	how reconcilers.Renaming, name func() string, given []client.Object, reactors ...rtesting.ReactionFunc,
+	change func(*configMapNode), name func() string, reactors ...rtesting.ReactionFunc,
 ) (*virtualQueue, *trace) {
 	calls := &trace{}
 	node := reflectingChild(calls)
@@ -29,58 +29,57 @@ func renamingQueue(
 		child.Name = name()
 		return child, nil
 	})(node)
-	renames(how)(node)
-	q, _ := newVirtualQueue(node, append([]client.Object{steadyWidget}, given...), reactors...)
+	renames(reconcilers.ByKind)(node)
+	change(node)
+	q, _ := newVirtualQueue(node, []client.Object{steadyWidget}, reactors...)
 	q.root.(*widgetRoot).Config.APIReader = q.client
 	return q, calls
 }
 
+func updated(*configMapNode) {}
+
 // Whichever call fails, the new object is there in the end and the old one is not, and the new one is never deleted.
 func TestL11ARenamedChildConverges(t *testing.T) {
-	for _, how := range []reconcilers.Renaming{reconcilers.CreateFirst, reconcilers.DeleteFirst} {
-		for failure, err := range map[string]error{
-			"an error": errBoom, "a conflict": apierrs.NewConflict(configMapResource, "x", errBoom),
-		} {
-			for failing := range 6 {
-				t.Run(fmt.Sprintf("%s, %s at call %d", how, failure, failing), func(t *testing.T) {
-					calls, name := -1, "old"
-					fail := func(action rtesting.Action) (bool, runtime.Object, error) {
-						if action.GetResource().Resource != "ConfigMap" || name == "old" || action.GetVerb() == "list" {
-							return false, nil, nil
-						}
-						calls++
-						if remove, ok := action.(rtesting.DeleteAction); ok && remove.GetName() == name {
-							t.Errorf("%s is deleted, which is desired", name)
-						}
-						return calls == failing, nil, err
+	for failure, err := range map[string]error{
+		"an error": errBoom, "a conflict": apierrs.NewConflict(configMapResource, "x", errBoom),
+	} {
+		for failing := range 6 {
+			t.Run(fmt.Sprintf("%s at call %d", failure, failing), func(t *testing.T) {
+				calls, name := -1, "old"
+				fail := func(action rtesting.Action) (bool, runtime.Object, error) {
+					if action.GetResource().Resource != "ConfigMap" || name == "old" || action.GetVerb() == "list" {
+						return false, nil, nil
 					}
-					q, _ := renamingQueue(how, func() string { return name }, nil, fail)
-					q.run(t, time.Minute)
-					name = "new"
-					q.wake(0)
-					q.run(t, time.Hour)
-					if got := q.names(t); !slices.Equal(got, []string{"new"}) {
-						t.Errorf("there are %v, want only new: %v", got, q.calls.calls)
+					calls++
+					if remove, ok := action.(rtesting.DeleteAction); ok && remove.GetName() == name {
+						t.Errorf("%s is deleted, which is desired", name)
 					}
-				})
-			}
+					return calls == failing, nil, err
+				}
+				q, _ := renamingQueue(updated, func() string { return name }, fail)
+				q.run(t, time.Minute)
+				name = "new"
+				q.wake(0)
+				q.run(t, time.Hour)
+				if got := q.names(t); !slices.Equal(got, []string{"new"}) {
+					t.Errorf("there are %v, want only new: %v", got, q.calls.calls)
+				}
+			})
 		}
 	}
 }
 
 // A name that differs in each request is not followed, but looked at again, until it stays the same.
 func TestANameThatIsNotStable(t *testing.T) {
-	for _, how := range []reconcilers.Renaming{
-		reconcilers.CreateFirst, reconcilers.DeleteFirst, reconcilers.KeepOld, reconcilers.RefuseName,
-	} {
-		t.Run(string(how), func(t *testing.T) {
+	for kind, change := range map[string]func(*configMapNode){"updated": updated, "holds data": holdsData} {
+		t.Run(kind, func(t *testing.T) {
 			n, stable := 0, false
-			q, calls := renamingQueue(how, func() string {
+			q, calls := renamingQueue(change, func() string {
 				if !stable {
 					n++
 				}
 				return fmt.Sprintf("random-%d", n)
-			}, nil)
+			})
 			for range 3 {
 				q.run(t, time.Minute)
 				q.wake(0)
@@ -92,11 +91,7 @@ func TestANameThatIsNotStable(t *testing.T) {
 				t.Errorf("within a minute there are %d requests, and %v is called, want 6 and nothing", len(q.at), q.calls.calls)
 			}
 			last := calls.calls[len(calls.calls)-1]
-			child := "reflect random-"
-			if how == reconcilers.DeleteFirst {
-				child = "reflect nothing"
-			}
-			if !strings.HasPrefix(last, child) || !strings.HasSuffix(last, ", nothing is created or deleted, since the desired name "+
+			if !strings.HasPrefix(last, "reflect random-") || !strings.HasSuffix(last, ", nothing is created or deleted, since the desired name "+
 				"of the ConfigMap changes from request to request although the resource stays the same: it must not depend on "+
 				"time, chance or the order of a map") {
 				t.Errorf("%q comes last, want what is wrong with the name", last)
@@ -104,7 +99,7 @@ func TestANameThatIsNotStable(t *testing.T) {
 			stable = true
 			q.run(t, time.Minute)
 			name := fmt.Sprintf("random-%d", n)
-			if got := q.names(t); how != reconcilers.RefuseName && !slices.Contains(got, name) {
+			if got := q.names(t); kind == "updated" && !slices.Contains(got, name) {
 				t.Errorf("there are %v, want %s once it is stable", got, name)
 			}
 			if last := calls.calls[len(calls.calls)-1]; strings.Contains(last, "changes from request") {
@@ -117,7 +112,7 @@ func TestANameThatIsNotStable(t *testing.T) {
 // A name that changes with the resource is followed.
 func TestANameThatChangesWithTheResource(t *testing.T) {
 	n := 0
-	q, _ := renamingQueue(reconcilers.CreateFirst, func() string { return fmt.Sprintf("name-%d", n) }, nil)
+	q, _ := renamingQueue(updated, func() string { return fmt.Sprintf("name-%d", n) })
 	for range 5 {
 		n++
 		w := q.widget(t)
@@ -134,38 +129,9 @@ func TestANameThatChangesWithTheResource(t *testing.T) {
 	}
 }
 
-// The new child is created when the old one is really gone, not when the cache says so.
-func TestDeleteFirstWaitsUntilTheOldChildIsGone(t *testing.T) {
-	name := "old"
-	cluster := newStaleCluster(t, changedChild(renames(reconcilers.DeleteFirst), desires(func(child *corev1.ConfigMap) (*corev1.ConfigMap, error) {
-		child.Name = name
-		return child, nil
-	})))
-	cluster.reconcile("first", "create ConfigMap", "update Widget/status")
-	old := cluster.children()[0]
-	finalized(&old)
-	if err := cluster.lagging.Client.Update(t.Context(), &old); err != nil {
-		t.Fatal(err)
-	}
-	cluster.catchUp(t)
-	name = "new"
-	cluster.reconcile("another name", "delete ConfigMap")
-	cluster.reconcile("the cache lags")
-	cluster.catchUp(t)
-	cluster.reconcile("it is going")
-	old = cluster.children()[0]
-	old.Finalizers = nil
-	if err := cluster.lagging.Client.Update(t.Context(), &old); err != nil {
-		t.Fatal(err)
-	}
-	cluster.catchUp(t)
-	cluster.reconcile("it is gone", "create ConfigMap", "update Widget/status")
-	cluster.reconcile("as desired")
-}
-
 // A child that does not run does not become ready, and the old one must not go on running.
 func TestChildRenamedSupervised(t *testing.T) {
-	node := func(how reconcilers.Renaming) func(*trace) widgetNode {
+	node := func(change func(*configMapNode)) func(*trace) widgetNode {
 		return func(*trace) widgetNode {
 			node := &configMapNode{
 				Name: "Child",
@@ -175,7 +141,8 @@ func TestChildRenamedSupervised(t *testing.T) {
 				ReflectChildStatusOnParent: func(context.Context, *resources.Widget, *corev1.ConfigMap, error) {},
 				ChildObjectManager:         &configMaps{MergeBeforeUpdate: mergeConfigMap},
 			}
-			renames(how)(node)
+			renames(reconcilers.ByKind)(node)
+			change(node)
 			node.ChildIsReady = func(_ context.Context, child *corev1.ConfigMap) bool { return child.Data["color"] == "green" }
 			return supervised{node}
 		}
@@ -185,52 +152,46 @@ func TestChildRenamedSupervised(t *testing.T) {
 	gray, givenNew := coloured("gray"), givenConfigMap.With(renamed("new"))
 	const child = "Child: ConfigMap default/"
 	nodeTests{
-		"maintained": {node: node(reconcilers.CreateFirst), widgetCase: widgetCase{
+		"maintained": {node: node(updated), widgetCase: widgetCase{
 			Resource: maintain(), ExpectResource: maintain(child + "new: blue"),
 			GivenObjects:  []client.Object{givenConfigMap},
 			ExpectCreates: []client.Object{configMap.With(called("new"))},
 			ExpectEvents:  []rtesting.Event{createdEvent("new")},
 		}},
-		"suspended": {node: node(reconcilers.CreateFirst), widgetCase: widgetCase{
+		"suspended": {node: node(updated), widgetCase: widgetCase{
 			Resource: suspend(), ExpectResource: suspend(child + "new: gray"),
 			GivenObjects:  []client.Object{givenConfigMap},
 			ExpectCreates: []client.Object{configMap.With(called("new"), gray)},
 			ExpectDeletes: []rtesting.DeleteRef{deleteOf(givenConfigMap)},
 			ExpectEvents:  []rtesting.Event{createdEvent("new"), deletedEvent("gadget")},
 		}},
-		"suspended, and both there": {node: node(reconcilers.CreateFirst), widgetCase: widgetCase{
+		"suspended, and both there": {node: node(updated), widgetCase: widgetCase{
 			Resource: suspend(), ExpectResource: suspend(child + "new: gray"),
 			GivenObjects:  []client.Object{givenConfigMap, givenNew.With(gray)},
 			ExpectDeletes: []rtesting.DeleteRef{deleteOf(givenConfigMap)},
 			ExpectEvents:  []rtesting.Event{deletedEvent("gadget")},
 		}},
-		"suspended by a delete": {node: node(reconcilers.CreateFirst), widgetCase: widgetCase{
+		"suspended by a delete": {node: node(updated), widgetCase: widgetCase{
 			Resource: remove(), ExpectResource: remove(child+"gadget: terminating", child+"new: terminating"),
 			GivenObjects:  []client.Object{givenConfigMap, givenNew},
 			ExpectDeletes: []rtesting.DeleteRef{deleteOf(givenConfigMap), deleteOf(givenNew)},
 			ExpectEvents:  []rtesting.Event{deletedEvent("gadget"), deletedEvent("new")},
 		}},
-		"withdrawn": {node: node(reconcilers.RefuseName), widgetCase: widgetCase{
+		"withdrawn": {node: node(holdsData), widgetCase: widgetCase{
 			Resource: withdraw(), ExpectResource: withdraw(child+"gadget: terminating", child+"new: terminating"),
 			GivenObjects:  []client.Object{givenConfigMap, givenNew},
 			ExpectDeletes: []rtesting.DeleteRef{deleteOf(givenConfigMap), deleteOf(givenNew)},
 			ExpectEvents:  []rtesting.Event{deletedEvent("gadget"), deletedEvent("new")},
 		}},
-		"refused": {node: node(reconcilers.RefuseName), widgetCase: widgetCase{
+		"refused": {node: node(holdsData), widgetCase: widgetCase{
 			Resource: maintain(), ExpectResource: maintain(child + "gadget: blue: " + refusedName("new")),
 			GivenObjects: []client.Object{givenConfigMap},
 		}},
-		"refused, and suspended": {node: node(reconcilers.RefuseName), widgetCase: widgetCase{
+		"refused, and suspended": {node: node(holdsData), widgetCase: widgetCase{
 			Resource: suspend(), ExpectResource: suspend(child + "gadget: gray: " + refusedName("new")),
 			GivenObjects:  []client.Object{givenConfigMap},
 			ExpectUpdates: []client.Object{givenConfigMap.With(gray)},
 			ExpectEvents:  []rtesting.Event{updatedEvent("gadget")},
-		}},
-		"deleted first": {node: node(reconcilers.DeleteFirst), widgetCase: widgetCase{
-			Resource: maintain(), ExpectResource: maintain(child + "gadget: terminating"),
-			GivenObjects:  []client.Object{givenConfigMap},
-			ExpectDeletes: []rtesting.DeleteRef{deleteOf(givenConfigMap)},
-			ExpectEvents:  []rtesting.Event{deletedEvent("gadget")},
 		}},
 	}.run(t)
 }
@@ -253,7 +214,7 @@ func TestRenamingIsValidated(t *testing.T) {
 		return node
 	}
 	validationTests{
-		"needs no readiness": {node: node(reconcilers.RefuseName)},
+		"needs no readiness": {node: node(reconcilers.IgnoreName)},
 		"needs readiness":    {node: node(reconcilers.ByKind), shallow: `ChildReconciler "ConfigMapChildReconciler" must implement ChildIsReady since Renaming is ByKind`},
 		"unknown":            {node: node("Sometimes"), shallow: `ChildReconciler "ConfigMapChildReconciler" must have a known Renaming, not "Sometimes"`},
 	}.run(t)

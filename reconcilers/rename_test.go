@@ -22,6 +22,16 @@ func renames(how reconcilers.Renaming) func(*configMapNode) {
 	}
 }
 
+// once is an object manager that says that it does not change what it has created.
+type once struct {
+	reconcilers.ObjectManager[*corev1.ConfigMap]
+}
+
+func (once) CreatesOnly() bool { return true }
+
+// holdsData makes a child that may hold data.
+func holdsData(node *configMapNode) { node.ChildObjectManager = once{node.ChildObjectManager} }
+
 func starting(child *corev1.ConfigMap) { child.Annotations = map[string]string{"starting": "yes"} }
 
 func called(name string) func(*corev1.ConfigMap) {
@@ -43,8 +53,8 @@ func desiresAs(change ...func(*corev1.ConfigMap)) func(*configMapNode) {
 
 // refusedName is the error of a node whose child is called gadget, and desired by another name.
 func refusedName(desired string) string {
-	return "ConfigMap default/" + desired + " is not created, since ConfigMap default/gadget exists and its new name is " +
-		"refused: return the old name, or set Renaming to say what becomes of the old object"
+	return "ConfigMap default/" + desired + " is not created, since ConfigMap default/gadget exists, may hold data, and " +
+		"would be lost: return the old name, or use OwnsEach with one member, where a new name is a new object"
 }
 
 func TestChildRenamed(t *testing.T) {
@@ -72,22 +82,13 @@ func TestChildRenamed(t *testing.T) {
 			},
 		},
 		"nothing there": {
-			node:  is(reconcilers.CreateFirst),
+			node:  is(reconcilers.ByKind),
 			calls: []string{"desired child", "create ConfigMap", "reflect new, <nil>"},
 			widgetCase: widgetCase{
 				ExpectResource: reflecting("new"), ExpectCreates: createNew, ExpectEvents: asNew,
 			},
 		},
 		"created, and ready at once": {
-			node:  is(reconcilers.CreateFirst),
-			calls: []string{"desired child", "create ConfigMap", "delete ConfigMap", "reflect new, <nil>"},
-			widgetCase: widgetCase{
-				GivenObjects: []client.Object{givenConfigMap}, ExpectResource: reflecting("new"),
-				ExpectCreates: createNew, ExpectDeletes: []rtesting.DeleteRef{deleteOf(givenConfigMap)},
-				ExpectEvents: append(asNew[:1:1], deletedEvent("gadget")),
-			},
-		},
-		"by kind": {
 			node:  is(reconcilers.ByKind),
 			calls: []string{"desired child", "create ConfigMap", "delete ConfigMap", "reflect new, <nil>"},
 			widgetCase: widgetCase{
@@ -97,7 +98,7 @@ func TestChildRenamed(t *testing.T) {
 			},
 		},
 		"created, and not ready yet": {
-			node:  is(reconcilers.CreateFirst, starts),
+			node:  is(reconcilers.ByKind, starts),
 			calls: []string{"desired child", "create ConfigMap", "reflect new, <nil>"},
 			widgetCase: widgetCase{
 				GivenObjects: []client.Object{red}, ExpectResource: reflecting("new"),
@@ -105,14 +106,14 @@ func TestChildRenamed(t *testing.T) {
 			},
 		},
 		"not ready yet": {
-			node:  is(reconcilers.CreateFirst),
+			node:  is(reconcilers.ByKind),
 			calls: []string{"desired child", "reflect new, <nil>"},
 			widgetCase: widgetCase{
 				GivenObjects: []client.Object{red, isNew.With(starting)}, ExpectResource: reflecting("new"),
 			},
 		},
 		"ready": {
-			node:  is(reconcilers.CreateFirst),
+			node:  is(reconcilers.ByKind),
 			calls: []string{"desired child", "delete ConfigMap", "reflect new, <nil>"},
 			widgetCase: widgetCase{
 				GivenObjects: []client.Object{red, isNew}, ExpectResource: reflecting("new"),
@@ -120,7 +121,7 @@ func TestChildRenamed(t *testing.T) {
 			},
 		},
 		"ready, but only the cache says so": {
-			node:  is(reconcilers.CreateFirst),
+			node:  is(reconcilers.ByKind),
 			calls: []string{"desired child", "reflect new, <nil>"},
 			widgetCase: widgetCase{
 				GivenObjects: []client.Object{red, isNew}, ExpectResource: reflecting("new"),
@@ -129,7 +130,7 @@ func TestChildRenamed(t *testing.T) {
 			},
 		},
 		"the old one cannot be deleted yet": {
-			node:  is(reconcilers.CreateFirst),
+			node:  is(reconcilers.ByKind),
 			calls: []string{"desired child", "delete ConfigMap"},
 			widgetCase: widgetCase{
 				GivenObjects:  []client.Object{red, isNew},
@@ -139,7 +140,7 @@ func TestChildRenamed(t *testing.T) {
 			},
 		},
 		"a third name before the second is ready": {
-			node:  is(reconcilers.CreateFirst, starts),
+			node:  is(reconcilers.ByKind, starts),
 			calls: []string{"desired child", "delete ConfigMap", "create ConfigMap", "reflect new, <nil>"},
 			widgetCase: widgetCase{
 				GivenObjects: []client.Object{givenConfigMap, third.With(starting)}, ExpectResource: reflecting("new"),
@@ -148,7 +149,7 @@ func TestChildRenamed(t *testing.T) {
 			},
 		},
 		"a third name, and the first two are not ready": {
-			node:  is(reconcilers.CreateFirst, starts),
+			node:  is(reconcilers.ByKind, starts),
 			calls: []string{"desired child", "delete ConfigMap", "create ConfigMap", "reflect new, <nil>"},
 			widgetCase: widgetCase{
 				GivenObjects: []client.Object{givenConfigMap.With(starting), third.With(starting)}, ExpectResource: reflecting("new"),
@@ -157,7 +158,7 @@ func TestChildRenamed(t *testing.T) {
 			},
 		},
 		"a third name, and the first two are ready": {
-			node:  is(reconcilers.CreateFirst, starts),
+			node:  is(reconcilers.ByKind, starts),
 			calls: []string{"desired child", "delete ConfigMap", "create ConfigMap", "reflect new, <nil>"},
 			widgetCase: widgetCase{
 				GivenObjects: []client.Object{givenConfigMap, third}, ExpectResource: reflecting("new"),
@@ -165,72 +166,8 @@ func TestChildRenamed(t *testing.T) {
 				ExpectEvents: []rtesting.Event{deletedEvent("gadget"), asNew[0]},
 			},
 		},
-		"deleted first": {
-			node:  is(reconcilers.DeleteFirst),
-			calls: []string{"desired child", "delete ConfigMap", "reflect gadget, <nil>"},
-			widgetCase: widgetCase{
-				GivenObjects: []client.Object{givenConfigMap}, ExpectResource: reflecting("gadget"),
-				ExpectDeletes: []rtesting.DeleteRef{deleteOf(givenConfigMap)}, ExpectEvents: []rtesting.Event{deletedEvent("gadget")},
-			},
-		},
-		"deleted first, and not gone yet": {
-			node:  is(reconcilers.DeleteFirst),
-			calls: []string{"desired child", "reflect gadget, <nil>"},
-			widgetCase: widgetCase{
-				GivenObjects: []client.Object{givenConfigMap.With(leaving)}, ExpectResource: reflecting("gadget"),
-			},
-		},
-		"deleted first, without an owner": {
-			node:  is(reconcilers.DeleteFirst, withoutOwner),
-			calls: []string{"desired child", "delete ConfigMap", "reflect gadget, <nil>"},
-			widgetCase: widgetCase{
-				GivenObjects: []client.Object{givenConfigMap.With(labelled)}, ExpectResource: reflecting("gadget"),
-				ExpectDeletes: []rtesting.DeleteRef{deleteOf(givenConfigMap)}, ExpectEvents: []rtesting.Event{deletedEvent("gadget")},
-				ExpectedResult: reconcilers.Result{RequeueAfter: 5 * time.Second},
-			},
-		},
-		"not deleted first, because the new name is taken": {
-			node:  is(reconcilers.DeleteFirst),
-			calls: []string{"desired child", "reflect nothing, " + exists.Error()},
-			widgetCase: widgetCase{
-				GivenObjects: []client.Object{givenConfigMap, inTheWay}, ExpectResource: reflecting("nothing"),
-				ExpectTracks: []rtesting.TrackRequest{rtesting.NewTrackRequest(inTheWay, widget, widgetScheme)},
-			},
-		},
-		"deleted first, although the cache does not show that the new name is ours": {
-			node:  is(reconcilers.DeleteFirst),
-			calls: []string{"desired child", "delete ConfigMap", "reflect gadget, <nil>"},
-			widgetCase: widgetCase{
-				GivenObjects: []client.Object{givenConfigMap}, APIGivenObjects: []client.Object{givenConfigMap, isNew},
-				ExpectResource: reflecting("gadget"),
-				ExpectDeletes:  []rtesting.DeleteRef{deleteOf(givenConfigMap)}, ExpectEvents: []rtesting.Event{deletedEvent("gadget")},
-			},
-		},
-		"not deleted first, because it is not known whether the new name is taken": {
-			node:  is(reconcilers.DeleteFirst),
-			calls: []string{"desired child"},
-			widgetCase: widgetCase{
-				GivenObjects: []client.Object{givenConfigMap}, ShouldErr: true, Verify: returns(errBoom),
-				WithReactors: []rtesting.ReactionFunc{
-					rtesting.InduceFailure("get", "ConfigMap", rtesting.InduceFailureOpts{Error: errBoom}),
-				},
-			},
-		},
-		"kept": {
-			node:  is(reconcilers.KeepOld),
-			calls: []string{"desired child", "create ConfigMap", "reflect new, <nil>"},
-			widgetCase: widgetCase{
-				GivenObjects: []client.Object{red}, ExpectResource: reflecting("new"),
-				ExpectCreates: createNew, ExpectEvents: asNew,
-			},
-		},
-		"kept, and the new one is there": {
-			node:       is(reconcilers.KeepOld),
-			calls:      []string{"desired child", "reflect new, <nil>"},
-			widgetCase: widgetCase{GivenObjects: []client.Object{red, isNew}, ExpectResource: reflecting("new")},
-		},
 		"refused": {
-			node:  is(reconcilers.RefuseName),
+			node:  is(reconcilers.ByKind, holdsData),
 			calls: []string{"desired child", "update ConfigMap", "reflect gadget, " + refusedName("new")},
 			widgetCase: widgetCase{
 				GivenObjects: []client.Object{red}, ExpectResource: reflecting("gadget"),
@@ -238,12 +175,12 @@ func TestChildRenamed(t *testing.T) {
 			},
 		},
 		"refused, and as desired": {
-			node:       is(reconcilers.RefuseName),
+			node:       is(reconcilers.ByKind, holdsData),
 			calls:      []string{"desired child", "reflect gadget, " + refusedName("new")},
 			widgetCase: widgetCase{GivenObjects: []client.Object{givenConfigMap}, ExpectResource: reflecting("gadget")},
 		},
 		"refused, and not as desired": {
-			node:  is(reconcilers.RefuseName),
+			node:  is(reconcilers.ByKind, holdsData),
 			calls: []string{"desired child", "update ConfigMap", "reflect gadget, " + refusedName("new") + "; moreover: " + immutable("data").Error()},
 			widgetCase: widgetCase{
 				GivenObjects: []client.Object{red}, ExpectResource: reflecting("gadget"), ExpectUpdates: []client.Object{givenConfigMap},
@@ -252,7 +189,7 @@ func TestChildRenamed(t *testing.T) {
 			},
 		},
 		"refused, and not recreated": {
-			node:  is(reconcilers.RefuseName, func(node *configMapNode) { node.RecreateImmutable = true }),
+			node:  is(reconcilers.ByKind, holdsData, func(node *configMapNode) { node.RecreateImmutable = true }),
 			calls: []string{"desired child", "update ConfigMap", "reflect gadget, " + refusedName("new") + "; moreover: " + immutable("data").Error()},
 			widgetCase: widgetCase{
 				GivenObjects: []client.Object{red}, ExpectResource: reflecting("gadget"), ExpectUpdates: []client.Object{givenConfigMap},
@@ -261,7 +198,7 @@ func TestChildRenamed(t *testing.T) {
 			},
 		},
 		"refused, and a conflict": {
-			node:  is(reconcilers.RefuseName),
+			node:  is(reconcilers.ByKind, holdsData),
 			calls: []string{"desired child", "update ConfigMap"},
 			widgetCase: widgetCase{
 				GivenObjects: []client.Object{red}, ExpectUpdates: []client.Object{givenConfigMap},
@@ -270,12 +207,12 @@ func TestChildRenamed(t *testing.T) {
 			},
 		},
 		"refused, and the old one is going": {
-			node:       is(reconcilers.RefuseName),
+			node:       is(reconcilers.ByKind, holdsData),
 			calls:      []string{"desired child", "reflect gadget, <nil>"},
 			widgetCase: widgetCase{GivenObjects: []client.Object{givenConfigMap.With(leaving)}, ExpectResource: reflecting("gadget")},
 		},
 		"refused, of several the last that is ready": {
-			node:  is(reconcilers.RefuseName),
+			node:  is(reconcilers.ByKind, holdsData),
 			calls: []string{"desired child", "reflect gadget, " + refusedName("new")},
 			widgetCase: widgetCase{
 				GivenObjects:   []client.Object{givenConfigMap.With(made(7)), third.With(coloured("red")), third.With(renamed("zero"), starting, made(9))},
@@ -283,14 +220,14 @@ func TestChildRenamed(t *testing.T) {
 			},
 		},
 		"not refused if it is there already": {
-			node:  is(reconcilers.RefuseName),
+			node:  is(reconcilers.ByKind, holdsData),
 			calls: []string{"desired child", "reflect new, <nil>"},
 			widgetCase: widgetCase{
 				GivenObjects: []client.Object{red, isNew}, ExpectResource: reflecting("new"),
 			},
 		},
 		"not desired": {
-			node:  is(reconcilers.RefuseName, desires(desiresNothing)),
+			node:  is(reconcilers.ByKind, holdsData, desires(desiresNothing)),
 			calls: []string{"desired child", "delete ConfigMap", "delete ConfigMap", "reflect nothing, <nil>"},
 			widgetCase: widgetCase{
 				GivenObjects: []client.Object{red, isNew}, ExpectResource: reflecting("nothing"),
@@ -299,7 +236,7 @@ func TestChildRenamed(t *testing.T) {
 			},
 		},
 		"terminating": {
-			node:  is(reconcilers.KeepOld),
+			node:  is(reconcilers.ByKind, holdsData),
 			calls: []string{"delete ConfigMap", "delete ConfigMap"},
 			widgetCase: widgetCase{
 				Resource:      terminatingWidget.Object(),
@@ -309,14 +246,14 @@ func TestChildRenamed(t *testing.T) {
 			},
 		},
 		"only reflected": {
-			node:  is(reconcilers.CreateFirst, failsToDesire(reconcilers.OnlyReconcileChildStatus)),
+			node:  is(reconcilers.ByKind, failsToDesire(reconcilers.OnlyReconcileChildStatus)),
 			calls: []string{"desired child", "reflect new, <nil>"},
 			widgetCase: widgetCase{
 				GivenObjects: []client.Object{red, isNew, third.With(starting, made(12))}, ExpectResource: reflecting("new"),
 			},
 		},
 		"the name is taken": {
-			node:  is(reconcilers.CreateFirst),
+			node:  is(reconcilers.ByKind),
 			calls: []string{"desired child", "create ConfigMap", "reflect nothing, " + exists.Error()},
 			widgetCase: widgetCase{
 				GivenObjects: []client.Object{red}, APIGivenObjects: []client.Object{inTheWay}, ExpectResource: reflecting("nothing"),
@@ -326,12 +263,12 @@ func TestChildRenamed(t *testing.T) {
 			},
 		},
 		"made of a generated name": {
-			node:       is(reconcilers.CreateFirst, desires(generatedName)),
+			node:       is(reconcilers.ByKind, desires(generatedName)),
 			calls:      []string{"desired child", "reflect gadget-x7, <nil>"},
 			widgetCase: widgetCase{GivenObjects: []client.Object{givenConfigMap.With(renamed("gadget-x7"))}, ExpectResource: reflecting("gadget-x7")},
 		},
 		"labelled": {
-			node: is(reconcilers.CreateFirst, func(node *configMapNode) {
+			node: is(reconcilers.ByKind, func(node *configMapNode) {
 				node.Name, node.LabelChildren = "Settings", true
 				node.ChildObjectManager, node.MergeBeforeUpdate = nil, func(current, desired *corev1.ConfigMap) { current.Data = desired.Data }
 			}),
@@ -344,7 +281,7 @@ func TestChildRenamed(t *testing.T) {
 			},
 		},
 		"the new one made before children were labelled": {
-			node: is(reconcilers.CreateFirst, func(node *configMapNode) {
+			node: is(reconcilers.ByKind, func(node *configMapNode) {
 				node.Name, node.LabelChildren = "Settings", true
 				node.ChildObjectManager, node.MergeBeforeUpdate = nil, func(current, desired *corev1.ConfigMap) { current.Data = desired.Data }
 			}),
@@ -357,7 +294,7 @@ func TestChildRenamed(t *testing.T) {
 			},
 		},
 		"not owned": {
-			node:  is(reconcilers.CreateFirst, withoutOwner),
+			node:  is(reconcilers.ByKind, withoutOwner),
 			calls: []string{"desired child", "create ConfigMap", "delete ConfigMap", "reflect new, <nil>"},
 			widgetCase: widgetCase{
 				GivenObjects:   []client.Object{givenConfigMap.With(labelled), third},
@@ -367,7 +304,7 @@ func TestChildRenamed(t *testing.T) {
 			},
 		},
 		"not owned, and not ready yet": {
-			node:  is(reconcilers.CreateFirst, withoutOwner),
+			node:  is(reconcilers.ByKind, withoutOwner),
 			calls: []string{"desired child", "reflect new, <nil>"},
 			widgetCase: widgetCase{
 				GivenObjects:   []client.Object{givenConfigMap.With(labelled), isNew.With(labelled, starting)},

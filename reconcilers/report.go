@@ -17,23 +17,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Reporter writes the conditions of a node whose texts may differ in each request. Each write of the status brings the
-// resource back, so such a text would wake the controller for ever. It is a field of a node. The zero value is ready
-// for use.
+// ReportCondition is [SetCondition] for a condition whose text may differ in each request. Each write of the status
+// brings the resource back, so such a text would wake the controller for ever.
 //
 // A text that alone differs from the one in the status is shown at most once in a minute. Until then the status keeps
 // the text it has, and the resource is reconciled again when the newest text may be shown. That delay doubles, up to
-// ten minutes, each time that the text differs again.
-//
-// Below a root it is known for each type of condition when its text has changed, whichever Reporter wrote it. Outside
-// of a root each Reporter knows it for its own conditions, and the caller reconciles the resource again.
-type Reporter struct {
-	standalone ResourceState[*resourcestate.State]
-}
-
-// Report is [SetCondition] with a text as [Reporter] says. A text is shown at once if the status or the reason of the
+// ten minutes, each time that the text differs again. A text is shown at once if the status or the reason of the
 // condition changes, or the generation of the resource.
-func (r *Reporter) Report(ctx context.Context, resource client.Object, condition metav1.Condition) {
+func ReportCondition(ctx context.Context, resource client.Object, condition metav1.Condition) {
 	if itemOf(ctx) != nil {
 		// The condition that stands for all items is reported later.
 		SetCondition(ctx, resource, condition)
@@ -46,18 +37,16 @@ func (r *Reporter) Report(ctx context.Context, resource client.Object, condition
 		shown.ObservedGeneration == generation {
 		text = &shown.Message
 	}
-	condition.Message = r.Text(ctx, resource, conditionText(condition.Type), text, condition.Message)
+	condition.Message = ReportText(ctx, resource, conditionText(condition.Type), text, condition.Message)
 	SetCondition(ctx, resource, condition)
 }
 
-// Text decides which text the status of resource shows: shown, which it has, or text, which is the newest. Shown is nil
-// if more than the text changes, so that text is shown at once. The key says which text of the resource it is. It must
-// be comparable. Use a type of your own, so that keys of other packages are not equal.
-func (r *Reporter) Text(ctx context.Context, resource client.Object, key any, shown *string, text string) string {
+// ReportText decides which text the status of resource shows: shown, which it has, or text, which is the newest, as
+// [ReportCondition] does. Shown is nil if more than the text changes, so that text is shown at once. The key says which
+// text of the resource it is. It must be comparable. Use a type of your own, so that keys of other packages are not
+// equal.
+func ReportText(ctx context.Context, resource client.Object, key any, shown *string, text string) string {
 	kept := stateOf(ctx)
-	if kept == nil {
-		kept = r.standalone.Of(ctx, resource, func() *resourcestate.State { return &resourcestate.State{} })
-	}
 	known, ok := resourcestate.Load[*steadytext.Text](kept, key)
 	if !ok {
 		if shown != nil && *shown == text {

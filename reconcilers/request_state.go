@@ -3,7 +3,6 @@ package reconcilers
 import (
 	"cmp"
 	"context"
-	"hash/maphash"
 	"sync"
 	"time"
 
@@ -11,16 +10,20 @@ import (
 	"github.com/espalier-dev/espalier/internal/listing"
 	"github.com/espalier-dev/espalier/internal/resourcestate"
 
+	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // requestState is the state of one request of a root: what its nodes share, and which errors came up where. It is nil
-// for a node that runs without a root. The methods of a nil requestState do nothing.
+// where no node was entered. The methods of a nil requestState do nothing.
 type requestState struct {
-	// resource is what the root keeps of the resource from request to request; nil before the resource was read.
+	// resource is what is kept of the resource from request to request; nil before the resource was read.
 	resource *resourcestate.State
+	// lastsForCall is true if nothing keeps resource for the next request.
+	lastsForCall bool
+	// rootless is true if no root runs the nodes. Panics of nested nodes then reach the caller.
+	rootless bool
 	// stored is the resource as the API server has it, as far as is known. It may share memory with the cache.
 	stored client.Object
 	// written is true once stored is the answer to a write of this request.
@@ -52,8 +55,6 @@ type requestState struct {
 	asked map[listing.ListKey]bool
 	// panic is the text of the first panic. It is empty if no node panicked.
 	panic string
-	// reads is the digest of the versions of the objects that were read and are tracked.
-	reads uint64
 	// hanging says which child is being deleted although it is desired, and does not go. It is empty for none.
 	hanging string
 	// retry is true if what was refused is to be tried again, although no node returned an error.
@@ -63,29 +64,6 @@ type requestState struct {
 	// ownerRef refers to owner, the resource whose children were made last.
 	owner    ownerIdentity
 	ownerRef metav1.OwnerReference
-}
-
-// readSeed is the seed of the digests of reads.
-var readSeed = maphash.MakeSeed()
-
-// noteRead notes the version of an object that was read and is tracked: what is desired may be made of it.
-func (s *requestState) noteRead(obj client.Object) {
-	if s == nil {
-		return
-	}
-	version := maphash.Comparable(readSeed, [2]string{string(obj.GetUID()), obj.GetResourceVersion()})
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.reads += version
-}
-
-// inputsBeside returns the digest of what an object with that UID may be made of beside the resource: the versions of
-// the objects that were read and are tracked, and the status of the other children. What the controller writes does not
-// change a status, so two objects that are flapping are no reason for each other.
-func (s *requestState) inputsBeside(uid types.UID) uint64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.reads + s.lists.Inputs(uid)
 }
 
 // noteAsked notes that the API server was asked for a list of children.
@@ -173,27 +151,57 @@ func (s *requestState) statusWritten(written client.Object) {
 	}
 }
 
-// stateOf returns what the root keeps of the resource of the request, or of the item of ctx. It is nil outside of a
-// root.
+// withState returns a context that has the state of a request. A node that no root runs gets one that lasts for its
+// call, or the one that a test harness brings.
+func withState(ctx context.Context) context.Context {
+	if contextOf(ctx).state != nil {
+		return ctx
+	}
+	p := &requestState{resource: resourcestate.FromContext(ctx), rootless: true}
+	if p.resource == nil {
+		p.resource, p.lastsForCall = &resourcestate.State{}, true
+	}
+	return derive(ctx, func(s *treeContext) { s.state = p })
+}
+
+// stateOf returns what is kept of the resource of the request, or of the item of ctx. It is empty where no node was
+// entered, and before the root has read the resource.
 func stateOf(ctx context.Context) *resourcestate.State {
 	s := contextOf(ctx)
-	if s.item != nil {
+	switch {
+	case s.item != nil:
 		return s.item.state
+	case s.state == nil || s.state.resource == nil:
+		return &resourcestate.State{}
 	}
-	if s.state != nil {
-		return s.state.resource
+	if s.state.lastsForCall && s.state.rootless {
+		sayForgetful(ctx)
 	}
-	return nil
+	return s.state.resource
+}
+
+// isForgetful reports whether nothing is kept of the resource of ctx for the next request.
+func isForgetful(ctx context.Context) bool {
+	state := contextOf(ctx).state
+	return state == nil || state.lastsForCall
+}
+
+// saidForgetful are the paths of nodes of which it was logged.
+var saidForgetful sync.Map
+
+// sayForgetful logs once that a node needs to know what it did before, and cannot.
+func sayForgetful(ctx context.Context) {
+	path := RetrievePath(ctx)
+	if _, said := saidForgetful.LoadOrStore(path, true); !said {
+		logr.FromContextOrDiscard(ctx).Info("a node forgets each request, since no root runs it: run it by Embed",
+			"node", path)
+	}
 }
 
 // memoryKey is the key of a memory of a node in the state of a resource.
 type memoryKey[Value any] struct{ node any }
 
-// memoryOf returns what a node remembers of its children. Outside of a root the node itself keeps it, as own.
-func memoryOf[Value any](ctx context.Context, node any, own *resourcestate.Memory[Value]) *resourcestate.Memory[Value] {
-	kept := stateOf(ctx)
-	if kept == nil {
-		return own
-	}
-	return resourcestate.LoadOrNew[resourcestate.Memory[Value]](kept, memoryKey[Value]{node})
+// memoryOf returns what a node remembers of its children.
+func memoryOf[Value any](ctx context.Context, node any) *resourcestate.Memory[Value] {
+	return resourcestate.LoadOrNew[resourcestate.Memory[Value]](stateOf(ctx), memoryKey[Value]{node})
 }

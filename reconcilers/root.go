@@ -40,7 +40,6 @@ type root struct {
 	// described are the types of the conditions that the nodes of the tree set.
 	described     []string
 	describedOnce sync.Once
-	reporter      Reporter
 }
 
 // describedConditions returns the types of the conditions that the nodes of tree set, without the summary.

@@ -48,10 +48,7 @@ func (r *ResourceReconciler[T]) writeStatus(
 		log.Info(words.doing+" status", "diff", statusDiff(original, resource))
 	}
 	// The write replaces resource by the answer.
-	version, reason := resource.GetResourceVersion(), ""
-	if isTold(ctx) {
-		reason = changedStatus(original, resource)
-	}
+	version := resource.GetResourceVersion()
 	writeErr := r.sendStatus(ctx, config, isDuck, original, resource)
 	if writeErr != nil {
 		noteFailure(ctx, write, writeErr)
@@ -81,7 +78,7 @@ func (r *ResourceReconciler[T]) writeStatus(
 		// The server found nothing to change: no event follows.
 		return result, err
 	}
-	noteWrite(ctx, words.logged, write, because(reason))
+	noteWrite(ctx, words.logged, write, "")
 	contextOf(ctx).state.statusWritten(resource)
 	if r.KeepResultAfterStatusUpdate || err != nil && !isOnlyHalt(err) {
 		return result, err

@@ -89,7 +89,7 @@ func (r *ResourceReconciler[T]) completeConditions(ctx context.Context, p *reque
 		state.condition = meta.FindStatusCondition(statusfield.Of(resource).GetConditions(), conditionType)
 		if condition, ok := state.decide(); ok {
 			condition.Type = conditionType
-			r.reporter.Report(ctx, resource, condition)
+			ReportCondition(ctx, resource, condition)
 		}
 	}
 }

@@ -232,21 +232,14 @@ func (m *UpdatingObjectManager[Type]) update(
 		return actual, nil
 	}
 
-	describe := resourcestate.Describe{
-		Content: func() map[string]any { return contentCopy(desired) },
-		// The managed fields do not tell who wrote last.
-		Contest: func() resourcestate.Contest {
-			return resourcestate.Contest{Fields: differentFields(actual, current)}
-		},
-	}
-	if err := w.mayUpdate(ctx, actual, identity, describe); err != nil {
+	// The managed fields do not tell who wrote last.
+	differ := func() differences { return differences{fields: differentFields(actual, current)} }
+	if err := w.mayUpdate(ctx, actual, identity, differ); err != nil {
 		return none, err
 	}
 	if log.Enabled() {
 		log.Info("updating resource", "diff", diff.Diff(w.loggable(actual), w.loggable(current)))
 	}
-	// The update replaces current by the answer.
-	changes := changedFields(ctx, actual, current)
 	if err := w.config.Update(ctx, current); err != nil {
 		w.noteRefusal(ctx, w.writeOf(actual, identity), err)
 		return none, w.failed(ctx, updating, actual, err)
@@ -256,8 +249,9 @@ func (m *UpdatingObjectManager[Type]) update(
 		// The server completed what was written to the object that it had, and stored nothing.
 		return current, nil
 	}
+	noteWritten(ctx, w.resource, actual, 1)
 	w.succeeded(updating, actual)
-	noteWrite(ctx, "updated", written{verb: "update", object: actual}, because(changes))
+	noteWrite(ctx, "updated", written{verb: "update", object: actual}, "")
 	return current, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/internal/jsonmerge"
 	"github.com/espalier-dev/espalier/internal/message"
+	"github.com/espalier-dev/espalier/internal/resourcestate"
 	"github.com/espalier-dev/espalier/stash"
 	rtime "github.com/espalier-dev/espalier/time"
 	"github.com/espalier-dev/espalier/validation"
@@ -32,11 +33,11 @@ import (
 //   - Runs: the tree, for each request, on the new object with its defaults filled in. In a delete request it runs on
 //     the object to be deleted. The result of the tree is ignored.
 //   - Stops: when the object cannot be decoded or its defaults cannot be filled in.
-//   - On error: refuses the request. An error with a status of an API server keeps its code, reason, message and
-//     details; errors of [Deny] and [InvalidFields] have one. Field errors become one Invalid status with a cause for
-//     each. Any other error becomes an internal error with its text. A mere [ErrHaltSubReconcilers] allows the request.
-//     If the response already has a result, that result stays. Errors are logged with the path of the node, except for
-//     quiet errors, denials by Deny or InvalidFields, and field errors.
+//   - On error: refuses the request, and answers with the first of these that there is: the result that the response
+//     already has; the first error with a status of an API server, such as one of [Deny]; one Invalid status for all
+//     field errors, also those of [InvalidFields], with a cause for each; an internal error with the text of the error.
+//     A mere [ErrHaltSubReconcilers] allows the request. Errors are logged with the path of the node, except for quiet
+//     errors, denials by Deny or InvalidFields, and field errors.
 //   - On deletion: runs the tree, see above. A delete request cannot change the object, so no patch is sent. An update
 //     request may be for a terminating resource. Nodes then do what they do on deletion.
 //
@@ -197,7 +198,9 @@ func (r *AdmissionWebhookAdapter[T]) Handle(ctx context.Context, req admission.R
 	r.init()
 	resp := &admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{UID: req.UID, Allowed: true}}
 	// The webhook around the handler recovers from panics, and answers with an error.
-	p := &requestState{leavePanics: true, observers: r.Config.observers}
+	p := &requestState{
+		resource: &resourcestate.State{}, lastsForCall: true, leavePanics: true, observers: r.Config.observers,
+	}
 	ctx = r.requestContext(ctx, &req, resp, p)
 	if err := r.check(); err != nil {
 		deny(ctx, p, req, resp, err)

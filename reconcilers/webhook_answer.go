@@ -1,6 +1,7 @@
 package reconcilers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -45,22 +46,21 @@ func deny(ctx context.Context, p *requestState, req admission.Request, resp *adm
 	}
 	resp.Allowed = false
 	if resp.Result == nil {
-		resp.Result = found.answer(err, schema.GroupKind{Group: req.Kind.Group, Kind: req.Kind.Kind}, req.Name)
+		kind, name := identify(ctx, p.resourceSeen)
+		if req.Kind.Kind != "" {
+			kind = schema.GroupKind{Group: req.Kind.Group, Kind: req.Kind.Kind}
+		}
+		resp.Result = found.answer(err, kind, cmp.Or(req.Name, name))
 	}
 }
 
 // admissionErrors are the errors that an error joins, sorted by what they mean for the answer of a webhook.
 type admissionErrors struct {
-	// statuses are those of an API server. Some may be answers to requests of nodes.
-	statuses []metav1.Status
-	// denials counts the statuses by which the author denies the request.
-	denials int
-	// fields are the invalid fields of the object. invalid are the denials that they come from, if any.
-	fields  field.ErrorList
-	invalid []metav1.Status
-	// bare is true if some of fields do not come from a denial.
-	bare bool
-	// failed is true if there was any other error.
+	// status is the first one of an API server, or nil.
+	status *metav1.Status
+	// fields are the invalid fields of the object.
+	fields field.ErrorList
+	// failed is true if the author of the tree did not mean one of the errors as an answer.
 	failed bool
 }
 
@@ -69,13 +69,12 @@ func (f *admissionErrors) add(err error) {
 	case *denial:
 		if err.fields != nil {
 			f.fields = append(f.fields, err.fields...)
-			f.invalid = append(f.invalid, err.Status())
 			return
 		}
-		f.statuses = append(f.statuses, err.Status())
-		f.denials++
+		f.addStatus(err.Status())
 	case apierrs.APIStatus:
-		f.statuses = append(f.statuses, err.Status())
+		f.addStatus(err.Status())
+		f.failed = true
 	case *field.Error:
 		if err == nil {
 			// A nil pointer has no field to name.
@@ -83,7 +82,6 @@ func (f *admissionErrors) add(err error) {
 			return
 		}
 		f.fields = append(f.fields, err)
-		f.bare = true
 	case interface{ Errors() []error }:
 		f.addAll(err.Errors())
 	case interface{ Unwrap() []error }:
@@ -106,41 +104,31 @@ func (f *admissionErrors) addAll(errs []error) {
 	}
 }
 
+func (f *admissionErrors) addStatus(status metav1.Status) {
+	if f.status != nil {
+		return
+	}
+	if status.Code == 0 {
+		status.Code = http.StatusInternalServerError
+	}
+	f.status = &status
+}
+
 // intentional reports whether the author denied the request and nothing failed.
 func (f *admissionErrors) intentional() bool {
-	return !f.failed && f.denials == len(f.statuses) && len(f.statuses)+len(f.fields) > 0
+	return !f.failed && (f.status != nil || len(f.fields) > 0)
 }
 
 // answer returns the status for a request that ended with err. kind and name are those of the object.
 func (f *admissionErrors) answer(err error, kind schema.GroupKind, name string) *metav1.Status {
-	statuses := f.statuses
 	switch {
-	case len(f.fields) == 0, f.failed && len(statuses)+len(f.invalid) == 0:
-	case len(f.invalid) == 1 && !f.bare:
-		statuses = append(statuses, f.invalid[0])
+	case f.status != nil:
+		return f.status
+	case len(f.fields) > 0:
+		return new(apierrs.NewInvalid(kind, name, f.fields).Status())
 	default:
-		statuses = append(statuses, apierrs.NewInvalid(kind, name, f.fields).Status())
-	}
-	if len(statuses) == 0 {
 		return &metav1.Status{Code: http.StatusInternalServerError, Message: err.Error()}
 	}
-	return joinStatuses(statuses)
-}
-
-// joinStatuses returns the first status, with the messages of all statuses.
-func joinStatuses(statuses []metav1.Status) *metav1.Status {
-	joined := statuses[0].DeepCopy()
-	var messages []string
-	for _, status := range statuses {
-		if status.Message != "" && !slices.Contains(messages, status.Message) {
-			messages = append(messages, status.Message)
-		}
-	}
-	joined.Message = strings.Join(messages, "; ")
-	if joined.Code == 0 {
-		joined.Code = http.StatusInternalServerError
-	}
-	return joined
 }
 
 // Warn adds a warning to the admission response, whether the request is allowed or not. Clients such as kubectl print

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/espalier-dev/espalier/internal/resourcestate"
 	"github.com/espalier-dev/espalier/testing/internal/objects"
 	"github.com/espalier-dev/espalier/testing/internal/run"
 )
@@ -31,6 +32,8 @@ type cluster[Type client.Object] struct {
 	// lastWrites are the writes of the last request, completing reports whether Complete changed an object after it.
 	lastWrites []string
 	completing bool
+	// known is what the nodes know of the resource.
+	known resourcestate.State
 }
 
 // newCluster returns an error if what is given cannot be stored.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/internal/kinds"
+	"github.com/espalier-dev/espalier/internal/resourcestate"
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/stash"
 	"github.com/espalier-dev/espalier/testing/internal/objects"
@@ -141,7 +142,7 @@ func (r Rollout[Type]) withNamespace() []client.Object {
 func (r Rollout[Type]) request(c *cluster[Type], resource Type) (bool, error) {
 	before, writes := objects.Copy(resource), len(c.writes())
 	ctx := stash.WithContext(rtime.StashNow(context.Background(), r.Now))
-	ctx = withRequest(ctx, c.Config, resource)
+	ctx = withRequest(resourcestate.NewContext(ctx, &c.known), c.Config, resource)
 	if _, err := r.Reconciler.Reconcile(ctx, resource); err != nil {
 		return false, err
 	}

@@ -9,11 +9,14 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-
+	"github.com/espalier-dev/espalier/internal/resourcestate"
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/testing/internal/words"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
 // VerifyFunc checks the outcome of a reconcile where the fields of a test case are not enough.
@@ -66,6 +69,23 @@ type mark struct {
 	onServer bool
 	// continues says that the row is one of the AdditionalReconciles of another.
 	continues bool
+	// states are what the nodes of the row know of resources.
+	states *states
+}
+
+// states are what nodes know of resources from one request of a row to the next.
+type states struct {
+	byUID map[types.UID]*resourcestate.State
+}
+
+// of returns ctx with what is known of resource.
+func (s *states) of(ctx context.Context, resource client.Object) context.Context {
+	known, ok := s.byUID[resource.GetUID()]
+	if !ok {
+		known = &resourcestate.State{}
+		s.byUID[resource.GetUID()] = known
+	}
+	return resourcestate.NewContext(ctx, known)
 }
 
 // preparing returns what calls the Prepare of a case; nil for none.

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/espalier-dev/espalier/internal/gotype"
+	"github.com/espalier-dev/espalier/internal/resourcestate"
 	"github.com/espalier-dev/espalier/reconcilers"
 	"github.com/espalier-dev/espalier/stash"
 	"github.com/espalier-dev/espalier/testing/internal/check"
@@ -188,6 +189,9 @@ func (tc *SubReconcilerTestCase[Type]) runOnce(
 ) writes {
 	t.Helper()
 	defer words.FailOnPanic(t)
+	if !tc.mark.continues {
+		tc.mark.states = &states{byUID: map[types.UID]*resourcestate.State{}}
+	}
 	run := begin(t, tc, scheme, stash.WithContext)
 	defer run.end(t)
 	if gotype.IsNil(tc.Resource) {
@@ -211,7 +215,10 @@ func (tc *SubReconcilerTestCase[Type]) runOnce(
 		if tc.VirtualTime {
 			t.Fatal("a row in virtual time has no AdditionalReconciles: a bubble has no subtests")
 		}
-		next.mark = mark{origin: tc.mark.origin.Nested(next.Name), onServer: tc.mark.onServer, continues: true}
+		next.mark = mark{
+			origin: tc.mark.origin.Nested(next.Name), onServer: tc.mark.onServer,
+			continues: true, states: tc.mark.states,
+		}
 		t.Run(next.Name, func(t *testing.T) {
 			t.Helper()
 			again := func(
@@ -309,7 +316,7 @@ func (tc *SubReconcilerTestCase[Type]) handle(
 		t.Fatalf("cannot get the given resource: %s", err)
 	}
 	h.before = objects.Copy(h.resource)
-	ctx = run.stashAdditional(withRequest(ctx, run.expect.Config(), h.resource))
+	ctx = run.stashAdditional(withRequest(tc.mark.states.of(ctx, h.resource), run.expect.Config(), h.resource))
 
 	h.ctx = validation.WithRecursive(ctx)
 	if v, ok := r.(validation.Validator); ok && first {

@@ -131,8 +131,7 @@ func (o observer) Note(ctx context.Context, _ *reconcilers.Node, fact any) {
 		if fact.Subresource != "" {
 			attributes = append(attributes, attribute.String("espalier.subresource", fact.Subresource))
 		}
-		if fact.Reason != "" && fact.Subresource != "status" {
-			// That of a status has texts of conditions.
+		if fact.Reason != "" {
 			attributes = append(attributes, attribute.String("espalier.reason", fact.Reason))
 		}
 		if fact.Err != nil {

@@ -189,7 +189,9 @@ func (k *Kind) Await(w Waiter) {
 	k.kinds.follow()
 	k.mu.Lock()
 	if len(k.waiting) == 0 && !k.series {
-		k.schedule(askAwaited, false)
+		// The event of the definition may have come already, while the API server did not serve the kind yet.
+		k.expected = true
+		k.schedule(askAwaited, true)
 	}
 	k.note(&k.waiting, w)
 	k.mu.Unlock()

@@ -34,6 +34,8 @@ type api struct {
 
 	mu     sync.Mutex
 	serves bool
+	// asked is the number of questions.
+	asked int
 	// answers is called once between the next question and its answer, which says what was true at the question.
 	answers func()
 }
@@ -66,6 +68,7 @@ func (a *api) ask(context.Context, schema.GroupVersionKind) (schema.GroupVersion
 	a.mu.Lock()
 	serves, answers := a.serves, a.answers
 	a.answers = nil
+	a.asked++
 	a.mu.Unlock()
 	if answers != nil {
 		answers()
@@ -106,6 +109,22 @@ func (u user) run(ctx context.Context, kind *informer.Kind) {
 	}
 }
 
+// follow runs kinds until the test ends. What else runs until then gets the context, and is one of running.
+func follow(t *testing.T, kinds *informer.Kinds) (ctx context.Context, running *sync.WaitGroup) {
+	ctx, cancel := context.WithCancel(t.Context())
+	running = &sync.WaitGroup{}
+	running.Go(func() {
+		if err := kinds.Start(ctx); err != nil {
+			t.Errorf("the kinds are not followed: %v", err)
+		}
+	})
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+	return ctx, running
+}
+
 // A kind is served again although its definition came back before anybody saw that it was gone.
 func TestAKindThatComesBackAtOnceIsServedAgain(t *testing.T) {
 	for name, comeBack := range map[string]func(a *api, definition *metav1.PartialObjectMetadata){
@@ -130,15 +149,7 @@ func TestAKindThatComesBackAtOnceIsServedAgain(t *testing.T) {
 				a := &api{events: watch.NewFake(), serves: true}
 				kinds := informer.NewKinds(a, a.ask, logr.Discard())
 				kind := kinds.Of(lamp)
-				ctx, cancel := context.WithCancel(t.Context())
-				var running sync.WaitGroup
-				running.Go(func() {
-					if err := kinds.Start(ctx); err != nil {
-						t.Errorf("the kinds are not followed: %v", err)
-					}
-				})
-				defer running.Wait()
-				defer cancel()
+				ctx, running := follow(t, kinds)
 				if is, err := kind.Check(ctx); !is || err != nil {
 					t.Fatalf("it is served: %t, %v", is, err)
 				}
@@ -153,6 +164,50 @@ func TestAKindThatComesBackAtOnceIsServedAgain(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A kind is found also if somebody begins to wait for it between the event of its definition and the time at which the
+// API server serves it.
+func TestAKindThatIsAwaitedAfterItsDefinitionCame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &api{events: watch.NewFake()}
+		kinds := informer.NewKinds(a, a.ask, logr.Discard())
+		another := kinds.Of(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Shade"})
+		ctx, running := follow(t, kinds)
+		another.Await(user{make(chan struct{}, 1)})
+		time.Sleep(time.Minute)
+
+		a.events.Add(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "lamps.example.com"}})
+		synctest.Wait()
+		kind := kinds.Of(lamp)
+		kind.Missing()
+		running.Go(func() { user{make(chan struct{}, 1)}.run(ctx, kind) })
+		time.Sleep(2 * time.Second)
+		a.set(true, nil)
+		time.Sleep(time.Minute)
+		if kind.Resource() != lamps {
+			t.Errorf("it is at %q, want %s", kind.Resource(), lamps)
+		}
+	})
+}
+
+// While the definitions are watched, the API server is asked for a kind that somebody waits for in a first series of
+// checks, and never again.
+func TestAKindThatIsAwaitedIsAskedForAFewTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &api{events: watch.NewFake()}
+		kinds := informer.NewKinds(a, a.ask, logr.Discard())
+		ctx, running := follow(t, kinds)
+		kind := kinds.Of(lamp)
+		kind.Missing()
+		running.Go(func() { user{make(chan struct{}, 1)}.run(ctx, kind) })
+		time.Sleep(24 * time.Hour)
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.asked != 3 {
+			t.Errorf("the API server is asked %d times in a day, want 3, after 1, 3 and 7 seconds", a.asked)
+		}
+	})
 }
 
 // home is the cluster of a manager.

@@ -8,11 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/espalier-dev/espalier/internal/digest"
 	"github.com/espalier-dev/espalier/internal/few"
 	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/internal/resourcestate"
-	"github.com/espalier-dev/espalier/internal/statusfield"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -185,27 +183,6 @@ func (l *Lists) Wrote(
 		Sort(objects)
 	}
 	l.set(key, objects)
-}
-
-// Inputs returns the digest of the status of all listed objects that have one, except for the one with that UID. What
-// others write changes the status. What the controller writes does not.
-func (l *Lists) Inputs(except types.UID) uint64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.known == nil {
-		return 0
-	}
-	var sum uint64
-	for _, objects := range l.known.lists.All() {
-		for _, obj := range objects {
-			if status := statusfield.Of(obj); obj.GetUID() != except && status.Exists() {
-				one, _ := digest.Of([]any{obj.GetUID(), status.Get()})
-				// The order of lists does not count.
-				sum += one
-			}
-		}
-	}
-	return sum
 }
 
 // taker is the node that counts an object as its child.

@@ -93,8 +93,6 @@ type usedWrite struct {
 	LastWrite
 	// used is the request that looked it up last.
 	used uint64
-	// changes are those of what is desired; nil if the object was not updated yet.
-	changes *Changes
 }
 
 // maxIdleRequests is for how many requests in a row a write may go unused. An error or a halt keeps a request from
@@ -134,25 +132,7 @@ func (w *LastWrites) Record(actual client.Object, desired Desired, learned any) 
 	if w.Limit > 0 && w.byUID.Len() >= w.Limit {
 		w.byUID = few.Map[types.UID, usedWrite]{}
 	}
-	known, _ := w.byUID.Get(uid)
-	w.byUID.Put(uid, usedWrite{LastWrite: last, used: w.request, changes: known.changes})
-}
-
-// Changes returns what is known of the changes of what is desired of an object, or nil.
-func (w *LastWrites) Changes(uid types.UID) *Changes {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	write, _ := w.byUID.Get(uid)
-	return write.changes
-}
-
-// SetChanges remembers what is known of the changes of what is desired of an object, nil for nothing.
-func (w *LastWrites) SetChanges(uid types.UID, known *Changes) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	write, _ := w.byUID.Get(uid)
-	write.used, write.changes = w.request, known
-	w.byUID.Put(uid, write)
+	w.byUID.Put(uid, usedWrite{LastWrite: last, used: w.request})
 }
 
 // Forget drops what is known of an object that was deleted.
@@ -163,26 +143,16 @@ func (w *LastWrites) Forget(uid types.UID) {
 }
 
 // Evict implements [Evictor].
-func (w *LastWrites) Evict(now time.Time) (empty bool) {
+func (w *LastWrites) Evict(time.Time) (empty bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for uid, write := range w.byUID.All() {
-		w.evict(uid, write, now)
+		if w.request-write.used > maxIdleRequests {
+			w.byUID.Remove(uid)
+		}
 	}
 	w.request++
 	return w.byUID.Len() == 0
-}
-
-// evict drops what is not needed any more of an object. The caller holds the mutex.
-func (w *LastWrites) evict(uid types.UID, write usedWrite, now time.Time) {
-	if w.request-write.used > maxIdleRequests {
-		w.byUID.Remove(uid)
-		return
-	}
-	if write.changes != nil && write.changes.previous != nil {
-		write.changes = write.changes.dropPrevious(now)
-		w.byUID.Put(uid, write)
-	}
 }
 
 // Len returns the number of objects.

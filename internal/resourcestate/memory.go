@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Memory has what one node remembers of each of its children. A root keeps it with the resource. Outside of a root the
-// node itself keeps it, for a limited number of children. The zero value is ready for use, also concurrently.
+// Memory has what one node remembers of each of its children, for a limited number of them. The zero value is ready for
+// use, also concurrently.
 type Memory[Value any] struct {
 	mu      sync.Mutex
 	byChild few.Map[Child, Value]
@@ -47,20 +47,12 @@ type DesiredName struct {
 	Name       string
 	// Changed reports whether another name was desired in the request before, for the same generation.
 	Changed bool
-	// Leaving are objects of other names that were deleted, and may still be there.
-	Leaving []Leaving
-}
-
-// Leaving is an object that was deleted.
-type Leaving struct {
-	types.NamespacedName
-	UID types.UID
 }
 
 // Next returns what is known after a request in which name is desired, and whether the name changed in two requests in
 // a row.
 func (d DesiredName) Next(generation int64, name string) (next DesiredName, unstable bool) {
-	next = DesiredName{Generation: generation, Name: name, Leaving: d.Leaving}
+	next = DesiredName{Generation: generation, Name: name}
 	next.Changed = d.Name != "" && d.Generation == generation && d.Name != name
 	return next, next.Changed && d.Changed
 }

@@ -10,7 +10,7 @@ import (
 
 // Refusals are the writes of one object manager that the API server refused as invalid. The same write of the same
 // object gets the same answer, so it is not sent again: a resource with a refused child may get many requests because
-// of its other children. A root keeps them with the resource. There are none outside of a root.
+// of its other children. A root keeps them with the resource.
 type Refusals struct {
 	mu      sync.Mutex
 	byWrite map[RefusedWrite]refusal

@@ -9,7 +9,7 @@
 //
 //   - [OwnWrites] are writes that the cache may not show yet.
 //   - [LastWrites] say which version of an object agrees with what is desired, and what was learned from the answers.
-//     They also have the [Changes] of what is desired, which show if it is flapping.
+//   - [Paces] limit how often an object is written again.
 //   - [Refusals] are writes that the API server refuses as invalid.
 //   - [Memory] is what a node remembers of its children: a [Recreation] of one that was deleted because of such a
 //     refusal, and the [DesiredName] of the last request.
@@ -172,6 +172,17 @@ func Load[V any](s *State, key any) (V, bool) {
 	defer s.mu.Unlock()
 	value, ok := s.values[key].(V)
 	return value, ok
+}
+
+// Drop drops the value under key, and closes it. An error of a Close has no reader.
+func (s *State) Drop(key any) {
+	s.mu.Lock()
+	dropped := s.values[key]
+	delete(s.values, key)
+	s.mu.Unlock()
+	if closer, ok := dropped.(io.Closer); ok {
+		_ = closer.Close()
+	}
 }
 
 // Evictor is a value that drops what it does not need any more.

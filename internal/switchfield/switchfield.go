@@ -18,7 +18,7 @@ var SetBy = map[string]string{
 	"SkipOwnerReference": "Unowned",
 	"LabelChildren":      "Labeled",
 	"RecreateImmutable":  "Recreates",
-	"Renaming":           "Renames",
+	"Renaming":           "nothing: the kind says what a new name means",
 	"ChildIsReady":       "Health",
 	"OptionalKind":       "nothing: the kind of a node is optional",
 }

@@ -39,7 +39,7 @@ func widgets(config reconcilers.Config, outside *sync.Map) *reconcilers.Resource
 	return espalier.For(config,
 		espalier.Reads("Credentials", credentials, credentialsOf).Reports("CredentialsFound"),
 		espalier.Owns("Settings", settings).Labeled().Reports("SettingsReady"),
-		espalier.Owns("Data", data).HoldsData().Reports("DataReady"),
+		espalier.Owns("Data", data).Reports("DataReady"),
 		espalier.Owns("Migration", migration).Reports("Migrated"),
 		espalier.Owns("Server", server).Labeled().Reports(resources.WidgetChildReady),
 		espalier.Owns("Route", route).Type(aRoute()).Reports("RouteReady"),

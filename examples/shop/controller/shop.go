@@ -68,7 +68,7 @@ func Registration(hosts registry.Registry, retry time.Duration) Part {
 		err := hosts.Register(ctx, owner(shop), shop.Spec.Host)
 		var taken *registry.TakenError
 		if errors.As(err, &taken) {
-			return espalier.NotReady("HostTaken", "%s", taken).RetryAfter(retry)
+			return espalier.NotReadyAfter(retry, "HostTaken", "%s", taken)
 		}
 		if err != nil {
 			return fmt.Errorf("unable to register the shop: %w", err)

@@ -172,7 +172,7 @@ var _ = espalier.OwnsEach("Texts", func(_ context.Context, pod *corev1.Pod) ([]*
 
 // What follows is right.
 
-var _ = espalier.Owns("Once", objects.GeneratedSecret(name, "password")).CreateOnly().HoldsData()
+var _ = espalier.Owns("Once", objects.GeneratedSecret(name, "password")).CreateOnly()
 
 func once() *espalier.Child[*corev1.Pod, *corev1.Secret] {
 	kept := espalier.Owns("Once", helpedOnce)

@@ -316,7 +316,7 @@ func password(_ context.Context, shop *v1.Shop) (*corev1.Secret, error) {
 	}, nil
 }
 
-var passwordNode = espalier.Owns("Password", password).HoldsData().CreateOnly()
+var passwordNode = espalier.Owns("Password", password).Labeled().CreateOnly()
 
 // A value that is made only if it is missing.
 func ensured(ctx context.Context, shop *v1.Shop) (*corev1.Secret, error) {

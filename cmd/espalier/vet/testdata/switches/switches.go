@@ -45,7 +45,7 @@ func narrow(children *set) {
 type node struct{ renaming reconcilers.Renaming }
 
 func (n *node) tune(child *literal) {
-	child.Renaming = n.renaming             // want `Tune must not set Renaming: use Renames`
+	child.Renaming = n.renaming             // want `Tune must not set Renaming: use nothing: the kind says what a new name means`
 	child.Finalizer = "example.com/created" // want `Tune must not set Finalizer together with CreateOnly`
 }
 

@@ -40,7 +40,7 @@ func (t tuner) tune(child *literal) {
 	if t.recreate {
 		child.RecreateImmutable = t.recreate // want `.`
 	}
-	child.Renaming = reconcilers.DeleteFirst // want `.`
+	child.Renaming = reconcilers.ByKind // want `.`
 }
 
 func (t tuner) Node() node { return espalier.Owns("Method", secret).Reports("Ready").Tune(t.tune) }
