@@ -55,8 +55,8 @@ func TestReads(t *testing.T) {
 			ExpectResource: widget.With(missing).Object(),
 			ShouldErr:      true,
 			Verify: func(t *testing.T, _ reconcilers.Result, err error) {
-				if err != reconcilers.ErrHaltSubReconcilers {
-					t.Errorf("the error is %v, want %v", err, reconcilers.ErrHaltSubReconcilers)
+				if err != reconcilers.ErrHaltUntilEvent {
+					t.Errorf("the error is %v, want %v", err, reconcilers.ErrHaltUntilEvent)
 				}
 			},
 		},
@@ -301,8 +301,8 @@ func TestRunsKeepsTheTextOfAnError(t *testing.T) {
 		after time.Duration
 		want  string
 	}{
-		{0, "attempt 1 failed"}, {time.Second, "attempt 1 failed"}, {59 * time.Second, "attempt 1 failed"},
-		{61 * time.Second, "attempt 4 failed"},
+		{0, "attempt 1 failed"}, {0, "attempt 2 failed"}, {0, "attempt 3 failed"}, {0, "attempt 4 failed"},
+		{time.Second, "attempt 4 failed"}, {59 * time.Second, "attempt 4 failed"}, {61 * time.Second, "attempt 7 failed"},
 	} {
 		ctx := apis.StashGeneration(rtime.StashNow(t.Context(), start.Add(step.after)), w.Generation)
 		ctx = reconcilers.StashOriginalConfig(reconcilers.StashConfig(ctx, config), config)

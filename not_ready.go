@@ -19,9 +19,10 @@ type NotReadyError struct {
 
 // NotReady returns an error for the functions of this package. It says that the node cannot do its work now, because of
 // something that a retry does not change: a name that is taken, a value that is not there yet. The condition that the
-// node reports is False with the reason and the message, which is formatted by fmt.Sprintf. A text that is another one
-// each time is shown once in a minute at most. Nothing is written, nothing is deleted, no error is logged, and the
-// nodes after it run. Guard them with [WhenTrue] if they must not.
+// node reports is False with the reason and the message, which is formatted by fmt.Sprintf. Of a text that is another
+// one each time, the first three changes are shown at once, and later ones once in a minute at most. Nothing is
+// written, nothing is deleted, no error is logged, and the nodes after it run. Guard them with [WhenTrue] if they must
+// not.
 //
 // The resource is reconciled again when something changes that it watches. [NotReadyAfter] adds a delay. The error is a
 // [*NotReadyError].

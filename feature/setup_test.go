@@ -2,6 +2,7 @@ package feature_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -158,13 +159,13 @@ func TestL1AnIdleFeatureChangesNothing(t *testing.T) {
 func TestErrorsThatChange(t *testing.T) {
 	node, s := till(scripted{}), shop.With(spec(func(s *ShopSpec) { s.GateError = "try 1" })).Object()
 	known := resourcestate.NewContext(t.Context(), &resourcestate.State{})
-	for i, text := range []string{"try 1", "try 2", "try 3"} {
-		s.Spec.GateError = text
-		ctx := rtime.StashNow(known, began.Add(time.Duration(i)*40*time.Second))
+	for i := range 7 {
+		s.Spec.GateError = fmt.Sprintf("try %d", i+1)
+		ctx := rtime.StashNow(known, began.Add(time.Duration(i)*20*time.Second))
 		_, _ = node.Reconcile(apis.StashGeneration(ctx, s.Generation), s)
-		want := "try 1"
-		if i == 2 {
-			want = "try 3"
+		want := s.Spec.GateError
+		if i == 4 || i == 5 { // the first three changes are shown at once
+			want = "try 4"
 		}
 		if c := s.Status.GetCondition("TillReady"); c.Message != want {
 			t.Errorf("the message is %s, expected %s", c.Message, want)

@@ -20,10 +20,11 @@ import (
 // ReportCondition is [SetCondition] for a condition whose text may differ in each request. Each write of the status
 // brings the resource back, so such a text would wake the controller for ever.
 //
-// A text that alone differs from the one in the status is shown at most once in a minute. Until then the status keeps
-// the text it has, and the resource is reconciled again when the newest text may be shown. That delay doubles, up to
-// ten minutes, each time that the text differs again. A text is shown at once if the status or the reason of the
-// condition changes, or the generation of the resource.
+// Of a text that alone differs from the one in the status, the first three changes are shown at once, and the others at
+// most once in a minute. Until then the status keeps the text it has, and the resource is reconciled again when the
+// newest text may be shown. That delay doubles, up to ten minutes, each time that the text differs again. A text is
+// shown at once if the status or the reason of the condition changes, or the generation of the resource; three further
+// changes are then shown at once, too.
 func ReportCondition(ctx context.Context, resource client.Object, condition metav1.Condition) {
 	if itemOf(ctx) != nil {
 		// The condition that stands for all items is reported later.

@@ -21,9 +21,11 @@ func TestNext(t *testing.T) {
 		nothingToRemember bool
 	}{
 		{0, true, "port 1", "port 1", 0, false},
-		{time.Second, false, "port 2", "port 1", 59 * time.Second, false},
+		{time.Second, false, "port 2", "port 2", 0, false},
 		{2 * time.Second, true, "port 3", "port 3", 0, false},
-		{3 * time.Second, true, "port 4", "port 4", 0, false},
+		{3 * time.Second, false, "port 0", "port 0", 0, false},
+		{3 * time.Second, false, "port 1", "port 1", 0, false},
+		{3 * time.Second, false, "port 4", "port 4", 0, false},
 		{62 * time.Second, false, "port 5", "port 4", time.Second, false},
 		{63 * time.Second, false, "port 6", "port 6", 0, false},
 		{64 * time.Second, false, "port 7", "port 6", 119 * time.Second, false},
@@ -53,7 +55,7 @@ func TestDelays(t *testing.T) {
 	var delays []time.Duration
 	now := start
 	shown, _ := text.Next(nil, "0", now)
-	for i := 1; i < 13; i++ {
+	for i := 1; i < 15; i++ {
 		next, again := text.Next(&shown, fmt.Sprint(i), now)
 		if again > 0 {
 			delays = append(delays, again)
