@@ -74,7 +74,7 @@ func TestFor(t *testing.T) {
 			Request:      request,
 			GivenObjects: []object{terminating},
 			ExpectStatusUpdates: []object{terminating.With(
-				is("ChildReady", metav1.ConditionUnknown, "Initializing", ""), // by the status itself
+				is("ChildReady", metav1.ConditionUnknown, "Terminating", "the resource is being deleted"),
 				is("Ready", metav1.ConditionFalse, "Terminating", "the resource is being deleted, and "+
 					"waits for the finalizer test.espalier.dev/other (not one of this tree)"), observed)},
 		},
@@ -108,7 +108,7 @@ func TestADeletionThatHangs(t *testing.T) {
 				c.DeletionTimestamp = terminating.Object().DeletionTimestamp
 				c.Finalizers = []string{"backup.example.com/archive"}
 			})},
-			ExpectStatusUpdates: []object{ready.With(hangs("Widget/0/ConfigMap: ConfigMap default/gadget " +
+			ExpectStatusUpdates: []object{ready.With(hangs("Widget/ConfigMap: ConfigMap default/gadget " +
 				"is being deleted, and waits for the finalizer backup.example.com/archive"))},
 		},
 		"a finalizer of a node": {

@@ -150,7 +150,7 @@ func TestItems(t *testing.T) {
 			ExpectEvents:  event(corev1.EventTypeNormal, "Created", `Created ConfigMap "db-b"`),
 			ExpectStatusUpdates: []object{widget.With(asking("a=fails", "b=y"),
 				is("ChildReady", metav1.ConditionTrue, "Ready", ""),
-				is("Ready", metav1.ConditionFalse, "Retry", "Widget/0/Databases[a]/0/Config: ConfigMap: boom"),
+				is("Ready", metav1.ConditionFalse, "Retry", "Widget/Databases[a]/Config: ConfigMap: boom"),
 				recorded([]string{"a", "b"}, apis.ItemStatus{
 					Key: "a", Status: metav1.ConditionFalse, Reason: "Retry", Message: "boom",
 				}))},
@@ -230,7 +230,8 @@ func TestItems(t *testing.T) {
 			},
 			ExpectEvents: append(event(corev1.EventTypeNormal, "Deleted", `Deleted ConfigMap "db-a"`),
 				event(corev1.EventTypeNormal, "Deleted", `Deleted ConfigMap "db-b"`)...),
-			ExpectStatusUpdates: []object{terminating.With(is("ChildReady", metav1.ConditionTrue, "Ready", ""),
+			ExpectStatusUpdates: []object{terminating.With(
+				is("ChildReady", metav1.ConditionUnknown, "Terminating", "the resource is being deleted"),
 				is("Ready", metav1.ConditionFalse, "Terminating", "the resource is being deleted, and "+
 					"waits for the finalizer test.espalier.dev/other (not one of this tree)"),
 				recorded([]string{"a", "b"}), asking("a=x"))},

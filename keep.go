@@ -128,7 +128,7 @@ func (s *Switches[Self, T, CT]) Reconcile(ctx context.Context, resource T) (reco
 		s.report(at, reporter, resource, &o)
 	}
 	if s.condition == "" && o.err == nil && (reporter == nil || !isTaken(o.reflected)) {
-		o.err, o.reflected = o.reflected, nil
+		o.err, o.reflected = reconcilers.Failed(at, nil, o.reflected), nil
 	}
 	if !done {
 		reconcilers.NotDone(ctx)

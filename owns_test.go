@@ -1,6 +1,7 @@
 package espalier_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 var (
@@ -104,6 +106,50 @@ func TestOwns(t *testing.T) {
 	}, func() node { return espalier.Owns("ConfigMap", desiredConfigMap).Reports("Ready") })
 }
 
+// A refusal to change a field says which switch helps, and two elements of the same keys are refused before a request.
+func TestOwnsExplainsRefusals(t *testing.T) {
+	moved := deployment.With(func(d *appsv1.Deployment) {
+		d.Spec.Selector.MatchLabels = map[string]string{"app": "moved"}
+		d.Spec.Template.Labels = d.Spec.Selector.MatchLabels
+	})
+	const immutable = `Deployment.apps "gadget" is invalid: spec.selector: Invalid value: ` +
+		`{"matchLabels":{"app":"moved"}}: field is immutable`
+	run(t, tests{
+		"a field that cannot be changed": {
+			Resource:     widget.Object(),
+			GivenObjects: []object{deployment.With(exists)},
+			ExpectApplies: []rtesting.ApplyRef{{
+				Group: "apps", Kind: "Deployment", Namespace: "default", Name: "gadget",
+				ApplyConfiguration: rtesting.Applied(moved.With(func(d *appsv1.Deployment) { d.UID = "gadget-child-uid" })),
+			}},
+			ExpectEvents: event(corev1.EventTypeWarning, "UpdateFailed", `Failed to update Deployment "gadget": `+immutable),
+			ExpectResource: widget.With(is("Ready", metav1.ConditionFalse, "Invalid",
+				"spec.selector cannot be changed, but Recreates (RecreateImmutable of a literal) deletes the object and "+
+					"creates it again: "+immutable)).Object(),
+		},
+	}, func() node {
+		return espalier.Owns("Deployment", func(context.Context, *resources.Widget) (*appsv1.Deployment, error) {
+			return moved.With(func(d *appsv1.Deployment) { d.OwnerReferences = nil }).Object(), nil
+		}).Reports("Ready")
+	})
+	run(t, tests{
+		"two variables of one name": {
+			Resource: widget.Object(),
+			ExpectEvents: event(corev1.EventTypeWarning, "CreationFailed", `Failed to create Deployment "gadget": `+
+				`Deployment.apps "gadget" is invalid: spec.template.spec.containers[0].env: Duplicate value: "name A"`),
+			ExpectResource: widget.With(is("Ready", metav1.ConditionFalse, "Invalid", `Deployment.apps "gadget" is invalid: `+
+				`spec.template.spec.containers[0].env: Duplicate value: "name A"`)).Object(),
+		},
+	}, func() node {
+		return espalier.Owns("Deployment", func(context.Context, *resources.Widget) (*appsv1.Deployment, error) {
+			return deployment.With(func(d *appsv1.Deployment) {
+				d.OwnerReferences = nil
+				d.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: "1"}, {Name: "A", Value: "2"}}
+			}).Object(), nil
+		}).Reports("Ready")
+	})
+}
+
 // What nobody would see otherwise is returned, so that the root shows it.
 func TestOwnsWithoutCondition(t *testing.T) {
 	invalid := apierrs.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "gadget", nil)
@@ -123,6 +169,25 @@ func TestOwnsWithoutCondition(t *testing.T) {
 			ExpectedResult: reconcilers.Result{RequeueAfter: time.Minute},
 		},
 	}, func() node { return espalier.Owns("ConfigMap", desiredConfigMap) })
+
+	failed := func(w *resources.Widget) { w.Status.ObservedGeneration = 0 }
+	rtesting.RootTests{
+		"the root names the node": {
+			Request:      gadget,
+			GivenObjects: []object{widget},
+			WithReactors: []rtesting.ReactionFunc{
+				rtesting.InduceFailure("create", "ConfigMap", rtesting.InduceFailureOpts{Error: invalid}),
+			},
+			ExpectCreates: []object{configMap},
+			ExpectEvents: event(corev1.EventTypeWarning, "CreationFailed",
+				`Failed to create ConfigMap "gadget": ConfigMap "gadget" is invalid`),
+			ExpectStatusUpdates: []object{widget.With(is("ChildReady", metav1.ConditionUnknown, "Initializing", ""),
+				is("Ready", metav1.ConditionFalse, "Terminal", `Widget/Env: ConfigMap "gadget" is invalid`), about(3), failed)},
+			ShouldErr: true,
+		},
+	}.RunRoot(t, scheme, func(config reconcilers.Config) reconcile.Reconciler {
+		return espalier.For(config, espalier.Owns("Env", desiredConfigMap))
+	})
 }
 
 func TestOwnsReportsReadiness(t *testing.T) {

@@ -30,8 +30,8 @@ type Read[Type, ObjectType client.Object] struct {
 //
 //   - Runs: reads the object.
 //   - Stops: if the object does not exist. The nodes after it do not run, so what they made stays as it is. The
-//     conditions that they report are Unknown then, with the reason Waiting. With [Read.Optional] they run, without a
-//     value in the stash.
+//     conditions that they report are Unknown then, with the reason Waiting. Nothing is retried: the event of the
+//     object wakes the resource. With [Read.Optional] they run, without a value in the stash.
 //   - On error: returns it.
 //   - On deletion, and on [reconcilers.Withdraw]: does nothing.
 func Reads[Type, ObjectType client.Object](
@@ -99,7 +99,7 @@ func (r *Read[Type, ObjectType]) Reconcile(ctx context.Context, resource Type) (
 	}
 	if unmet := reconcilers.Unmet(ctx, &r.order); unmet != "" {
 		r.report(ctx, resource, waitingFor(unmet))
-		return none, reconcilers.Failed(ctx, nil, reconcilers.ErrHaltSubReconcilers)
+		return none, reconcilers.Failed(ctx, nil, reconcilers.ErrHaltUntilEvent)
 	}
 	config, err := reconcilers.RetrieveConfig(ctx)
 	if err != nil {
@@ -137,7 +137,7 @@ func (r *Read[Type, ObjectType]) missing(ctx context.Context, resource Type, rea
 		return nil
 	}
 	r.report(ctx, resource, metav1.Condition{Status: metav1.ConditionFalse, Reason: reason, Message: message})
-	return reconcilers.Failed(ctx, nil, reconcilers.ErrHaltSubReconcilers)
+	return reconcilers.Failed(ctx, nil, reconcilers.ErrHaltUntilEvent)
 }
 
 // Describe returns that the node reads the type.

@@ -128,7 +128,7 @@ func TestAggregateReconcilerLocatesErrors(t *testing.T) {
 	}{
 		"tree": {
 			root:  &widgetAggregate{Reconciler: widgetSequence{&widgetSync{Name: "mine", Sync: fails}}},
-			found: "WidgetAggregateReconciler/0/mine: boom",
+			found: "WidgetAggregateReconciler/mine: boom",
 		},
 		"desired": {
 			root: &widgetAggregate{DesiredResource: func(context.Context, *resources.Widget) (*resources.Widget, error) {

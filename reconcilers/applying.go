@@ -14,12 +14,14 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/diff"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -386,27 +388,31 @@ func (a *applyCall[Type]) update(ctx context.Context, w objectWriter[Type], actu
 	return applied, nil
 }
 
-// wanted returns what is to be applied.
+// wanted returns what is to be applied. A list with two elements of the same keys is an error: a create would accept
+// most of them, and no apply could change the object after that.
 func (a *applyCall[Type]) wanted(w objectWriter[Type], desired Type) (managedfields.Configuration, error) {
 	kind, err := w.config.GroupVersionKindFor(desired)
 	if err != nil {
 		return nil, a.manager.errorf("is unable to tell the kind of what is desired: %w", err)
 	}
+	var wanted managedfields.Configuration
 	if a.given != nil {
-		wanted, err := managedfields.FromApply(a.given, desired, kind)
+		wanted, err = managedfields.FromApply(a.given, desired, kind)
 		if err != nil {
 			return nil, fmt.Errorf("ApplyingObjectManager %q: the apply configuration for %s %w",
 				a.manager.Name, describeObject(desired), err)
 		}
-		unlabelled := withoutRingLabels(w.config, &unstructured.Unstructured{Object: wanted})
-		return unlabelled.Object, nil
-	}
-	wanted, err := managedfields.FromObject(desired, kind)
-	if err != nil {
-		err = fmt.Errorf("ApplyingObjectManager %q: the content of %s cannot be sent: %w",
+		wanted = withoutRingLabels(w.config, &unstructured.Unstructured{Object: wanted}).Object
+	} else if wanted, err = managedfields.FromObject(desired, kind); err != nil {
+		return nil, fmt.Errorf("ApplyingObjectManager %q: the content of %s cannot be sent: %w",
 			a.manager.Name, describeObject(desired), err)
 	}
-	return wanted, err
+	if twice := managedfields.DuplicateIn(kind.GroupKind(), wanted); twice != nil {
+		return nil, apierrs.NewInvalid(kind.GroupKind(), desired.GetName(), field.ErrorList{
+			{Type: field.ErrorTypeDuplicate, Field: twice.List, BadValue: twice.Keys},
+		})
+	}
+	return wanted, nil
 }
 
 // compare returns the differences between what is wanted and an object with such content and managed fields.

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
@@ -319,4 +320,66 @@ func TestApplyingObjectManagerOfSecrets(t *testing.T) {
 	secret.Labels = map[string]string{"touched": "yes"}
 	s.must(s.Update(t.Context(), secret))
 	manage(s, "touched", m, secret, desired("2"))
+}
+
+// A merge of stringData corrects a key that somebody changes or deletes, and writes nothing before.
+func TestUpdatingObjectManagerOfSecrets(t *testing.T) {
+	t.Parallel()
+	s := newClusterSite(t)
+	desired := &corev1.Secret{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+		ObjectMeta: s.configMap(nil).ObjectMeta,
+		StringData: map[string]string{"password": "1"},
+	}
+	correctsSecret(s, desired, func(current, desired *corev1.Secret) { current.StringData = desired.StringData })
+	desired.Name = "unstructured"
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(desired)
+	s.must(err)
+	correctsSecret(s, &unstructured.Unstructured{Object: content}, func(current, desired *unstructured.Unstructured) {
+		current.Object["stringData"] = desired.Object["stringData"]
+	})
+}
+
+func correctsSecret[T client.Object](s *clusterSite, desired T, merge func(current, desired T)) {
+	s.t.Helper()
+	m := &reconcilers.UpdatingObjectManager[T]{Type: desired, MergeBeforeUpdate: merge}
+	var none T
+	secret := manage(s, "create", m, none, desired, "create", "Created")
+	secret = manage(s, "steady", m, fresh(s, secret), desired)
+	for what, change := range map[string]func(data map[string][]byte){
+		"changed": func(data map[string][]byte) { data["password"] = []byte("2") },
+		"deleted": func(data map[string][]byte) { delete(data, "password") },
+	} {
+		there := &corev1.Secret{}
+		s.must(s.Get(s.t.Context(), client.ObjectKeyFromObject(desired), there))
+		change(there.Data)
+		s.must(s.Update(s.t.Context(), there))
+		secret = manage(s, what, m, fresh(s, secret), desired, "update", "Updated")
+		s.must(s.Get(s.t.Context(), client.ObjectKeyFromObject(desired), there))
+		if got := string(there.Data["password"]); got != "1" {
+			s.t.Errorf("%s: the password is %q, want 1", what, got)
+		}
+	}
+	manage(s, "steady again", m, fresh(s, secret), desired)
+}
+
+// An apply cannot change an object with two elements of the same keys, which a create accepts. So neither is sent.
+func TestApplyingObjectManagerRefusesDuplicates(t *testing.T) {
+	t.Parallel()
+	s := newClusterSite(t)
+	m := &deploymentManager{FieldManager: "widgets"}
+	twice := func(d *appsv1.Deployment) {
+		env := &d.Spec.Template.Spec.Containers[0].Env
+		*env = append(*env, corev1.EnvVar{Name: "POD", Value: "web"})
+	}
+	const want = `Deployment.apps "web" is invalid: spec.template.spec.containers[0].env: Duplicate value: "name POD"`
+	refuses := func(what string, actual *appsv1.Deployment, events ...string) {
+		_, err := tryManage(s, what, m, actual, s.webDeployment(twice), events...)
+		if !apierrs.IsInvalid(err) || err.Error() != want {
+			t.Errorf("%s: the error is %v, want an invalid object and the text %s", what, err, want)
+		}
+	}
+	refuses("create", nil, "CreationFailed")
+	d := manage(s, "once", m, nil, s.webDeployment(), "create", "Created")
+	refuses("update", fresh(s, d))
 }

@@ -18,29 +18,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// existsError is an AlreadyExists of a child, with what is known of the object that has the name of the child. It has
-// the status of the error that it wraps.
-type existsError struct {
+// explainedError is a refusal of the API server with a text that says more. It has the status of the error that it
+// wraps.
+type explainedError struct {
 	error
-	// claim says whose the object is, in words that follow "it". It is empty if that is not known.
-	claim string
-	// ours is true if the object may be a child of the node, which the cache does not show yet.
-	ours bool
-	// unreadable is set if the object cannot be read or tracked.
-	unreadable error
+	// text is the text of the error. It is empty if that is the text of the wrapped error.
+	text string
 }
 
-func (e *existsError) Error() string {
-	if e.claim == "" {
-		return e.error.Error()
-	}
-	return e.error.Error() + " and " + e.claim
-}
+func (e *explainedError) Error() string { return cmp.Or(e.text, e.error.Error()) }
 
-func (e *existsError) Unwrap() error { return e.error }
+func (e *explainedError) Unwrap() error { return e.error }
 
-// Status implements [apierrs.APIStatus]. Functions that reflect a child may expect it of each AlreadyExists.
-func (e *existsError) Status() metav1.Status {
+// Status implements [apierrs.APIStatus]. Functions that reflect a child may expect it of each refusal.
+func (e *explainedError) Status() metav1.Status {
 	var answer apierrs.APIStatus
 	if !errors.As(e.error, &answer) {
 		return metav1.Status{}
@@ -50,11 +41,21 @@ func (e *existsError) Status() metav1.Status {
 	return status
 }
 
-var _ apierrs.APIStatus = (*existsError)(nil)
+var _ apierrs.APIStatus = (*explainedError)(nil)
+
+// existsError is an AlreadyExists of a child, with what is known of the object that has the name of the child. Its text
+// says whose the object is, if that is known.
+type existsError struct {
+	explainedError
+	// ours is true if the object may be a child of the node, which the cache does not show yet.
+	ours bool
+	// unreadable is set if the object cannot be read or tracked.
+	unreadable error
+}
 
 // explained returns the error that people see. It is the wrapped error if nothing is known of the object.
 func (e *existsError) explained() error {
-	if e.claim == "" {
+	if e.text == "" {
 		return e.error
 	}
 	return e
@@ -70,7 +71,7 @@ func (k *children[T, CT, CLT]) blockerOf(
 	if errors.As(err, &found) {
 		return found
 	}
-	found = &existsError{error: err}
+	found = &existsError{explainedError: explainedError{error: err}}
 	key := blockerKey(resource, desired, err)
 	switch {
 	case config.APIReader == nil:
@@ -129,7 +130,8 @@ func (k *children[T, CT, CLT]) stillTaken(ctx context.Context, config Config, re
 		names.Put(key, takenName{})
 		return nil
 	}
-	return k.explain(ctx, config, resource, blocker, &existsError{error: names.Get(key).exists})
+	exists := &existsError{explainedError: explainedError{error: names.Get(key).exists}}
+	return k.explain(ctx, config, resource, blocker, exists)
 }
 
 // beforeCreate returns the context of an object manager that creates desired where there is no actual, see
@@ -156,7 +158,9 @@ func (k *children[T, CT, CLT]) withExplanation(
 func (k *children[T, CT, CLT]) explain(
 	ctx context.Context, config Config, resource T, blocker CT, found *existsError,
 ) *existsError {
-	found.claim = k.claimOf(resource, blocker, itemOf(ctx).labelled())
+	if claim := k.claimOf(resource, blocker, itemOf(ctx).labelled()); claim != "" {
+		found.text = fmt.Sprintf("%v and %s", found.error, claim)
+	}
 	if (!k.unowned || k.tracked) && config.Tracker != nil {
 		if err := config.track(ctx, blocker, resource); err != nil {
 			found.unreadable = k.errorf("is unable to track %s: %w", describeObject(blocker), err)

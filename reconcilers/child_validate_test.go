@@ -97,11 +97,11 @@ func TestChildReconcilerOwnerScopes(t *testing.T) {
 	}
 	t.Run("no namespace", func(t *testing.T) {
 		err := reconcile(t, widget.Object(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "child"}})
-		contains(t, err, "cluster-scoped resource must not have a namespace-scoped owner, owner's namespace default")
+		contains(t, err, "cluster-scoped resource must not have a namespace-scoped owner, owner's namespace default (AnyNamespace")
 	})
 	t.Run("another namespace", func(t *testing.T) {
 		err := reconcile(t, widget.Object(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "elsewhere", Name: "child"}})
-		contains(t, err, "cross-namespace owner references are disallowed, owner's namespace default, obj's namespace elsewhere")
+		contains(t, err, "cross-namespace owner references are disallowed, owner's namespace default, obj's namespace elsewhere (AnyNamespace")
 	})
 	t.Run("unknown kind", func(t *testing.T) {
 		unknown := &statusless{ObjectMeta: widget.Object().ObjectMeta}

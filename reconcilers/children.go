@@ -74,8 +74,12 @@ func (k *children[T, CT, CLT]) converge(
 		}
 	}
 	child, err := k.manage(ctx, config, resource, actual, desired)
-	if k.recreates && apierrs.IsInvalid(err) {
+	switch {
+	case !apierrs.IsInvalid(err):
+	case k.recreates:
 		return k.recreate(ctx, config, resource, actual, desired, err)
+	default:
+		err = explainImmutable(err, actual, desired)
 	}
 	return child, err
 }
@@ -130,6 +134,9 @@ func (k *children[T, CT, CLT]) setOwner(ctx context.Context, config Config, reso
 	return nil
 }
 
+// hintUnowned says what helps if a resource cannot own a child.
+const hintUnowned = " (AnyNamespace, or SkipOwnerReference of a literal, does without an owner reference)"
+
 // setController makes owner the controller of child, unless child has a controller already.
 //
 // The rules are those of Kubernetes garbage collection: an owner is cluster-scoped or in the namespace of the child.
@@ -142,10 +149,11 @@ func setController(ctx context.Context, config Config, owner, child client.Objec
 	switch {
 	case from == "" || from == to:
 	case to == "":
-		return fmt.Errorf("cluster-scoped resource must not have a namespace-scoped owner, owner's namespace %s", from)
+		return fmt.Errorf("cluster-scoped resource must not have a namespace-scoped owner, owner's namespace %s%s",
+			from, hintUnowned)
 	default:
-		return fmt.Errorf("cross-namespace owner references are disallowed, owner's namespace %s, obj's namespace %s",
-			from, to)
+		return fmt.Errorf("cross-namespace owner references are disallowed, owner's namespace %s, obj's namespace %s%s",
+			from, to, hintUnowned)
 	}
 	isOwner := func(known metav1.OwnerReference) bool { return known.UID == ref.UID }
 	others := slices.DeleteFunc(slices.Clone(child.GetOwnerReferences()), isOwner)
@@ -292,6 +300,17 @@ func (k *children[T, CT, CLT]) recreate(
 	return deleted, nil
 }
 
+// explainImmutable returns refused with a text that says how a field can be changed that the API server leaves as it is
+// in actual. It returns other refusals unchanged.
+func explainImmutable(refused error, actual, desired client.Object) error {
+	field, ok := refusedField(refused, desired, actual)
+	if !ok || !write.IsImmutable(refused) {
+		return refused
+	}
+	return &explainedError{refused, fmt.Sprintf("%s cannot be changed, but Recreates (RecreateImmutable of a literal) "+
+		"deletes the object and creates it again: %v", field, refused)}
+}
+
 // refusedField returns the first field that a refusal names and in which actual really differs from what is desired.
 func refusedField(refused error, desired, actual client.Object) (string, bool) {
 	wanted, err := contentOf(desired)
@@ -359,7 +378,7 @@ func (k *children[T, CT, CLT]) noteHanging(ctx context.Context, s supervision, c
 		o.waits.Store(true)
 	}
 	contextOf(ctx).state.hangs(fmt.Sprintf(
-		"%s: %s %s", pathOf(ctx), describeObject(child), message.Deletion(child.GetFinalizers())))
+		"%s: %s %s", pathOf(ctx).text(), describeObject(child), message.Deletion(child.GetFinalizers())))
 }
 
 // describe names child, or the type where there is none, for errors.

@@ -193,7 +193,7 @@ func TestTwoNodesWithOneChildAreAnError(t *testing.T) {
 	steadyChild := configMap.With(func(child *corev1.ConfigMap) {
 		child.UID, child.CreationTimestamp = "child-uid", givenConfigMap.Object().CreationTimestamp
 	})
-	const both = "WidgetResourceReconciler/1/b: ConfigMap default/gadget: the nodes WidgetResourceReconciler/0/a and " +
+	const both = "WidgetResourceReconciler/b: ConfigMap default/gadget: the nodes WidgetResourceReconciler/0/a and " +
 		"WidgetResourceReconciler/1/b both count ConfigMap default/gadget as their child: set LabelChildren (Labeled in the short form) or OurChild on both"
 	for name, test := range map[string]struct {
 		given []client.Object

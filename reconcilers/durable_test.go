@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand"
 	"testing"
+	"time"
 
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
@@ -45,6 +46,8 @@ func TestDurable(t *testing.T) {
 		"halt, twice":                    {err: errors.Join(halt, wrapped(halt)), onlyHalt: true},
 		"halt and plain":                 {err: errors.Join(halt, errBoom)},
 		"halt and quiet":                 {err: errors.Join(halt, quiet)},
+		"halt until an event":            {err: reconcilers.ErrHaltUntilEvent, onlyHalt: true},
+		"durable and until an event":     {err: errors.Join(durable, reconcilers.ErrHaltUntilEvent), durable: true},
 		"durable":                        {err: durable, durable: true},
 		"durable, wrapped":               {err: wrapped(wrapped(durable)), durable: true},
 		"durable, located":               {err: &reconcilers.Error{Err: durable}, durable: true},
@@ -71,6 +74,46 @@ func TestDurable(t *testing.T) {
 			}
 			if got := reconcilers.IsOnlyHalt(test.err); got != test.onlyHalt {
 				t.Errorf("only a halt is %v of %v, want %v", got, test.err, test.onlyHalt)
+			}
+		})
+	}
+}
+
+// A halt until an event is no error, and asks for no retry. What it is joined with may.
+func TestHaltUntilEvent(t *testing.T) {
+	until, later := reconcilers.ErrHaltUntilEvent, reconcilers.Result{RequeueAfter: time.Hour}
+	//lint:ignore SA1019 deprecated, not gone
+	retry := reconcilers.Result{Requeue: true}
+	for name, test := range map[string]struct {
+		result reconcilers.Result
+		err    error
+		want   reconcilers.Result
+	}{
+		"alone":                 {err: until},
+		"wrapped":               {err: fmt.Errorf("wrapped: %w", until)},
+		"twice":                 {err: errors.Join(until, until)},
+		"with a delay":          {result: later, err: until, want: later},
+		"with a requeue":        {result: retry, err: until, want: retry},
+		"and a halt":            {err: errors.Join(until, reconcilers.ErrHaltSubReconcilers), want: retry},
+		"and a quiet error":     {err: errors.Join(reconcilers.ErrQuiet, until), want: retry},
+		"and a failure":         {err: errors.Join(until, errBoom), want: retry},
+		"and a durable failure": {err: errors.Join(until, errBoom, reconcilers.ErrDurable)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ran := false
+			root := &widgetRoot{
+				Reconciler: widgetSequence{
+					&widgetSync{SyncWithResult: func(context.Context, *resources.Widget) (reconcilers.Result, error) {
+						return test.result, test.err
+					}},
+					&widgetSync{Sync: func(context.Context, *resources.Widget) error { ran = true; return nil }},
+				},
+				Config: expectWidget(steadyWidget).Config(),
+			}
+			result, err := root.Reconcile(t.Context(), widgetRequest)
+			if result != test.want || err != nil || ran {
+				t.Errorf("the result is %+v with the error %v, and it is %t that the next node ran; want %+v alone",
+					result, err, ran, test.want)
 			}
 		})
 	}

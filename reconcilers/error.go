@@ -24,6 +24,11 @@ var (
 	// generation counts as observed and the status is written. It is quiet.
 	ErrHaltSubReconcilers = fmt.Errorf("stop processing SubReconcilers, without returning an error: %w", ErrQuiet)
 
+	// ErrHaltUntilEvent is ErrHaltSubReconcilers for a node that waits for an object or a kind that it watches or
+	// tracks. The root does not retry because of it: the event of what is awaited brings the resource back. When joined
+	// with other errors, it leaves the retry to them.
+	ErrHaltUntilEvent = fmt.Errorf("wait for an event: %w", ErrHaltSubReconcilers)
+
 	// ErrDurable marks an error that a retry will not fix. It is quiet and halts. The root does not retry because of
 	// it. It runs again when something changes, or after a delay that a node asked for. When joined with other errors,
 	// ErrDurable makes plain errors durable too. A joined error that is itself quiet or a halt, but not durable, still
@@ -66,13 +71,13 @@ func isDurable(err error) bool {
 	return errors.Is(err, ErrDurable) && !wantsRetry(err)
 }
 
-// wantsRetry reports whether err, or an error in it, is quiet and not durable.
+// wantsRetry reports whether err, or an error in it, is quiet, not durable, and waits for no event.
 func wantsRetry(err error) bool {
 	switch {
-	case err == ErrDurable, !isQuiet(err):
+	case err == ErrDurable, err == ErrHaltUntilEvent, !isQuiet(err):
 		// The errors that ErrDurable joins are quiet, but they do not ask for a retry.
 		return false
-	case !errors.Is(err, ErrDurable):
+	case !errors.Is(err, ErrDurable) && !errors.Is(err, ErrHaltUntilEvent):
 		return true
 	default:
 		return slices.ContainsFunc(wrappedErrors(err), wantsRetry)
@@ -110,7 +115,8 @@ func wrappedErrors(err error) []error {
 // Its text is the same in each request that fails in the same way, unless the text of the cause changes. It contains no
 // time and no generated name.
 type Error struct {
-	// Path is the path of the node that failed, see [RetrievePath].
+	// Path is the path of the node that failed, see [RetrievePath], without the indices of elements of sequences: the
+	// names stay the same when a node is inserted. Only a node without a name has its index.
 	Path string
 	// Object is the object that the node handled. It has the kind, and the namespace and name if they are known and not
 	// generated. It may be empty.
@@ -242,7 +248,7 @@ func (s *requestState) fail(at *nodePath, object string, class Class, err error)
 			return
 		}
 	}
-	s.failures = append(s.failures, failure{err: err, path: at.String(), object: object, class: class})
+	s.failures = append(s.failures, failure{err: err, path: at.text(), object: object, class: class})
 }
 
 // locate finds where err came up, or the first of the errors that it wraps or joins.

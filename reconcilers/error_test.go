@@ -110,22 +110,22 @@ func TestErrorsNameNodeAndObject(t *testing.T) {
 			node: func(*trace) widgetNode {
 				return &widgetSync{Sync: func(context.Context, *resources.Widget) error { return errBoom }}
 			},
-			expected: "WidgetResourceReconciler/0/SyncReconciler: boom",
+			expected: "WidgetResourceReconciler/SyncReconciler: boom",
 			class:    reconcilers.ClassRetry,
 		},
 		"child": {
 			node:     changedChild(),
-			expected: `WidgetResourceReconciler/0/ConfigMapChildReconciler: ConfigMap default/gadget: ` + forbidden.Error(),
+			expected: `WidgetResourceReconciler/ConfigMapChildReconciler: ConfigMap default/gadget: ` + forbidden.Error(),
 			class:    reconcilers.ClassConflict,
 		},
 		"child with a generated name": {
 			node:     changedChild(desires(generatedName)),
-			expected: `WidgetResourceReconciler/0/ConfigMapChildReconciler: ConfigMap default/gadget-*: ` + forbidden.Error(),
+			expected: `WidgetResourceReconciler/ConfigMapChildReconciler: ConfigMap default/gadget-*: ` + forbidden.Error(),
 			class:    reconcilers.ClassConflict,
 		},
 		"child that is not known": {
 			node:     changedChild(failsToDesire(errBoom)),
-			expected: "WidgetResourceReconciler/0/ConfigMapChildReconciler: ConfigMap: boom",
+			expected: "WidgetResourceReconciler/ConfigMapChildReconciler: ConfigMap: boom",
 			class:    reconcilers.ClassRetry,
 		},
 		"child whose reflection fails": {
@@ -136,25 +136,25 @@ func TestErrorsNameNodeAndObject(t *testing.T) {
 					return errBoom
 				}
 			}),
-			expected: "WidgetResourceReconciler/0/ConfigMapChildReconciler: ConfigMap: boom",
+			expected: "WidgetResourceReconciler/ConfigMapChildReconciler: ConfigMap: boom",
 			class:    reconcilers.ClassRetry,
 		},
 		"child of a set": {
 			node: changedSet([]string{"a"}),
-			expected: `WidgetResourceReconciler/0/ConfigMapChildSetReconciler/a: ConfigMap default/gadget-a: ` +
+			expected: `WidgetResourceReconciler/ConfigMapChildSetReconciler/a: ConfigMap default/gadget-a: ` +
 				forbidden.Error(),
 			class: reconcilers.ClassConflict,
 		},
 		"set whose reflection fails": {
 			node:     changedSet(nil, failsToReflect),
-			expected: "WidgetResourceReconciler/0/ConfigMapChildSetReconciler: ConfigMap: cannot be reflected",
+			expected: "WidgetResourceReconciler/ConfigMapChildSetReconciler: ConfigMap: cannot be reflected",
 			class:    reconcilers.ClassRetry,
 		},
 		"finalizer": {
 			node: func(calls *trace) widgetNode {
 				return &widgetFinalizer{Finalizer: ours, Reconciler: calls.step("mine", nothing, nil)}
 			},
-			expected: "WidgetResourceReconciler/0/WithFinalizer: Widget default/gadget: " + forbidden.Error(),
+			expected: "WidgetResourceReconciler/WithFinalizer: Widget default/gadget: " + forbidden.Error(),
 			class:    reconcilers.ClassConflict,
 		},
 		"a node of another package, guarded, terminating": {
@@ -162,7 +162,7 @@ func TestErrorsNameNodeAndObject(t *testing.T) {
 				return &widgetFinalizer{Finalizer: ours, Reconciler: calls.step("mine", nothing, errBoom)}
 			},
 			given:    steadyWidget.With(terminating(ours)),
-			expected: "WidgetResourceReconciler/0/WithFinalizer: boom",
+			expected: "WidgetResourceReconciler/WithFinalizer: boom",
 			class:    reconcilers.ClassRetry,
 		},
 		"a node of another package": {
@@ -177,14 +177,14 @@ func TestErrorsNameNodeAndObject(t *testing.T) {
 					Then: calls.step("mine", reconcilers.Result{}, errBoom),
 				}
 			},
-			expected: "WidgetResourceReconciler/0/IfThen: boom",
+			expected: "WidgetResourceReconciler/IfThen: boom",
 			class:    reconcilers.ClassRetry,
 		},
 		"a node of another package, guarded": {
 			node: func(calls *trace) widgetNode {
 				return &widgetFinalizer{Finalizer: ours, Reconciler: calls.step("mine", reconcilers.Result{}, errBoom)}
 			},
-			expected: "WidgetResourceReconciler/0/WithFinalizer: boom",
+			expected: "WidgetResourceReconciler/WithFinalizer: boom",
 			class:    reconcilers.ClassRetry,
 		},
 	} {

@@ -115,7 +115,7 @@ func Example_nodeOfAnotherPackage() {
 	// └─ Sequence
 	//    └─ Announcement "News" default/news
 	// level=INFO msg=announcing logger=Widgets/0/News
-	// Widgets/0/News: ConfigMap default/news: configmaps "news" not found
+	// Widgets/News: ConfigMap default/news: configmaps "news" not found
 	// forget "maintenance at noon"
 }
 

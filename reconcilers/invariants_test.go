@@ -192,8 +192,8 @@ func TestL6ErrorsLocateTheirNode(t *testing.T) {
 	if !errors.As(err, &located) {
 		t.Fatalf("the error is of type %T, want a %T", err, located)
 	}
-	if !errors.Is(err, errBoom) || located.Path != "WidgetResourceReconciler/0/0/mine" || located.Class != reconcilers.ClassRetry {
-		t.Errorf("the error is %+v, want %v at WidgetResourceReconciler/0/0/mine of class %s", located, errBoom,
+	if !errors.Is(err, errBoom) || located.Path != "WidgetResourceReconciler/mine" || located.Class != reconcilers.ClassRetry {
+		t.Errorf("the error is %+v, want %v at WidgetResourceReconciler/mine of class %s", located, errBoom,
 			reconcilers.ClassRetry)
 	}
 }

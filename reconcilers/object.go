@@ -10,9 +10,12 @@ import (
 	"github.com/espalier-dev/espalier/duck"
 	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/internal/jsonmerge"
+	"github.com/espalier-dev/espalier/internal/kinds"
 	"github.com/espalier-dev/espalier/internal/listing"
+	"github.com/espalier-dev/espalier/internal/managedfields"
 	"github.com/espalier-dev/espalier/internal/objectname"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -119,6 +122,29 @@ func normalize(obj client.Object) error {
 	}
 	u.Object = content
 	return nil
+}
+
+// moveStringData moves the stringData of a Secret to its data, as the API server does, which never returns it. So a
+// comparison with an answer of the API server finds a key that somebody changed.
+func moveStringData(obj client.Object) {
+	switch secret := obj.(type) {
+	case *corev1.Secret:
+		if secret == nil || len(secret.StringData) == 0 {
+			return
+		}
+		data := maps.Clone(secret.Data)
+		if data == nil {
+			data = make(map[string][]byte, len(secret.StringData))
+		}
+		for name, text := range secret.StringData {
+			data[name] = []byte(text)
+		}
+		secret.Data, secret.StringData = data, nil
+	case *unstructured.Unstructured:
+		if secret.GroupVersionKind().GroupKind() == kinds.Secret {
+			managedfields.MoveStringData(secret.Object)
+		}
+	}
 }
 
 // contentOf returns the content of obj. The caller must not change it.

@@ -39,6 +39,14 @@ func (p *nodePath) inLabel() (string, bool) {
 	return p.described(), p.place == placeNode || p.place == placeItem
 }
 
+// text returns the names of the nodes from the root, joined by slashes, as people read them. It has an index only of a
+// node without a name, at its end.
+func (p *nodePath) text() string {
+	return p.join(func(at *nodePath) (string, bool) {
+		return at.name, at == p || at.place == placeNode || at.place == placeItem
+	})
+}
+
 // described is the name that a description has.
 func (p *nodePath) described() string {
 	if p.place == placeItem {

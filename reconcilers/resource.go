@@ -115,8 +115,8 @@ type ResourceReconciler[Type client.Object] struct {
 	// ErrorCondition is the type of a condition that shows an error that the tree returned: it is False then, the
 	// reason is the [Class] of the error, and the message has the path of the node, the object, and the text of the
 	// error, up to 1 KiB. It is True with the reason Reconciled when the tree returns no error, or a mere halt. Another
-	// quiet error and a conflict of a stale cache leave it as it is. A change of the text alone is shown at most once
-	// in a minute.
+	// quiet error and a conflict of a stale cache leave it as it is. Of the text alone, the first three
+	// changes are shown at once, and later ones at most once in a minute.
 	//
 	// The root alone sets the condition, so no node may. It may be the SummaryCondition, which then sums up the nodes
 	// while there is no error. The status must have Conditions. Default: none.
@@ -128,7 +128,8 @@ type ResourceReconciler[Type client.Object] struct {
 	// what is blocked, what waits, what is in progress; of equals the first in the order of the tree counts. It is True
 	// with the reason Suspended if one of them is. If all are True, a child that somebody has deleted, and that a
 	// finalizer keeps, makes it False with the reason Terminating. While the resource is terminating, it is False with
-	// that reason, and names the finalizers that are left when all of the tree are off.
+	// that reason, and names the finalizers that are left when all of the tree are off. A condition that no node sets
+	// then is Unknown with that reason.
 	//
 	// With it the root also keeps the conditions of the nodes true. A condition that is missing when the status is
 	// written is Unknown, with the reason Initializing, unless its node is not needed (see [NotNeeded]). A condition

@@ -325,7 +325,8 @@ func (r *rootParts[T]) returned(p *requestState, result Result, err error) (Resu
 //   - A quiet error becomes a requeue with back-off. If the result has a delay, controller-runtime uses the delay.
 //   - A quiet error that hides a failure becomes a requeue with back-off, without a delay: the failure is retried as if
 //     it were not quiet.
-//   - A durable error is dropped, because another attempt fails the same way. The result is kept.
+//   - A durable error is dropped, because another attempt fails the same way, and so is a halt until an event. The
+//     result is kept.
 //   - Any other error is returned, without a delay or a requeue. Controller-runtime ignores both beside an error, and
 //     warns of them: it retries with back-off, and does not retry a [reconcile.TerminalError]. So invariant L6 is kept.
 //     The priority is kept, because controller-runtime uses it beside an error.
@@ -335,8 +336,10 @@ func toControllerResult(result Result, err error) (Result, error) {
 		return result, nil
 	case isQuiet(err) && hidesFailure(err):
 		return withRequeue(Result{Priority: result.Priority}, true), nil
-	case isQuiet(err):
+	case isQuiet(err) && wantsRetry(err):
 		return withRequeue(result, true), nil
+	case isQuiet(err):
+		return result, nil
 	default:
 		return Result{Priority: result.Priority}, err
 	}

@@ -64,15 +64,12 @@ func summaryOf(types []string, conditions []metav1.Condition) metav1.Condition {
 	return summary
 }
 
-// initializeSummary adds the conditions that the nodes set, and their summary, as far as they are missing. From then on
-// it is noted which of them the nodes set.
+// initializeSummary adds the conditions that the nodes set, and their summary, as far as they are missing and the
+// resource is not terminating. From then on it is noted which of them the nodes set.
 func (r *ResourceReconciler[T]) initializeSummary(ctx context.Context, p *requestState, resource T) {
-	if resource.GetDeletionTimestamp() != nil {
-		return
-	}
 	conditions := statusfield.Of(resource).GetConditions()
 	for _, conditionType := range append([]string{r.SummaryCondition}, p.described...) {
-		if meta.FindStatusCondition(conditions, conditionType) == nil {
+		if meta.FindStatusCondition(conditions, conditionType) == nil && resource.GetDeletionTimestamp() == nil {
 			SetCondition(ctx, resource, metav1.Condition{
 				Type: conditionType, Status: metav1.ConditionUnknown, Reason: reasonInitializing,
 			})
@@ -90,6 +87,19 @@ func (r *ResourceReconciler[T]) completeConditions(ctx context.Context, p *reque
 		if condition, ok := state.decide(); ok {
 			condition.Type = conditionType
 			ReportCondition(ctx, resource, condition)
+		}
+	}
+}
+
+// terminateConditions has the conditions say that the resource is terminating, but for those that a node has set: what
+// they are about may be gone.
+func (r *ResourceReconciler[T]) terminateConditions(ctx context.Context, p *requestState, resource T) {
+	for _, conditionType := range p.described {
+		_, known := p.conditions.Of(conditionType)
+		if !known && meta.FindStatusCondition(statusfield.Of(resource).GetConditions(), conditionType) != nil {
+			ReportCondition(ctx, resource, metav1.Condition{
+				Type: conditionType, Status: metav1.ConditionUnknown, Reason: reasonTerminating, Message: beingDeleted,
+			})
 		}
 	}
 }
@@ -153,10 +163,13 @@ func (r *ResourceReconciler[T]) Retires(conditionTypes ...string) *ResourceRecon
 	return r
 }
 
+// beingDeleted is what a condition says of a terminating resource.
+const beingDeleted = "the resource is being deleted"
+
 // deletionText says what a terminating resource with finalizers waits for. Own are the finalizers of the tree; as long
 // as one of them is left, its node says why.
 func deletionText(finalizers, own []string) string {
-	text := "the resource is being deleted"
+	text := beingDeleted
 	var foreign, parts []string
 	for _, finalizer := range finalizers {
 		switch {
@@ -194,6 +207,7 @@ func (r *ResourceReconciler[T]) summarize(ctx context.Context, p *requestState, 
 			summary.Status, summary.Reason, summary.Message = metav1.ConditionFalse, reasonTerminating, p.hanging
 		}
 	} else {
+		r.terminateConditions(ctx, p, resource)
 		summary.Message = deletionText(resource.GetFinalizers(), Describe(r.Reconciler).allFinalizers())
 	}
 	summary.Type = r.SummaryCondition

@@ -272,7 +272,11 @@ func (m *UpdatingObjectManager[Type]) merge(
 	}
 	m.MergeBeforeUpdate(current, expected)
 	keepRingLabels(ctx, actual, current)
-	return current, normalize(current)
+	if err := normalize(current); err != nil {
+		return current, err
+	}
+	moveStringData(current)
+	return current, nil
 }
 
 // recordWrite keeps what the server added to what was desired. Written is its answer.

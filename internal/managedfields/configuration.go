@@ -67,14 +67,14 @@ func newConfiguration(content map[string]any, kind schema.GroupVersionKind) Conf
 	}
 	content["apiVersion"], content["kind"] = kind.ToAPIVersionAndKind()
 	if kind.Group == "" && kind.Kind == "Secret" {
-		moveStringData(content)
+		MoveStringData(content)
 	}
 	return Configuration(content)
 }
 
-// moveStringData moves the stringData of a Secret to its data, where the API server keeps it. Nobody can read it from
+// MoveStringData moves the stringData of a Secret to its data, where the API server keeps it. Nobody can read it from
 // the Secret otherwise, and a key that is not applied any more would stay.
-func moveStringData(secret map[string]any) {
+func MoveStringData(secret map[string]any) {
 	texts, _ := secret["stringData"].(map[string]any)
 	data := map[string]any{}
 	if old, ok := secret["data"].(map[string]any); ok {

@@ -2,12 +2,26 @@ package write
 
 import (
 	"errors"
+	"maps"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
+
+// immutable are words of refusals to change a field after the object was created.
+var immutable = []string{"immutable", "updates to ", "cannot change", "may not change"}
+
+// IsImmutable reports whether a refusal says that a field cannot be changed after the object was created. Only its
+// words say so.
+func IsImmutable(refused error) bool {
+	text := refused.Error()
+	return apierrs.IsInvalid(refused) &&
+		slices.ContainsFunc(immutable, func(words string) bool { return strings.Contains(text, words) })
+}
 
 // RefusedField returns the first field that a refusal names and in which an object really differs from what is wanted.
 func RefusedField(refused error, wanted, there map[string]any) (string, bool) {
@@ -19,10 +33,27 @@ func RefusedField(refused error, wanted, there map[string]any) (string, bool) {
 		value, ok := fieldAt(wanted, cause.Field)
 		current, _ := fieldAt(there, cause.Field)
 		if ok && setsAnother(value, current) {
-			return cause.Field, true
+			return narrow(cause, value, current), true
 		}
 	}
 	return "", false
+}
+
+// narrow returns the field in which two values differ, if a refusal names the one around it, and the fields in that
+// which may be changed: "spec: updates for fields other than 'replicas' are forbidden".
+func narrow(cause metav1.StatusCause, wanted, there any) string {
+	exceptions, _, _ := strings.Cut(cause.Message, "\n")
+	members, ok := wanted.(map[string]any)
+	if !ok || !strings.Contains(exceptions, "other than") && !strings.Contains(exceptions, "except") {
+		return cause.Field
+	}
+	current, _ := there.(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		if setsAnother(members[name], current[name]) && !strings.Contains(exceptions, name) {
+			return cause.Field + "." + name
+		}
+	}
+	return cause.Field
 }
 
 // fieldAt returns what is at a path as the API server writes it, such as spec.containers[0].image or

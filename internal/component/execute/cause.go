@@ -12,6 +12,7 @@ import (
 	"github.com/espalier-dev/espalier/internal/component/plan"
 	"github.com/espalier-dev/espalier/internal/kinds"
 	"github.com/espalier-dev/espalier/internal/message"
+	"github.com/espalier-dev/espalier/internal/write"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -186,7 +187,7 @@ func (e *Executor) hintAt(op plan.Operation, err error) string {
 	if op.Action == plan.ActionApply && op.Undoes != "" && containsAny(err.Error(), addsTo) {
 		return hintReplace
 	}
-	if containsAny(err.Error(), []string{"immutable", "updates to ", "cannot change", "may not change"}) {
+	if write.IsImmutable(err) {
 		return hintRecreate
 	}
 	return ""

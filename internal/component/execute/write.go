@@ -30,7 +30,9 @@ func (e *Executor) desired(key plan.Key) (*manifest.Object, map[string]any, erro
 		err = errNoManifest
 	}
 	if err == nil {
-		err = checkDuplicates(key.GroupKind(), made.Object)
+		if twice := managedfields.DuplicateIn(key.GroupKind(), made.Object); twice != nil {
+			err = fmt.Errorf("%s has two elements with %s", twice.List, twice.Keys)
+		}
 	}
 	if err != nil {
 		return nil, nil, err

@@ -1,4 +1,4 @@
-package execute
+package managedfields
 
 import (
 	"fmt"
@@ -80,15 +80,15 @@ func TestDuplicatesAreThoseOfServerSideApply(t *testing.T) {
 	converter := applyconfigurations.NewTypeConverter(clientgoscheme.Scheme)
 	const pod = "apiVersion: apps/v1\nkind: Deployment\nspec: {template: {spec: {containers: [{name: a, %s}]}}}"
 	for name, test := range map[string]struct{ object, want string }{
-		"env":             {fmt.Sprintf(pod, "env: [{name: A, value: '1'}, {name: B}, {name: A, value: '2'}]"), "spec.template.spec.containers[0].env has two elements with name A"},
+		"env":             {fmt.Sprintf(pod, "env: [{name: A, value: '1'}, {name: B}, {name: A, value: '2'}]"), "spec.template.spec.containers[0].env: name A"},
 		"different env":   {fmt.Sprintf(pod, "env: [{name: A, value: '1'}, {name: B, value: '1'}]"), ""},
-		"ports":           {fmt.Sprintf(pod, "ports: [{containerPort: 80, name: a}, {containerPort: 80, protocol: TCP, name: b}]"), "spec.template.spec.containers[0].ports has two elements with containerPort 80 and protocol TCP"},
+		"ports":           {fmt.Sprintf(pod, "ports: [{containerPort: 80, name: a}, {containerPort: 80, protocol: TCP, name: b}]"), "spec.template.spec.containers[0].ports: containerPort 80 and protocol TCP"},
 		"different ports": {fmt.Sprintf(pod, "ports: [{containerPort: 53}, {containerPort: 53, protocol: UDP}]"), ""},
-		"mounts":          {fmt.Sprintf(pod, "volumeMounts: [{name: a, mountPath: /a}, {name: b, mountPath: /a}]"), "spec.template.spec.containers[0].volumeMounts has two elements with mountPath /a"},
-		"second init":     {"apiVersion: batch/v1\nkind: CronJob\nspec: {jobTemplate: {spec: {template: {spec: {initContainers: [{name: a}, {name: b, env: [{name: A}, {name: A}]}]}}}}}", "spec.jobTemplate.spec.template.spec.initContainers[1].env has two elements with name A"},
-		"service":         {"apiVersion: v1\nkind: Service\nspec: {ports: [{port: 1}, {port: 1, protocol: TCP}]}", "spec.ports has two elements with port 1 and protocol TCP"},
-		"webhooks":        {"apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nwebhooks: [{name: a, matchConditions: [{name: b}, {name: b}]}]", "webhooks[0].matchConditions has two elements with name b"},
-		"values":          {"apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nspec: {validationActions: [Deny, Audit, Deny]}", "spec.validationActions has two elements with the value Deny"},
+		"mounts":          {fmt.Sprintf(pod, "volumeMounts: [{name: a, mountPath: /a}, {name: b, mountPath: /a}]"), "spec.template.spec.containers[0].volumeMounts: mountPath /a"},
+		"second init":     {"apiVersion: batch/v1\nkind: CronJob\nspec: {jobTemplate: {spec: {template: {spec: {initContainers: [{name: a}, {name: b, env: [{name: A}, {name: A}]}]}}}}}", "spec.jobTemplate.spec.template.spec.initContainers[1].env: name A"},
+		"service":         {"apiVersion: v1\nkind: Service\nspec: {ports: [{port: 1}, {port: 1, protocol: TCP}]}", "spec.ports: port 1 and protocol TCP"},
+		"webhooks":        {"apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nwebhooks: [{name: a, matchConditions: [{name: b}, {name: b}]}]", "webhooks[0].matchConditions: name b"},
+		"values":          {"apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nspec: {validationActions: [Deny, Audit, Deny]}", "spec.validationActions: the value Deny"},
 		"tolerations":     {"apiVersion: v1\nkind: Pod\nspec: {tolerations: [{key: a}, {key: a}]}", ""},
 		"other kind":      {"apiVersion: v1\nkind: Secret\ndata: {a: YQ==}", ""},
 		"nothing in it":   {"apiVersion: v1\nkind: Service", ""},
@@ -99,13 +99,16 @@ func TestDuplicatesAreThoseOfServerSideApply(t *testing.T) {
 				t.Fatal(err)
 			}
 			object.SetName("a")
-			err := checkDuplicates(object.GroupVersionKind().GroupKind(), object.Object)
-			if got := text(err); got != test.want {
+			got, found := "", DuplicateIn(object.GroupVersionKind().GroupKind(), object.Object)
+			if found != nil {
+				got = found.List + ": " + found.Keys
+			}
+			if got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 			_, refused := converter.ObjectToTyped(runtime.Object(object))
-			if (refused != nil) != (err != nil) {
-				t.Errorf("server-side apply says %v and the check %v, want both to refuse or to accept", refused, err)
+			if (refused != nil) != (found != nil) {
+				t.Errorf("server-side apply says %v and the check %v, want both to refuse or to accept", refused, found)
 			}
 		})
 	}
@@ -114,8 +117,8 @@ func TestDuplicatesAreThoseOfServerSideApply(t *testing.T) {
 // TestDuplicatesOfMalformed: what is no list, or no object, is left to the API server.
 func TestDuplicatesOfMalformed(t *testing.T) {
 	for _, spec := range []any{nil, 1, "a", []any{"a", "a"}, []any{nil, nil}, map[string]any{"ports": []any{1, 1, nil}}, map[string]any{"ports": map[string]any{}}} {
-		if err := checkDuplicates(kschema.GroupKind{Kind: "Service"}, map[string]any{"spec": spec}); err != nil {
-			t.Errorf("%v: %v", spec, err)
+		if found := DuplicateIn(kschema.GroupKind{Kind: "Service"}, map[string]any{"spec": spec}); found != nil {
+			t.Errorf("%v: %v", spec, found)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package execute
+package managedfields
 
 import (
 	"fmt"
@@ -93,18 +93,26 @@ func (l keyedList) with(lists ...keyedList) keyedList {
 // defaultKeys are the values of keys that an element need not have.
 var defaultKeys = map[string]any{"protocol": "TCP"}
 
-// checkDuplicates returns an error that names the first list with two elements of the same keys.
-func checkDuplicates(kind schema.GroupKind, content map[string]any) error {
+// Duplicate is a list with two elements of the same keys.
+type Duplicate struct {
+	// List is the path of the list, such as spec.ports.
+	List string
+	// Keys are the keys of both elements with their values.
+	Keys string
+}
+
+// DuplicateIn returns the first list of the content with two elements of the same keys, or nil.
+func DuplicateIn(kind schema.GroupKind, content map[string]any) *Duplicate {
 	for i := range keyedLists[kind] {
-		if err := keyedLists[kind][i].check(content, ""); err != nil {
-			return err
+		if found := keyedLists[kind][i].find(content, ""); found != nil {
+			return found
 		}
 	}
 	return nil
 }
 
-// check looks for duplicates in the list in value, which is at a place.
-func (l *keyedList) check(value any, place string) error {
+// find looks for duplicates in the list in value, which is at a place.
+func (l *keyedList) find(value any, place string) *Duplicate {
 	for _, field := range l.path {
 		object, _ := value.(map[string]any)
 		value = object[field]
@@ -112,26 +120,26 @@ func (l *keyedList) check(value any, place string) error {
 	place = strings.TrimPrefix(place+"."+strings.Join(l.path, "."), ".")
 	elements, isList := value.([]any)
 	if !isList {
-		return l.checkWithin(value, place)
+		return l.findWithin(value, place)
 	}
 	seen := make(map[string]bool, len(elements))
 	for i, element := range elements {
 		key, complete := l.keyOf(element)
 		if complete && seen[key] {
-			return fmt.Errorf("%s has two elements with %s", place, key)
+			return &Duplicate{List: place, Keys: key}
 		}
 		seen[key] = true
-		if err := l.checkWithin(element, fmt.Sprintf("%s[%d]", place, i)); err != nil {
-			return err
+		if found := l.findWithin(element, fmt.Sprintf("%s[%d]", place, i)); found != nil {
+			return found
 		}
 	}
 	return nil
 }
 
-func (l *keyedList) checkWithin(value any, place string) error {
+func (l *keyedList) findWithin(value any, place string) *Duplicate {
 	for i := range l.within {
-		if err := l.within[i].check(value, place); err != nil {
-			return err
+		if found := l.within[i].find(value, place); found != nil {
+			return found
 		}
 	}
 	return nil
