@@ -9,7 +9,6 @@ import (
 
 	"github.com/espalier-dev/espalier/apis"
 	"github.com/espalier-dev/espalier/health"
-	"github.com/espalier-dev/espalier/internal/conditionprobe"
 	"github.com/espalier-dev/espalier/internal/content"
 	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/internal/message"
@@ -56,18 +55,12 @@ const (
 )
 
 // ReflectChild returns a function for the field ReflectChildStatusOnParent of a literal
-// [reconcilers.ChildReconciler]. The function reports the child as [Child.Reports] does. The node describes the
-// condition then, so a summary counts it. If a function of yours calls the function, the node does not know of it.
-//
-//go:noinline
+// [reconcilers.ChildReconciler]. The function reports the child as [Child.Reports] does. Name the condition in the field
+// Conditions of the literal too: a summary counts it then.
 func ReflectChild[Type, ChildType client.Object](
 	conditionType string,
 ) func(ctx context.Context, resource Type, child ChildType, err error) {
-	// The name of the function must stay that of this one, by which it is known to say which condition it sets.
 	return func(ctx context.Context, resource Type, child ChildType, err error) {
-		if conditionprobe.Answer(ctx, conditionType) {
-			return
-		}
 		condition := conditionOfError(err)
 		if err == nil {
 			condition = conditionOfChild(stateOf(ctx, child))

@@ -319,9 +319,6 @@ func (s *Switches[Self, T, CT]) look(ctx context.Context, resource T) outcome[CT
 func (s *Switches[Self, T, CT]) converge(ctx context.Context, resource T, p *pass[CT]) outcome[CT] {
 	var err error
 	engine, finalized := s.engineFor(resource)
-	if finalized && engine == nil {
-		return outcome[CT]{err: reconcilers.Failed(reconcilers.Enter(ctx, s.name), nil, s.refused)}
-	}
 	if finalized || s.has(unowned) {
 		if p.owner, err = s.identify(ctx, resource); err != nil {
 			return outcome[CT]{err: err}

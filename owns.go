@@ -6,14 +6,14 @@ import (
 	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/reconcilers"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Child is a node that keeps one child object as it should be. [Owns] returns it.
 type Child[Type, ChildType client.Object] struct {
 	Switches[*Child[Type, ChildType], Type, ChildType]
-
-	tunes []func(child *reconcilers.ChildReconciler[Type, ChildType, client.ObjectList])
 }
 
 // Owns returns a node that keeps the object that desired returns: it is created, kept as desired, and deleted when
@@ -77,62 +77,74 @@ func (c *Child[Type, ChildType]) Observes(
 	return c.with(observes, observe == nil)
 }
 
-// Tune has a function change the literal that the node is made of, for a field without a switch. It may be used several
-// times. The set-up refuses a field that a switch, or the node itself, sets. An object manager of the function takes
-// the place of the one that applies.
-func (c *Child[Type, ChildType]) Tune(
-	change func(child *reconcilers.ChildReconciler[Type, ChildType, client.ObjectList]),
-) *Child[Type, ChildType] {
-	c.tunes = append(c.tunes, change)
-	return c.with(tuned, change == nil)
+// literal returns the literal that the node is made of.
+func (c *Child[T, CT]) literal(finalized bool) engine[T] {
+	free := finalized || c.has(unowned)
+	child := &reconcilers.ChildReconciler[T, CT, client.ObjectList]{
+		Name:                       c.name,
+		ChildType:                  c.object,
+		ChildListType:              c.listType(),
+		ReflectedChildErrorReasons: reflectedReasons,
+		DesiredChild: func(ctx context.Context, resource T) (CT, error) {
+			desired, err := c.desiredOf(ctx, resource)
+			if len(desired) == 0 {
+				var none CT
+				return none, err
+			}
+			return desired[0], err
+		},
+		ReflectChildStatusOnParent: func(ctx context.Context, _ T, live CT, err error) {
+			p := passOf[CT](ctx)
+			p.reflected = err
+			if !gotype.IsNil(live) {
+				p.live = []CT{live}
+			}
+		},
+		ChildObjectManager: c.manager(finalized),
+		OptionalKind:       true,
+		Renaming:           reconcilers.ByKind,
+		LabelChildren:      c.has(labeled) || free,
+		RecreateImmutable:  c.has(recreates),
+		ChildIsReady: func(ctx context.Context, live CT) bool {
+			return c.has(unchecked) || !isNotReady(c.stateOf(ctx, live))
+		},
+	}
+	child.SkipOwnerReference, child.ListOptions, child.OurChild = c.found(free)
+	return child
 }
 
-// literal returns the literal that the node is made of.
-func (c *Child[T, CT]) literal(finalized bool) (engine[T], error) {
-	child := &reconcilers.ChildReconciler[T, CT, client.ObjectList]{
-		ChildType: c.object, ReflectedChildErrorReasons: reflectedReasons,
+// reflectedReasons are the reasons of errors that a condition reports.
+var reflectedReasons = []metav1.StatusReason{
+	metav1.StatusReasonAlreadyExists, metav1.StatusReasonForbidden, metav1.StatusReasonInvalid,
+}
+
+// manager returns the manager that writes the objects. Finalized is true if the resource cannot own them.
+func (s *Switches[Self, T, CT]) manager(finalized bool) reconcilers.ObjectManager[CT] {
+	applying := &reconcilers.ApplyingObjectManager[CT]{
+		Name: s.name, Type: s.object, TrackDesired: finalized || s.has(unowned),
+		FieldManager: fieldManager[T](), TakeOverFrom: s.earlier, TakeOverOnce: true,
 	}
-	for _, change := range c.tunes {
-		change(child)
+	if finalized {
+		applying.Finalizer = s.finalizer()
 	}
-	finalized = finalized && child.Finalizer == ""
-	if err := c.checkTuned(child, finalized); err != nil {
-		return nil, err
+	var manager reconcilers.ObjectManager[CT] = applying
+	if s.scales = isScaled(s.object); s.scales {
+		manager = scaler[CT]{manager, fieldManager[T]()}
 	}
-	if finalized && child.MergeBeforeUpdate != nil {
-		child.Finalizer = c.finalizer()
+	if s.has(createOnly) {
+		manager = creator[CT]{manager, applying.TrackDesired}
 	}
-	free := finalized || c.has(unowned)
-	child.Name = c.name
-	child.DesiredChild = func(ctx context.Context, resource T) (CT, error) {
-		desired, err := c.desiredOf(ctx, resource)
-		if len(desired) == 0 {
-			var none CT
-			return none, err
-		}
-		return desired[0], err
+	return manager
+}
+
+// listType returns the type of lists of the objects, or nil if it is known.
+func (s *Switches[Self, T, CT]) listType() client.ObjectList {
+	object, ok := any(s.object).(*unstructured.Unstructured)
+	if !ok {
+		return nil
 	}
-	child.ReflectChildStatusOnParent = func(ctx context.Context, _ T, live CT, err error) {
-		p := passOf[CT](ctx)
-		p.reflected = err
-		if !gotype.IsNil(live) {
-			p.live = []CT{live}
-		}
-	}
-	child.ChildListType = c.listType(child.ChildListType)
-	if gotype.IsNil(child.ChildObjectManager) && child.MergeBeforeUpdate == nil && child.Sanitize == nil {
-		child.ChildObjectManager = c.manager(finalized)
-	}
-	child.OptionalKind, child.Renaming = true, reconcilers.ByKind
-	child.LabelChildren, child.RecreateImmutable = c.has(labeled) || free, c.has(recreates)
-	if c.has(unwatched) {
-		child.SkipOwnerReference, child.ListOptions, child.OurChild = true, c.noOptions, c.isControlled
-	}
-	if free {
-		child.SkipOwnerReference, child.ListOptions, child.OurChild = true, c.ownedBy, c.isOurs
-	}
-	child.ChildIsReady = func(ctx context.Context, live CT) bool {
-		return c.has(unchecked) || !isNotReady(c.stateOf(ctx, live))
-	}
-	return child, nil
+	list := &unstructured.UnstructuredList{}
+	list.SetAPIVersion(object.GetAPIVersion())
+	list.SetKind(object.GetKind() + "List")
+	return list
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/espalier-dev/espalier/internal/gotype"
 	"github.com/espalier-dev/espalier/reconcilers"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,8 +13,6 @@ import (
 // Children is a node that keeps a set of child objects of one type as it should be. [OwnsEach] returns it.
 type Children[Type, ChildType client.Object] struct {
 	Switches[*Children[Type, ChildType], Type, ChildType]
-
-	tunes []func(set *reconcilers.ChildSetReconciler[Type, ChildType, client.ObjectList])
 }
 
 // OwnsEach returns a node that keeps the objects that desired returns as [Owns] keeps one. A child is identified by its
@@ -46,51 +43,36 @@ func (c *Children[Type, ChildType]) Observes(
 	return c.with(observes, observe == nil)
 }
 
-// Tune is [Child.Tune] for a set.
-func (c *Children[Type, ChildType]) Tune(
-	change func(set *reconcilers.ChildSetReconciler[Type, ChildType, client.ObjectList]),
-) *Children[Type, ChildType] {
-	c.tunes = append(c.tunes, change)
-	return c.with(tuned, change == nil)
+// literal returns the literal that the node is made of.
+func (c *Children[T, CT]) literal(finalized bool) engine[T] {
+	free := finalized || c.has(unowned)
+	set := &reconcilers.ChildSetReconciler[T, CT, client.ObjectList]{
+		Name:                       c.name,
+		ChildType:                  c.object,
+		ChildListType:              c.listType(),
+		ReflectedChildErrorReasons: reflectedReasons,
+		DesiredChildren:            c.desiredOf,
+		IdentifyChild:              c.identityOf,
+		ReflectChildrenStatusOnParent: func(ctx context.Context, _ T, result reconcilers.ChildSetResult[CT]) {
+			p := passOf[CT](ctx)
+			p.live, p.reflected = result.Existing(), failedChildren(&result)
+		},
+		ChildObjectManager: c.manager(finalized),
+		OptionalKind:       true,
+		ContinueOnError:    true,
+		LabelChildren:      c.has(labeled) || free,
+		RecreateImmutable:  c.has(recreates),
+	}
+	set.SkipOwnerReference, set.ListOptions, set.OurChild = c.found(free)
+	return set
 }
 
-// literal returns the literal that the node is made of.
-func (c *Children[T, CT]) literal(finalized bool) (engine[T], error) {
-	set := &reconcilers.ChildSetReconciler[T, CT, client.ObjectList]{
-		ChildType: c.object, ReflectedChildErrorReasons: reflectedReasons,
+// identityOf returns what identifies an object among those of the node.
+func (s *Switches[Self, T, CT]) identityOf(object CT) string {
+	if namespace := object.GetNamespace(); namespace != "" && s.anywhere.Load() {
+		return namespace + "/" + object.GetName()
 	}
-	for _, change := range c.tunes {
-		change(set)
-	}
-	finalized = finalized && set.Finalizer == ""
-	if err := c.checkTuned(set, finalized); err != nil {
-		return nil, err
-	}
-	if finalized && set.MergeBeforeUpdate != nil {
-		set.Finalizer = c.finalizer()
-	}
-	free := finalized || c.has(unowned)
-	set.Name, set.DesiredChildren = c.name, c.desiredOf
-	set.IdentifyChild = c.identityOf
-	set.ReflectChildrenStatusOnParent = func(
-		ctx context.Context, _ T, result reconcilers.ChildSetResult[CT],
-	) {
-		p := passOf[CT](ctx)
-		p.live, p.reflected = result.Existing(), failedChildren(&result)
-	}
-	set.ChildListType = c.listType(set.ChildListType)
-	if gotype.IsNil(set.ChildObjectManager) && set.MergeBeforeUpdate == nil && set.Sanitize == nil {
-		set.ChildObjectManager = c.manager(finalized)
-	}
-	set.OptionalKind, set.ContinueOnError = true, true
-	set.LabelChildren, set.RecreateImmutable = c.has(labeled) || free, c.has(recreates)
-	if c.has(unwatched) {
-		set.SkipOwnerReference, set.ListOptions, set.OurChild = true, c.noOptions, c.isControlled
-	}
-	if free {
-		set.SkipOwnerReference, set.ListOptions, set.OurChild = true, c.ownedBy, c.isOurs
-	}
-	return set, nil
+	return object.GetName()
 }
 
 // maxFailed is how many children that failed are named.

@@ -39,7 +39,7 @@ func (s *Switches[Self, T, CT]) read(ctx context.Context, resource T) outcome[CT
 		switch err := s.readOne(ctx, config, client.ObjectKeyFromObject(named), live); {
 		case err == nil:
 			o.live = append(o.live, live)
-		case s.isMissing(err) && s.has(ignoreAbsent):
+		case s.isMissing(err) && s.has(optional):
 			o.none = ReasonNotFound
 		case apierrs.IsNotFound(err):
 			o.waits, o.named = waitsForObject(s.kind, named), named

@@ -79,9 +79,8 @@ func (s *Switches[Self, T, CT]) isFinalized() bool {
 	return s.has(anyNamespace) || objects != nil && !*objects && (resource == nil || *resource)
 }
 
-// engineFor returns the engine for a resource, which is nil if the literal does not allow it. The finalizer on a
-// resource says that there may be objects that it cannot own, also while the scope of their type is not known, because
-// the type is not served.
+// engineFor returns the engine for a resource. The finalizer on a resource says that there may be objects that it cannot
+// own, also while the scope of their type is not known, because the type is not served.
 func (s *Switches[Self, T, CT]) engineFor(resource T) (_ engine[T], finalized bool) {
 	finalized = s.isFinalized() || s.finalized != nil && controllerutil.ContainsFinalizer(resource, s.finalizer())
 	if finalized {

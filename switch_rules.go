@@ -15,7 +15,7 @@ type switchName string
 const (
 	gated         switchName = "Gate"
 	readOnly      switchName = "ReadOnly"
-	ignoreAbsent  switchName = "IgnoreAbsent"
+	optional      switchName = "Optional"
 	absent        switchName = "Absent"
 	unowned       switchName = "Unowned"
 	anyNamespace  switchName = "AnyNamespace"
@@ -35,18 +35,17 @@ const (
 	yieldsData    switchName = "Yield"
 	observes      switchName = "Observes"
 	retries       switchName = "RetryAfter"
-	tuned         switchName = "Tune"
 )
 
 // contradictions are the switches that cannot be together with another one.
 var contradictions = map[switchName][]switchName{
 	readOnly: {
-		absent, unowned, anyNamespace, createOnly, recreates, labeled, hasSuspension, tuned,
+		absent, unowned, anyNamespace, createOnly, recreates, labeled, hasSuspension,
 	},
 	absent: {
 		gated, createOnly, recreates, guarded, needsData, isAfter, independent, yieldsData,
 	},
-	unwatched:    {unowned, anyNamespace, recreates, tuned},
+	unwatched:    {unowned, anyNamespace, recreates},
 	unowned:      {anyNamespace},
 	takeOverFrom: {readOnly, absent, unowned, anyNamespace, createOnly},
 	createOnly:   {recreates},
@@ -55,14 +54,14 @@ var contradictions = map[switchName][]switchName{
 }
 
 // required are pairs of a switch, and the switch that it needs.
-var required = [][2]switchName{{ignoreAbsent, readOnly}}
+var required = [][2]switchName{{optional, readOnly}}
 
 // repeatable are the switches that may be used more than once.
-var repeatable = []switchName{needsData, isAfter, yieldsData, tuned}
+var repeatable = []switchName{needsData, isAfter, yieldsData}
 
 // described are the switches that the printed tree shows.
 var described = []switchName{
-	gated, readOnly, ignoreAbsent, absent, unowned, anyNamespace, createOnly, takeOverFrom, unwatched, auxiliary,
+	gated, readOnly, optional, absent, unowned, anyNamespace, createOnly, takeOverFrom, unwatched, auxiliary,
 	unchecked, guarded, independent,
 }
 

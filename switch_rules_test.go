@@ -20,7 +20,7 @@ import (
 var switches = map[string]func(*child) *child{
 	"Gate":         func(c *child) *child { return c.Gate(gateOf) },
 	"ReadOnly":     (*child).ReadOnly,
-	"IgnoreAbsent": (*child).IgnoreAbsent,
+	"Optional":     (*child).Optional,
 	"Absent":       (*child).Absent,
 	"Unowned":      (*child).Unowned,
 	"AnyNamespace": (*child).AnyNamespace,
@@ -39,7 +39,6 @@ var switches = map[string]func(*child) *child{
 	"Yield":        func(c *child) *child { return espalier.Yield(c, color, colorOf) },
 	"Observes":     func(c *child) *child { return c.Observes(copied) },
 	"RetryAfter":   func(c *child) *child { return c.RetryAfter(time.Hour) },
-	"Tune":         func(c *child) *child { return c.Tune(func(*literal) {}) },
 	"Unwatched":    (*child).Unwatched,
 }
 
@@ -49,19 +48,19 @@ func TestContradictions(t *testing.T) {
 	const refusal = `Owns "ConfigMap" must not be both `
 	refused := map[string]bool{}
 	for _, row := range []string{
-		"ReadOnly Absent Unowned AnyNamespace CreateOnly Recreates Labeled Suspension Tune",
+		"ReadOnly Absent Unowned AnyNamespace CreateOnly Recreates Labeled Suspension",
 		"Absent Gate CreateOnly Recreates Guard Needs After Independent Yield",
 		"CreateOnly Recreates", "Independent Needs After", "Unchecked Health",
 		"Unowned AnyNamespace",
 		"TakeOverFrom ReadOnly Absent Unowned AnyNamespace CreateOnly",
-		"Unwatched Unowned AnyNamespace Recreates Tune",
+		"Unwatched Unowned AnyNamespace Recreates",
 	} {
 		for _, other := range strings.Fields(row)[1:] {
 			one, _, _ := strings.Cut(row, " ")
 			refused[one+" and "+other], refused[other+" and "+one] = true, true
 		}
 	}
-	repeatable := []string{"Needs", "After", "Yield", "Tune"}
+	repeatable := []string{"Needs", "After", "Yield"}
 	for one, use := range switches {
 		for other, useToo := range switches {
 			err := validate(useToo(use(owns())))
@@ -91,17 +90,15 @@ func TestNodesThatCannotRun(t *testing.T) {
 			"A", nil),
 		`OwnsEach "A" must have a function that returns what is desired`: espalier.OwnsEach[
 			*resources.Widget, *corev1.ConfigMap]("A", nil),
-		`Owns "ConfigMap" must be ReadOnly to be IgnoreAbsent`: owns().IgnoreAbsent(),
-		`Owns "ConfigMap" must not have nil for Gate`:          owns().Gate(nil),
-		`Owns "ConfigMap" must not have nil for Guard`:         owns().Guard(nil),
-		`Owns "ConfigMap" must not have nil for Health`:        owns().Health(nil),
-		`Owns "ConfigMap" must not have nil for Observes`:      owns().Observes(nil),
-		`OwnsEach "ConfigMap" must not have nil for Observes`:  ownsEach().Observes(nil),
-		`Owns "ConfigMap" must not have nil for Tune`:          owns().Tune(nil),
-		`Owns "ConfigMap" must not have nil for TakeOverFrom`:  owns().TakeOverFrom(),
-		`OwnsEach "ConfigMap" must not have nil for Tune`:      ownsEach().Tune(nil),
-		`Owns "ConfigMap" must not have nil for Needs`:         owns().Needs(nil, noCell),
-		`Owns "ConfigMap" must not have nil for Yield`:         espalier.Yield(owns(), noCell, colorOf),
+		`Owns "ConfigMap" must be ReadOnly to be Optional`:    owns().Optional(),
+		`Owns "ConfigMap" must not have nil for Gate`:         owns().Gate(nil),
+		`Owns "ConfigMap" must not have nil for Guard`:        owns().Guard(nil),
+		`Owns "ConfigMap" must not have nil for Health`:       owns().Health(nil),
+		`Owns "ConfigMap" must not have nil for Observes`:     owns().Observes(nil),
+		`OwnsEach "ConfigMap" must not have nil for Observes`: ownsEach().Observes(nil),
+		`Owns "ConfigMap" must not have nil for TakeOverFrom`: owns().TakeOverFrom(),
+		`Owns "ConfigMap" must not have nil for Needs`:        owns().Needs(nil, noCell),
+		`Owns "ConfigMap" must not have nil for Yield`:        espalier.Yield(owns(), noCell, colorOf),
 		`OwnsEach "ConfigMap" must not have nil for Yield`: espalier.YieldEach[*resources.Widget, *corev1.ConfigMap](
 			ownsEach(), color, nil),
 		`Runs "A" must not have nil for Needs`: espalier.Runs("A", runs(new(int))).Needs(noCell),
@@ -124,4 +121,8 @@ func TestNodesThatCannotRun(t *testing.T) {
 			t.Errorf("it runs although %s", want)
 		}
 	}
+}
+
+func validate(n node) error {
+	return n.(interface{ Validate(context.Context) error }).Validate(context.Background())
 }

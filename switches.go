@@ -28,7 +28,7 @@ import (
 //	Gate         | while the gate is off, the objects are deleted | Absent
 //	ReadOnly     | the objects are read, and never written       | Absent, Unowned, AnyNamespace, CreateOnly,
 //	             |                                               | Recreates, Labeled
-//	IgnoreAbsent | a missing object does not count               | needs ReadOnly
+//	Optional     | a missing object does not count               | needs ReadOnly
 //	Absent       | the objects are deleted if they are ours      | Gate, ReadOnly, CreateOnly, Guard, Needs,
 //	             |                                               | After, Independent, Yield, Recreates
 //	Unowned      | no owner reference: they outlive the resource | ReadOnly, AnyNamespace
@@ -38,7 +38,7 @@ import (
 //	             |                                               | CreateOnly
 //	Recreates    | an immutable field is changed by a new object | ReadOnly, Absent, CreateOnly
 //	Labeled      | the label of the node tells them apart        | ReadOnly
-//	Unwatched    | read by name, with no right to list or watch   | Unowned, Recreates, Tune
+//	Unwatched    | read by name, with no right to list or watch   | Unowned, Recreates
 //	Auxiliary    | neither an error nor the health counts        |
 //	Unchecked    | the health does not count                     |
 //	Health       | a function says how an object is              | Unchecked
@@ -90,12 +90,11 @@ type Switches[Self any, Type, ChildType client.Object] struct {
 
 	once sync.Once
 	// make makes the engine. Finalized is true if the resource cannot own the objects.
-	make   func(finalized bool) (engine[Type], error)
+	make   func(finalized bool) engine[Type]
 	engine engine[Type]
-	// finalized is the engine for objects that the resource cannot own, and refused is why there can be none.
+	// finalized is the engine for objects that the resource cannot own, or nil if there can be none.
 	finalized engine[Type]
 	invalid   error
-	refused   error
 }
 
 // engine is the node that writes the objects.
@@ -155,8 +154,8 @@ func (s *Switches[Self, T, CT]) Gate(gate func(ctx context.Context, resource T) 
 // [NotReady].
 func (s *Switches[Self, T, CT]) ReadOnly() Self { return s.with(readOnly, false) }
 
-// IgnoreAbsent says that an object that is only read may be missing. It is not reported then, and yields nothing.
-func (s *Switches[Self, T, CT]) IgnoreAbsent() Self { return s.with(ignoreAbsent, false) }
+// Optional says that an object that is only read may be missing. It is not reported then, and yields nothing.
+func (s *Switches[Self, T, CT]) Optional() Self { return s.with(optional, false) }
 
 // Absent has the objects deleted that this node made in an earlier version of the program: the resource controls them,
 // and they have the label of the node if it is Labeled. With Unowned, they have the labels of the node and of the
@@ -290,14 +289,11 @@ func (s *Switches[Self, T, CT]) complete() error {
 			return
 		}
 		s.builtInScope()
-		s.engine, s.invalid = s.make(false)
-		if s.invalid == nil && s.mayBeFinalized() {
-			s.finalized, s.refused = s.make(true)
+		s.engine = s.make(false)
+		if s.mayBeFinalized() {
+			s.finalized = s.make(true)
 		}
 	})
-	if s.invalid == nil && s.isFinalized() {
-		return s.refused
-	}
 	return s.invalid
 }
 

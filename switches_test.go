@@ -140,8 +140,8 @@ func TestReadOnly(t *testing.T) {
 			Resource: widget.Object(), ExpectTracks: tracks, ExpectResource: widget.With(
 				is("Ready", metav1.ConditionTrue, "NotFound", "")).Object(),
 		},
-	}, func(c *child) *child { return c.ReadOnly().IgnoreAbsent() },
-		func(c *children) *children { return c.ReadOnly().IgnoreAbsent() })
+	}, func(c *child) *child { return c.ReadOnly().Optional() },
+		func(c *children) *children { return c.ReadOnly().Optional() })
 
 	// Each of several objects is tracked and reported, whatever the others are like.
 	both := []rtesting.TrackRequest{
@@ -258,10 +258,14 @@ func paint(live *corev1.ConfigMap) apis.Health {
 
 func TestHealth(t *testing.T) {
 	given := []object{configMap.With(exists), kept("next").With(exists)}
+	labelled := configMap.With(exists, func(c *corev1.ConfigMap) {
+		c.Labels = map[string]string{reconcilers.NodeLabel: "ConfigMap"}
+	})
 	const next = `1/next: ConfigMap "next"`
 	run(t, tests{
 		"the rule counts for the condition, the supervisor and the nodes after it": {
-			Resource: widget.Object(), GivenObjects: given, ExpectedResult: reconcilers.Result{RequeueAfter: time.Hour},
+			Resource: widget.Object(), GivenObjects: []object{labelled, given[1]},
+			ExpectedResult: reconcilers.Result{RequeueAfter: time.Hour},
 			ExpectResource: widget.With(
 				is("Ready", "False", "Pale", "ConfigMap default/gadget: blue is not green"), waits("next", `waiting for "ConfigMap"`),
 				observed(`0/ConfigMap: ConfigMap "gadget", Degraded Pale: blue is not green`,
@@ -269,7 +273,7 @@ func TestHealth(t *testing.T) {
 		},
 	}, func() node {
 		return supervised{espalier.Steps[*resources.Widget](
-			owns().Tune(unlabeled).Health(paint).RetryAfter(time.Hour), keeps("next").After("ConfigMap"))}
+			owns().Labeled().Health(paint).RetryAfter(time.Hour), keeps("next").After("ConfigMap"))}
 	})
 	run(t, tests{"the rule counts for each object": {
 		Resource: widget.Object(), GivenObjects: given[:1],
@@ -297,11 +301,6 @@ func TestHealth(t *testing.T) {
 			espalier.Owns("Part", desiredDeployment).Reports("PartReady").Unchecked().RetryAfter(time.Hour),
 			keeps("next").After("Part"))}
 	})
-}
-
-// unlabeled has a node keep what no other node has labeled.
-func unlabeled(child *reconcilers.ChildReconciler[*resources.Widget, *corev1.ConfigMap, objectList]) {
-	child.OurChild = func(_ *resources.Widget, c *corev1.ConfigMap) bool { return c.Labels[reconcilers.NodeLabel] == "" }
 }
 
 func TestSuspension(t *testing.T) {

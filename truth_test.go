@@ -196,13 +196,14 @@ func TestConditionsThatAreLost(t *testing.T) {
 	})
 }
 
-// A literal child that uses ReflectChild describes the condition.
-func TestReflectChildDescribesItsCondition(t *testing.T) {
+// A literal describes the conditions that its author names.
+func TestLiteralsDescribeTheirConditions(t *testing.T) {
 	literal := func(name, condition string) node {
 		return &reconcilers.ChildReconciler[*resources.Widget, *corev1.ConfigMap, *corev1.ConfigMapList]{
 			Name: name, DesiredChild: desiredConfigMap, LabelChildren: true,
 			ChildObjectManager:         &reconcilers.ApplyingObjectManager[*corev1.ConfigMap]{FieldManager: "test"},
 			ReflectChildStatusOnParent: espalier.ReflectChild[*resources.Widget, *corev1.ConfigMap](condition),
+			Conditions:                 []string{condition},
 		}
 	}
 	var described []string

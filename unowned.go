@@ -40,6 +40,21 @@ func (s *Switches[Self, T, CT]) identify(ctx context.Context, resource client.Ob
 	return ownerDigest(kind, resource), nil
 }
 
+// found says how the objects are found: whether they have no owner reference, by which options they are listed, and
+// which of them are the resource's. Nil functions stand for those of the literal. Free objects are not the resource's
+// by a reference.
+func (s *Switches[Self, T, CT]) found(free bool) (
+	unowned bool, options func(context.Context, T) []client.ListOption, ours func(T, CT) bool,
+) {
+	switch {
+	case free:
+		return true, s.ownedBy, s.isOurs
+	case s.has(unwatched):
+		return true, s.noOptions, s.isControlled
+	}
+	return false, nil, nil
+}
+
 // ownedBy returns options to list the unowned objects of the resource of the request.
 func (s *Switches[Self, T, CT]) ownedBy(ctx context.Context, _ T) []client.ListOption {
 	return []client.ListOption{client.MatchingLabels{OwnerLabel: passOf[CT](ctx).owner}}

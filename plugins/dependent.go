@@ -53,8 +53,8 @@ func (d *Dependent) ReadOnly() *Dependent {
 	return d
 }
 
-// IgnoreAbsent says that an object that is only read may be missing.
-func (d *Dependent) IgnoreAbsent() *Dependent {
+// Optional says that an object that is only read may be missing.
+func (d *Dependent) Optional() *Dependent {
 	d.message.IgnoreAbsent = true
 	return d
 }

@@ -231,7 +231,7 @@ func (o *objects[T]) newNode(d answer.Dependent) reconcilers.SubReconciler[T] {
 	})
 	apply(d.ReadOnly, node.ReadOnly)
 	apply(!d.ReadOnly, node.Labeled)
-	apply(d.IgnoreAbsent, node.IgnoreAbsent)
+	apply(d.IgnoreAbsent, node.Optional)
 	apply(d.CreateOnly, node.CreateOnly)
 	apply(d.Unowned, node.Unowned)
 	apply(d.Recreates, node.Recreates)

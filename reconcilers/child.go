@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/espalier-dev/espalier/internal/conditionprobe"
 	"github.com/espalier-dev/espalier/internal/gotype"
 )
 
@@ -121,6 +120,10 @@ type ChildReconciler[Type, ChildType client.Object, ChildListType client.ObjectL
 	// child changes, and must not change it. Package health has rules for each kind. Required with [ByKind].
 	// Default: each child is ready.
 	ChildIsReady func(ctx context.Context, child ChildType) bool
+
+	// Conditions are the types of the conditions that the function which reflects the child sets. A SummaryCondition of the
+	// root counts them. Optional.
+	Conditions []string
 
 	// ListOptions narrow where the child is looked for. Default: the resource's namespace. Required with
 	// SkipOwnerReference.
@@ -288,7 +291,7 @@ func (r *ChildReconciler[T, CT, CLT]) Describe() Description {
 		Detail: typeName(r.ChildType),
 		Uses:   r.children.uses(),
 
-		Conditions: nonEmpty(conditionprobe.TypeOf(r.ReflectChildStatusOnParent)),
+		Conditions: r.Conditions,
 		Finalizers: managerFinalizers(r.children.manager),
 		children:   r.children.selection(),
 	}

@@ -111,6 +111,10 @@ type ChildSetReconciler[Type, ChildType client.Object, ChildListType client.Obje
 	// of the identities alone, as in reconciler.io/runtime.
 	ContinueOnError bool
 
+	// Conditions are the types of the conditions that the function which reflects the children sets. A SummaryCondition of the
+	// root counts them. Optional.
+	Conditions []string
+
 	// ListOptions narrow where the children are looked for. Default: the resource's namespace. Required without owner
 	// references.
 	ListOptions func(ctx context.Context, resource Type) []client.ListOption
@@ -394,6 +398,7 @@ func (r *ChildSetReconciler[T, CT, CLT]) Describe() Description {
 		Detail: typeName(r.ChildType),
 		Uses:   append(r.children.uses(), finalizerAccess(r.Finalizer, false)...),
 
+		Conditions: r.Conditions,
 		Finalizers: append(managerFinalizers(r.children.manager), nonEmpty(r.Finalizer)...),
 		children:   r.children.selection(),
 	}

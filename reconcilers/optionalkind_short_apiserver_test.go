@@ -62,7 +62,7 @@ func TestTheShortFormGoesOnWithoutAKind(t *testing.T) {
 	o := startMeterOperator(t, meterKind("short"), plane.Config(t), espalier.Steps(
 		espalier.Owns("Off", desiredMeter("-off")).Labeled().Gate(off).Reports("Off"),
 		espalier.Owns[*resources.Widget, *meter]("Old", nil).Labeled().Absent().Reports("Old"),
-		espalier.Owns("Ignored", desiredMeter("-other")).ReadOnly().IgnoreAbsent().Reports("Ignored"),
+		espalier.Owns("Ignored", desiredMeter("-other")).ReadOnly().Optional().Reports("Ignored"),
 		espalier.Owns("One", desiredMeter("-one")).Labeled().Reports("One"),
 		espalier.OwnsEach("Each", each).Labeled().Reports("Each"),
 		espalier.Reads("Read", stash.New[*meter]("test.espalier.dev/read"), key).Optional().Reports("Read"),

@@ -163,3 +163,35 @@ func (p *program) shortForm(call *ssa.Call) (s step, nested []ssa.Value) {
 	}
 	return step{}, nested
 }
+
+// fieldsSet are the fields of the struct that are set to anything but their zero value, alone or by another literal.
+func (p *program) fieldsSet(struc ssa.Value) map[string]*ssa.Store {
+	found := map[string]*ssa.Store{}
+	all := p.aliases(struc)
+	for _, alias := range slices.Collect(maps.Keys(all)) {
+		for _, value := range p.storedAt(alias) {
+			if load, ok := value.(*ssa.UnOp); ok {
+				maps.Copy(all, p.aliases(load.X))
+			}
+		}
+	}
+	for alias := range all {
+		for _, user := range refersTo(alias) {
+			address, ok := user.(*ssa.FieldAddr)
+			if !ok {
+				continue
+			}
+			for _, setter := range refersTo(address) {
+				if store, ok := setter.(*ssa.Store); ok && store.Addr == address && !isZero(store.Val) {
+					found[fieldOf(address).Name()] = store
+				}
+			}
+		}
+	}
+	return found
+}
+
+func isZero(v ssa.Value) bool {
+	c, ok := v.(*ssa.Const)
+	return ok && (c.Value == nil || c.Value.String() == "false" || c.Value.String() == `""` || c.Value.String() == "0")
+}

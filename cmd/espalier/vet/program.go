@@ -315,3 +315,21 @@ func isReference(v ssa.Value) bool {
 	}
 	return false
 }
+
+// switchesOf are the methods that the package calls on the node that the call returns, by their names. It has all
+// calls in which the node, or what such a method returns, gets.
+func (p *program) switchesOf(call *ssa.Call) map[string]*ssa.Call {
+	found := map[string]*ssa.Call{}
+	if call == nil {
+		return found
+	}
+	p.flow(call, func(_ ssa.Value, by ssa.Instruction) []ssa.Value {
+		call, ok := by.(*ssa.Call)
+		if !ok || !isOurs(calleeOf(call)) || namedOf(call.Type()) == nil || !isOurs(namedOf(call.Type()).Obj()) {
+			return nil
+		}
+		found[calleeOf(call).Name()] = call
+		return []ssa.Value{call}
+	})
+	return found
+}

@@ -18,7 +18,5 @@ import (
 	_ "github.com/espalier-dev/espalier/cmd/espalier/vet/testdata/stashshapes"
 	_ "github.com/espalier-dev/espalier/cmd/espalier/vet/testdata/status"
 	_ "github.com/espalier-dev/espalier/cmd/espalier/vet/testdata/statusshapes"
-	_ "github.com/espalier-dev/espalier/cmd/espalier/vet/testdata/switches"
-	_ "github.com/espalier-dev/espalier/cmd/espalier/vet/testdata/switchesshapes"
 	_ "github.com/espalier-dev/espalier/testing"
 )

@@ -15,7 +15,7 @@ import (
 )
 
 // Analyzers are the analyzers that run by default, in the order of the documentation.
-var Analyzers = []*analysis.Analyzer{Desired, Kept, Status, Stash, Finalizer, Switches, Fixtures}
+var Analyzers = []*analysis.Analyzer{Desired, Kept, Status, Stash, Finalizer, Fixtures}
 
 // Heuristics are analyzers that guess. Each runs if it is asked for by its name.
 var Heuristics = []*analysis.Analyzer{Clients, Effects}

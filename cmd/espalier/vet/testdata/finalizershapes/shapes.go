@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/component"
@@ -58,12 +57,6 @@ func assigned() node {
 	n.Finalizer = "directory" // want `.`
 	return n
 }
-
-// A field that Tune sets.
-var tuned = espalier.Owns("Secret", secret).Tune(
-	func(child *reconcilers.ChildReconciler[*v1.Shop, *corev1.Secret, client.ObjectList]) {
-		child.Finalizer = "tuned" // want `.`
-	})
 
 // A component, and the options of a root.
 var installed = &component.ComponentReconciler[*v1.Shop]{
