@@ -93,7 +93,7 @@ func (s *Switches[Self, T, CT]) finds(ctx context.Context, resource, live client
 		return false
 	}
 	if s.has(unowned) || s.isFinalized() {
-		return labels[OwnerLabel] == digest && labels[reconcilers.NodeLabel] == s.name
+		return labels[ownerLabel] == digest && labels[reconcilers.NodeLabel] == s.name
 	}
 	return metav1.IsControlledBy(live, resource) && (!s.has(labeled) || labels[reconcilers.NodeLabel] == s.name)
 }
@@ -106,7 +106,7 @@ func (s *Switches[Self, T, CT]) claimAgainst(ctx context.Context, resource, live
 	ours := controller != nil && controller.UID == resource.GetUID()
 	node, item := labels[reconcilers.NodeLabel], labels[reconcilers.ItemLabel]
 	switch claim := ownership.ClaimOf(live); {
-	case !ours && (controller != nil || labels[OwnerLabel] != digest):
+	case !ours && (controller != nil || labels[ownerLabel] != digest):
 		if claim == "" {
 			return "nothing shows that the resource made it"
 		}

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/internal/testenv/resources"
 	"github.com/espalier-dev/espalier/reconcilers"
 	rtesting "github.com/espalier-dev/espalier/testing"
@@ -49,16 +48,16 @@ func TestAbsentByName(t *testing.T) {
 			"an operator without labels made it": goes(given()),
 			"the node made it":                   goes(given(labels(labelOf("ConfigMap")))),
 			"the node made it without an owner": goes(given(uncontrolled, labels(map[string]string{
-				espalier.OwnerLabel: widgetDigest, reconcilers.NodeLabel: "ConfigMap",
+				ownerLabel: widgetDigest, reconcilers.NodeLabel: "ConfigMap",
 			}))),
 			"it was made without an owner, and has lost its label": goes(given(uncontrolled, labels(map[string]string{
-				espalier.OwnerLabel: widgetDigest,
+				ownerLabel: widgetDigest,
 			}))),
 			"another node made it":   stays(given(labels(labelOf("Other"))), `it is the child of the node "Other"`),
 			"another controls it":    stays(given(controlled), "it is controlled by ReplicaSet web"),
 			"nobody knows who it is": stays(given(uncontrolled), "nothing shows that the resource made it"),
 			"another controls what the resource made": stays(
-				given(controlled, labels(map[string]string{espalier.OwnerLabel: widgetDigest})),
+				given(controlled, labels(map[string]string{ownerLabel: widgetDigest})),
 				"it is controlled by ReplicaSet web"),
 			"no name is known": {
 				Resource: widget.With(with("none")).Object(), GivenObjects: given(uncontrolled),

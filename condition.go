@@ -39,8 +39,6 @@ const (
 	ReasonUnknown = "Unknown"
 	// ReasonFound means that the object that a node reads exists.
 	ReasonFound = "Found"
-	// ReasonNotFound means that the object that a node reads does not exist.
-	ReasonNotFound = "NotFound"
 	// ReasonSucceeded means that the function of a step returned no error.
 	ReasonSucceeded = "Succeeded"
 	// ReasonNotReady takes the place of a reason of [NotReady] that is none for the API server.
@@ -55,8 +53,8 @@ const (
 )
 
 // ReflectChild returns a function for the field ReflectChildStatusOnParent of a literal
-// [reconcilers.ChildReconciler]. The function reports the child as [Child.Reports] does. Name the condition in the field
-// Conditions of the literal too: a summary counts it then.
+// [reconcilers.ChildReconciler]. The function reports the child as [Child.Reports] does. Name the condition in the
+// field Conditions of the literal too: a summary counts it then.
 func ReflectChild[Type, ChildType client.Object](
 	conditionType string,
 ) func(ctx context.Context, resource Type, child ChildType, err error) {

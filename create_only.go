@@ -10,14 +10,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// SuspendedAnnotation marks an object that a supervisor has suspended, and that is not written while nothing changes
+// suspendedAnnotation marks an object that a supervisor has suspended, and that is not written while nothing changes
 // the supervision: one that is only created, and one whose node waits. It is written once more when it is resumed.
-const SuspendedAnnotation = "espalier.dev/suspended"
+const suspendedAnnotation = "espalier.dev/suspended"
 
-func isMarked(object client.Object) bool { return object.GetAnnotations()[SuspendedAnnotation] != "" }
+func isMarked(object client.Object) bool { return object.GetAnnotations()[suspendedAnnotation] != "" }
 
 func mark(object client.Object) {
-	suspended := map[string]string{SuspendedAnnotation: "true"}
+	suspended := map[string]string{suspendedAnnotation: "true"}
 	object.SetAnnotations(reconcilers.MergeMaps(object.GetAnnotations(), suspended))
 }
 

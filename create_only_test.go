@@ -38,7 +38,7 @@ func TestWhatIsNotWrittenIsSuspendedAndResumed(t *testing.T) {
 		return deployment.With(append(edits, func(d *appsv1.Deployment) { d.Spec.Replicas = &n })...)
 	}
 	marked := func(d *appsv1.Deployment) {
-		d.Annotations = map[string]string{espalier.SuspendedAnnotation: "true"}
+		d.Annotations = map[string]string{suspendedAnnotation: "true"}
 	}
 	applied := func(d rtesting.Fixture[*appsv1.Deployment]) []rtesting.ApplyRef {
 		return []rtesting.ApplyRef{{

@@ -28,6 +28,13 @@ type (
 	children = espalier.Children[*resources.Widget, *corev1.ConfigMap]
 )
 
+// The keys that nodes put on objects are formats: objects that an earlier release made have them.
+const (
+	ownerLabel          = "espalier.dev/dependent-of"
+	suspendedAnnotation = "espalier.dev/suspended"
+	replicasAnnotation  = "espalier.dev/replicas"
+)
+
 var (
 	scheme = resources.NewScheme()
 

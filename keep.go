@@ -49,7 +49,7 @@ type pass[CT client.Object] struct {
 	desire func(ctx context.Context) ([]CT, error)
 	// keep leaves the objects as they are.
 	keep bool
-	// owner is the value of [OwnerLabel].
+	// owner is the value of ownerLabel.
 	owner string
 	// names are those of the objects to read, if the type is not watched.
 	names []client.ObjectKey
@@ -393,7 +393,7 @@ func (s *Switches[Self, T, CT]) desiredOf(ctx context.Context, resource T) ([]CT
 			return nil, reconcilers.OnlyReconcileChildStatus
 		}
 		if p.owner != "" {
-			object.SetLabels(reconcilers.MergeMaps(object.GetLabels(), map[string]string{OwnerLabel: p.owner}))
+			object.SetLabels(reconcilers.MergeMaps(object.GetLabels(), map[string]string{ownerLabel: p.owner}))
 		}
 		if s.scales && reconcilers.SupervisionOf(ctx, resource) == reconcilers.Suspend {
 			askForReplicas(object)

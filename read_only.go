@@ -40,7 +40,7 @@ func (s *Switches[Self, T, CT]) read(ctx context.Context, resource T) outcome[CT
 		case err == nil:
 			o.live = append(o.live, live)
 		case s.isMissing(err) && s.has(optional):
-			o.none = ReasonNotFound
+			o.none = string(metav1.StatusReasonNotFound)
 		case apierrs.IsNotFound(err):
 			o.waits, o.named = waitsForObject(s.kind, named), named
 		case s.isMissing(err):
@@ -62,7 +62,7 @@ func (s *Switches[Self, T, CT]) isMissing(err error) bool {
 
 func waitsForObject(kind string, named client.Object) *metav1.Condition {
 	return &metav1.Condition{
-		Status: metav1.ConditionFalse, Reason: ReasonNotFound,
+		Status: metav1.ConditionFalse, Reason: string(metav1.StatusReasonNotFound),
 		Message: "waiting for " + objectname.WithKind(kind, named),
 	}
 }

@@ -115,7 +115,7 @@ func (r *Read[Type, ObjectType]) Reconcile(ctx context.Context, resource Type) (
 	case apierrs.ReasonForError(err) == reconcilers.StatusReasonKindNotServed:
 		return none, r.missing(ctx, resource, string(reconcilers.StatusReasonKindNotServed), err.Error())
 	case apierrs.IsNotFound(err):
-		return none, r.missing(ctx, resource, ReasonNotFound,
+		return none, r.missing(ctx, resource, string(metav1.StatusReasonNotFound),
 			fmt.Sprintf("%s %s does not exist", kindName[ObjectType](), key))
 	case err != nil:
 		object.SetNamespace(key.Namespace)

@@ -18,9 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ReplicasAnnotation is on a suspended object whose number of replicas the author does not desire. Its value is the
+// replicasAnnotation is on a suspended object whose number of replicas the author does not desire. Its value is the
 // number that the object had, and gets back when it is resumed.
-const ReplicasAnnotation = "espalier.dev/replicas"
+const replicasAnnotation = "espalier.dev/replicas"
 
 // scaler is an object manager that keeps numbers of replicas over a suspension.
 type scaler[CT client.Object] struct {
@@ -32,7 +32,7 @@ type scaler[CT client.Object] struct {
 func (s scaler[CT]) Manage(ctx context.Context, resource client.Object, actual, desired CT) (CT, error) {
 	exists := !gotype.IsNil(actual) && actual.GetResourceVersion() != ""
 	if !gotype.IsNil(desired) {
-		if _, asks := desired.GetAnnotations()[ReplicasAnnotation]; asks {
+		if _, asks := desired.GetAnnotations()[replicasAnnotation]; asks {
 			annotateReplicas(desired, actual, exists)
 		} else if n := replicasBefore(actual, exists); n > 0 && isUnscaled(desired) {
 			var err error
@@ -57,7 +57,7 @@ func (s scaler[CT]) giveBack(ctx context.Context, actual CT, n int64) (CT, error
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{
 			"uid": actual.GetUID(), "resourceVersion": actual.GetResourceVersion(),
-			"annotations": map[string]any{ReplicasAnnotation: nil},
+			"annotations": map[string]any{replicasAnnotation: nil},
 		},
 		"spec": map[string]any{"replicas": n},
 	})
@@ -75,7 +75,7 @@ func (s scaler[CT]) giveBack(ctx context.Context, actual CT, n int64) (CT, error
 // askForReplicas has the number of replicas kept, if the author does not desire one.
 func askForReplicas(desired client.Object) {
 	if isUnscaled(desired) {
-		asked := map[string]string{ReplicasAnnotation: ""}
+		asked := map[string]string{replicasAnnotation: ""}
 		desired.SetAnnotations(reconcilers.MergeMaps(desired.GetAnnotations(), asked))
 	}
 }
@@ -90,8 +90,8 @@ func annotateReplicas(desired, actual client.Object, exists bool) {
 		}
 	}
 	annotations := maps.Clone(desired.GetAnnotations())
-	if delete(annotations, ReplicasAnnotation); n > 1 && replicasOf(desired) != nil {
-		annotations[ReplicasAnnotation] = strconv.FormatInt(n, 10)
+	if delete(annotations, replicasAnnotation); n > 1 && replicasOf(desired) != nil {
+		annotations[replicasAnnotation] = strconv.FormatInt(n, 10)
 	}
 	if len(annotations) == 0 {
 		annotations = nil
@@ -107,7 +107,7 @@ func replicasBefore(actual client.Object, exists bool) int64 {
 	if now := replicasOf(actual); now == nil || *now != 0 {
 		return 0
 	}
-	n, err := strconv.ParseInt(actual.GetAnnotations()[ReplicasAnnotation], 10, 32)
+	n, err := strconv.ParseInt(actual.GetAnnotations()[replicasAnnotation], 10, 32)
 	if err != nil {
 		return 0
 	}

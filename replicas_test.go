@@ -21,7 +21,7 @@ func TestReplicasOverASuspension(t *testing.T) {
 		return deployment.With(append(edits, func(d *appsv1.Deployment) { d.Spec.Replicas = &n })...)
 	}
 	had := func(n string) func(*appsv1.Deployment) {
-		return func(d *appsv1.Deployment) { d.Annotations = map[string]string{espalier.ReplicasAnnotation: n} }
+		return func(d *appsv1.Deployment) { d.Annotations = map[string]string{replicasAnnotation: n} }
 	}
 	uid := func(d *appsv1.Deployment) { d.UID = "gadget-child-uid" }
 	given := func(n int32, edits ...func(*appsv1.Deployment)) []object {

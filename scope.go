@@ -19,8 +19,8 @@ import (
 
 // AnyNamespace says that the objects may be in other namespaces than the resource. They have no owner reference, and
 // are deleted all the same: the resource has a finalizer before the first object exists, and until the last one is
-// gone. They are found again by the label [OwnerLabel], which identifies the resource, and by that of the node. This is
-// always so for objects of a cluster-scoped type, if the resource has a namespace.
+// gone. They are found again by the label espalier.dev/dependent-of, which identifies the resource, and by that of the
+// node. This is always so for objects of a cluster-scoped type, if the resource has a namespace.
 func (s *Switches[Self, T, CT]) AnyNamespace() Self { return s.with(anyNamespace, false) }
 
 // scope is what is known of the scopes of two types. Nil stands for not known.
@@ -79,8 +79,8 @@ func (s *Switches[Self, T, CT]) isFinalized() bool {
 	return s.has(anyNamespace) || objects != nil && !*objects && (resource == nil || *resource)
 }
 
-// engineFor returns the engine for a resource. The finalizer on a resource says that there may be objects that it cannot
-// own, also while the scope of their type is not known, because the type is not served.
+// engineFor returns the engine for a resource. The finalizer on a resource says that there may be objects that it
+// cannot own, also while the scope of their type is not known, because the type is not served.
 func (s *Switches[Self, T, CT]) engineFor(resource T) (_ engine[T], finalized bool) {
 	finalized = s.isFinalized() || s.finalized != nil && controllerutil.ContainsFinalizer(resource, s.finalizer())
 	if finalized {

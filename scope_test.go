@@ -20,7 +20,7 @@ import (
 // gadgetMarks are the labels of what a node of that name makes for the widget without an owner reference.
 func gadgetMarks(node string) map[string]string {
 	return map[string]string{
-		espalier.OwnerLabel: "fc1d05f1b4e6934ce20a9bf62ea3faf4", reconcilers.NodeLabel: node,
+		ownerLabel: "fc1d05f1b4e6934ce20a9bf62ea3faf4", reconcilers.NodeLabel: node,
 	}
 }
 
@@ -74,7 +74,7 @@ func TestClusterScopedObjects(t *testing.T) {
 	roleDeleted := event(corev1.EventTypeNormal, "Deleted", `Deleted ClusterRole "gadget"`)
 	none, off := held.With(with("none")), held.With(with("off"))
 	dying := held.With(func(w *resources.Widget) { w.DeletionTimestamp = terminating.Object().DeletionTimestamp })
-	red := clusterRole.With(exists, func(r *rbacv1.ClusterRole) { r.Labels[espalier.OwnerLabel] = "other" })
+	red := clusterRole.With(exists, func(r *rbacv1.ClusterRole) { r.Labels[ownerLabel] = "other" })
 	const taken = `clusterroles.rbac.authorization.k8s.io "gadget" already exists`
 	rows := tests{
 		"the finalizer is on before it is created": {

@@ -162,17 +162,18 @@ func (s *Switches[Self, T, CT]) Optional() Self { return s.with(optional, false)
 // resource.
 //
 // The function desired may be nil. Otherwise an object of a name that it returns is deleted too if the resource
-// provably made it: it controls the object, or [OwnerLabel] names it and nobody controls the object, and the object
-// does not have the label of another node or item. So an operator without labels may have made it. Any other object of
-// that name stays: the condition is False with NotOurs, and says whose it is.
+// provably made it: it controls the object, or the label espalier.dev/dependent-of names it and nobody controls the
+// object, and the object does not have the label of another node or item. So an operator without labels may have made
+// it. Any other object of that name stays: the condition is False with NotOurs, and says whose it is.
 func (s *Switches[Self, T, CT]) Absent() Self { return s.with(absent, false) }
 
 // Unowned has the objects made without an owner reference. They may be in any namespace, and survive the resource.
-// They are found again by the label [OwnerLabel], which identifies the resource, and by that of the node, see Labeled.
+// They are found again by the label espalier.dev/dependent-of, which identifies the resource, and by that of the node,
+// see Labeled.
 func (s *Switches[Self, T, CT]) Unowned() Self { return s.with(unowned, false) }
 
 // CreateOnly has the objects never updated, with one exception: an object is written once when it is suspended, and
-// once when it is resumed. The annotation [SuspendedAnnotation] is on it in between.
+// once when it is resumed. The annotation espalier.dev/suspended is on it in between.
 func (s *Switches[Self, T, CT]) CreateOnly() Self { return s.with(createOnly, false) }
 
 // TakeOverFrom has fields that are not desired removed from objects that an earlier release of the operator created

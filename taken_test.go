@@ -90,7 +90,7 @@ func TestATakenNameWithoutAnOwner(t *testing.T) {
 			Resource: widget.Object(), GivenObjects: []object{foreign}, APIGivenObjects: []object{foreign},
 			ExpectCreates: []object{configMap.With(func(c *corev1.ConfigMap) {
 				c.OwnerReferences = nil
-				c.Labels = map[string]string{espalier.OwnerLabel: widgetDigest, reconcilers.NodeLabel: "ConfigMap"}
+				c.Labels = map[string]string{ownerLabel: widgetDigest, reconcilers.NodeLabel: "ConfigMap"}
 			})},
 			ExpectEvents:   event(corev1.EventTypeWarning, "CreationFailed", `Failed to create ConfigMap "gadget": `+text),
 			ExpectResource: widget.With(is("Ready", metav1.ConditionFalse, "AlreadyExists", text)).Object(),

@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// OwnerLabel is the key of the label of objects without an owner reference, see [Switches.Unowned]. Its value is a
+// ownerLabel is the key of the label of objects without an owner reference, see [Switches.Unowned]. Its value is a
 // digest of the API group, the kind, the namespace, the name and the UID of the resource.
-const OwnerLabel = "espalier.dev/dependent-of"
+const ownerLabel = "espalier.dev/dependent-of"
 
 // ownerDigest identifies a resource in a label.
 func ownerDigest(kind schema.GroupKind, resource client.Object) string {
@@ -25,7 +25,7 @@ func ownerDigest(kind schema.GroupKind, resource client.Object) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// identify notes the kind of the resource, and returns the value of [OwnerLabel].
+// identify notes the kind of the resource, and returns the value of ownerLabel.
 func (s *Switches[Self, T, CT]) identify(ctx context.Context, resource client.Object) (string, error) {
 	config, err := reconcilers.RetrieveConfig(ctx)
 	if err != nil {
@@ -57,11 +57,11 @@ func (s *Switches[Self, T, CT]) found(free bool) (
 
 // ownedBy returns options to list the unowned objects of the resource of the request.
 func (s *Switches[Self, T, CT]) ownedBy(ctx context.Context, _ T) []client.ListOption {
-	return []client.ListOption{client.MatchingLabels{OwnerLabel: passOf[CT](ctx).owner}}
+	return []client.ListOption{client.MatchingLabels{ownerLabel: passOf[CT](ctx).owner}}
 }
 
 // isOurs reports whether an unowned object is the resource's.
 func (s *Switches[Self, T, CT]) isOurs(resource T, object CT) bool {
 	kind := s.owner.Load()
-	return kind != nil && object.GetLabels()[OwnerLabel] == ownerDigest(*kind, resource)
+	return kind != nil && object.GetLabels()[ownerLabel] == ownerDigest(*kind, resource)
 }

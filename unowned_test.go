@@ -3,7 +3,6 @@ package espalier_test
 import (
 	"testing"
 
-	"github.com/espalier-dev/espalier"
 	"github.com/espalier-dev/espalier/reconcilers"
 	rtesting "github.com/espalier-dev/espalier/testing"
 
@@ -18,7 +17,7 @@ func TestUnowned(t *testing.T) {
 	free := configMap.With(func(c *corev1.ConfigMap) {
 		c.OwnerReferences = nil
 		c.Labels = map[string]string{
-			espalier.OwnerLabel: widgetDigest, reconcilers.NodeLabel: "ConfigMap",
+			ownerLabel: widgetDigest, reconcilers.NodeLabel: "ConfigMap",
 		}
 	})
 	given := []object{free.With(exists)}
@@ -41,7 +40,7 @@ func TestUnowned(t *testing.T) {
 			ExpectDeletes: deletes, ExpectEvents: deleted, ExpectResource: none.With(isNone).Object(),
 		},
 		"it is that of an earlier resource of this name": {
-			Resource: none.Object(), GivenObjects: labeled(espalier.OwnerLabel),
+			Resource: none.Object(), GivenObjects: labeled(ownerLabel),
 			ExpectResource: none.With(isNone).Object(),
 		},
 		"it is that of another node": {

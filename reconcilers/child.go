@@ -121,8 +121,8 @@ type ChildReconciler[Type, ChildType client.Object, ChildListType client.ObjectL
 	// Default: each child is ready.
 	ChildIsReady func(ctx context.Context, child ChildType) bool
 
-	// Conditions are the types of the conditions that the function which reflects the child sets. A SummaryCondition of the
-	// root counts them. Optional.
+	// Conditions are the types of the conditions that the function sets which reflects the child. A SummaryCondition
+	// of the root counts them. Optional.
 	Conditions []string
 
 	// ListOptions narrow where the child is looked for. Default: the resource's namespace. Required with

@@ -111,8 +111,8 @@ type ChildSetReconciler[Type, ChildType client.Object, ChildListType client.Obje
 	// of the identities alone, as in reconciler.io/runtime.
 	ContinueOnError bool
 
-	// Conditions are the types of the conditions that the function which reflects the children sets. A SummaryCondition of the
-	// root counts them. Optional.
+	// Conditions are the types of the conditions that the function sets which reflects the children. A SummaryCondition
+	// of the root counts them. Optional.
 	Conditions []string
 
 	// ListOptions narrow where the children are looked for. Default: the resource's namespace. Required without owner

@@ -60,7 +60,7 @@ func TestReplicasAreKeptOverASuspension(t *testing.T) {
 				return fmt.Errorf("there are %d Deployments (%v), want one", len(apps.Items), err)
 			}
 			*app = apps.Items[0]
-			if n, had := *app.Spec.Replicas, app.Annotations[espalier.ReplicasAnnotation]; n != replicas || had != annotation {
+			if n, had := *app.Spec.Replicas, app.Annotations["espalier.dev/replicas"]; n != replicas || had != annotation {
 				return fmt.Errorf("there are %d replicas, and there were %q, want %d and %q", n, had, replicas, annotation)
 			}
 			return nil
