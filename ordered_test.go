@@ -232,7 +232,8 @@ func TestTreesThatCannotRun(t *testing.T) {
 			keeps("last").After("lone"), keeps("lone")},
 		`must not have $/0/painted need "test.espalier.dev/color" of $/1/lone, which runs later in the list at $: ` +
 			`put $/1/lone before $/0/painted`: {paints(), espalier.Yield(keeps("lone"), color, colorOf)},
-		`must have $/0/last after a node that is in a list around it, not after "lone"`: {keeps("last").After("lone")},
+		`must have $/0/last after a node of its own list, not after "lone": to wait for a node of a list around it, ` +
+			`put it into a When that does`: {keeps("last").After("lone")},
 		`must have different names for $/0/last and $/1/last, which both label children of kind ConfigMap with "last"`: {
 			keeps("last"), keeps("last")},
 		"must tell the children of $/0/ConfigMap and $/1/last apart, which are both of kind ConfigMap: " +

@@ -3,12 +3,14 @@ package reconcilers
 import (
 	"fmt"
 	"slices"
+
+	"github.com/espalier-dev/espalier/internal/graph"
 )
 
 // checkAwaited returns an error for a node that waits for a condition that can never be True: because the root sets it,
 // because no node sets it, or because nodes wait for each other. Own are the conditions of the root.
 func checkAwaited(places []place, own ...string) error {
-	graph := make([][]wait, len(places))
+	waits := make([][]wait, len(places))
 	for i, p := range places {
 		for _, condition := range p.Awaits {
 			if slices.Contains(own, condition) {
@@ -20,19 +22,27 @@ func checkAwaited(places []place, own ...string) error {
 			}
 			if len(setters) == 1 {
 				// Of several nodes, only one runs. That is another one as the case may be.
-				graph[i] = append(graph[i], waitsFor(places, condition, setters[0])...)
+				waits[i] = append(waits[i], waitsFor(places, condition, setters[0])...)
 			}
 		}
 	}
-	visited := make([]bool, len(places))
-	for i := range places {
-		if found, ok := findCycle(graph, i, visited, nil); ok {
-			if found.from == found.setter {
-				return fmt.Errorf("has node %s, which must not wait for its own condition %s",
-					places[found.from].path, found.condition)
+	next := func(node int) []int {
+		var waited []int
+		for _, w := range waits[node] {
+			waited = append(waited, w.to)
+		}
+		return waited
+	}
+	for i, p := range places {
+		for _, w := range waits[i] {
+			switch {
+			case graph.Way(w.to, i, next) == nil:
+			case i == w.setter:
+				return fmt.Errorf("has node %s, which must not wait for its own condition %s", p.path, w.condition)
+			default:
+				return fmt.Errorf("has nodes that wait for each other: %s must not wait for the condition %s of %s, "+
+					"which waits for it in turn", p.path, w.condition, places[w.setter].path)
 			}
-			return fmt.Errorf("has nodes that wait for each other: %s must not wait for the condition %s of %s, "+
-				"which waits for it in turn", places[found.from].path, found.condition, places[found.setter].path)
 		}
 	}
 	return nil
@@ -41,8 +51,8 @@ func checkAwaited(places []place, own ...string) error {
 // wait says that a node does not run until a condition is True, and that the condition is not before another node runs,
 // which waits too.
 type wait struct {
-	from, setter, to int
-	condition        string
+	setter, to int
+	condition  string
 }
 
 // settersOf returns the nodes that set a condition.
@@ -67,23 +77,4 @@ func waitsFor(places []place, condition string, setter int) []wait {
 		}
 	}
 	return waits
-}
-
-// findCycle returns the wait that closes a cycle, if one can be reached from a node. Above are the nodes on the way.
-func findCycle(graph [][]wait, node int, visited []bool, above []int) (wait, bool) {
-	if visited[node] {
-		return wait{}, false
-	}
-	visited[node] = true
-	above = append(above, node)
-	for _, w := range graph[node] {
-		w.from = node
-		if slices.Contains(above, w.to) {
-			return w, true
-		}
-		if found, ok := findCycle(graph, w.to, visited, above); ok {
-			return found, true
-		}
-	}
-	return wait{}, false
 }

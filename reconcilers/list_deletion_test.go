@@ -127,8 +127,8 @@ func TestListSetup(t *testing.T) {
 		},
 		"a Sequence has no names": {
 			tree: widgetSequence{calls.orderly("a", nil), calls.orderly("b", nil, after("a"))},
-			err: `ResourceReconciler "WidgetResourceReconciler" must have WidgetResourceReconciler/1/b after a node that is ` +
-				`in a list around it, not after "a"`,
+			err: `ResourceReconciler "WidgetResourceReconciler" must have WidgetResourceReconciler/1/b after a node of ` +
+				`its own list, not after "a": to wait for a node of a list around it, put it into a When that does`,
 		},
 	}
 	trees.run(t)
@@ -149,7 +149,7 @@ func TestListDescribe(t *testing.T) {
 			want: "Sequence\n├─ orderly \"a\"\n└─ List\n   └─ orderly \"b\"\n",
 		},
 		"lifted": {
-			node: list(calls.orderly("a", nil), list(calls.orderly("b", nil, after("a")))),
+			node: list(calls.orderly("a", nil, yields("x")), list(calls.orderly("b", nil, needs("x")))),
 			want: "List\n├─ orderly \"a\"\n└─ List\n   └─ orderly \"b\"\n",
 		},
 	} {

@@ -156,7 +156,7 @@ func TestList(t *testing.T) {
 		"a group is not done if a node in it is not": {
 			node: func(c *trace) widgetNode {
 				return list(group{list(c.orderly("a", nil, notDone), c.orderly("b", nil)), "group"},
-					list(c.orderly("c", nil, after("group")), c.orderly("d", nil, after("c"))))
+					c.orderly("c", nil, after("group")), c.orderly("d", nil, after("c")))
 			},
 			calls: []string{"a", "b", `c: waiting for "group"`, `d: waiting for "c"`},
 		},

@@ -18,8 +18,7 @@ type Order struct {
 	// Declared is true if the node says itself what it needs, which may be nothing: only that stops it. If it is false,
 	// the node needs every node before it.
 	Declared bool
-	// After are the names of nodes that have to be done before the node: of siblings in a [List], then of siblings of
-	// the nodes around it.
+	// After are the names of nodes that have to be done before the node, of the nearest [List] around it.
 	After []string
 	// Needs are the keys of values that have to be in the stash.
 	Needs []stash.Key
@@ -32,8 +31,8 @@ type Order struct {
 //	waiting for data "example.com/address", waiting for "job"
 //
 // It is empty if the node has what it needs. A node waits for the nodes of After that did not run, returned an error,
-// or called [NotDone], and for values that are not in the stash. A name that no [List] around the node has does not
-// count; the root refuses it in its set-up. Without a stash, no value is there, and the text says why.
+// or called [NotDone], and for values that are not in the stash. A name that the [List] does not have does not count;
+// the root refuses it in its set-up. Without a stash, no value is there, and the text says why.
 func Unmet(ctx context.Context, order *Order) string {
 	if order == nil {
 		return ""
@@ -109,14 +108,13 @@ func (r *listRun) end(node int, err error) {
 	}
 }
 
-// waits reports whether the node of that name is not done.
+// waits reports whether the node of that name is not done. It returns false for nil.
 func (r *listRun) waits(name string) bool {
-	for ; r != nil; r = r.outer {
-		if node, known := r.plan.Indexes[name]; known {
-			return !r.done[node]
-		}
+	if r == nil {
+		return false
 	}
-	return false
+	node, known := r.plan.Indexes[name]
+	return known && !r.done[node]
 }
 
 // checkOrder returns an error if a node of a tree can never have what it needs.

@@ -1,6 +1,9 @@
 package graph
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Check returns an error if a node of the tree can never have what it needs: if a name is not that of one node, if no
 // earlier node yields a value, or if nodes need each other.
@@ -26,33 +29,47 @@ func Check(root *Node) error {
 func (t *tree) backwards(e edge, edges []edge) error {
 	list := t.places[e.list]
 	from, to := list.Nodes[e.from].Path, list.Nodes[e.to].Path
-	if back, cyclic := way(e, edges); cyclic {
-		return fmt.Errorf("must have no cycle in the list at %s: %s, but %s. Move one of these nodes out of %s or %s",
-			list.Path, t.reason(e), t.reason(back), from, to)
-	}
-	return fmt.Errorf("must not have %s, which runs later in the list at %s: put %s before %s",
-		t.wish(e), list.Path, to, from)
-}
-
-// way returns the first of the edges that lead in the list of e from its later node back to its earlier one.
-func way(e edge, edges []edge) (first edge, found bool) {
-	seen := map[int]bool{}
-	var leads func(from int) bool
-	leads = func(from int) bool {
-		if from == e.from {
-			return true
-		}
-		seen[from] = true
-		for _, next := range edges {
-			if next.list == e.list && next.from == from && !seen[next.to] && leads(next.to) {
-				first = next
-				return true
+	way := Way(e.to, e.from, func(at int) []int {
+		var next []int
+		for _, other := range edges {
+			if other.list == e.list && other.from == at {
+				next = append(next, other.to)
 			}
 		}
-		return false
+		return next
+	})
+	if way == nil {
+		return fmt.Errorf("must not have %s, which runs later in the list at %s: put %s before %s",
+			t.wish(e), list.Path, to, from)
 	}
-	found = leads(e.to)
-	return first, found
+	back := slices.IndexFunc(edges, func(other edge) bool {
+		return other.list == e.list && other.from == way[0] && other.to == way[1]
+	})
+	return fmt.Errorf("must have no cycle in the list at %s: %s, but %s. Move one of these nodes out of %s or %s",
+		list.Path, t.reason(e), t.reason(edges[back]), from, to)
+}
+
+// Way returns the nodes on a way from one node to another, both included, or nil if there is none. Next are the nodes
+// to which a way leads from one.
+func Way(from, to int, next func(node int) []int) []int {
+	seen := map[int]bool{}
+	var walk func(at int) []int
+	walk = func(at int) []int {
+		if at == to {
+			return []int{at}
+		}
+		seen[at] = true
+		for _, node := range next(at) {
+			if seen[node] {
+				continue
+			}
+			if rest := walk(node); rest != nil {
+				return append([]int{at}, rest...)
+			}
+		}
+		return nil
+	}
+	return walk(from)
 }
 
 func (t *tree) reason(e edge) string {

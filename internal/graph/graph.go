@@ -36,7 +36,7 @@ type Node struct {
 type Plan struct {
 	// Declares is true if a node declares what it needs, or if something that is nested in it needs another node.
 	Declares bool
-	// Named is true if a node, or one that is nested in it, refers to others by name.
+	// Named is true if a node, or one that is nested in it and in no other list, refers to others by name.
 	Named bool
 	// Declared and Barrier are those of the nodes. A node is also a barrier if one that is nested in it is.
 	Declared, Barrier []bool
@@ -58,13 +58,13 @@ func PlanOf(list *Node) Plan {
 		node := &list.Nodes[i]
 		p.Declared[i], p.Barrier[i] = node.Declared, node.holds(func(n *Node) bool { return n.Barrier })
 		p.Declares = p.Declares || node.Declared
-		p.Named = p.Named || node.holds(func(n *Node) bool { return len(n.After) > 0 })
 		if _, known := p.Indexes[node.Name]; !known && node.Name != "" {
 			p.Indexes[node.Name] = i
 		}
 	}
 	edges, _ := newTree(list).edges()
 	for _, e := range edges {
+		p.Named = p.Named || e.list == 0 && e.key == ""
 		if e.list == 0 && e.to < e.from && !slices.Contains(p.NeededBy[e.to], e.from) {
 			p.NeededBy[e.to] = append(p.NeededBy[e.to], e.from)
 			p.Declares = true

@@ -52,14 +52,18 @@ func rooted(tree graph.Node) *graph.Node {
 }
 
 func TestCheck(t *testing.T) {
+	const ownList = `after a node of its own list, not after "a": to wait for a node of a list around it, put it into a When that does`
 	tests := map[string]struct {
 		tree graph.Node
 		err  string
 	}{
 		"nothing":                      {tree: list()},
 		"after a sibling":              {tree: list(node("a"), node("b", after("a")))},
-		"after a sibling of its list":  {tree: list(node("a"), list(node("b", after("a"))))},
-		"after a sibling of its group": {tree: list(node("a"), node("group", below(list(node("b", after("a"))))))},
+		"after a sibling of its group": {tree: list(node("a"), node("group", below(node("b", after("a")))))},
+		"after a sibling of its list": {
+			tree: list(node("a"), list(node("b", after("a")))),
+			err:  `must have Root/1/0/b ` + ownList,
+		},
 		"the nearest of a name counts": {
 			tree: list(node("b"), list(node("a", after("b")), node("b"))),
 			err: "must not have Root/1/0/a after Root/1/1/b, which runs later in the list at Root/1: " +
@@ -67,11 +71,11 @@ func TestCheck(t *testing.T) {
 		},
 		"after one that nobody is": {
 			tree: list(list(node("a")), node("b", after("a"))),
-			err:  `must have Root/1/b after a node that is in a list around it, not after "a"`,
+			err:  `must have Root/1/b ` + ownList,
 		},
 		"after an element of what is no list": {
 			tree: graph.Node{Nodes: []graph.Node{node("a"), node("b", after("a"))}},
-			err:  `must have Root/1/b after a node that is in a list around it, not after "a"`,
+			err:  `must have Root/1/b ` + ownList,
 		},
 		"after one of two": {
 			tree: list(node("a"), node("a"), node("b", after("a"))),
@@ -152,7 +156,7 @@ func TestCheck(t *testing.T) {
 }
 
 func TestPlanOf(t *testing.T) {
-	inner := list(node("b", barrier), node("a", after("b", "outer")))
+	inner := list(node("b", barrier), node("a", after("b"), needs("x")))
 	tests := map[string]struct {
 		list graph.Node
 		want graph.Plan
@@ -165,16 +169,21 @@ func TestPlanOf(t *testing.T) {
 		"independent": {
 			list: list(node("a")), want: graph.Plan{Declares: true, Declared: []bool{true}, Barrier: []bool{false}, NeededBy: [][]int{nil}},
 		},
-		"what is nested counts for names, and for barriers": {
+		"what is nested counts for barriers, and for names but in a list": {
 			list: list(node("a", undeclared), inner),
+			want: graph.Plan{Declared: []bool{false, false}, Barrier: []bool{false, true}, NeededBy: [][]int{nil, nil}},
+		},
+		"nested in no list": {
+			list: list(node("a"), node("group", undeclared, below(node("b", after("a"))))),
 			want: graph.Plan{
-				Named: true, Declared: []bool{false, false}, Barrier: []bool{false, true}, NeededBy: [][]int{nil, nil},
+				Declares: true, Named: true, Declared: []bool{true, false}, Barrier: []bool{false, false},
+				NeededBy: [][]int{{1}, nil},
 			},
 		},
 		"lifted": {
-			list: list(node("outer", undeclared, yields("x")), inner, list(node("c", needs("x")), node("d", after("outer")))),
+			list: list(node("outer", undeclared, yields("x")), inner, list(node("c", needs("x")), node("d"))),
 			want: graph.Plan{
-				Declares: true, Named: true, Declared: []bool{false, false, false}, Barrier: []bool{false, true, false},
+				Declares: true, Declared: []bool{false, false, false}, Barrier: []bool{false, true, false},
 				NeededBy: [][]int{{1, 2}, nil, nil},
 			},
 		},
@@ -189,7 +198,7 @@ func TestPlanOf(t *testing.T) {
 	}
 }
 
-// grown is a random tree whose nodes need some of the nodes named before them.
+// grown is a random tree whose nodes need some of the nodes named before them, and are after some of their list.
 func grown(r *rand.Rand, names *int, depth int) graph.Node {
 	n := list()
 	for range 1 + r.IntN(4) {
@@ -200,7 +209,10 @@ func grown(r *rand.Rand, names *int, depth int) graph.Node {
 			child.Yields = []string{name}
 		}
 		if r.IntN(3) == 0 {
-			child.After = []string{fmt.Sprint("n", 1+r.IntN(*names))}
+			child.After = []string{name}
+			if len(n.Nodes) > 0 {
+				child.After[0] = n.Nodes[r.IntN(len(n.Nodes))].Name
+			}
 		}
 		if r.IntN(3) == 0 {
 			child.Needs = []string{fmt.Sprint("n", 1+r.IntN(*names))}
@@ -248,18 +260,15 @@ func TestInvariants(t *testing.T) {
 	}
 }
 
-// refers reports whether a node, or one that is nested in it, needs a value of another, or is after it. Names and keys
-// are unique in a grown tree.
+// refers reports whether a node is after another, or whether it, or one that is nested in it, needs a value of the other.
+// Names and keys are unique in a grown tree.
 func refers(n, other *graph.Node) bool {
-	if slices.Contains(n.After, other.Name) || slices.ContainsFunc(n.Needs, func(key string) bool { return yieldsKey(other, key) }) {
-		return true
-	}
-	for i := range n.Nodes {
-		if refers(&n.Nodes[i], other) {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(n.After, other.Name) || needsOf(n, other)
+}
+
+func needsOf(n, other *graph.Node) bool {
+	return slices.ContainsFunc(n.Needs, func(key string) bool { return yieldsKey(other, key) }) ||
+		slices.ContainsFunc(n.Nodes, func(nested graph.Node) bool { return needsOf(&nested, other) })
 }
 
 func yieldsKey(n *graph.Node, key string) bool {

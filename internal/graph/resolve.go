@@ -65,31 +65,30 @@ func (t *tree) edges() (edges []edge, problems []error) {
 	return edges, problems
 }
 
-// named returns the edge to the node that node calls by name: a sibling, or else a sibling of a node around it.
+// named returns the edge to the node that node calls by name: another node of the nearest list around it.
 func (t *tree) named(node int, name string) (edge, error) {
-	for from := node; t.places[from].parent >= 0; from = t.places[from].parent {
-		list := t.places[from].parent
-		if !t.places[list].List {
-			continue
-		}
-		var found []int
-		for i := range t.places[list].Nodes {
-			if t.places[list].Nodes[i].Name == name {
-				found = append(found, i)
-			}
-		}
-		switch {
-		case len(found) > 1:
-			return edge{}, fmt.Errorf("must have different names for %s and %s, so that %s can be after %q",
-				t.places[list].Nodes[found[0]].Path, t.places[list].Nodes[found[1]].Path, t.places[node].Path, name)
-		case len(found) == 1:
-			return edge{
-				list: list, from: t.places[from].at, to: found[0], node: node, target: t.child(list, found[0]),
-			}, nil
+	from := node
+	for t.places[from].parent > 0 && !t.places[t.places[from].parent].List {
+		from = t.places[from].parent
+	}
+	list := max(0, t.places[from].parent)
+	var found []int
+	for i := range t.places[list].Nodes {
+		if t.places[list].List && t.places[list].Nodes[i].Name == name {
+			found = append(found, i)
 		}
 	}
-	return edge{}, fmt.Errorf("must have %s after a node that is in a list around it, not after %q",
-		t.places[node].Path, name)
+	switch len(found) {
+	case 0:
+		return edge{}, fmt.Errorf("must have %s after a node of its own list, not after %q: "+
+			"to wait for a node of a list around it, put it into a When that does", t.places[node].Path, name)
+	case 1:
+		return edge{
+			list: list, from: t.places[from].at, to: found[0], node: node, target: t.child(list, found[0]),
+		}, nil
+	}
+	return edge{}, fmt.Errorf("must have different names for %s and %s, so that %s can be after %q",
+		t.places[list].Nodes[found[0]].Path, t.places[list].Nodes[found[1]].Path, t.places[node].Path, name)
 }
 
 // child returns the index of a nested node.
