@@ -51,8 +51,8 @@ func (o *Ordered[Self]) Needs(values ...Keyed) Self {
 }
 
 // After has the node wait until the nodes of those names are done: until they have run without an error, and their
-// objects are ready, unchecked, or not desired. A name stands for a node before this one in the same list. To wait for a
-// node of a list around it, put After on the [When] around this one. A feature and an [Each] are put into a When that
+// objects are ready, unchecked, or not desired. A name stands for a node before this one in the same list. To wait for
+// a node of a list around it, put After on the [When] around this one. A feature and an [Each] are put into a When that
 // always holds. It may be used several times.
 func (o *Ordered[Self]) After(names ...string) Self {
 	o.use(isAfter)
