@@ -33,11 +33,11 @@ func TestPrerequisitesThatAreNeverMet(t *testing.T) {
 		"a condition that no node sets": {nodes: []node{waits("A", "BRaedy", none), waits("B", "", none)},
 			want: `ResourceReconciler "Market" has no node that sets the condition BRaedy, for which node 0/A waits`},
 		"each other": {nodes: []node{waits("A", "BReady", none), waits("B", "AReady", none)},
-			want: `ResourceReconciler "Market" has nodes that wait for each other: 1/B must not wait for the ` +
-				`condition AReady of 0/A, which waits for it in turn`},
+			want: `ResourceReconciler "Market" has nodes that wait for each other: 0/A must not wait for the ` +
+				`condition BReady of 1/B, which waits for it in turn`},
 		"a node below one that waits for it": {nodes: []node{waits("A", "CashReady", none), waits("B", "AReady", scripted{})},
-			want: `ResourceReconciler "Market" has nodes that wait for each other: 1/B must not wait for the ` +
-				`condition AReady of 0/A, which waits for it in turn`},
+			want: `ResourceReconciler "Market" has nodes that wait for each other: 0/A must not wait for the ` +
+				`condition CashReady of 1/B/Scripted, which waits for it in turn`},
 		"the feature around it": {nodes: []node{waits("A", "", waits("B", "AReady", none))},
 			want: `ResourceReconciler "Market" has nodes that wait for each other: 0/A/B must not wait for the ` +
 				`condition AReady of 0/A, which waits for it in turn`},
