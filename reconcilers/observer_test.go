@@ -153,10 +153,10 @@ func TestObserversAreToldWhatNodesDo(t *testing.T) {
 			`end root ResourceReconciler Error Retry "boom" ChildReady=Unknown Ready=Unknown`,
 		}},
 		{name: "a panic", fail: func() error { panic("ouch") }, before: before[:3], want: []string{
-			`end root/fails SyncReconciler Error Retry "root/fails: panicked: ouch"`,
-			`end root Sequence Error Retry "root/fails: panicked: ouch"`,
+			`end root/fails SyncReconciler Error Retry "root/0/fails: panicked: ouch"`,
+			`end root Sequence Error Retry "root/0/fails: panicked: ouch"`,
 			"update Widget default/w status at root:  (<nil>)",
-			`end root ResourceReconciler Error Retry "root/fails: panicked: ouch" ChildReady=Unknown Ready=False`,
+			`end root ResourceReconciler Error Retry "root/0/fails: panicked: ouch" ChildReady=Unknown Ready=False`,
 		}},
 		{name: "a halt", fail: returns(fmt.Errorf("%w", reconcilers.ErrHaltSubReconcilers)), before: before[:3], want: []string{
 			"end root/fails SyncReconciler Halted Wait",

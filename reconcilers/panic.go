@@ -31,7 +31,7 @@ func Recover(ctx context.Context, err *error) {
 
 // panicError returns the error for a value that was recovered in the node of ctx.
 func panicError(ctx context.Context, value any) error {
-	err := &Error{Path: pathOf(ctx).text(), Class: ClassRetry, Err: panics.Recovered(ctx, value)}
+	err := &Error{Path: RetrievePath(ctx), Class: ClassRetry, Err: panics.Recovered(ctx, value)}
 	contextOf(ctx).state.panicked(err.Error())
 	return err
 }
