@@ -22,8 +22,6 @@ type (
 	tests  = rtesting.NodeTests[*resources.Widget]
 	node   = reconcilers.SubReconciler[*resources.Widget]
 
-	objectList = client.ObjectList
-
 	child    = espalier.Child[*resources.Widget, *corev1.ConfigMap]
 	children = espalier.Children[*resources.Widget, *corev1.ConfigMap]
 )

@@ -122,10 +122,3 @@ func TestDuplicatesOfMalformed(t *testing.T) {
 		}
 	}
 }
-
-func text(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
-}
