@@ -130,14 +130,19 @@ func (r *Read[Type, ObjectType]) Reconcile(ctx context.Context, resource Type) (
 	return none, nil
 }
 
-// missing reports that there is no object, and halts unless it is optional.
+// missing reports that there is no object, and halts unless it is optional. No event tells of a kind for sure, so one
+// that is not served is asked for again.
 func (r *Read[Type, ObjectType]) missing(ctx context.Context, resource Type, reason, message string) error {
 	if r.optional {
 		r.report(ctx, resource, metav1.Condition{Status: metav1.ConditionTrue, Reason: reason, Message: message})
 		return nil
 	}
 	r.report(ctx, resource, metav1.Condition{Status: metav1.ConditionFalse, Reason: reason, Message: message})
-	return reconcilers.Failed(ctx, nil, reconcilers.ErrHaltUntilEvent)
+	halt := reconcilers.ErrHaltUntilEvent
+	if reason == string(reconcilers.StatusReasonKindNotServed) {
+		halt = reconcilers.ErrHaltSubReconcilers
+	}
+	return reconcilers.Failed(ctx, nil, halt)
 }
 
 // Describe returns that the node reads the type.

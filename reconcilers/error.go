@@ -24,7 +24,7 @@ var (
 	// generation counts as observed and the status is written. It is quiet.
 	ErrHaltSubReconcilers = fmt.Errorf("stop processing SubReconcilers, without returning an error: %w", ErrQuiet)
 
-	// ErrHaltUntilEvent is ErrHaltSubReconcilers for a node that waits for an object or a kind that it watches or
+	// ErrHaltUntilEvent is ErrHaltSubReconcilers for a node that waits for an object that it watches or
 	// tracks. The root does not retry because of it: the event of what is awaited brings the resource back. When joined
 	// with other errors, it leaves the retry to them.
 	ErrHaltUntilEvent = fmt.Errorf("wait for an event: %w", ErrHaltSubReconcilers)

@@ -52,7 +52,8 @@ func rooted(tree graph.Node) *graph.Node {
 }
 
 func TestCheck(t *testing.T) {
-	const ownList = `after a node of its own list, not after "a": to wait for a node of a list around it, put it into a When that does`
+	const ownList = `after a node of its own list, not after "a": to wait for a node of a list around it, ` +
+		`put it into a When that does`
 	tests := map[string]struct {
 		tree graph.Node
 		err  string
